@@ -57,8 +57,7 @@ def view(
         media: Pictures and sound that the model reads.
         page: What the page holds and shows first.
         files: What it holds beside that.
-        norms: Keep what tokens add, too: the quantities contribution, contribution-heads,
-            contribution-residual, alti and rollout.
+        norms: Keep what tokens add, too, as quantities: contributions, ALTI and rollout.
         open_: Open the page in the browser.
     """
     from headscope.storage import load

@@ -12,9 +12,9 @@ from headscope.comparison import Comparison, Effect, StackComparison, grid_token
 from headscope.errors import PageError
 from headscope.record import Layer, ModelFacts, Record, Stack
 from headscope.views._payload import Chunks
-from headscope.views._quantities import DIFFERENCE, OTHER, Words
 from headscope.views._valid import valid
 from headscope.views.contract import Page, PageMoved, PageStack
+from headscope.views.quantities import DIFFERENCE, OTHER, Words
 
 if TYPE_CHECKING:
     from headscope.views.options import PageOptions

@@ -10,7 +10,7 @@ from typing import Any
 from headscope.errors import FigureError
 from headscope.record import Record
 from headscope.views._differences import other_pictures
-from headscope.views._quantities import OTHER
+from headscope.views.quantities import OTHER
 
 MEDIA_TYPES = {"svg": "image/svg+xml", "pdf": "application/pdf", "png": "image/png"}
 TEXTS = ("view", "stack", "quantity", "filter", "neurons", "x", "y", "theme", "title", "font")

@@ -1,9 +1,6 @@
 """What a page can show beside weights and scores, with the same layout and the same selection.
 
-The weight is not all that a key does: its value may be long or short, residual connections and
-layers below take part. A quantity is one number for each query and key, per head or for all heads
-of a layer together. To have one more of them in every page, return it from `quantities_of`, and say
-in `KNOWN` what it is.
+What there is, and what it is called, is declared in `headscope.views.quantities`.
 """
 
 from __future__ import annotations
@@ -12,90 +9,38 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import UInt8
 
 from headscope.axes import HEAD, KEY, QUERY
 from headscope.errors import PageError
-from headscope.norms import rollout
 from headscope.record import Layer, Record, Stack
 from headscope.views._payload import Chunks
 from headscope.views.contract import PageArray, PageLayer, PageQuantity, PageStack
+from headscope.views.quantities import BUILT_IN, CONTRIBUTION, DIFFERENCE, KNOWN, Words
 
-
-class Words(NamedTuple):
-    """How a quantity is called and explained."""
-
-    label: str
-    explanation: str
-
-
-CONTRIBUTION = "contribution"
-DIFFERENCE = "difference"
-OTHER = "other"
-KNOWN = {
-    CONTRIBUTION: Words(
-        "contribution", "weight × ‖f(x)‖: the length of the vector that a key adds through a head"
-    ),
-    "contribution-heads": Words(
-        "contribution of all heads",
-        "‖Σ a f(x)‖: the length of the vector that a key adds over all heads",
-    ),
-    "contribution-residual": Words(
-        "contribution with residual",
-        "length of what a token adds, the residual and a layer norm that follows included",
-    ),
-    "alti": Words(
-        "ALTI", "a token's share of the layer's output, by how near what it adds comes to the whole"
-    ),
-    "rollout": Words(
-        "rollout",
-        "part of each input token in what this layer passes on: the weights of all layers so "
-        "far, multiplied",
-    ),
-    DIFFERENCE: Words("difference", "weight of this record less that of another"),
-    "effect": Words(
-        "effect",
-        "what the key adds to the Jensen-Shannon distance of this row from that of another "
-        "record, in nats",
-    ),
-    OTHER: Words("other weight", "weight of the record that this one is compared with"),
-}
-BUILT_IN = ("weight", "score")
 NAME = re.compile(r"[a-z][a-z0-9-]*")
 
 Given = Mapping[str, Mapping[int, np.ndarray]]
 """Arrays by name and number of the layer."""
 
 
-CONTRIBUTIONS = {
-    "contribution-heads": ("attention",),
-    "contribution-residual": ("output", "residual"),
-    "alti": ("alti",),
-}
-"""The maps of a layer's contributions that stand for a quantity: the first of them that is
-there.
-"""
-
-
 def quantities_of(layer: Layer, given: Given) -> Mapping[str, np.ndarray]:
     """The further quantities of a layer, ``[query key]`` or ``[head query key]``.
 
-    What the record holds of the layer's contributions, and what a caller gave, which goes before.
-    The one place where more of them are plugged in.
+    What the record holds, by `KNOWN`, and what a caller gave, which goes before.
 
     Args:
         layer: the layer.
         given: what came with the call, by `given_quantities`.
     """
     found: dict[str, np.ndarray] = {}
-    for name, kinds in CONTRIBUTIONS.items():
-        maps = (getattr(layer.contributions, kind, None) for kind in kinds)
-        first = next((array for array in maps if array is not None), None)
-        if first is not None:
-            found[name] = np.asarray(first, np.float64)
+    for name, known in KNOWN.items():
+        array = known.of_layer(layer)
+        if array is not None:
+            found[name] = np.asarray(array, np.float64)
     return found | {
         name: arrays[layer.layer] for name, arrays in given.items() if layer.layer in arrays
     }
@@ -111,7 +56,7 @@ def given_quantities(
         PageError: a name that cannot be one, a stack that there is not, or an array that does not
             fit its layer.
     """
-    found = {name: _rollout_of(stack) for name, stack in record.stacks.items()}
+    found = {name: _of_stack(stack) for name, stack in record.stacks.items()}
     for name, arrays in wanted.items():
         if not NAME.fullmatch(name) or name in BUILT_IN:
             raise PageError(
@@ -129,6 +74,12 @@ def given_quantities(
         for stack, of in kept.items():
             found[stack][name] = of
     return found
+
+
+def _of_stack(stack: Stack) -> dict[str, dict[int, np.ndarray]]:
+    """What follows from several layers, by name and layer."""
+    found = {name: dict(known.of_stack(stack)) for name, known in KNOWN.items()}
+    return {name: maps for name, maps in found.items() if maps}
 
 
 def put_quantities(
@@ -299,17 +250,6 @@ def _described(
         "signed": any(signed for signed, _ in arrays),
         "per": "layer" if arrays and arrays[0][1] == 2 else "head",
     }
-
-
-def _rollout_of(stack: Stack) -> dict[str, dict[int, np.ndarray]]:
-    """Attention rollout, where what tokens add was kept of every layer and layers follow on each
-    other.
-    """
-    numbers = [layer.layer for layer in stack]
-    followed = numbers == list(range(len(numbers))) and stack.query == stack.key
-    if not (followed and all(layer.contributions is not None for layer in stack)):
-        return {}
-    return {"rollout": dict(zip(numbers, rollout(stack), strict=True))}
 
 
 def _by_stack(record: Record, name: str, arrays: Any) -> Mapping[str, Sequence]:

@@ -11,26 +11,15 @@ from urllib.parse import quote, unquote
 
 from headscope.errors import PageError
 from headscope.views._token_words import token_positions
+from headscope.views.constants import MOST_IN_TRAY
 from headscope.views.contract import PageStack
+from headscope.views.options import DEFAULTS, PICTURE_OPTIONS
+from headscope.views.view_table import views_with
 
-MOST = 6
-VIEWS = ("head", "matrix", "text", "neuron")
-"""Views that show one picture of some heads."""
 Held = tuple[Sequence[PageStack], Sequence[str]]
 """What a page holds of a record: its stacks, and its quantities by name."""
-USUAL: Mapping[str, Any] = {
-    "record": None,
-    "view": "head",
-    "stack": None,
-    "query": (),
-    "key": (),
-    "quantity": "weight",
-    "filter": "all",
-    "hide_special": False,
-    "sinks": True,
-    "top_percent": None,
-    "neurons": "model",
-    "direction": "received",
+USUAL: Mapping[str, Any] = {"record": None, "view": "head", "stack": None} | {
+    name: DEFAULTS[name] for name in PICTURE_OPTIONS
 }
 """What a line leaves out."""
 SWITCHES = {"0": False, "1": True, "False": False, "True": True}
@@ -54,8 +43,10 @@ def parse_entries(given: Any) -> list[dict[str, Any]]:
     """
     if isinstance(given, str | Mapping) or not isinstance(given, Sequence):
         raise PageError(f"tray must be a list of pictures, not {given!r}; {FORM}")
-    if len(given) > MOST:
-        raise PageError(f"tray has {len(given)} pictures, and a row holds {MOST}; leave some out")
+    if len(given) > MOST_IN_TRAY:
+        raise PageError(
+            f"tray has {len(given)} pictures, and a row holds {MOST_IN_TRAY}; leave some out"
+        )
     return [
         _from_line(entry) if isinstance(entry, str) else _from_mapping(entry) for entry in given
     ]
@@ -172,7 +163,7 @@ def _line(entry: dict[str, Any], stacks: Sequence[PageStack], quantities: Sequen
     """An entry as a page keeps it, checked."""
     names = [stack["name"] for stack in stacks]
     stack = stacks[_place("stack", entry.get("stack", names[0]), names)]
-    _place("view", entry.get("view", "head"), VIEWS)
+    _place("view", entry.get("view", "head"), views_with("picture"))
     _place("quantity", entry.get("quantity", "weight"), quantities)
     _place("layer", entry["layer"], [layer["layer"] for layer in stack["layers"]])
     for head in entry.get("heads", ()):

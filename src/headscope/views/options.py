@@ -73,12 +73,14 @@ class Default:
         value: the default.
         between: the least and the largest number that it may be.
         off: how the command line calls that a switch, which is on by default, is off.
+        picture: whether each picture of the tray has it for itself.
         dash: whether a value may begin with a dash, which else begins the name of an option.
     """
 
     value: Any
     between: tuple[int, int] | None = None
     off: str = ""
+    picture: bool = False
     dash: bool = False
 
 
@@ -117,9 +119,9 @@ class KeptPlaces(TypedDict):
 
     heads: Annotated[list[int] | None, Default(None)]
     """Numbers in the model; None for all heads."""
-    query: Annotated[list[int], Default(())]
+    query: Annotated[list[int], Default((), picture=True)]
     """Pinned query tokens."""
-    key: Annotated[list[int], Default(())]
+    key: Annotated[list[int], Default((), picture=True)]
     """Pinned key tokens."""
 
 
@@ -136,22 +138,22 @@ class PlainOptions(TypedDict, total=False):
     """
     mean_layers: Annotated[Sequence[int], Default(())]
     """Layers of which the mean is shown together with ``layer``; by default that layer alone."""
-    quantity: Annotated[Quantity, Default("weight")]
+    quantity: Annotated[Quantity, Default("weight", picture=True)]
     """What is shown: ``"weight"`` (default), ``"score"`` for what goes into the softmax,
     ``"contribution"`` for weight times value norm, or another that the record has or ``quantities``
     gives.
     """
-    filter: Annotated[Filter, Default("all")]
+    filter: Annotated[Filter, Default("all", picture=True)]
     """For a sentence pair: ``"ab"`` for queries of the first text and keys of the second, and so
     on; by default ``"all"``.
     """
-    hide_special: Annotated[bool, Default(False)]
+    hide_special: Annotated[bool, Default(False, picture=True)]
     """Hide special tokens such as [CLS] and [SEP]."""
-    sinks: Annotated[bool, Default(True, off="--exclude-sinks")]
+    sinks: Annotated[bool, Default(True, off="--exclude-sinks", picture=True)]
     """Whether sinks, keys that take most of the attention, are kept (default); else they are
     excluded and the rest is renormalised.
     """
-    top_percent: Annotated[int | None, Default(None, between=(1, 100))]
+    top_percent: Annotated[int | None, Default(None, between=(1, 100), picture=True)]
     """Percent of each row's attention that is drawn as lines, the strongest first, 1 to 100; by
     default as much as is quickly drawn.
     """
@@ -191,11 +193,11 @@ class PlainOptions(TypedDict, total=False):
     """How the model view draws heads: ``"matrices"`` (default), or ``"lines"``, which need tiles of
     80 pixels.
     """
-    direction: Annotated[TextDirection, Default("received")]
+    direction: Annotated[TextDirection, Default("received", picture=True)]
     """Whether the text view shows what tokens ``"received"`` (default) or what they have
     ``"given"``.
     """
-    neurons: Annotated[NeuronOrder, Default("model")]
+    neurons: Annotated[NeuronOrder, Default("model", picture=True)]
     """View neuron: ``"model"`` (default) as the model has them, ``"ranked"`` by what they add,
     ``"pairs"`` as rotary positions turn them, or ``"hidden"`` for lines between words.
     """
@@ -362,3 +364,9 @@ DEFAULTS: Mapping[str, Any] = {
     if option.default is not None
 }
 """What a page shows where nothing is chosen, beside its view and the first stack and layer."""
+PICTURE_OPTIONS: tuple[str, ...] = tuple(
+    name
+    for name, option in declared(PageSelection).items()
+    if option.default is not None and option.default.picture
+)
+"""What each picture of the tray has for itself, beside its place."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from headscope.views.constants import BEND, SPREAD
 from headscope.views.figures._columns import Columns
 from headscope.views.figures._numbers import affordable_share, numbers_of, top_share
 from headscope.views.figures._options import Plan
@@ -14,12 +15,6 @@ from headscope.views.figures._sheet import LEADING, Sheet
 from headscope.views.figures._style import POINT
 from headscope.views.figures._words import short_score, short_weight
 
-BEND = 0.62
-"""Shape of a line: 0 is straight, 1 leaves both tokens level; with this cubic it is the live
-viewer's curve.
-"""
-SPREAD = 0.62
-"""Heads leave a token over this part of its height."""
 BUDGET = 5000
 """Lines that are drawn unasked."""
 FAINTEST = 0.006

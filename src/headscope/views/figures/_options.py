@@ -13,6 +13,7 @@ from headscope.errors import FigureError, PageError
 from headscope.patterns import Heads
 from headscope.record import Layer, Record, Stack, Tokens
 from headscope.views._token_words import token_positions
+from headscope.views.constants import SCATTER_AXES
 from headscope.views.figures._labels import readable
 from headscope.views.figures._panel import Panel
 from headscope.views.figures._quantity import Shown, shown_quantity
@@ -20,21 +21,9 @@ from headscope.views.figures._sinks import find_sinks
 from headscope.views.figures._style import Style, style_for
 from headscope.views.figures._words import percent
 from headscope.views.figures.fonts import installed
+from headscope.views.options import Filter
+from headscope.views.view_table import VIEWS, FigureView
 
-View = Literal[
-    "overview",
-    "head",
-    "model",
-    "matrix",
-    "neuron",
-    "text",
-    "texts",
-    "input",
-    "pair",
-    "scatter",
-    "compare",
-]
-Filter = Literal["all", "aa", "ab", "ba", "bb"]
 FigureTheme = Literal["light", "dark"]
 Neurons = Literal["model", "ranked", "pairs"]
 
@@ -47,7 +36,7 @@ NARROWEST = 40.0
 class FigureOptions(TypedDict, total=False):
     """Options of `figure`; those that the page has too mean the same there."""
 
-    view: View
+    view: FigureView
     """``"head"`` (default), ``"overview"``, ``"model"``, ``"matrix"``, ``"neuron"``, ``"text"``,
     ``"texts"``, ``"input"``, ``"pair"``, ``"scatter"`` or ``"compare"``, which needs ``tray``.
     """
@@ -139,59 +128,6 @@ class FigureOptions(TypedDict, total=False):
 
 KNOWN = tuple(FigureOptions.__annotations__)
 EVERY = ("view", "stack", "layer", "theme", "title", "width", "font_size", "font", "colour")
-OWN: Mapping[str, tuple[str, ...]] = {
-    "overview": ("heads", "head", "layers", "filter", "hide_special"),
-    "head": (
-        "heads",
-        "head",
-        "query",
-        "key",
-        "quantity",
-        "quantities",
-        "filter",
-        "hide_special",
-        "sinks",
-        "top_percent",
-    ),
-    "model": ("heads", "head", "layers", "quantity", "quantities", "filter", "hide_special"),
-    "matrix": ("heads", "head", "quantity", "quantities", "filter", "hide_special", "sinks"),
-    "neuron": ("head", "query", "neurons"),
-    "text": (
-        "heads",
-        "head",
-        "query",
-        "key",
-        "quantity",
-        "quantities",
-        "filter",
-        "hide_special",
-        "sinks",
-    ),
-    "texts": (
-        "heads",
-        "head",
-        "query",
-        "key",
-        "quantity",
-        "quantities",
-        "filter",
-        "hide_special",
-        "sinks",
-        "beside",
-        "labels",
-        "predictions",
-    ),
-    "input": (),
-    "pair": ("heads", "head", "layers", "query", "key", "quantity", "quantities"),
-    "scatter": ("heads", "head", "evidence", "x", "y"),
-    "compare": ("tray", "beside", "quantities"),
-}
-NEEDED: Mapping[str, tuple[str, ...]] = {
-    "neuron": ("query",),
-    "pair": ("query", "key"),
-    "compare": ("tray",),
-}
-AXES = ("distance", "entropy")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -224,7 +160,7 @@ class Plan:
     """
 
     record: Record
-    view: View
+    view: FigureView
     stack: Stack
     layer: Layer
     layers: tuple[Layer, ...]
@@ -317,30 +253,30 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> Plan:
         if "top_percent" not in options
         else int(between("top_percent", options["top_percent"], 1, 100)),
         evidence=_evidence(view, stack, options),
-        axes=(options.get("x", AXES[0]), options.get("y", AXES[1])),
+        axes=(options.get("x", SCATTER_AXES[0]), options.get("y", SCATTER_AXES[1])),
         title=options.get("title"),
         width=between("width", options.get("width", WIDTH), NARROWEST, WIDEST),
         style=_style(options),
     )
 
 
-def check_names(options: Mapping[str, Any]) -> View:
+def check_names(options: Mapping[str, Any]) -> FigureView:
     """The view, where its options are those that it has.
 
     Raises:
         FigureError: a view or an option that there is not, or that the view does not have.
     """
     usual = "compare" if "tray" in options else "head"
-    view = _one_of("view", options.get("view", usual), get_args(View))
+    view = _one_of("view", options.get("view", usual), tuple(VIEWS))
     # A picture of a row says itself what it is of.
     everywhere = [name for name in EVERY if view != "compare" or name not in ("stack", "layer")]
-    known = (*everywhere, *OWN[view])
+    known = (*everywhere, *VIEWS[view].figure)
     for name in options:
         if name not in KNOWN:
             raise FigureError(f"figure has no option {name!r}; there are {', '.join(KNOWN)}")
         if name not in known:
             raise FigureError(f"View {view!r} has no option {name!r}; it has {', '.join(known)}")
-    for name in NEEDED.get(view, ()):
+    for name in VIEWS[view].needs:
         if name not in options:
             if name == "tray":
                 raise FigureError(

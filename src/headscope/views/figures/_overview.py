@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headscope.patterns import KINDS, HeadKinds, head_kinds
+from headscope.views.constants import KIND_COLOURS
 from headscope.views.figures._frame import closing, colour_bar, heading
 from headscope.views.figures._model import (
     CELLS,
@@ -15,7 +16,6 @@ from headscope.views.figures._model import (
 )
 from headscope.views.figures._numbers import numbers_of, pooled
 from headscope.views.figures._options import Plan
-from headscope.views.figures._palette import KIND_COLOURS
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._words import counted

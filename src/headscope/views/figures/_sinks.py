@@ -1,4 +1,4 @@
-"""Keys that take most of the mass; the rule of the live viewer (frontend/src/draw/sinks.ts)."""
+"""Keys that take most of the attention, by the rule of the live viewer."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.record import Layer
-
-LEAST_PART = 0.1
-"""A key takes most of the mass where it gets this part of all attention,"""
-LEAST_TIMES = 4.0
-"""and this many times what it would get if all keys got the same."""
+from headscope.views.constants import SINK_PART, SINK_TIMES
 
 
 def find_sinks(layer: Layer, heads: Collection[int]) -> dict[int, float]:
@@ -24,7 +20,7 @@ def find_sinks(layer: Layer, heads: Collection[int]) -> dict[int, float]:
     if total == 0:
         return {}
     parts = received / total
-    least = max(LEAST_PART, LEAST_TIMES / len(parts))
+    least = max(SINK_PART, SINK_TIMES / len(parts))
     return {
         int(key): float(parts[key])
         for key in np.argsort(-parts, kind="stable")

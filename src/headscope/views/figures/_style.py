@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from headscope.views.constants import NEGATIVE, POSITIVE
 from headscope.views.figures._palette import diverging, head_colours, head_greys, sequential
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._words import short_weight
@@ -99,9 +100,9 @@ LIGHT = {
     "faint": "#aab0b9",
     "edge": "#d5d9df",
     "masked": "#eceef1",
-    "accent": "#2460be",
-    "positive": "#2460be",
-    "negative": "#d96214",
+    "accent": POSITIVE[0],
+    "positive": POSITIVE[0],
+    "negative": NEGATIVE[0],
 }
 DARK = {
     "paper": "#111419",
@@ -110,9 +111,9 @@ DARK = {
     "faint": "#5b6370",
     "edge": "#343b46",
     "masked": "#22272f",
-    "accent": "#68a6ff",
-    "positive": "#68a6ff",
-    "negative": "#ff9a4d",
+    "accent": POSITIVE[1],
+    "positive": POSITIVE[1],
+    "negative": NEGATIVE[1],
 }
 LIGHT_GREYS = {
     "ink": "#111111",

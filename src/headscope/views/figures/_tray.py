@@ -12,7 +12,8 @@ from headscope.errors import FigureError, PageError
 from headscope.patterns import KINDS, head_kinds
 from headscope.record import Record
 from headscope.views._beside import records_beside
-from headscope.views._tray import MOST, no_record, parse_entries
+from headscope.views._tray import no_record, parse_entries
+from headscope.views.constants import MOST_IN_TRAY
 from headscope.views.figures._frame import title_lines, where
 from headscope.views.figures._options import NARROWEST, WIDEST, Plan, between, parse_options
 from headscope.views.figures._panel import Panel
@@ -94,9 +95,9 @@ def clearest_of_each(record: Record) -> list[dict[str, Any]]:
             continue
         row, head = np.unravel_index(np.nanargmax(np.where(of == kind, score, -np.inf)), of.shape)
         found.append((name, {"layer": kinds.layers[row], "heads": [int(head)]}))
-    if len(found) > MOST:
+    if len(found) > MOST_IN_TRAY:
         found = [(name, entry) for name, entry in found if name != "near"]
-    return [entry for _, entry in found[:MOST]]
+    return [entry for _, entry in found[:MOST_IN_TRAY]]
 
 
 def _entries(record: Record, tray: Any, beside: Any) -> list[tuple[Record, dict[str, Any]]]:
