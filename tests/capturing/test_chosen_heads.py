@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+
 import numpy as np
 import pytest
+from PIL import Image
 
 import headscope as hs
 from headscope.errors import CaptureError, FigureError, PageError, RecordError
@@ -204,6 +207,50 @@ def test_heads_that_there_are_not(tokenizer, heads, said):
         list(hs.capture_many(model, tokenizer, [TEXT, "a cat"], heads=heads))
 
 
-def test_norms_are_of_all_heads(tokenizer):
-    with pytest.raises(CaptureError, match="adds up what all heads"):
-        hs.capture(tiny_model("bert"), tokenizer, TEXT, keep="norms", heads=[(0, 0)])
+@pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "t5"])
+def test_norms_are_those_of_a_record_of_all_heads(family, tokenizer):
+    """Value norms of the chosen heads; sums over all heads of the layer stay what they are."""
+    model = tiny_model(family)
+    name = "self" if family != "t5" else "cross"
+    heads = [(0, 1), (1, 0), (1, 2)] if name == "self" else [("cross", 1, 0), ("cross", 1, 2)]
+    whole = hs.capture(model, tokenizer, TEXT, keep="norms")
+    some = hs.capture(model, tokenizer, TEXT, keep="norms", heads=heads)
+    assert list(some.stacks) == [name]
+    assert whole[name].layer(1).has("value_norms")
+    for layer in some[name]:
+        full, kept = whole[name].layer(layer.layer), list(layer.head_numbers)
+        assert layer.held_heads is not None
+        np.testing.assert_array_equal(layer.value_norms, full.value_norms[kept])
+        assert layer.contributions.missing == full.contributions.missing
+        for kind in ("attention", "residual", "output", "alti"):
+            ours, theirs = (getattr(each.contributions, kind) for each in (layer, full))
+            assert (ours is None) == (theirs is None)
+            if ours is not None:
+                np.testing.assert_allclose(ours, theirs, atol=1e-6)
+        for head in kept:
+            np.testing.assert_array_equal(
+                layer.head_contributions_of(head), full.head_contributions_of(head)
+            )
+
+
+def test_norms_of_chosen_heads_are_kept_shown_and_drawn(tokenizer, tmp_path):
+    model = tiny_model("bert")
+    whole = hs.capture(model, tokenizer, TEXT, keep="norms")
+    given = hs.capture(model, tokenizer, TEXT, keep="norms", heads=[(1, 2)])
+    hs.save(given, tmp_path / "some.safetensors")
+    some = hs.load(tmp_path / "some.safetensors")
+    np.testing.assert_array_equal(
+        some["self"].layer(1).value_norms, whole["self"].layer(1).value_norms[[2]]
+    )
+    hs.view(some, quantity="contribution", layer=1, heads=[2]).save(tmp_path / "some.html")
+    drawn = []
+    for record in (some, whole):
+        figure = hs.figure(record, view="matrix", layer=1, head=2, quantity="contribution")
+        drawn.append(np.asarray(Image.open(BytesIO(figure.to_bytes("png")))))
+    np.testing.assert_array_equal(*drawn)
+    with pytest.raises(RecordError, match="holds head 2 of 3, and not 0"):
+        some["self"].layer(1).head_contributions_of(0)
+    with pytest.raises(RecordError):
+        hs.norm_study([some])
+    with pytest.raises(RecordError):
+        hs.rollout(some)

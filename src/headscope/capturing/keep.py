@@ -74,13 +74,9 @@ def parse_keep(
             raise CaptureError(
                 f"keep must be 'auto', or one or several of {', '.join(names)}; not {keep!r}"
             )
-        if chosen is not None and "norms" in what:
-            raise CaptureError(
-                "keep='norms' adds up what all heads of a layer write, and heads= keeps some; "
-                "leave one of them out"
-            )
         if what == {"norms"}:
-            return Keeping(what | {"weights", "qk"}, True, precision, routers=bool(routers))
+            kept = what | {"weights", "qk"}
+            return Keeping(kept, True, precision, routers=bool(routers), heads=chosen)
         if what <= {"values", "before"}:
             alone = "values" if "values" in what else "queries and keys before positions"
             raise CaptureError(

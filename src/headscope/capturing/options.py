@@ -32,8 +32,8 @@ class KeepOptions(TypedDict, total=False):
     heads: Sequence[tuple[int, int] | tuple[str, int, int]] | None
     """The heads that alone are kept, as pairs of layer and head, ``[(12, 7), (3, 0)]``; with the
     stack first where only one is meant, ``[("cross", 3, 0)]``. Layers without any are left out of
-    the record; every layer is checked. All by default. Not with ``"norms"``, which are of all
-    heads.
+    the record; every layer is checked. With ``"norms"``, value norms are those of these heads and
+    contributions are still sums over all heads of the layer. All by default.
     """
     routers: bool
     """Whether to keep the router scores of mixture-of-experts layers, in models that offer them."""

@@ -236,7 +236,9 @@ class Builder:
             if wanted is None:
                 found.append(Layer(layer=number, **entry.layers[example]))
             elif heads := wanted.of_layer(number, name, most=entry.made.size[1]):
-                found.append(Layer(layer=number, **entry.chosen[number, heads][example]))
+                arguments = entry.chosen[number, heads][example]
+                norms = _norms_of(entry.layers[example], heads)
+                found.append(Layer(layer=number, **arguments, **norms))
         return tuple(found)
 
     def _told(self, tokens: Tokens) -> Tokens:
@@ -404,6 +406,17 @@ def _each_once(tensor: torch.Tensor, held: HeldHeads | None) -> torch.Tensor:
         return tensor
     shared = [number * held.kv_heads // held.heads for number in held.numbers]
     return tensor[[shared.index(number) for number in held.kv_numbers]]
+
+
+def _norms_of(layer: dict[str, Any], heads: tuple[int, ...]) -> dict[str, Any]:
+    """Value norms of the heads that are held; contributions are sums over all heads."""
+    if "contributions" not in layer:
+        return {}
+    norms = layer.get("value_norms")
+    return {
+        "value_norms": None if norms is None else norms[list(heads)],
+        "contributions": layer["contributions"],
+    }
 
 
 def plan_of(call: Call, sides: tuple[Side, Side], keeping: Keeping) -> StatisticsPlan:

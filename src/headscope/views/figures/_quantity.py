@@ -84,7 +84,7 @@ class Shown:
         if self.name in known:
             array = np.asarray(known[self.name], np.float64)
             return array[None].copy() if array.ndim == 2 else array[list(heads)]
-        norms = np.asarray(layer.value_norms, np.float64)[list(heads)]
+        norms = np.asarray(layer.part("value_norms", list(heads)), np.float64)
         return (
             np.stack([np.asarray(layer.weights_of(head), np.float64) for head in heads])
             * norms[:, None]
