@@ -108,20 +108,12 @@ def _explained(kept: Kept) -> Kept:
     """With the scale, the mask and, if needed, the bias under which queries and keys give the
     weights.
     """
-    found, difference, least = kept, np.inf, np.inf
-    for trial, unlikely in _trials(kept):
-        away = _difference(trial)
-        if away * FAR**unlikely < least:
-            found, difference, least = trial, away, away * FAR**unlikely
-        if away <= kept.tolerance / FAR**2:
-            break
-    if difference > kept.tolerance and kept.scores is not None and kept.bias is None:
-        for trial, _ in _trials(kept):
-            bias = position_bias(kept.scores, _capped(trial), trial.visible, half=kept.half)
-            if bias is not None and _difference(replace(trial, bias=bias)) <= kept.tolerance:
-                return replace(trial, bias=bias)
+    best, difference = _best_trial(kept)
     if difference <= kept.tolerance:
-        return found
+        return best
+    biased = _with_position_bias(kept)
+    if biased is not None:
+        return biased
     what = "weights" if kept.weights is not None else "output"
     raise RecordError(
         f"{kept.name}: softmax(queries . keys) differs from the {what} kept with them by "
@@ -130,6 +122,30 @@ def _explained(kept: Kept) -> Kept:
         "keep (positions, norms, a bias, a sink); leave queries and keys out to keep the weights "
         "alone"
     )
+
+
+def _best_trial(kept: Kept) -> tuple[Kept, float]:
+    """The scale and mask that come nearest to the weights, and how far off they are."""
+    best, difference, least = kept, np.inf, np.inf
+    for trial, unlikely in _trials(kept):
+        away = _difference(trial)
+        if away * FAR**unlikely < least:
+            best, difference, least = trial, away, away * FAR**unlikely
+        # Likely trials come first; one that fits this well need not be compared with the rest.
+        if away <= kept.tolerance / FAR**2:
+            break
+    return best, difference
+
+
+def _with_position_bias(kept: Kept) -> Kept | None:
+    """With the bias by position that explains the weights; None where there is none."""
+    if kept.scores is None or kept.bias is not None:
+        return None
+    for trial, _ in _trials(kept):
+        bias = position_bias(kept.scores, _capped(trial), trial.visible, half=kept.half)
+        if bias is not None and _difference(replace(trial, bias=bias)) <= kept.tolerance:
+            return replace(trial, bias=bias)
+    return None
 
 
 def _trials(kept: Kept) -> Iterator[tuple[Kept, int]]:
@@ -154,14 +170,16 @@ def _with_sinks(kept: Kept) -> Kept:
         return kept
     scores = _capped(kept)
     scores = scores if kept.visible is None else np.where(kept.visible, scores, -np.inf)
+    # With Z = sum_j exp(score_j) a row sums to Z / (Z + exp(sink)), so that the sink is
+    # log Z + log(missing / total). Every row of a head gives the same number but for rounding.
     top = scores.max(axis=-1)
-    logits = top + np.log(np.exp(scores - top[..., None]).sum(axis=-1))
+    log_z = top + np.log(np.exp(scores - top[..., None]).sum(axis=-1))
     missing = np.maximum(1 - total, 1e-12)
+    sinks = log_z + np.log(missing / np.maximum(total, 1e-12))
+    # The row that shares most evenly between keys and sink says it most exactly.
     clearest = np.argmax(total * missing, axis=-1)[:, None]
-    found = np.take_along_axis(
-        logits + np.log(missing / np.maximum(total, 1e-12)), clearest, axis=-1
-    )[:, 0]
-    return replace(kept, sinks=found.astype(np.float32))
+    chosen = np.take_along_axis(sinks, clearest, axis=-1)[:, 0]
+    return replace(kept, sinks=chosen.astype(np.float32))
 
 
 def _masks(kept: Kept) -> list[np.ndarray | None]:
@@ -171,9 +189,11 @@ def _masks(kept: Kept) -> list[np.ndarray | None]:
     if kept.visible is not None:
         return [kept.visible]
     shape = _size(kept)
+    # Fewer queries than keys are the last of a text: the last query sees the last key.
     causal = np.tril(np.ones(shape, bool), k=shape[1] - shape[0])
     if kept.weights is None:
         return [None, causal]
+    # Heads share one mask: what one of them looks at, none is forbidden.
     seen: np.ndarray = np.any(kept.weights != 0, axis=0)
     if not seen.any(axis=1).all():
         query = int(np.argmin(seen.any(axis=1)))
@@ -220,8 +240,10 @@ def _fitted(kept: Kept) -> tuple[float, ...]:
     seen = (kept.weights > 0) & np.isfinite(kept.scores)
     x, y = products[seen], kept.scores[seen].astype(np.float64)
     if kept.soft_cap is not None:
+        # Near the cap tanh is flat: turning it round would blow up the rounding of the scores.
         inside = np.abs(y) < 0.99 * kept.soft_cap
         x, y = x[inside], kept.soft_cap * np.arctanh(y[inside] / kept.soft_cap)
+    # Least squares of y = fit * x, a line through zero.
     fit = float(x @ y / (x @ x)) if x.any() else 0.0
     return (fit,) if fit > 0 else ()
 
@@ -282,6 +304,7 @@ def _verified(kept: Kept) -> dict[str, Any]:
     if kept.values is None or kept.output is None:
         return {}
     away, largest = _away(kept), float(np.abs(kept.output).max())
+    # "not <=" and no ">": a NaN, which compares as False, must be refused as well.
     if not away <= kept.tolerance * largest:
         raise RecordError(
             f"{kept.name}: weights times values differ from the output of the heads by {away:.2g} "

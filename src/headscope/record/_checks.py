@@ -36,6 +36,7 @@ def is_on_disk(array: np.ndarray | Stored) -> bool:
     """
     if isinstance(array, Stored):
         return True
+    # A slice or a view of a memory map has it for its base, possibly through several views.
     while not isinstance(array, np.memmap):
         if not isinstance(array.base, np.ndarray):
             return False
@@ -78,9 +79,9 @@ def check_weights(weights: np.ndarray, name: str, *, sinks: bool, dead: np.ndarr
         dead: axes query; True where a query may look at nothing and its row is all zero.
     """
     sums, smallest = _sums_and_smallest(weights)
-    if not np.isfinite(
-        sums
-    ).all():  # what is not finite makes its row so; no array of the same size is needed
+    # A weight that is not finite makes the sum of its row so: the sums are looked at first, as
+    # isfinite of all weights would take an array of their size.
+    if not np.isfinite(sums).all():
         check_finite(weights, name)
     if smallest < 0:
         where = tuple(int(i) for i in np.argwhere(weights < 0)[0])
@@ -92,17 +93,21 @@ def check_weights(weights: np.ndarray, name: str, *, sinks: bool, dead: np.ndarr
     wrong = ~dead[None, :] & ((sums < low) | (sums > high))
     if wrong.any():
         head, query = (int(i) for i in np.argwhere(wrong)[0])
-        hint = (
-            "the axes must be [head query key]"
-            if abs(weights[head, :, query].sum() - 1) < ROW_SUM_TOLERANCE
-            else (
-                "rows must sum to 1 over the keys; for padding, cut the padded tokens off; where "
-                "only part of each row was kept, give from_weights(..., partial=True)"
-            )
-        )
         raise RecordError(
-            f"{name}: head {head}, query {query} sums to {sums[head, query]:.4g}; {hint}"
+            f"{name}: head {head}, query {query} sums to {sums[head, query]:.4g}; "
+            f"{_hint(weights, head, query)}"
         )
+
+
+def _hint(weights: np.ndarray, head: int, query: int) -> str:
+    """What is probably wrong with a row that does not sum to 1."""
+    # Columns that sum to 1 tell that queries and keys were given the wrong way round.
+    if abs(weights[head, :, query].sum() - 1) < ROW_SUM_TOLERANCE:
+        return "the axes must be [head query key]"
+    return (
+        "rows must sum to 1 over the keys; for padding, cut the padded tokens off; where "
+        "only part of each row was kept, give from_weights(..., partial=True)"
+    )
 
 
 def _sums_and_smallest(weights: np.ndarray) -> tuple[np.ndarray, float]:

@@ -68,6 +68,7 @@ class Contributions(Copied):
 
     def __post_init__(self) -> None:
         given = {name: held(self, name) for name in CONTRIBUTIONS if held(self, name) is not None}
+        # The first map says how many queries and keys there are, and all others must have as many.
         size = next(
             (array.shape for name, array in given.items() if name in CONTRIBUTION_KINDS), None
         )
@@ -77,11 +78,7 @@ class Contributions(Copied):
                 shape = size if name in CONTRIBUTION_KINDS else size[:1]
             check_floats(array, f"{name} of contributions", shape, CONTRIBUTIONS[name])
             if not is_on_disk(array):
-                check_finite(array, f"{name} of contributions")
-                if array.min(initial=0.0) < 0:
-                    raise RecordError(
-                        f"{name} of contributions holds {array.min():.3g}; norms are not negative"
-                    )
+                _check_norms(array, name)
             object.__setattr__(self, name, frozen(array))
         unknown = set(self.missing) - set(CONTRIBUTION_KINDS)
         if unknown:
@@ -110,9 +107,17 @@ class Contributions(Copied):
             raise RecordError(
                 f"There are no contributions {kind!r}; there are {', '.join(CONTRIBUTION_KINDS)}"
             )
-        found = getattr(self, kind)
-        if found is None:
+        norms = getattr(self, kind)
+        if norms is None:
             raise RecordError(
                 f"This layer has no contributions {kind!r}: {self.missing.get(kind, 'not kept')}"
             )
-        return found
+        return norms
+
+
+def _check_norms(array: np.ndarray, name: str) -> None:
+    check_finite(array, f"{name} of contributions")
+    if array.min(initial=0.0) < 0:
+        raise RecordError(
+            f"{name} of contributions holds {array.min():.3g}; norms are not negative"
+        )

@@ -16,6 +16,7 @@ class Copied:
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # Not getattr: it would read arrays that are in a file, see `ArrayField`.
         held: Any = vars(self)
         values = {each.name: _plain(held[each.name]) for each in fields(self) if each.init}  # ty: ignore[invalid-argument-type]
         return made, (type(self), values)

@@ -27,13 +27,14 @@ def to_xarray(stack: Stack, layer: Any = None, head: Any = None) -> Any:
         "query_token": ("query", np.array(stack.query.labels)),
         "key_token": ("key", np.array(stack.key.labels)),
     }
-    found = xarray.DataArray(
+    array = xarray.DataArray(
         weights, dims=AXES, coords=coordinates, name="weight", attrs={"stack": stack.name}
     )
+    # isel drops the axis but keeps the number as a coordinate, so the array still says whose it is.
     for name, given in (("layer", layer), ("head", head)):
         if given is not None:
-            found = found.isel({name: 0})
-    return found
+            array = array.isel({name: 0})
+    return array
 
 
 def to_pandas(stack: Stack, layer: Any = None, head: Any = None) -> Any:
@@ -63,6 +64,8 @@ def columns_of(stack: Stack, layer: Any = None, head: Any = None) -> dict[str, A
     """A row for each weight: layer, head, query, query_token, key, key_token, weight; one array for
     each column.
     """
+    # Layers that hold other heads are no one array, but as rows of a table they can follow each
+    # other.
     if layer is None and len({each.head_numbers for each in stack}) > 1 and not stack.is_whole:
         parts = [_columns(stack, each.layer, head) for each in stack]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -89,21 +92,25 @@ def _chosen(stack: Stack, layer: Any, head: Any) -> tuple[list[int], list[int], 
     """Numbers of the layers, of the heads, and their weights ``[layer head query key]``."""
     numbers = [each.layer for each in stack] if layer is None else [int(layer)]
     if head is None and not stack.is_whole:
-        layers = [stack.layer(number) for number in numbers]
-        if len({each.head_numbers for each in layers}) > 1:
-            raise RecordError(
-                f"Stack {stack.name!r} holds other heads in each layer ({_said(stack)}), which "
-                "are no one array; take them layer by layer, or as a table"
-            )
-        return (
-            numbers,
-            list(layers[0].head_numbers),
-            np.stack([each.held_weights() for each in layers]),
-        )
+        return (numbers, *_held(stack, numbers))
     weights = stack.weights(layer, head)
-    weights = weights[None] if layer is not None else weights
-    weights = weights[:, None] if head is not None else weights
-    return numbers, list(range(weights.shape[1])) if head is None else [int(head)], weights
+    # The axes of one layer and one head, which `weights` leaves off, are put back.
+    if layer is not None:
+        weights = weights[None]
+    if head is None:
+        return numbers, list(range(weights.shape[1])), weights
+    return numbers, [int(head)], weights[:, None]
+
+
+def _held(stack: Stack, numbers: list[int]) -> tuple[list[int], np.ndarray]:
+    """Numbers and weights of the heads that some layers hold, where they hold the same."""
+    layers = [stack.layer(number) for number in numbers]
+    if len({each.head_numbers for each in layers}) > 1:
+        raise RecordError(
+            f"Stack {stack.name!r} holds other heads in each layer ({_said(stack)}), which "
+            "are no one array; take them layer by layer, or as a table"
+        )
+    return list(layers[0].head_numbers), np.stack([each.held_weights() for each in layers])
 
 
 def _said(stack: Stack) -> str:

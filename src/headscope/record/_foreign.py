@@ -96,6 +96,7 @@ def plain(value: Any, name: str) -> np.ndarray:
     value = resolved(value)
     if hasattr(value, "detach"):
         value = value.detach().cpu()
+        # NumPy has no bfloat16.
         value = value.float() if is_half(value) else value
         value = value.numpy()
     try:
@@ -110,6 +111,7 @@ def plain(value: Any, name: str) -> np.ndarray:
 
 def resolved(value: Any) -> Any:
     """What a saved proxy stands for: its ``.value``, or itself."""
+    # Older releases of nnsight save a proxy; what has a shape is a tensor already.
     return value.value if hasattr(value, "value") and not hasattr(value, "shape") else value
 
 
@@ -120,12 +122,12 @@ def is_half(value: Any) -> bool:
 
 def tokens_of(tokens: Pieces, text: str | None = None) -> Tokens:
     """Tokens from strings, with the text that they come from."""
-    found = parse_tokens(tokens)
+    parsed = parse_tokens(tokens)
     if text is None:
-        return found
-    if found.texts:
+        return parsed
+    if parsed.texts:
         raise RecordError("text was given, but the tokens hold theirs already; leave it out")
-    return replace(found, texts=(text,))
+    return replace(parsed, texts=(text,))
 
 
 def check_tokens(layer: Layer, query: Tokens, key: Tokens) -> None:

@@ -94,10 +94,8 @@ def from_nnsight(
         >>> record["self"].weights(layer=0, head=0).tolist()
         [[1.0, 0.0], [0.25, 0.75]]
     """
-    saved = resolved(saved)
-    split = isinstance(saved, Mapping) and bool(saved) and set(saved) <= set(STACKS)
-    given = saved if split else {"self": saved}
-    if positions is not None and split:
+    given = _by_stack(resolved(saved))
+    if positions is not None and "self" not in given:
         raise RecordError(
             "positions are for models with one stack; cut what an encoder-decoder model gave "
             "yourself"
@@ -105,28 +103,39 @@ def from_nnsight(
     cut = Cut(example=example, positions=positions)
     first = tokens_of(tokens, text)
     second = None if decoder_tokens is None else tokens_of(decoder_tokens)
-    if second is None and set(given) & {"decoder", "cross"}:
-        raise RecordError(
-            "from_nnsight: decoder or cross attention was given without decoder_tokens"
-        )
     stacks = {}
     for name, values in given.items():
-        query = first if second is None or name in ("self", "encoder") else second
-        key = query if name != "cross" else first
-        layers = tuple(
-            _layer(number, where, _parts(value, where), cut)
-            for number, where, value in _numbered(values)
-        )
-        if not layers:
+        query = second if name in ("decoder", "cross") else first
+        if query is None:
             raise RecordError(
-                f"{name} attention is empty: every value is None. Under sdpa modules return no "
-                "weights; load the model with attn_implementation='eager', or save the inputs "
-                "and the output of the attention interface's call"
+                "from_nnsight: decoder or cross attention was given without decoder_tokens"
             )
+        key = first if name == "cross" else query
+        layers = _layers(values, name, cut)
         for layer in layers:
             check_tokens(layer, query, key)
         stacks[name] = Stack(name=name, query=query, key=key, layers=layers)
     return Record(stacks=stacks, model=ModelFacts(name=model, implementation="nnsight"))
+
+
+def _by_stack(saved: Any) -> Mapping[str, Any]:
+    """What was saved of each stack; a dictionary of layers has other keys than `STACKS`."""
+    if isinstance(saved, Mapping) and saved and set(saved) <= set(STACKS):
+        return saved
+    return {"self": saved}
+
+
+def _layers(values: Any, name: str, cut: Cut) -> tuple[Layer, ...]:
+    layers = []
+    for number, where, value in _numbered(values):
+        layers.append(_layer(number, where, _parts(value, where), cut))
+    if not layers:
+        raise RecordError(
+            f"{name} attention is empty: every value is None. Under sdpa modules return no "
+            "weights; load the model with attn_implementation='eager', or save the inputs "
+            "and the output of the attention interface's call"
+        )
+    return tuple(layers)
 
 
 def _numbered(saved: Any) -> Iterator[tuple[int, str, Any]]:
@@ -150,14 +159,16 @@ def _numbered(saved: Any) -> Iterator[tuple[int, str, Any]]:
 
 def _number(name: Any) -> int:
     """The layer number, or the one in a module path such as ``model.transformer.h.3.attn``."""
-    found = re.findall(r"(?:^|\.)(\d+)(?=\.|$)", str(name))
-    if not found:
+    numbers = re.findall(r"(?:^|\.)(\d+)(?=\.|$)", str(name))
+    if not numbers:
         raise RecordError(
             f"{name!r} names no layer; wanted are layer numbers or paths of attention modules "
             "such as 'h.3.attn', as of tracer.cache(modules=[block.attn for block in "
             "model.transformer.h])"
         )
-    return int(found[0])
+    # Of several numbers the first is the layer's; T5 counts the parts of a block as well, as in
+    # decoder.block.3.layer.1.
+    return int(numbers[0])
 
 
 def _parts(value: Any, name: str) -> dict[str, Any]:
@@ -166,16 +177,23 @@ def _parts(value: Any, name: str) -> dict[str, Any]:
     if isinstance(value, Mapping):
         if "inputs" in value:
             return _parts_of_call(value["inputs"], value.get("output"), name)
-        strange = set(value) - {*AXES, *FACTS} | {"mask"} & set(value)
-        if strange:
-            known = ", ".join(key for key in (*AXES, *FACTS) if key != "mask")
-            raise RecordError(
-                f"{name} holds {sorted(map(str, strange))}; known are {known}, or inputs and output"
-            )
-        return {key: part for key, part in value.items() if resolved(part) is not None}
+        return _named_parts(value, name)
+    # An entry of tracer.cache has the output of its module in .output.
     if not hasattr(value, "shape") and hasattr(value, "output"):
         value = resolved(value.output)
     return {"weights": _weights_among(value, name) if isinstance(value, tuple) else value}
+
+
+def _named_parts(value: Mapping[str, Any], name: str) -> dict[str, Any]:
+    # A mask alone says too little; it is read only of a call, which comes with its scores.
+    known = [part for part in (*AXES, *FACTS) if part != "mask"]
+    strange = set(value) - set(known)
+    if strange:
+        raise RecordError(
+            f"{name} holds {sorted(map(str, strange))}; known are {', '.join(known)}, or inputs "
+            "and output"
+        )
+    return {key: part for key, part in value.items() if resolved(part) is not None}
 
 
 def _weights_among(values: tuple, name: str) -> Any:
@@ -261,8 +279,10 @@ def _mask(
         return None, None
     given = resolved(parts["mask"])
     is_bool = str(getattr(given, "dtype", "")).endswith("bool")
+    # One mask may serve all texts of a batch, and is the first whichever text is wanted.
     cut = replace(cut, example=0) if len(given.shape) == 4 and given.shape[0] == 1 else cut
     added = cut.of(given, AXES["mask"], f"mask of {name}")
+    # A mask of booleans became one of 0.0 and 1.0 on the way, as all arrays here are floats.
     visible = np.any(added > 0.5 if is_bool else added > MASKED, axis=0)
     bias = np.where(visible, added, np.float32(0))
     hides = not visible.all()

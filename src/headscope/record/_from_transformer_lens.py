@@ -42,6 +42,7 @@ AXES = {
     "v": "key kv_head feature",
 }
 ENOUGH = ({"pattern"}, {"q", "k", "v", "z"}, {"rot_q", "rot_k", "v", "z"})
+"""Any of these hooks makes a layer: its weights, or what they follow from with what proves them."""
 
 Hooks = dict[str, Any]
 
@@ -88,25 +89,24 @@ def from_transformer_lens(
         [[1.0, 0.0], [0.25, 0.75]]
     """
     config, cut = _config(cache, model), Cut(example=example, positions=positions)
-    found = _sorted(cache)
-    if positions is not None and set(found) != {"self"}:
+    hooks = _sorted(cache)
+    if positions is not None and set(hooks) != {"self"}:
         raise RecordError(
             "positions are for models with one stack; cut the cache of an encoder-decoder model "
             "yourself"
         )
     sides = {"self": tokens_of(tokens, text)}
     sides["encoder"] = sides["self"]
+    sides["cross"] = sides["encoder"]  # what cross-attention looks at
     if decoder_tokens is not None:
         sides["decoder"] = tokens_of(decoder_tokens)
-    elif set(found) & {"decoder", "cross"}:
+    elif set(hooks) & {"decoder", "cross"}:
         raise RecordError(
             "This cache holds a decoder; give decoder_tokens, the tokens that it was run on"
         )
     stacks = {}
-    for name, layers in found.items():
-        query, key = (
-            (sides["decoder"], sides["encoder"]) if name == "cross" else (sides[name], sides[name])
-        )
+    for name, layers in hooks.items():
+        query, key = sides["decoder" if name == "cross" else name], sides[name]
         made = tuple(_layer(part, config, cut) for part in layers)
         for layer in made:
             check_tokens(layer, query, key)
@@ -118,32 +118,10 @@ def _sorted(cache: Any) -> dict[str, list[Hooks]]:
     """The hooks of every layer of every stack, in order; ``module`` and ``layer`` say whose they
     are.
     """
-    found: dict[tuple[str, int], Hooks] = {}
-    strange = []
-    for name in cache.keys():  # noqa: SIM118 - an ActivationCache iterates otherwise
-        match = NAME.fullmatch(name)
-        if match is None:
-            strange += [name] if name.endswith("hook_pattern") else []
-            continue
-        place = match["side"].removesuffix("_blocks"), match["block"]
-        if place not in STACKS:
-            strange.append(name)
-            continue
-        hooks = found.setdefault((STACKS[place], int(match["layer"])), {})
-        hooks |= {
-            match["hook"]: cache[name],
-            "module": name.rpartition(".")[0],
-            "layer": int(match["layer"]),
-        }
-    if strange:
-        raise RecordError(
-            "The cache holds attention that headscope does not know the place of: "
-            f"{', '.join(strange[:4])}; pass a dictionary without it, such as {{name: cache[name] "
-            "for name in cache.keys() if name.startswith('blocks.')}"
-        )
+    of_layers = _hooks_of_layers(cache)
     stacks: dict[str, list[Hooks]] = {}
-    for stack, layer in sorted(found):
-        hooks = found[stack, layer]
+    for stack, layer in sorted(of_layers):
+        hooks = of_layers[stack, layer]
         if any(enough <= set(hooks) for enough in ENOUGH):
             stacks.setdefault(stack, []).append(hooks)
     if not stacks:
@@ -157,6 +135,40 @@ def _sorted(cache: Any) -> dict[str, list[Hooks]]:
     return {name: stacks[name] for name in order if name in stacks}
 
 
+def _hooks_of_layers(cache: Any) -> dict[tuple[str, int], Hooks]:
+    """The hooks of attention in a cache, by stack and layer.
+
+    Raises:
+        RecordError: attention whose place is not known: left out in silence, a stack of the record
+            would be missing.
+    """
+    of_layers: dict[tuple[str, int], Hooks] = {}
+    strange = []
+    for name in cache.keys():  # noqa: SIM118 - an ActivationCache iterates otherwise
+        match = NAME.fullmatch(name)
+        if match is None:
+            # Most of a cache is no attention; only a pattern that is not understood matters.
+            strange += [name] if name.endswith("hook_pattern") else []
+            continue
+        place = match["side"].removesuffix("_blocks"), match["block"]
+        if place not in STACKS:
+            strange.append(name)
+            continue
+        hooks = of_layers.setdefault((STACKS[place], int(match["layer"])), {})
+        hooks |= {
+            match["hook"]: cache[name],
+            "module": name.rpartition(".")[0],
+            "layer": int(match["layer"]),
+        }
+    if strange:
+        raise RecordError(
+            "The cache holds attention that headscope does not know the place of: "
+            f"{', '.join(strange[:4])}; pass a dictionary without it, such as {{name: cache[name] "
+            "for name in cache.keys() if name.startswith('blocks.')}"
+        )
+    return of_layers
+
+
 def _layer(hooks: Hooks, config: Any, cut: Cut) -> Layer:
     module = hooks["module"]
 
@@ -165,13 +177,12 @@ def _layer(hooks: Hooks, config: Any, cut: Cut) -> Layer:
             return None
         take = cut.of_weights if hook == "pattern" else cut.of
         array = take(hooks[hook], AXES[hook], f"{module}.hook_{hook}")
-        return (
-            array
-            if hook in ("pattern", "attn_scores")
-            else np.ascontiguousarray(array.swapaxes(0, 1))
-        )
+        if AXES[hook].startswith("head"):
+            return array
+        return np.ascontiguousarray(array.swapaxes(0, 1))
 
     rotated = "rot_q" in hooks and "rot_k" in hooks
+    # Queries and keys of a rotary model as they were before positions do not give the pattern.
     hidden = (
         not rotated
         and _fact(config, "positional_embedding_type") == "rotary"

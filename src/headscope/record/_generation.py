@@ -152,21 +152,27 @@ class Generation:
                     f"Generation: {len(getattr(self, name))} {name} for {len(self)} tokens; give "
                     "one for each"
                 )
-        offered = [found for found in self.alternatives if found]
-        totals = [math.fsum(candidate.probability for candidate in found) for found in offered]
-        single = [candidate.probability for found in offered for candidate in found]
-        wrong = {
-            "probability": [
-                p
-                for p in (*self.probabilities, *single, *totals)
-                if not 0 <= p <= 1 + TOTAL_TOLERANCE
-            ],
-            "entropy": [e for e in self.entropies if not -TOTAL_TOLERANCE <= e < math.inf],
-            "rank": [rank for rank in self.ranks if not _is_whole(rank, 1)],
-        }
-        for name, values in wrong.items():
-            if values:
-                raise RecordError(f"Generation: the {name} {values[0]!r} is none")
+        # "not low <= x": comparisons of NaN are False, so that NaN is refused, too.
+        for probability in (*self.probabilities, *self._offered_probabilities()):
+            if not 0 <= probability <= 1 + TOTAL_TOLERANCE:
+                raise RecordError(f"Generation: the probability {probability!r} is none")
+        for entropy in self.entropies:
+            if not -TOTAL_TOLERANCE <= entropy < math.inf:
+                raise RecordError(f"Generation: the entropy {entropy!r} is none")
+        for rank in self.ranks:
+            if not _is_whole(rank, 1):
+                raise RecordError(f"Generation: the rank {rank!r} is none")
+
+    def _offered_probabilities(self) -> list[float]:
+        """Probabilities of all candidates, and the sum over those of each token: candidates exclude
+        each other.
+        """
+        single, totals = [], []
+        for candidates in self.alternatives:
+            probabilities = [candidate.probability for candidate in candidates]
+            single += probabilities
+            totals.append(math.fsum(probabilities))
+        return [*single, *totals]
 
 
 def _is_whole(value: Any, least: int) -> bool:

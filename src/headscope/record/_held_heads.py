@@ -43,6 +43,7 @@ class HeldHeads:
     @property
     def kv_numbers(self) -> tuple[int, ...]:
         """Numbers of the key/value heads that the heads use, each once."""
+        # Neighbouring heads share, as in `Layer.kv_head_of`; dict.fromkeys keeps the order.
         return tuple(dict.fromkeys(number * self.kv_heads // self.heads for number in self.numbers))
 
     def places(self, wanted: Iterable[int], name: str, *, shared: bool = False) -> list[int]:

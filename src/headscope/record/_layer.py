@@ -130,6 +130,7 @@ class Layer(Copied):
             object.__setattr__(self, "visible", Mask.of(self.visible))
         if not self.has("weights") and self.statistics is None:
             self._check_kept()
+        # Only now is there a size, which follows from arrays whose axes were checked.
         if self.visible is None:
             object.__setattr__(self, "visible", Mask.full(*self.size))
         if self.verified_against not in AGAINST:
@@ -144,11 +145,9 @@ class Layer(Copied):
         kept = [name for name in ARRAYS if self.has(name)]
         shared = f" on {self.kv_heads} key/value heads" if self.kv_heads < heads else ""
         held_here = ", ".join(kept) or "statistics"
-        of = (
-            ""
-            if self.held_heads is None
-            else f" of head {', '.join(map(str, self.held_heads.numbers))}"
-        )
+        of = ""
+        if self.held_heads is not None:
+            of = f" of head {', '.join(map(str, self.held_heads.numbers))}"
         return (
             f"<Layer {self.layer}: {heads} heads{shared}, {queries} x {keys}, {self.kind}; holds "
             f"{held_here}{of}>"
@@ -243,8 +242,8 @@ class Layer(Copied):
             RecordError: where there is no such head, or not all were kept, or a file holds what
                 weights cannot be.
         """
-        found = self._weights(self._chosen(head))
-        return found if head is None else found[0]
+        weights = self._weights(self._chosen(head))
+        return weights if head is None else weights[0]
 
     def held_weights(self) -> Floating:
         """Weights ``[head query key]`` of the heads that the record holds, in the order of
@@ -256,15 +255,14 @@ class Layer(Copied):
 
     def _weights(self, chosen: slice | list[int]) -> Floating:
         if not self.has("weights"):
-            found = softmax_of(
-                self._scores(chosen), self.part("sinks", chosen) if self.has("sinks") else None
-            )
-        else:
-            found = self.part("weights", chosen)
-            if is_on_disk(held(self, "weights")):
-                found = np.array(found)
-                check_weights(found, self._name("weights"), sinks=self._may_be_less, dead=self.dead)
-        return found
+            sinks = self.part("sinks", chosen) if self.has("sinks") else None
+            return softmax_of(self._scores(chosen), sinks)
+        weights = self.part("weights", chosen)
+        if is_on_disk(held(self, "weights")):
+            # Into memory first: what was checked must be what is given, and the file may change.
+            weights = np.array(weights)
+            check_weights(weights, self._name("weights"), sinks=self._may_be_less, dead=self.dead)
+        return weights
 
     def scores_of(self, head: Any = None) -> Floating:
         """What goes into the softmax, ``[query key]`` or ``[head query key]``; -inf where the query
@@ -273,8 +271,8 @@ class Layer(Copied):
         Raises:
             RecordError: where queries and keys were not kept.
         """
-        found = self._scores(self._chosen(head))
-        return found if head is None else found[0]
+        scores = self._scores(self._chosen(head))
+        return scores if head is None else scores[0]
 
     def contributions_of(self, kind: str = "attention") -> Floating:
         """What each key adds to each query over all heads, ``[query key]``: a map of
@@ -303,9 +301,9 @@ class Layer(Copied):
         """
         chosen = self._chosen(head)
         if not self.has("value_norms"):
-            reason = (
-                None if self.contributions is None else self.contributions.missing.get("attention")
-            )
+            reason = None
+            if self.contributions is not None:
+                reason = self.contributions.missing.get("attention")
             raise RecordError(
                 f"Layer {self.layer} holds no value norms; "
                 f"{reason or 'capture with keep=' + repr('norms')}"
@@ -349,18 +347,17 @@ class Layer(Copied):
         """Part of an array; of one in a file, whose values nobody has seen yet, they are
         checked.
         """
-        found = self.part(name, *index)
+        part = self.part(name, *index)
         if is_on_disk(held(self, name)):
-            check_finite(found, self._name(name))
-        return found
+            check_finite(part, self._name(name))
+        return part
 
     def _scores(self, chosen: slice | list[int]) -> Floating:
         self._check_kept()
         bias = None
         if self.has("bias"):
-            bias = self._finite_part(
-                "bias", chosen if self.shape_of("bias")[0] > 1 else slice(None)
-            )
+            of_heads = chosen if self._has_axis_of_heads("bias") else slice(None)
+            bias = self._finite_part("bias", of_heads)
         return scores_of(
             self._finite_part("queries", chosen),
             self._finite_part("keys", self.kv_head_of[chosen]),
@@ -382,10 +379,11 @@ class Layer(Copied):
         """
         if not self.partial:
             return 0.0
+        # A row that may look at nothing is all zero, and nothing of it was cut.
         alive = self.held_weights()[:, ~self.dead]
-        return (
-            float(max(0.0, 1 - alive.sum(axis=-1, dtype=np.float64).mean())) if alive.size else 0.0
-        )
+        if not alive.size:
+            return 0.0
+        return float(max(0.0, 1 - alive.sum(axis=-1, dtype=np.float64).mean()))
 
     def _has_axis_of_heads(self, name: str) -> bool:
         """Whether an array has a row for each head; one bias may stand for all."""
@@ -407,6 +405,7 @@ class Layer(Copied):
 
     def _chosen(self, head: Any) -> slice:
         if head is None:
+            # All heads of the model were asked for: places raises where one of them was not kept.
             if self.held_heads is not None:
                 self.held_heads.places(range(self.held_heads.heads), f"Layer {self.layer}")
             return slice(None)
@@ -425,6 +424,7 @@ class Layer(Copied):
 
     def _check_shapes(self) -> None:
         (heads, queries, keys), kv_heads = self._kept_size, self.kv_heads
+        # Of chosen heads the arrays hold some only, which need not share evenly.
         if self.held_heads is not None:
             heads, kv_heads = len(self.held_heads.numbers), len(self.held_heads.kv_numbers)
         elif heads % max(1, kv_heads):
@@ -434,6 +434,7 @@ class Layer(Copied):
         wanted = {
             "weights": (heads, queries, keys),
             "queries": (heads, queries, self._width("queries")),
+            # As wide as the queries, which they are multiplied with; values have their own width.
             "keys": (kv_heads, keys, self._width("queries" if self.has("queries") else "keys")),
             "values": (kv_heads, keys, self._width("values")),
             "queries_before": (heads, queries, self._width("queries_before")),
@@ -444,29 +445,36 @@ class Layer(Copied):
         for name, shape in wanted.items():
             if self.has(name):
                 check_floats(held(self, name), self._name(name), shape, ARRAYS[name])
-        if self.has("bias"):
-            shared = self.shape_of("bias")[0]
-            check_floats(
-                held(self, "bias"), self._name("bias"), (shared, queries, keys), ARRAYS["bias"]
-            )
-            if shared not in (1, heads):
-                raise RecordError(f"{self._name('bias')} has {shared} heads; give 1 or {heads}")
-        if self.statistics is not None and (self.statistics.heads, *self.statistics.size) != (
-            heads,
-            queries,
-            keys,
-        ):
+        self._check_bias(heads, queries, keys)
+        self._check_statistics(heads, queries, keys)
+        self._check_maps(queries, keys)
+
+    def _check_bias(self, heads: int, queries: int, keys: int) -> None:
+        if not self.has("bias"):
+            return
+        shared = self.shape_of("bias")[0]
+        check_floats(
+            held(self, "bias"), self._name("bias"), (shared, queries, keys), ARRAYS["bias"]
+        )
+        if shared not in (1, heads):
+            raise RecordError(f"{self._name('bias')} has {shared} heads; give 1 or {heads}")
+
+    def _check_statistics(self, heads: int, queries: int, keys: int) -> None:
+        if self.statistics is None:
+            return
+        if (self.statistics.heads, *self.statistics.size) != (heads, queries, keys):
             raise RecordError(
                 f"{self._name('statistics')} are of {self.statistics.heads} heads and "
                 f"{self.statistics.size} queries and keys, but the arrays of {heads} heads and "
                 f"{(queries, keys)}"
             )
-        if self.contributions is not None and self.contributions.size not in (
-            None,
-            (queries, keys),
-        ):
+
+    def _check_maps(self, queries: int, keys: int) -> None:
+        """Raise unless contributions and mask have these queries and keys."""
+        size = None if self.contributions is None else self.contributions.size
+        if size is not None and size != (queries, keys):
             raise RecordError(
-                f"{self._name('contributions')} are of {self.contributions.size} queries and "
+                f"{self._name('contributions')} are of {size} queries and "
                 f"keys, but the arrays of {(queries, keys)}"
             )
         if self.visible.shape != (queries, keys):
@@ -478,6 +486,7 @@ class Layer(Copied):
     def _check_values(self) -> None:
         for name in ARRAYS:
             array = held(self, name)
+            # A record in a file must open at once: values are checked when they are read.
             if array is None or is_on_disk(array):
                 continue
             if name == "weights":

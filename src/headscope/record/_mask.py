@@ -48,6 +48,7 @@ class Mask(Copied):
         edges = np.zeros((queries, keys + 1), bool)
         edges[:, 0], edges[:, -1] = dense[:, 0], dense[:, -1]
         edges[:, 1:-1] = dense[:, 1:] != dense[:, :-1]
+        # In each row edges come in pairs, where a run starts and where it stops.
         rows, places = np.nonzero(edges)
         counts = np.bincount(rows[::2], minlength=queries)
         return cls(
@@ -107,40 +108,41 @@ class Mask(Copied):
         """How many keys before and after its own place a query of a sliding window sees; None for
         other kinds.
         """
-        found = self._bounds()
-        if found is None:
+        bounds = self._bounds()
+        if bounds is None or self.is_full:
             return None
-        places, starts, stops = found
+        places, starts, stops = bounds
         before, after = int((places - starts).max()), int((stops - 1 - places).max())
-        causal = after == 0
-        fits = (starts == np.maximum(0, places - before)).all() and (
-            stops == np.minimum(self.keys, places + after + 1)
-        ).all()
-        narrow = (
-            before < self.keys - 1 if causal else before < self.keys - 1 or after < self.keys - 1
-        )
-        return (
-            (before, after)
-            if fits and narrow and after >= 0 and before >= 0 and not self.is_full
-            else None
-        )
+        if before < 0 or after < 0:
+            return None
+        # A window that reaches over all keys is none: what it says is causal, or full.
+        narrow_before = before < self.keys - 1
+        narrow_after = 0 < after < self.keys - 1
+        if not narrow_before and not narrow_after:
+            return None
+        # The text ends before the window does, at both of its ends.
+        fits_before = starts == np.maximum(0, places - before)
+        fits_after = stops == np.minimum(self.keys, places + after + 1)
+        return (before, after) if fits_before.all() and fits_after.all() else None
 
     @property
     def chunk(self) -> int | None:
         """Length of the chunks within which queries look back; None for other kinds."""
-        found = self._bounds()
-        if found is None or (found[2] != found[0] + 1).any():
+        bounds = self._bounds()
+        if bounds is None:
             return None
-        places, starts, _ = found
+        places, starts, stops = bounds
         begins = np.unique(starts)
-        length = int(np.diff(begins).max(initial=0))
+        # Every query sees up to itself; with one chunk alone that is a causal mask.
+        if (stops != places + 1).any() or begins[0] != 0 or len(begins) < 2:
+            return None
+        lengths = np.diff(begins)
+        length = int(lengths.max())
+        # The first chunk may be shorter than the others, and the last one ends with the text.
+        if (lengths[1:] != length).any() or self.keys - begins[-1] > length:
+            return None
         belongs = begins[np.searchsorted(begins, places, side="right") - 1]
-        even = (
-            (np.diff(begins)[1:] == length).all()
-            and begins[0] == 0
-            and self.keys - begins[-1] <= length
-        )
-        return length if length and even and len(begins) > 1 and (starts == belongs).all() else None
+        return length if (starts == belongs).all() else None
 
     @property
     def kind(self) -> str:
@@ -162,6 +164,8 @@ class Mask(Copied):
         counts = np.diff(self.firsts)[rows]
         runs = self.runs[_ranges(self.firsts[:-1][rows], counts)]
         owners = np.repeat(np.arange(len(rows)), counts)
+        # One up where a run starts, one down where it stops; runs never touch, so that no place is
+        # both. The sum so far is 0 or 1, whose bytes are those of False and True.
         steps = np.zeros((len(rows), self.keys + 1), np.int8)
         steps[owners, runs[:, 0]] = 1
         steps[owners, runs[:, 1]] = -1
@@ -185,14 +189,14 @@ class Mask(Copied):
             )
         if firsts[0] != 0 or firsts[-1] != len(runs) or (np.diff(firsts) < 0).any():
             raise RecordError(f"A mask's firsts must rise from 0 to its {len(runs)} runs")
-        if len(runs) and (
-            runs[:, 0].min() < 0 or runs[:, 1].max() > self.keys or (runs[:, 0] >= runs[:, 1]).any()
-        ):
+        starts, stops = runs[:, 0], runs[:, 1]
+        if ((starts < 0) | (stops > self.keys) | (starts >= stops)).any():
             raise RecordError(
                 f"A mask's runs must lie within its {self.keys} keys and must not be empty"
             )
+        # Only runs of one query must follow each other; the next query begins anew.
         same = np.diff(np.repeat(np.arange(len(firsts) - 1), np.diff(firsts))) == 0
-        if (same & (runs[1:, 0] <= runs[:-1, 1])).any():
+        if (same & (starts[1:] <= stops[:-1])).any():
             raise RecordError("A mask's runs must rise and leave a gap between each other")
 
 

@@ -38,8 +38,10 @@ def position_bias(
     if queries < FEWEST or not np.isfinite(scores[:, seen]).all():
         return None
     bias = np.where(seen, scores.astype(np.float64), 0.0) - np.where(seen, ours, 0.0)
+    # A step is known only where the query sees both keys.
     steps, both = np.diff(bias, axis=2), seen[:, 1:] & seen[:, :-1]
     allowed = (HALF_EXACT if half else EXACT) * float(np.abs(scores[:, seen]).max())
+    # Along a diagonal the distance from query to key is the same, and so must be the step.
     for offset in range(1 - queries, keys - 1):
         along = np.diagonal(steps, offset, 1, 2)[:, np.diagonal(both, offset)]
         if along.size and float(np.ptp(along, axis=1).max()) > allowed:

@@ -72,13 +72,9 @@ class Record(Copied):
 
         None for records that no model stands behind.
         """
-        found = [
-            layer.verified
-            for stack in self.stacks.values()
-            for layer in stack
-            if layer.verified is not None
-        ]
-        return max(found, default=None)
+        layers = (layer for stack in self.stacks.values() for layer in stack)
+        differences = [layer.verified for layer in layers if layer.verified is not None]
+        return max(differences, default=None)
 
     @property
     def verified_against(self) -> str:
@@ -124,17 +120,14 @@ class Record(Copied):
 
     def _check_pictures(self) -> None:
         for number, picture in enumerate(self.pictures):
-            if (
-                picture.dtype != np.uint8
-                or picture.ndim != 3
-                or picture.shape[2] != 3
-                or not picture.size
-            ):
+            is_rgb = picture.ndim == 3 and picture.shape[2] == 3
+            if picture.dtype != np.uint8 or not is_rgb or not picture.size:
                 raise RecordError(
                     f"Picture {number} must be uint8 with the axes [height width 3], not "
                     f"{picture.dtype} {list(picture.shape)}"
                 )
         for side in self._sides if self.pictures else ():
+            # Beside the patches there may be a side of text alone, as in cross-attention.
             if len(side.grids) not in (0, len(self.pictures)):
                 raise RecordError(
                     f"{len(self.pictures)} pictures were given for tokens of {len(side.grids)}; "

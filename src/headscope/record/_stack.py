@@ -74,6 +74,7 @@ class Stack(Copied):
             raise RecordError(
                 f"Stack {self.name!r}: layers {twice} are said to have attention and to have none"
             )
+        # Of routers in a file only the shapes are looked at: .kept does not read them.
         kept = self.routers.kept if isinstance(self.routers, StoredArrays) else dict(self.routers)
         for number, scores in kept.items():
             if scores.ndim != 2 or len(scores) != len(self.query):
@@ -96,9 +97,9 @@ class Stack(Copied):
         """Kind of every layer by number, those without softmax attention included: ``linear``,
         ``none``, ``unseen``.
         """
-        found = {layer.layer: layer.kind for layer in self.layers}
-        found |= {number: what.partition(" ")[0] for number, what in self.others.items()}
-        return dict(sorted(found.items()))
+        kinds = {layer.layer: layer.kind for layer in self.layers}
+        kinds |= {number: what.partition(" ")[0] for number, what in self.others.items()}
+        return dict(sorted(kinds.items()))
 
     @property
     def unseen(self) -> tuple[int, ...]:

@@ -105,9 +105,8 @@ class Statistics(Copied):
     @property
     def size(self) -> tuple[int, int]:
         """Number of queries of the text, whether covered or not, and of keys."""
-        return self._shape("entropy")[1] if self.queries is None else self.queries, self._shape(
-            "received"
-        )[1]
+        queries = self._shape("entropy")[1] if self.queries is None else self.queries
+        return queries, self._shape("received")[1]
 
     @property
     def sampled(self) -> bool:
@@ -172,12 +171,11 @@ class Statistics(Copied):
             raise RecordError(
                 f"rows must be {covered} whole numbers, not {rows.dtype} of shape {rows.shape}"
             )
-        if (
-            covered < 2
-            or rows[0] < 0
-            or rows[-1] >= self.queries
-            or (np.diff(rows.astype(np.int64)) <= 0).any()
-        ):
+        # Signed, as the difference of unsigned numbers that fall would wrap round to a large one.
+        # Two at least, as one row has no standard deviation, which `error` needs.
+        positions = rows.astype(np.int64)
+        outside = ((positions < 0) | (positions >= self.queries)).any()
+        if covered < 2 or outside or (np.diff(positions) <= 0).any():
             raise RecordError(
                 f"rows must be two or more rising positions from 0 to {self.queries - 1}"
             )
@@ -200,8 +198,8 @@ class Statistics(Copied):
 
     def _check_values(self) -> None:
         keys = max(1, self.size[1])
-        # a row whose sum is free, as with sinks, has its largest entropy at a sum of keys / e where
-        # that is below 1
+        # A row whose sum is free, as with sinks, has its largest entropy at a sum of keys / e where
+        # that is below 1.
         limits = {
             "entropy": (0.0, max(np.log(keys), min(keys / np.e, 1.0))),
             "top_keys": (-1, keys - 1),
@@ -211,7 +209,8 @@ class Statistics(Copied):
             if array is None or is_on_disk(array) or not array.size:
                 continue
             check_finite(array, name)
-            (low, high), (least, most) = limits.get(name, (0.0, 1.0)), (array.min(), array.max())
+            low, high = limits.get(name, (0.0, 1.0))
+            least, most = array.min(), array.max()
             if least < low - TOLERANCE or most > high + TOLERANCE:
                 raise RecordError(
                     f"{name} runs from {least:.4g} to {most:.4g}; it must lie in {low:.4g} to "
@@ -250,15 +249,15 @@ def statistics_of(
     )
     positions = np.arange(len(looking)) if rows is None else np.asarray(rows)
     chosen = weights[:, positions].astype(np.float64)
-    marks = np.asarray(tokens.special, bool), np.asarray(tokens.segments, int)
+    special, segments = np.asarray(tokens.special, bool), np.asarray(tokens.segments, int)
+    of_segments = [chosen[:, :, segments == n].sum(axis=-1) for n in range(segments.max() + 1)]
     return Statistics(
+        # 0 log 0 is 0, its limit: where a weight is 0, log is taken of 1.
         entropy=-(chosen * np.log(np.where(chosen > 0, chosen, 1.0))).sum(axis=-1),
         offsets=_around(chosen, positions),
         first=chosen[:, :, 0],
-        special=chosen[:, :, marks[0]].sum(axis=-1),
-        segments=np.stack(
-            [chosen[:, :, marks[1] == n].sum(axis=-1) for n in range(marks[1].max() + 1)], axis=-1
-        ),
+        special=chosen[:, :, special].sum(axis=-1),
+        segments=np.stack(of_segments, axis=-1),
         largest=chosen.max(axis=-1),
         received=chosen.mean(axis=1),
         same_token=_same(chosen, positions, tokens, queries),
@@ -271,7 +270,9 @@ def statistics_of(
 def _around(chosen: np.ndarray, positions: np.ndarray) -> Float[np.ndarray, "head row offset"]:
     keys = positions[:, None] + np.asarray(OFFSETS)
     there = (keys >= 0) & (keys < chosen.shape[2])
-    return np.where(there, np.take_along_axis(chosen, np.where(there, keys, 0)[None], axis=2), 0.0)
+    # A key that is not there is read at 0 instead, as -1 would be the last key, and then dropped.
+    around = np.take_along_axis(chosen, np.where(there, keys, 0)[None], axis=2)
+    return np.where(there, around, 0.0)
 
 
 def _same(
@@ -288,6 +289,7 @@ def _same(
 
 def _top(chosen: np.ndarray, top: int) -> dict[str, np.ndarray]:
     top = min(top, chosen.shape[2])
+    # Stable: of equal weights the earlier key comes first, on every machine.
     keys = np.argsort(-chosen, axis=-1, kind="stable")[:, :, :top]
     weights = np.take_along_axis(chosen, keys, axis=-1)
     return {"top_weights": weights, "top_keys": np.where(weights > 0, keys, -1).astype(np.int32)}

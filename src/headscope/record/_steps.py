@@ -53,30 +53,35 @@ def joined_steps(steps: Any, name: str) -> list[Any]:
 def _joined(steps: list[np.ndarray | None], name: str) -> np.ndarray | None:
     if all(step is None for step in steps):
         return None
-    known = [step for step in steps if step is not None]
-    if (
-        len(known) < len(steps)
-        or len({step.shape[:2] for step in known}) > 1
-        or known[0].shape[0] != 1
-    ):
-        raise RecordError(
-            f"{name}: steps must be arrays [1 head query key] of as many heads; give one text, "
-            "one beam"
-        )
+    known = _alike(steps, name)
     rows, keys = sum(step.shape[2] for step in known), known[-1].shape[3]
-    found = np.zeros((known[0].shape[1], rows, keys), np.float32)
+    square = np.zeros((known[0].shape[1], rows, keys), np.float32)
     first = 0
     for number, step in enumerate(known):
         stop = first + step.shape[2]
+        # Self-attention looks at all tokens read so far; cross-attention at the whole source in
+        # every step.
         if step.shape[3] not in (stop, keys):
             raise RecordError(
                 f"{name}: step {number} has {step.shape[3]} keys, and {stop} tokens were read by "
                 "then; a cache that forgets (a sliding window) or was filled before cannot be "
                 "joined: use headscope.generate"
             )
-        found[:, first:stop, : step.shape[3]] = step[0]
+        square[:, first:stop, : step.shape[3]] = step[0]
         first = stop
-    return found
+    return square
+
+
+def _alike(steps: list[np.ndarray | None], name: str) -> list[np.ndarray]:
+    """The steps, all of which must be there, of one text and with the same heads."""
+    known = [step for step in steps if step is not None]
+    shapes = {step.shape[:2] for step in known}
+    if len(known) < len(steps) or len(shapes) > 1 or known[0].shape[0] != 1:
+        raise RecordError(
+            f"{name}: steps must be arrays [1 head query key] of as many heads; give one text, "
+            "one beam"
+        )
+    return known
 
 
 def _array(array: Any) -> np.ndarray | None:

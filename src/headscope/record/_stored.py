@@ -26,9 +26,8 @@ class Stored(ABC):
         return self.shape[0]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return np.array, (
-            self.read(),
-        )  # a copy holds its numbers itself: the file may be gone where it is read
+        # A copy holds its numbers itself: the file may be gone where it is read.
+        return np.array, (self.read(),)
 
     @abstractmethod
     def read(self, *index: Any) -> np.ndarray:
@@ -61,7 +60,8 @@ class ArrayField:
         self._name = name
 
     def __get__(self, owner: Any, kind: type | None = None) -> np.ndarray | None:
-        if owner is None:  # dataclasses take what the class has for the default
+        # Asked of the class itself: dataclasses take what it has for the field's default.
+        if owner is None:
             if self._required:
                 raise AttributeError(self._name)
             return None
@@ -84,6 +84,7 @@ def held(owner: Any, name: str) -> Any:
 
 def part_of(array: Any, *index: Any) -> np.ndarray:
     """Part of an array, or of a `Stored` one, of which nothing else is read."""
+    # An empty index would be array[()], which gives a scalar of an array without axes.
     return array.read(*index) if isinstance(array, Stored) else array[index or ...]
 
 

@@ -73,24 +73,30 @@ class Tokens:
                     f"Tokens: piece {position} is {piece!r}, not a string; give the tokens as "
                     "strings"
                 )
-        fill: dict[str, tuple] = {
-            "pieces": tuple(self.pieces),
-            "texts": tuple(self.texts),
-            "special": tuple(self.special)
-            or tuple(bool(SPECIAL.fullmatch(piece)) for piece in self.pieces),
-            "segments": tuple(self.segments) or (0,) * len(self.pieces),
-            "labels": tuple(self.labels) or tuple(_label(piece) for piece in self.pieces),
-        }
-        if self.pictures is None and self.places is not None:
-            fill["pictures"] = tuple(None if place is None else 0 for place in self.places)
-        for name, value in fill.items():
-            object.__setattr__(self, name, value)
+        self._fill()
+        # Lengths first: the checks after it read the lists beside each other.
         self._check_lengths()
         self._check_segments()
         self._check_offsets()
         self._check_places()
         self._check_times()
         self._check_roles()
+
+    def _fill(self) -> None:
+        """Tuples in place of lists, and what follows from the pieces where it was not given."""
+        special = tuple(self.special)
+        labels = tuple(self.labels)
+        filled: dict[str, tuple] = {
+            "pieces": tuple(self.pieces),
+            "texts": tuple(self.texts),
+            "special": special or tuple(bool(SPECIAL.fullmatch(piece)) for piece in self.pieces),
+            "segments": tuple(self.segments) or (0,) * len(self.pieces),
+            "labels": labels or tuple(map(_label, self.pieces)),
+        }
+        if self.pictures is None and self.places is not None:
+            filled["pictures"] = tuple(None if place is None else 0 for place in self.places)
+        for name, value in filled.items():
+            object.__setattr__(self, name, value)
 
     def __len__(self) -> int:
         return len(self.pieces)
@@ -119,14 +125,16 @@ class Tokens:
     @property
     def continues(self) -> tuple[bool, ...]:
         """True where a token continues the word of the token before it."""
+        # Without numbers of words only WordPiece shows it: "##berries", but not "##" alone.
         if self.words is None:
             return tuple(piece.startswith(CONTINUATION) and len(piece) > 2 for piece in self.pieces)
-        before = ((None, None), *zip(self.segments, self.words, strict=True))
-        now = zip(self.segments, self.words, strict=True)
-        return tuple(
-            word is not None and (segment, word) == last
-            for (segment, word), last in zip(now, before, strict=False)
-        )
+        continues = []
+        last = None
+        # With the segment, in case that words are numbered anew in the second text of a pair.
+        for place in zip(self.segments, self.words, strict=True):
+            continues.append(place[1] is not None and place == last)
+            last = place
+        return tuple(continues)
 
     def take(self, kept: Sequence[int]) -> Tokens:
         """The tokens at these positions."""
@@ -163,23 +171,26 @@ class Tokens:
                 )
 
     def _check_places(self) -> None:
-        for position, (place, picture) in enumerate(
-            zip(self.places or (), self.pictures or (), strict=True)
-        ):
-            if place is None and picture is None:
-                continue
-            if place is None or picture is None or not 0 <= picture < len(self.grids):
-                raise RecordError(
-                    f"Tokens: token {position} ({self.pieces[position]!r}) has the place {place} "
-                    f"in picture {picture}, and there are {len(self.grids)} grids; give rows and "
-                    "columns of each picture in grids="
-                )
-            grid = self.grids[picture]
-            if not all(0 <= number < size for number, size in zip(place, grid, strict=True)):
-                raise RecordError(
-                    f"Tokens: the place {place} of token {position} leaves the grid of {grid[0]} "
-                    f"x {grid[1]} patches"
-                )
+        pairs = zip(self.places or (), self.pictures or (), strict=True)
+        for position, (place, picture) in enumerate(pairs):
+            if place is not None or picture is not None:
+                self._check_place(position, place, picture)
+
+    def _check_place(
+        self, position: int, place: tuple[int, int] | None, picture: int | None
+    ) -> None:
+        if place is None or picture is None or not 0 <= picture < len(self.grids):
+            raise RecordError(
+                f"Tokens: token {position} ({self.pieces[position]!r}) has the place {place} "
+                f"in picture {picture}, and there are {len(self.grids)} grids; give rows and "
+                "columns of each picture in grids="
+            )
+        grid = self.grids[picture]
+        if not all(0 <= number < size for number, size in zip(place, grid, strict=True)):
+            raise RecordError(
+                f"Tokens: the place {place} of token {position} leaves the grid of {grid[0]} "
+                f"x {grid[1]} patches"
+            )
 
     def _check_times(self) -> None:
         for position, time in enumerate(self.times or ()):

@@ -20,6 +20,10 @@ CALLED = {
 }
 
 
+ITSELF = "Checked against itself only (weights times values, as they were multiplied)"
+UNKNOWN = "Checked when it was captured, against what was not kept"
+
+
 def weakest(against: Iterable[str]) -> str:
     """What says least; nothing where there is none."""
     return min(against, key=AGAINST.index, default="")
@@ -33,25 +37,25 @@ def verification_of(layers: Sequence[Layer]) -> str:
     if not checked:
         return ""
     counts = Counter(layer.verified_against for layer in checked)
-    compared = {against: count for against, count in counts.items() if against in CALLED}
     numbers = _numbers(checked)
+    compared = [against for against in counts if against in CALLED]
     if not compared:
-        said = "Checked against itself only (weights times values, as they were multiplied)"
-        said = (
-            said if counts["itself"] else "Checked when it was captured, against what was not kept"
-        )
-        return f"{said}: {numbers}"
-    names = [
-        CALLED[against] + (f" ({count} of {len(checked)} layers)" if len(counts) > 1 else "")
-        for against, count in compared.items()
-    ]
-    rest = len(checked) - sum(compared.values())
+        return f"{ITSELF if counts['itself'] else UNKNOWN}: {numbers}"
+    rest = len(checked) - sum(counts[against] for against in compared)
     alone = f"; {rest} of {len(checked)} layers against themselves only" if rest else ""
-    return f"Checked against {' and '.join(names)}: {numbers}{alone}"
+    names = " and ".join(_named(against, counts) for against in compared)
+    return f"Checked against {names}: {numbers}{alone}"
+
+
+def _named(against: str, counts: Counter[str]) -> str:
+    if len(counts) == 1:
+        return CALLED[against]
+    return f"{CALLED[against]} ({counts[against]} of {counts.total()} layers)"
 
 
 def _numbers(layers: Sequence[Layer]) -> str:
     """The difference that comes nearest to its limit."""
+    # Files written before the limit was kept have none; then only the difference can be said.
     limited = [layer for layer in layers if layer.verified_limit]
     if len(limited) < len(layers):
         return f"largest difference {max(layer.verified or 0.0 for layer in layers):.1e}"

@@ -86,10 +86,8 @@ def from_weights(  # noqa: PLR0913 - the names that users of BertViz know
         asking, asked = parse_tokens(query, start), parse_tokens(key, start)
         layers = parse_layers(arrays, name, partial=partial)
         if is_ragged(arrays):
-            asking, asked = (
-                _read(side, count)
-                for side, count in zip((asking, asked), layers[0].size, strict=True)
-            )
+            queries, keys = layers[0].size
+            asking, asked = _read(asking, queries), _read(asked, keys)
         stacks[name] = Stack(name=name, query=asking, key=asked, layers=layers)
     if not stacks:
         raise RecordError(
@@ -155,23 +153,23 @@ def parse_array(array: Any, name: str) -> np.ndarray:
     if hasattr(array, "detach"):
         array = array.detach().float().cpu().numpy()
     try:
-        found = np.array(
+        # A copy, as a record is frozen and the caller's array is not; float64 keeps its digits.
+        own = np.array(
             array,
             dtype=None if getattr(array, "dtype", None) == np.float64 else np.float32,
             order="C",
         )
     except (TypeError, ValueError):
         raise RecordError(f"{name} is not an array of numbers with equally long rows") from None
-    if found.ndim == 4 and found.shape[0] == 1:
-        found = found[0]
-    if found.ndim == 4:
+    if own.ndim == 4 and own.shape[0] == 1:
+        own = own[0]
+    if own.ndim == 4:
         raise RecordError(
-            f"{name} holds a batch of {found.shape[0]} texts; give one of them, such as "
-            "attention[0]"
+            f"{name} holds a batch of {own.shape[0]} texts; give one of them, such as attention[0]"
         )
-    if found.ndim != 3:
-        raise RecordError(f"{name} has shape {found.shape}; wanted are three axes [head query key]")
-    return found
+    if own.ndim != 3:
+        raise RecordError(f"{name} has shape {own.shape}; wanted are three axes [head query key]")
+    return own
 
 
 def _check_plain(array: Any, name: str) -> None:

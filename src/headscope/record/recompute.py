@@ -30,6 +30,8 @@ def softmax_of(
     scores: Float[np.ndarray, "head query key"], sinks: Float[np.ndarray, " head"] | None = None
 ) -> Float[np.ndarray, "head query key"]:
     """Softmax over the keys and the sink of each head; a row of nothing but -inf becomes zero."""
+    # The largest score is taken off first, so that exp cannot overflow. In a row of nothing but
+    # -inf that would be -inf - -inf, which is NaN; 0 is taken off there.
     top = scores.max(axis=-1, keepdims=True)
     if sinks is not None:
         top = np.maximum(top, sinks[:, None, None])

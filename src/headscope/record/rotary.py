@@ -80,9 +80,9 @@ class Rotary(Copied):
             vectors: ``[head token feature]``, of the tokens in their order.
             back: whether to turn back.
         """
-        found = vectors.astype(np.float64)
-        self.turn(found, *self.turns(vectors.shape[1], back=back))
-        return found
+        copy = vectors.astype(np.float64)
+        self.turn(copy, *self.turns(vectors.shape[1], back=back))
+        return copy
 
     def turns(self, tokens: int, *, back: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Cosines and sines ``[token pair]`` of the angles by which so many tokens are turned, or
@@ -94,6 +94,7 @@ class Rotary(Copied):
     def turn(self, vectors: np.ndarray, cosines: np.ndarray, sines: np.ndarray) -> None:
         """Turn vectors ``[head token feature]`` where they stand, by what `turns` gave."""
         first, second = self._parts
+        # Views, both read in full before either is written: the right side is computed first.
         x, y = vectors[..., first], vectors[..., second]
         vectors[..., first], vectors[..., second] = x * cosines - y * sines, x * sines + y * cosines
 
@@ -120,11 +121,14 @@ def rotary_between(
     if before.shape != after.shape or before.shape[1] < 2:
         return None
     scale = np.abs(after).max(initial=1e-30)
+    # The first token, at position 0, is never turned; a feature counts if any token of it moved.
     moved = np.flatnonzero(np.abs(before - after).max(axis=(0, 1)) > TURNED_BEYOND * scale)
     if not len(moved):
         return None
-    found = _candidates(before, after, moved)
-    return next((rotary for rotary in found if _leads(rotary, before, after, within)), None)
+    for rotary in _candidates(before, after, moved):
+        if _leads(rotary, before, after, within):
+            return rotary
+    return None
 
 
 def _candidates(before: np.ndarray, after: np.ndarray, moved: np.ndarray) -> Iterator[Rotary]:
@@ -143,12 +147,14 @@ def _candidates(before: np.ndarray, after: np.ndarray, moved: np.ndarray) -> Ite
 def _fitted(trial: Rotary, before: np.ndarray, after: np.ndarray) -> Rotary:
     """The rotation of these pairs whose frequencies fit best."""
     first, second = trial.pairs
+    # A pair of features as one complex number: the angle of after * conj(before) is that by which
+    # it was turned, and its size weighs long vectors more, which tell their angle better.
     turned = (after[..., first] + 1j * after[..., second]) * np.conj(
         before[..., first] + 1j * before[..., second]
     )
     frequencies, apart = np.zeros(turned.shape[2]), 1
-    # tokens far apart tell a frequency more finely, once it is known to within half a turn between
-    # them
+    # Tokens far apart tell a frequency more finely, once it is known to within half a turn between
+    # them.
     while apart < turned.shape[1]:
         angles = np.angle(np.sum(turned[:, apart:] * np.conj(turned[:, :-apart]), axis=(0, 1)))
         turns = np.round((frequencies * apart - angles) / (2 * np.pi))
@@ -175,6 +181,7 @@ def _first(turned: np.ndarray, frequencies: np.ndarray) -> int:
     for pair in order[np.abs(frequencies[order]) > SLOWEST_TELLING]:
         turns = np.round((position * frequencies[pair] - begun[pair]) / (2 * np.pi))
         position = (begun[pair] + 2 * np.pi * turns) / frequencies[pair]
+    # Rounding of slow frequencies may leave a first token at 0 a little before it.
     return max(round(float(position)), 0)
 
 
