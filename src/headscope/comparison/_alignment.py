@@ -70,6 +70,7 @@ class TokenAlignment:
         Where words were replaced by more or by fewer, as many as the longer side has.
         """
         counts, run = 0, [0, 0]
+        # The empty span at the end closes the last run.
         for span in (*self.spans, Span((), (), "both")):
             if span.kind == "both":
                 counts, run = counts + max(run), [0, 0]
@@ -124,36 +125,38 @@ def align(a: Tokens, b: Tokens, *, same_model: bool, least: float = LEAST) -> To
         ... ).summary
         '2 in both, 1 only in B (aligned by edit distance)'
     """
-    if (a.pieces, a.segments) == (b.pieces, b.segments) and (a.grids, a.places) == (
-        b.grids,
-        b.places,
-    ):
+    if _are_same(a, b):
         spans = tuple(Span((place,), (place,), "both") for place in range(len(a)))
         return TokenAlignment(spans, "the same tokens", 1.0)
     _check_kind(a, b)
     if a.grids and not same_model:
         _check_wordless(a, b)
         spans, method = _by_names(a, b), "patches"
-    elif (
-        not a.grids
-        and a.texts
-        and a.texts == b.texts
-        and a.offsets is not None
-        and b.offsets is not None
-    ):
+    elif _can_match_characters(a, b):
         spans, method = by_characters(a, b), "characters"
     elif same_model:
         spans, method = _by_names(a, b), "edit distance"
     else:
         raise RecordError(_why_not(a, b))
-    found = TokenAlignment(spans, method, _shared(spans, a, b))
-    if found.shared < least:
+    alignment = TokenAlignment(spans, method, _shared(spans, a, b))
+    if alignment.shared < least:
         raise RecordError(
-            f"The records have {found.shared:.0%} of their tokens in common (special ones left "
+            f"The records have {alignment.shared:.0%} of their tokens in common (special ones left "
             f"out), and at least {least:.0%} are wanted (least=); compare texts that differ in a "
             "few words"
         )
-    return found
+    return alignment
+
+
+def _are_same(a: Tokens, b: Tokens) -> bool:
+    # Grids and places beside the pieces: all patches of a picture have the same piece.
+    return (a.pieces, a.segments, a.grids, a.places) == (b.pieces, b.segments, b.grids, b.places)
+
+
+def _can_match_characters(a: Tokens, b: Tokens) -> bool:
+    if a.grids or not a.texts or a.texts != b.texts:
+        return False
+    return a.offsets is not None and b.offsets is not None
 
 
 def by_edits(a: Sequence[Hashable], b: Sequence[Hashable]) -> tuple[Span, ...]:
@@ -161,18 +164,19 @@ def by_edits(a: Sequence[Hashable], b: Sequence[Hashable]) -> tuple[Span, ...]:
     `align`.
     """
     spans: list[Span] = []
+    # What differs is gathered until both have a token again: only then is it known whether as many
+    # stand on either side, and so replace each other one by one.
     run: tuple[list[int], list[int]] = ([], [])
-    for first, second in [*edit_pairs(a, b), (-1, -1)]:
-        end = (first, second) == (-1, -1)
-        if not end and (first is None or second is None or a[first] != b[second]):
-            run[0].extend([] if first is None else [first])
-            run[1].extend([] if second is None else [second])
+    for first, second in edit_pairs(a, b):
+        if first is not None and second is not None and a[first] == b[second]:
+            spans += [*_between(*run), Span((first,), (second,), "both")]
+            run = ([], [])
             continue
-        spans += _between(*run)
-        run = ([], [])
-        if not end and first is not None and second is not None:
-            spans.append(Span((first,), (second,), "both"))
-    return tuple(spans)
+        if first is not None:
+            run[0].append(first)
+        if second is not None:
+            run[1].append(second)
+    return (*spans, *_between(*run))
 
 
 def by_characters(a: Tokens, b: Tokens) -> tuple[Span, ...]:
@@ -205,6 +209,7 @@ def _components(pieces: Sequence[tuple[int, int, int, int]]) -> list[Span]:
     groups: list[tuple[list[int], list[int]]] = []
     end = -1
     for start, stop, side, place in pieces:
+        # Tokens that only touch do not overlap: here a stretch ends for both sides.
         if start >= end:
             groups.append(([], []))
         groups[-1][side].append(place)
@@ -226,12 +231,15 @@ def _zones(tokens: Tokens) -> dict[tuple[int, str], list[int]]:
     last = {
         tokens.segments[place]: place for place, offset in enumerate(offsets) if offset is not None
     }
-    found: dict[tuple[int, str], list[int]] = {}
+    zones: dict[tuple[int, str], list[int]] = {}
+    # The text that was reached; -1 for what stands before the first, such as [CLS].
     now = -1
     for place, offset in enumerate(offsets):
         now = now if offset is None else max(now, tokens.segments[place])
-        found.setdefault((now, "text" if place <= last.get(now, -1) else "after"), []).append(place)
-    return found
+        # A token of no text that stands between two tokens of one belongs inside it.
+        zone = "text" if place <= last.get(now, -1) else "after"
+        zones.setdefault((now, zone), []).append(place)
+    return zones
 
 
 def _trimmed(tokens: Tokens, place: int) -> tuple[int, int]:
@@ -282,13 +290,14 @@ def _shared(spans: Sequence[Span], a: Tokens, b: Tokens) -> float:
     """Part of the tokens of both that are in both; special ones count only where there is nothing
     else.
     """
-    counted = [[not special for special in tokens.special] for tokens in (a, b)]
-    if not any(map(any, counted)):
-        counted = [[True] * len(tokens) for tokens in (a, b)]
-    both = [span for span in spans if span.kind == "both"]
-    inside = sum(counted[0][place] for span in both for place in span.a)
-    inside += sum(counted[1][place] for span in both for place in span.b)
-    return inside / sum(map(sum, counted))
+    in_a, in_b = ~np.array(a.special, bool), ~np.array(b.special, bool)
+    if not in_a.any() and not in_b.any():
+        in_a[:], in_b[:] = True, True
+    inside = 0
+    for span in spans:
+        if span.kind == "both":
+            inside += int(in_a[list(span.a)].sum()) + int(in_b[list(span.b)].sum())
+    return inside / int(in_a.sum() + in_b.sum())
 
 
 def _check_kind(a: Tokens, b: Tokens) -> None:

@@ -186,11 +186,12 @@ def compare(
     options = _Options(heads=heads, least=least, **over)
     parse_groups(options.groups, len(pairs), "record")
     names = _stack_names(pairs[0], stack)
-    found = {
+    stacks = {
         ours: _compared(pairs, list(spread), (ours, theirs), options) for ours, theirs in names
     }
+    # Where a stack was asked for, the others were left out by the user and need no word.
     alone = () if stack is not None else sorted(set(pairs[0][0].stacks) ^ set(pairs[0][1].stacks))
-    return Comparison(a=pairs[0][0], b=pairs[0][1], stacks=found, left_out=tuple(alone))
+    return Comparison(a=pairs[0][0], b=pairs[0][1], stacks=stacks, left_out=tuple(alone))
 
 
 @dataclass(frozen=True)
@@ -223,9 +224,11 @@ def _compared(
     _check_cells(grids)
     how = matching_of(options.heads, grids[0], (pairs[0][0].model, pairs[0][1].model))
     matched = _matched(grids, how)
+    # Without pairs that say nothing the spread is what rounding may make; heads are ranked only.
     spread, spread_of = _rounding(grids[0], matched[0]), ROUNDING
     means: list[np.ndarray] = []
     if nulls:
+        # Both records of such a pair are of one model, so they share the stack's name in A.
         others = _grids(nulls, (names[0], names[0]), options)
         _check_cells([grids[0], *others])
         means = [_matched([other], how)[0].mean for other in others]
@@ -324,15 +327,15 @@ def _stack_names(pair: Pair, stack: str | tuple[str, str] | None) -> list[tuple[
         for record, name in zip(pair, names, strict=True):
             record[name]  # raises where there is none
         return [names]
-    found = [(name, name) for name in pair[0].stacks if name in pair[1].stacks]
-    if not found:
+    shared = [(name, name) for name in pair[0].stacks if name in pair[1].stacks]
+    if not shared:
         there = [", ".join(map(repr, record.stacks)) for record in pair]
         raise RecordError(
             f"The records have the stacks {there[0]} and {there[1]}, none in common; say which "
             f"belong together with stack=({next(iter(pair[0].stacks))!r}, "
             f"{next(iter(pair[1].stacks))!r})"
         )
-    return found
+    return shared
 
 
 def _tokens(stack: StackComparison) -> list[str]:
@@ -340,10 +343,8 @@ def _tokens(stack: StackComparison) -> list[str]:
     lines, first = [], ""
     if len(stack.matched) > 1:
         lengths = [each.distances.shape[1] for each in stack.matched]
-        lines, first = (
-            [f"{len(lengths)} texts, {length_said(lengths)} that both have"],
-            " of the first",
-        )
+        lines = [f"{len(lengths)} texts, {length_said(lengths)} that both have"]
+        first = " of the first"
     if stack.query == stack.key:
         return [*lines, f"Tokens{first}: {stack.query.summary}"]
     return [

@@ -40,12 +40,12 @@ def edit_pairs(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[Pair]:
     head = _equal(a, b)
     tail = _equal(a[head:][::-1], b[head:][::-1])
     inner = a[head : len(a) - tail], b[head : len(b) - tail]
-    found: list[Pair] = [(place, place) for place in range(head)]
+    pairs: list[Pair] = [(place, place) for place in range(head)]
     for first, second in _traced(*inner):
         one = None if first is None else head + first
         other = None if second is None else head + second
-        found.append((one, other))
-    return found + [(len(a) - tail + place, len(b) - tail + place) for place in range(tail)]
+        pairs.append((one, other))
+    return pairs + [(len(a) - tail + place, len(b) - tail + place) for place in range(tail)]
 
 
 def edit_distance(pairs: Sequence[Pair], a: Sequence[Hashable], b: Sequence[Hashable]) -> int:
@@ -67,19 +67,23 @@ def _traced(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[Pair]:
     costs = _costs(a, b)
     one = len(a) + len(b) + 1
     i, j = len(a), len(b)
-    found: list[Pair] = []
-    while i or j:
-        step = 0 if i and j and a[i - 1] == b[j - 1] else one + 1
-        if i and j and costs[i, j] == costs[i - 1, j - 1] + step:
+    pairs: list[Pair] = []
+    # From the ends back, a pair being tried before a deletion: so pairs stand as late as they can.
+    while i and j:
+        step = 0 if a[i - 1] == b[j - 1] else one + 1
+        if costs[i, j] == costs[i - 1, j - 1] + step:
             i, j = i - 1, j - 1
-            found.append((i, j))
-        elif i and costs[i, j] == costs[i - 1, j] + one:
+            pairs.append((i, j))
+        elif costs[i, j] == costs[i - 1, j] + one:
             i -= 1
-            found.append((i, None))
+            pairs.append((i, None))
         else:
             j -= 1
-            found.append((None, j))
-    return found[::-1]
+            pairs.append((None, j))
+    # One list is used up; what is left of the other has nothing to be paired with.
+    pairs += [(place, None) for place in range(i - 1, -1, -1)]
+    pairs += [(None, place) for place in range(j - 1, -1, -1)]
+    return pairs[::-1]
 
 
 def _costs(a: Sequence[Hashable], b: Sequence[Hashable]) -> Int[np.ndarray, "first second"]:
@@ -91,16 +95,20 @@ def _costs(a: Sequence[Hashable], b: Sequence[Hashable]) -> Int[np.ndarray, "fir
             f"The records differ in a stretch of {len(a)} and {len(b)} tokens, which is too long "
             "to be aligned; compare shorter texts, or texts that differ in fewer words"
         )
+    # A deletion or insertion costs `one`, a replacement `one + 1`. As there are fewer than `one`
+    # replacements, the least sum has the fewest edits, and among those the fewest replacements.
     one = len(a) + len(b) + 1
     number: dict[Hashable, int] = {}
     first, second = (
         np.array([number.setdefault(entry, len(number)) for entry in of], int) for of in (a, b)
     )
     line = one * np.arange(len(b) + 1)
-    found = np.empty((len(a) + 1, len(b) + 1), np.int32 if 2 * one * one < 2**31 else np.int64)
-    found[0] = line
+    costs = np.empty((len(a) + 1, len(b) + 1), np.int32 if 2 * one * one < 2**31 else np.int64)
+    costs[0] = line
     for i, entry in enumerate(first):
-        row = found[i] + one
-        np.minimum(row[1:], found[i][:-1] + np.where(second == entry, 0, one + 1), out=row[1:])
-        found[i + 1] = np.minimum.accumulate(row - line) + line
-    return found
+        row = costs[i] + one
+        np.minimum(row[1:], costs[i][:-1] + np.where(second == entry, 0, one + 1), out=row[1:])
+        # Insertions run along the row, each adding `one`: with j * one taken off first, the least
+        # cost up to each place is a running minimum.
+        costs[i + 1] = np.minimum.accumulate(row - line) + line
+    return costs

@@ -17,6 +17,7 @@ from headscope.record import Layer, Stack, Tokens
 Side = Literal["a", "b"]
 LOST, ROUNDINGS = 1e-5, 4
 """Mass that a row may lack for rounding, and that in distances of 1 from the next number."""
+# Distance of 1 from the next number: float16 has 10 bits of fraction, bfloat16 7, float32 23.
 EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
 SINGLE = 2.0**-23
 BLANK = "␣"
@@ -60,6 +61,7 @@ class Grid:
             return weights
         to = _members(self.key, side, weights.shape[2])
         per = _members(self.query, side, weights.shape[1])
+        # At least 1: a span that is only in the other stack has no tokens here, and stays 0.
         per /= np.maximum(1, per.sum(axis=1, keepdims=True))
         return per @ (weights @ to.T)
 
@@ -100,10 +102,10 @@ class Grid:
         `rounding_distance`.
         """
         rows = self.compared("a", layer)
-        found = rounding_distance(
+        distances = rounding_distance(
             rows, epsilon_of(self.a.layer(layer), self.b.layer(other), dtypes=self.dtypes)
         )
-        return found.mean(axis=-1) if len(self.rows) else np.full(len(found), np.nan)
+        return distances.mean(axis=-1) if len(self.rows) else np.full(len(distances), np.nan)
 
 
 def rounding_distance(
@@ -124,6 +126,7 @@ def rounding_distance(
         >>> rounding_distance(np.array([[[1.0, 0.0]]]), 2.0**-10).tolist()
         [[4.76837158203125e-07]]
     """
+    # log is left at 0 where a weight is 0: it is multiplied by that weight in the end.
     off = epsilon * (1 - np.log(weights, out=np.zeros_like(weights), where=weights > 0))
     return (weights * off**2 / 2).sum(axis=-1)
 
@@ -144,21 +147,22 @@ def grid_tokens(alignment: TokenAlignment, a: Tokens, b: Tokens) -> Tokens:
     """
     labels, special, segments, patches = [], [], [], []
     for span in alignment.spans:
-        old, new = (_text(tokens, places) for tokens, places in ((a, span.a), (b, span.b)))
+        old, new = _text(a, span.a), _text(b, span.b)
         labels.append(
             {"both": new, "replaced": f"{old}→{new}", "a": f"−{old}", "b": f"+{new}"}[span.kind]
         )
+        # Facts of B, which the page calls tokens by, unless only A has any.
         tokens, places = (b, span.b) if span.b else (a, span.a)
         special.append(all(tokens.special[place] for place in places))
         segments.append(tokens.segments[places[0]])
         patches.append(_patch(tokens, places[0]))
-    found = Tokens(
+    words = Tokens(
         pieces=tuple(labels), labels=tuple(labels), special=tuple(special), segments=tuple(segments)
     )
     if not b.grids:
-        return found
+        return words
     pictures, at = zip(*patches, strict=True)
-    return replace(found, grids=b.grids, places=at, pictures=pictures)
+    return replace(words, grids=b.grids, places=at, pictures=pictures)
 
 
 def _patch(tokens: Tokens, token: int) -> tuple[int | None, tuple[int, int] | None]:
@@ -173,10 +177,10 @@ def _text(tokens: Tokens, places: tuple[int, ...]) -> str:
 
 
 def _members(alignment: TokenAlignment, side: Side, count: int) -> Float[np.ndarray, "span token"]:
-    found = np.zeros((len(alignment), count))
+    members = np.zeros((len(alignment), count))
     for place, span in enumerate(alignment.spans):
-        found[place, list(span.a if side == "a" else span.b)] = 1.0
-    return found
+        members[place, list(span.a if side == "a" else span.b)] = 1.0
+    return members
 
 
 def _sources(layer: Layer) -> list[np.ndarray]:

@@ -74,24 +74,22 @@ def matching_of(
 
 def by_number(grid: Grid) -> Matched:
     """Every head beside the one of the same layer and number."""
-    found = [grid.distances(layer.layer, layer.layer) for layer in grid.a]
+    distances = [grid.distances(layer.layer, layer.layer) for layer in grid.a]
     cells = cells_of(grid.a)
-    return Matched(cells, cells, np.concatenate(found))
+    return Matched(cells, cells, np.concatenate(distances))
 
 
 def by_partners(grid: Grid, partners: tuple[Cell, ...]) -> Matched:
     """Every head of A beside a given one of B."""
     theirs = {layer.layer: grid.compared("b", layer.layer) for layer in grid.b}
-    found, at = [], iter(partners)
+    distances, first = [], 0
     for layer in grid.a:
-        beside = np.stack(
-            [
-                theirs[number][head]
-                for _, (number, head) in zip(range(layer.heads), at, strict=False)
-            ]
-        )
-        found.append(jensen_shannon_parts(grid.compared("a", layer.layer), beside).sum(axis=-1))
-    return Matched(cells_of(grid.a), partners, np.concatenate(found))
+        own = partners[first : first + layer.heads]
+        first += layer.heads
+        beside = np.stack([theirs[number][head] for number, head in own])
+        parts = jensen_shannon_parts(grid.compared("a", layer.layer), beside)
+        distances.append(parts.sum(axis=-1))
+    return Matched(cells_of(grid.a), partners, np.concatenate(distances))
 
 
 def all_distances(grid: Grid) -> Float[np.ndarray, "head other_head"]:
@@ -105,13 +103,14 @@ def all_distances(grid: Grid) -> Float[np.ndarray, "head other_head"]:
         np.concatenate([grid.compared(side, layer.layer)[:, rows] for layer in stack])
         for side, stack in (("a", grid.a), ("b", grid.b))
     )
-    entropies = row_entropy(ours), row_entropy(theirs)
-    return np.stack(
-        [
-            (_entropy((own + theirs) / 2) - (entropy + entropies[1]) / 2).mean(axis=1)
-            for own, entropy in zip(ours, entropies[0], strict=True)
-        ]
-    )
+    # JS(p, q) = H((p + q) / 2) - (H(p) + H(q)) / 2: the entropies of single heads are computed
+    # once, those of the middles head by head, as all at once would take A x B maps of memory.
+    entropies, their_entropies = row_entropy(ours), row_entropy(theirs)
+    distances = []
+    for own, entropy in zip(ours, entropies, strict=True):
+        apart = _entropy((own + theirs) / 2) - (entropy + their_entropies) / 2
+        distances.append(apart.mean(axis=1))
+    return np.stack(distances)
 
 
 def _entropy(rows: np.ndarray) -> np.ndarray:

@@ -134,14 +134,16 @@ class Effect(Result):
 
     def columns(self) -> dict[str, list[Any]]:
         """Every head as a table, one list for each column; see `Comparison.columns`."""
-        found = self.comparison.columns()
-        cells = zip(found["stack"], found["layer"], found["head"], strict=True)
-        return {
-            **{name: found[name] for name in found if not name.startswith("other_")},
-            "changed": [
-                (layer, head) in self.comparison[stack].changed for stack, layer, head in cells
-            ],
-        }
+        table = self.comparison.columns()
+        # A head stands beside itself here, so that columns of the other one would say it twice.
+        columns = {name: table[name] for name in table if not name.startswith("other_")}
+        columns["changed"] = [
+            (layer, head) in self.comparison[stack].changed
+            for stack, layer, head in zip(
+                table["stack"], table["layer"], table["head"], strict=True
+            )
+        ]
+        return columns
 
     def __repr__(self) -> str:
         return f"<Effect of {'; '.join(self.done)}: output {self.output.mean:.3g}>"

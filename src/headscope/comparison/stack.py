@@ -17,19 +17,6 @@ from headscope.errors import RecordError
 from headscope.evidence import interval, p_shown
 from headscope.measures import jensen_shannon_parts
 
-FIELDS = (
-    "stack",
-    "layer",
-    "head",
-    "other_layer",
-    "other_head",
-    "distance",
-    "low",
-    "high",
-    "spread",
-    "beyond",
-    "texts",
-)
 BASELINE = ("spread", "beyond")
 """Columns that only a baseline fills."""
 
@@ -78,7 +65,8 @@ class StackComparison:
         own = np.array([cell not in self.changed for cell in self.cells])
         if self.can_move is None:
             return own
-        # what did not move at all, in no run, computes the same to the last bit: nothing reaches it
+        # What did not move at all, in no run, computes the same to the last bit: nothing reaches
+        # it.
         still = (np.nan_to_num([self.moved, *self.nulls]) == 0).all(axis=0)
         return own & ~still & np.array([cell in self.can_move for cell in self.cells])
 
@@ -98,8 +86,10 @@ class StackComparison:
             raise RecordError(
                 "There is no baseline to rank the change among; give spread= or controls="
             )
+        # The same heads on all sides: a sum over more heads would be larger for that alone.
         shared = self.counting & ~np.isnan(self.nulls).any(axis=0)
         total = self.moved[shared].sum()
+        # Ties count against the change, which makes p larger, never smaller than it is.
         place = 1 + sum(bool(null[shared].sum() >= total) for null in self.nulls)
         return place, place / (1 + len(self.nulls))
 
@@ -159,6 +149,7 @@ class StackComparison:
         """Whether a head moved by more than the spread: the lower end of its interval, or its one
         value, is above.
         """
+        # One text has no interval (NaN), and its value stands alone.
         low = self.interval[:, 0]
         return np.where(np.isnan(low), self.moved, low) > self.spread
 
@@ -179,10 +170,10 @@ class StackComparison:
         heads.
         """
         layers = list(dict.fromkeys(layer for layer, _ in self.cells))
-        found = np.full((len(layers), max(head for _, head in self.cells) + 1), np.nan)
+        grid = np.full((len(layers), max(head for _, head in self.cells) + 1), np.nan)
         for (layer, head), value in zip(self.cells, values, strict=True):
-            found[layers.index(layer), head] = value
-        return found
+            grid[layers.index(layer), head] = value
+        return grid
 
     def weights(self, side: Side, layer: int) -> Float[np.ndarray, "head query key"]:
         """Weights of the first pair on the spans of both: of a layer of A, or of the heads of B set
@@ -190,22 +181,21 @@ class StackComparison:
         """
         if side == "a":
             return self.grid.weights("a", layer)
-        partners = [
-            partner
-            for cell, partner in zip(self.cells, self.partners, strict=True)
-            if cell[0] == layer
-        ]
-        made = {
-            number: self.grid.weights("b", number)
-            for number in dict.fromkeys(number for number, _ in partners)
-        }
-        return np.stack([made[number][head] for number, head in partners])
+        rows = []
+        # Nearest heads of one layer may be of several layers of B, each computed once.
+        made: dict[int, np.ndarray] = {}
+        for (own, _), (number, head) in zip(self.cells, self.partners, strict=True):
+            if own == layer:
+                if number not in made:
+                    made[number] = self.grid.weights("b", number)
+                rows.append(made[number][head])
+        return np.stack(rows)
 
     def difference(self, layer: int) -> Float[np.ndarray, "head query key"]:
         """B less A of the heads of a layer, on the spans of both; 0 in rows that not both have."""
-        found = self.weights("b", layer) - self.weights("a", layer)
-        found[:, self.query.places("a", "b")] = 0.0
-        return found
+        difference = self.weights("b", layer) - self.weights("a", layer)
+        difference[:, self.query.places("a", "b")] = 0.0
+        return difference
 
     def parts(self, layer: int) -> Float[np.ndarray, "head query key"]:
         """What each key adds to the distance of each row of the heads of a layer, on the spans of
@@ -215,9 +205,9 @@ class StackComparison:
         key, and keys that only one record has stand apart here while `moved` counts them as one, so
         that sums over keys may differ from it by that.
         """
-        found = jensen_shannon_parts(self.weights("a", layer), self.weights("b", layer))
-        found[:, self.query.places("replaced", "a", "b")] = 0.0
-        return found
+        parts = jensen_shannon_parts(self.weights("a", layer), self.weights("b", layer))
+        parts[:, self.query.places("replaced", "a", "b")] = 0.0
+        return parts
 
     @property
     def count(self) -> int:
@@ -245,37 +235,24 @@ class StackComparison:
         """Every head as a table, one list for each column; without a baseline without ``spread``
         and ``beyond``.
         """
-        rows = zip(
-            self.cells,
-            self.partners,
-            self.moved,
-            self.interval,
-            self.spread,
-            self.beyond,
-            strict=True,
-        )
-        told = [
-            (
-                self.name,
-                *cell,
-                *partner,
-                float(moved),
-                float(ends[0]),
-                float(ends[1]),
-                float(spread),
-                bool(beyond),
-            )
-            for cell, partner, moved, ends, spread, beyond in rows
-        ]
-        found = {
-            name: [(*row, len(self.values))[place] for row in told]
-            for place, name in enumerate(FIELDS)
+        heads = len(self.cells)
+        # Python's own numbers, as a table of NumPy's prints and saves otherwise.
+        columns: dict[str, list[Any]] = {
+            "stack": [self.name] * heads,
+            "layer": [layer for layer, _ in self.cells],
+            "head": [head for _, head in self.cells],
+            "other_layer": [layer for layer, _ in self.partners],
+            "other_head": [head for _, head in self.partners],
+            "distance": self.moved.tolist(),
+            "low": self.interval[:, 0].tolist(),
+            "high": self.interval[:, 1].tolist(),
+            "spread": np.asarray(self.spread, float).tolist(),
+            "beyond": self.beyond.tolist(),
+            "texts": [len(self.values)] * heads,
         }
-        return (
-            found
-            if self.has_baseline
-            else {name: found[name] for name in found if name not in BASELINE}
-        )
+        if self.has_baseline:
+            return columns
+        return {name: columns[name] for name in columns if name not in BASELINE}
 
     def strongest(self, count: int) -> list[int]:
         """Places of the heads that moved most, the first one most; heads changed on purpose are

@@ -51,6 +51,7 @@ def shuffled_tokens(
         ('[CLS]', 'good', 'straw', '##berries', 'taste', '[SEP]')
     """
     order = np.arange(len(tokens))
+    # A block is a word with all of its pieces, within one text of a pair.
     segments, words = np.array(tokens.segments, int), ~np.array(tokens.special, bool)
     starts = ~np.array(tokens.continues, bool)
     for segment in np.unique(segments[words]):
@@ -87,6 +88,7 @@ def rng_of(text: str, seed: int = 0) -> np.random.Generator:
         >>> bool(rng_of("a").random() == rng_of("a").random())
         True
     """
+    # hash() of a string is salted anew in each process, so a checksum takes its place.
     return np.random.default_rng([seed, zlib.crc32(text.encode())])
 
 

@@ -93,11 +93,11 @@ def p_above(
     sums, sizes = summed(differences, parse_groups(groups, len(differences)))
     count, effective = (sizes > 0).sum(axis=0), effective_groups(sizes)
     error = np.where(deviation > 0, np.sqrt(group_variance(sums, sizes)), 0.0)
-    # documents may agree to the last bit where texts within them do not
+    # Documents may agree to the last bit where texts within them do not.
     varied = error > 1e-12 * np.abs(mean)
-    found = np.where(mean > 0, 0.0, 1.0)
-    found[varied] = t.sf(mean[varied] / error[varied], np.maximum(1.0, effective[varied] - 1))
-    return np.where(count > 1, np.maximum(found, 0.5**count), np.nan)
+    p = np.where(mean > 0, 0.0, 1.0)
+    p[varied] = t.sf(mean[varied] / error[varied], np.maximum(1.0, effective[varied] - 1))
+    return np.where(count > 1, np.maximum(p, 0.5**count), np.nan)
 
 
 def _moments(values: Float[np.ndarray, "text head"]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -109,7 +109,9 @@ def _moments(values: Float[np.ndarray, "text head"]) -> tuple[np.ndarray, np.nda
     known = np.where(there, values, 0.0)
     mean = known.sum(axis=0) / np.maximum(count, 1)
     squares = (np.where(there, values - mean, 0.0) ** 2).sum(axis=0)
-    spread = np.where(there, values, -np.inf).max(axis=0, initial=-np.inf) > np.where(
-        there, values, np.inf
-    ).min(axis=0, initial=np.inf)
-    return mean, np.where(spread, np.sqrt(squares / np.maximum(count - 1, 1)), 0.0), count
+    # The mean of equal values is off by rounding, and so would be their deviation: tiny instead of
+    # 0, which would make of it an effect of any size.
+    largest = np.where(there, values, -np.inf).max(axis=0, initial=-np.inf)
+    smallest = np.where(there, values, np.inf).min(axis=0, initial=np.inf)
+    deviation = np.sqrt(squares / np.maximum(count - 1, 1))
+    return mean, np.where(largest > smallest, deviation, 0.0), count

@@ -55,8 +55,8 @@ def p_flipped(
     texts, heads = differences.shape
     if texts < 2:
         return np.full(heads, np.nan)
-    # sums of rounded numbers differ by their order: what is as far to within rounding counts as as
-    # far
+    # Sums of rounded numbers differ by their order: what is as far to within rounding counts as as
+    # far.
     scale = np.abs(differences).sum(axis=0)
     least = np.abs(differences.sum(axis=0)) - 1e-12 * scale
     every = texts <= ALL_OF

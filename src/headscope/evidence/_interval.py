@@ -86,6 +86,7 @@ def interval(
         how = "expanded" if method == "auto" else method
         drawn = _redrawn(sums[:, ~ones], sizes[:, ~ones], resamples, np.random.default_rng(seed))
         found[~ones] = _quantiles(drawn, (sums[:, ~ones], sizes[:, ~ones]), how, confidence)
+        # Where all texts have one value, the ends are that value and not what rounding makes of it.
         found[~ones] = np.where(
             _alike(values[:, ~ones])[:, None], _first(values[:, ~ones])[:, None], found[~ones]
         )
@@ -109,8 +110,8 @@ def expanded_tails(confidence: float, groups: float, effective: float) -> Float[
     tails = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
     if groups < 2:
         return tails
-    # below two effective groups Student's distribution has no meaning; one degree of freedom is its
-    # widest
+    # Below two effective groups Student's distribution has no meaning; one degree of freedom is its
+    # widest.
     return ndtr(np.sqrt(groups / (groups - 1)) * stdtrit(max(1.0, effective - 1), tails))
 
 
@@ -151,6 +152,8 @@ def _redrawn(
     means = np.full((resamples, sums.shape[1]), np.nan)
     for first in range(0, resamples if groups else 0, AT_ONCE):
         part = slice(first, min(first + AT_ONCE, resamples))
+        # How often each group is drawn stands for the draw itself: its sums are then a product of
+        # matrices.
         times = rng.multinomial(
             groups, np.full(groups, 1 / groups), size=part.stop - part.start
         ).astype(np.float64)
@@ -195,13 +198,15 @@ def _corrected(
     from scipy.special import ndtr, ndtri
 
     mean, least = sums.sum() / sizes.sum(), 0.5 / len(drawn)
+    # Draws that equal the mean count half, as values of a few kinds make many of them.
     below = ((drawn < mean).mean() + (drawn <= mean).mean()) / 2
+    # Clipped, as the normal quantile of 0 or 1 is infinite.
     bias = ndtri(np.clip(below, least, 1 - least))
     apart = (sums - mean * sizes)[sizes > 0]
     if not apart.any():
         return tails
-    # of a mean the jackknife's values are the groups' own distances from it, up to a factor that
-    # cancels
+    # Of a mean the jackknife's values are the groups' own distances from it, up to a factor that
+    # cancels.
     acceleration = (apart**3).sum() / (6 * (apart**2).sum() ** 1.5)
     shifted = bias + ndtri(tails)
     return ndtr(bias + shifted / (1 - acceleration * shifted))

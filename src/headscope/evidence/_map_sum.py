@@ -56,6 +56,8 @@ class MapSum:
             )
         raised = np.asarray(weights[:, : self.length, : self.length], np.float64) * STEP
         place = np.s_[: raised.shape[1], : raised.shape[2]]
+        # Both parts are at most 2^30 for a weight up to 1, so that 2^33 of them just fill the 63
+        # bits of an integer; sums of integers do not depend on their order.
         whole = np.floor(raised)
         self._whole[:, *place] += whole.astype(np.int64)
         self._rest[:, *place] += np.rint((raised - whole) * STEP).astype(np.int64)
@@ -80,11 +82,11 @@ class MapSum:
             raise RecordError(
                 f"Text {shared[0]!r} was counted in both; each text may be counted once"
             )
-        found = MapSum(self.heads, self.length)
+        both = MapSum(self.heads, self.length)
         for name in ("_whole", "_rest", "_count"):
-            setattr(found, name, getattr(self, name) + getattr(other, name))
-        found.texts = self.texts | other.texts
-        return found
+            setattr(both, name, getattr(self, name) + getattr(other, name))
+        both.texts = self.texts | other.texts
+        return both
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:

@@ -47,6 +47,8 @@ def redrawn_ratios(
     """
     above, below = _grouped(parts, wholes, groups)
     rng = np.random.default_rng(seed)
+    # One call for both, so that parts and wholes are of the same draws; sizes of 1 make it give
+    # their means, whose ratio is that of the sums.
     means = _redrawn(
         np.concatenate([above, below], axis=1),
         np.ones((len(above), 2 * above.shape[1])),

@@ -165,11 +165,9 @@ class Statistic:
     @property
     def values(self) -> Float[np.ndarray, "..."]:
         """All values, axis text first, in the order of `texts`."""
-        return (
-            np.stack([self._rows[text] for text in self.texts])
-            if self._rows
-            else np.empty((0, *self.shape))
-        )
+        if not self._rows:
+            return np.empty((0, *self.shape))
+        return np.stack([self._rows[text] for text in self.texts])
 
     @property
     def count(self) -> Int[np.ndarray, "..."]:
@@ -181,6 +179,7 @@ class Statistic:
         """Sum over texts, rounded once. A share pooled over texts is the total of parts by the
         total of wholes.
         """
+        # math.prod and not -1, which cannot be told where there is no text.
         columns = self.values.reshape(len(self), math.prod(self.shape)).T
         sums = [math.fsum(column[~np.isnan(column)].tolist()) for column in columns]
         return np.array(sums, np.float64).reshape(self.shape)

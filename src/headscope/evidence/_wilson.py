@@ -48,6 +48,7 @@ def wilson(
             whole, np.divide(inner, variance, out=there.astype(float), where=variance > 0)
         )
         z = stdtrit(np.maximum(1.0, effective_groups(counts) - 1), tail)
+    # Heads without a question divide by 0 here, and become NaN at the end.
     with np.errstate(invalid="ignore", divide="ignore"):
         middle = share + z**2 / (2 * number)
         reach = z * np.sqrt(share * (1 - share) / number + z**2 / (4 * number**2))

@@ -59,9 +59,10 @@ CORRECTIONS = {"holm": holm, "benjamini-hochberg": benjamini_hochberg}
 def _holm(known: np.ndarray) -> np.ndarray:
     order = np.argsort(known, kind="stable")
     steps = np.minimum(1.0, known[order] * np.arange(len(known), 0, -1))
-    found = np.empty_like(known)
-    found[order] = np.maximum.accumulate(steps)
-    return found
+    adjusted = np.empty_like(known)
+    # A larger p never comes out smaller: a test is rejected only after all that are surer than it.
+    adjusted[order] = np.maximum.accumulate(steps)
+    return adjusted
 
 
 def _adjusted(p: np.ndarray, adjust: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:

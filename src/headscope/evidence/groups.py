@@ -40,10 +40,11 @@ def parse_groups(
             f"{len(listed)} groups were given for {count} {what}s; give one for each {what}"
         )
     numbers: dict[Any, int] = {}
-    names = [
-        ("alone", place) if group_of(each) is None else group_of(each)
-        for place, each in enumerate(listed)
-    ]
+    names: list[Any] = []
+    for place, each in enumerate(listed):
+        name = group_of(each)
+        # A pair, which no document's name can be.
+        names.append(("alone", place) if name is None else name)
     return np.array([numbers.setdefault(name, len(numbers)) for name in names], int)
 
 
@@ -54,6 +55,7 @@ def group_of(given: Any) -> str | None:
         >>> group_of(7), group_of(""), group_of(float("nan"))
         ('7', None, None)
     """
+    # NaN is what pandas has for a missing name.
     if given is None or given == "" or (isinstance(given, float) and math.isnan(given)):
         return None
     return str(given)
@@ -76,9 +78,10 @@ def added(
     values: Float[np.ndarray, "text head"], groups: Int[np.ndarray, " text"]
 ) -> Float[np.ndarray, "group head"]:
     """Sums of the values of each group."""
-    found = np.zeros((int(groups.max(initial=-1)) + 1, values.shape[1]))
-    np.add.at(found, groups, values)
-    return found
+    sums = np.zeros((int(groups.max(initial=-1)) + 1, values.shape[1]))
+    # Not sums[groups] += values, which adds one text of each group only.
+    np.add.at(sums, groups, values)
+    return sums
 
 
 def effective_groups(sizes: Float[np.ndarray, "group head"]) -> Float[np.ndarray, " head"]:
@@ -108,6 +111,7 @@ def group_variance(
     count = there.sum(axis=0)
     total, whole = sums.sum(axis=0), sizes.sum(axis=0)
     rest = whole - sizes
+    # A group without values, and the only one that has any, leave the mean as it is: no variance.
     mean = np.divide(total, whole, out=np.full(whole.shape, np.nan), where=whole > 0)
     without = np.divide(
         total - sums, rest, out=np.broadcast_to(mean, rest.shape).copy(), where=there & (rest > 0)

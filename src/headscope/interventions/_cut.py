@@ -67,6 +67,8 @@ class Cut(Intervention):
         kept = old.masked_fill(cut, 0.0)
         if not self.renormalise:
             return kept
+        # Had the key been hidden before the softmax, its share would have gone to the other keys
+        # and to a learned sink alike, which has what the row lacks of 1.
         rest, whole = kept.sum(-1, keepdim=True), old.sum(-1, keepdim=True)
         sink = (1 - whole).clamp(min=0) if at.sinks else torch.zeros_like(whole)
         factor = (whole + sink) / (rest + sink)

@@ -16,6 +16,7 @@ from headscope.interventions._uniform import visible_of
 from headscope.interventions.plan import Place
 
 HIDDEN_AT_MOST = 1e-6
+"""Weight on hidden keys that is taken for rounding, such as of another softmax."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -85,7 +86,7 @@ def laid(
         InterventionError: where they do not fit.
     """
     old, at = there
-    found, visible = old.clone(), visible_of(at).expand_as(old)
+    laid_out, visible = old.clone(), visible_of(at).expand_as(old)
     for example, (queries, keys) in enumerate(zip(at.queries, at.keys, strict=True)):
         own = old[example][:, queries[:, None], keys]
         given = given_for(own, example, len(at.queries)).to(old)
@@ -99,12 +100,13 @@ def laid(
         _check(
             given.detach(), visible[example][:, queries[:, None], keys], f"{name}, text {example}"
         )
+        # What is given is over the tokens of the text alone; keys of padding get nothing.
         row = torch.zeros_like(old[example])
         row[:, queries[:, None], keys] = given
         padded = torch.ones(old.shape[2], dtype=torch.bool, device=old.device)
         padded[queries] = False
-        found[example] = old[example].where(padded[:, None], row)
-    return found
+        laid_out[example] = old[example].where(padded[:, None], row)
+    return laid_out
 
 
 def _check(given: torch.Tensor, seen: torch.Tensor, name: str) -> None:

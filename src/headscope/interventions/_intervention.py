@@ -130,13 +130,16 @@ def parse_numbers(given: Any, name: str) -> tuple[int, ...] | None:
     if given is None:
         return None
     several = [given] if isinstance(given, int | np.integer) else list(given)
-    if not several or any(
-        isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0 for n in several
-    ):
+    if not several or not all(map(_is_number, several)):
         raise InterventionError(
             f"{name} must be a whole number from 0 on, or several of them, not {given!r}"
         )
     return tuple(sorted({int(number) for number in several}))
+
+
+def _is_number(given: Any) -> bool:
+    # True is an int to Python; a mask of heads given by mistake would mean heads 0 and 1.
+    return isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 0
 
 
 def checked(numbers: Any, count: int, has: str) -> tuple[int, ...]:
@@ -147,6 +150,7 @@ def checked(numbers: Any, count: int, has: str) -> tuple[int, ...]:
     """
     if numbers is None:
         return tuple(range(count))
+    # Numbers rise, see `parse_numbers`: the last one is the largest.
     if numbers[-1] >= count:
         raise InterventionError(f"{has} 0 to {count - 1}, not {numbers[-1]}")
     return numbers

@@ -86,6 +86,8 @@ class Mean(_OverTexts):
                         "texts"
                     )
                 seen = visible[example][:, at.queries[example][:, None], at.keys[example]]
+                # The mean is over texts whose masks differ, so that it may lie on keys that this
+                # query may not look at: what is left without them is made to sum to 1.
                 rows = whole[:, :queries, :keys].to(own).masked_fill(~seen, 0.0)
                 sums = rows.sum(-1, keepdim=True)
                 return (rows / sums).where(sums > 0, rows)

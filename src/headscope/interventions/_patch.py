@@ -67,11 +67,21 @@ class Patch(Intervention):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if (
-            not self.records
-            or self.what not in WHERE
-            or not all(isinstance(one, Record) for one in self.records)
-        ):
+        self._check_given()
+        given = _as_given(self.positions, "Patch: positions")
+        source = _as_given(self.source, "Patch: source")
+        # Without source the positions are read as a set: one named twice has no second source.
+        wanted = parse_numbers(given, "Patch: positions") if source is None else source
+        if (given is None) != (wanted is None) or len(given or ()) != len(wanted or ()):
+            raise InterventionError(
+                f"Patch: {wanted} cannot be put at the positions {given}; give as many of both"
+            )
+        object.__setattr__(self, "positions", given)
+        object.__setattr__(self, "source", given if source is None else source)
+
+    def _check_given(self) -> None:
+        are_records = self.records and all(isinstance(one, Record) for one in self.records)
+        if not are_records or self.what not in WHERE:
             raise InterventionError(
                 f"Patch needs a record and one of {', '.join(WHERE)}; not {self.what!r}"
             )
@@ -79,28 +89,6 @@ class Patch(Intervention):
             raise InterventionError(
                 "Patch takes positions=, the tokens that are patched, and not queries="
             )
-        source = (
-            self.source
-            if self.source is None or isinstance(self.source, int)
-            else list(self.source)
-        )
-        parsed = parse_numbers(self.positions, "Patch: positions")
-        parse_numbers(source, "Patch: source")
-        if source is None:
-            source = parsed
-        else:
-            source = (source,) if isinstance(source, int) else tuple(source)
-        given = (
-            parsed
-            if self.positions is None or isinstance(self.positions, int)
-            else tuple(self.positions)
-        )
-        if (given is None) != (source is None) or len(given or ()) != len(source or ()):
-            raise InterventionError(
-                f"Patch: {source} cannot be put at the positions {given}; give as many of both"
-            )
-        object.__setattr__(self, "positions", given)
-        object.__setattr__(self, "source", given if self.source is None else source)
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -110,10 +98,12 @@ class Patch(Intervention):
     def check(self, place: Place) -> None:
         """See `Intervention`."""
         needs_whole(place, "token")
+        # Beside transformers' interface, queries times keys is itself a product of activations that
+        # was seen; any further one, such as with relative positions, is a part of the scores that a
+        # patch would leave as it was.
         expected = 1 if place.route == "operators" else 0
-        if self.what in ("queries", "keys") and (
-            place.products > expected or not place.features[0] or place.exchanged
-        ):
+        unclear = place.products > expected or not place.features[0] or place.exchanged
+        if self.what in ("queries", "keys") and unclear:
             raise InterventionError(
                 f"{place.name} ({place.module}) makes its scores of more than queries times keys, "
                 "or of keys times queries; they cannot be patched there. Patch values or output, "
@@ -122,13 +112,12 @@ class Patch(Intervention):
 
     def part(self, place: Place) -> Part:
         """See `Intervention`."""
-        heads = (
-            self._kv_heads_of(place) if self.what in ("keys", "values") else self.heads_of(place)
-        )
-        number = ("queries", "keys", "values", "output").index(self.what)
-        count = place.kv_heads if self.what in ("keys", "values") else place.heads
-        kind = "key/value heads" if self.what in ("keys", "values") else "heads"
+        if self.what in ("keys", "values"):
+            heads, count, kind = self._kv_heads_of(place), place.kv_heads, "key/value heads"
+        else:
+            heads, count, kind = self.heads_of(place), place.heads, "heads"
         said = f"{self.what} patched ({kind} {', '.join(map(str, heads))})"
+        number = ("queries", "keys", "values", "output").index(self.what)
         size = (count, place.features[number]) if number < 3 else None
         make = self.maker(place, heads)
         return Part(WHERE[self.what], heads, make, self.positions, said, place.route, size)  # ty: ignore
@@ -146,14 +135,15 @@ class Patch(Intervention):
                     f"{len(arrays)} records were given, and the batch has {len(at.queries)} texts"
                 )
             new = old.clone()
+            # Outputs come as [batch query head feature], all others with the heads first.
             rows = new.transpose(1, 2) if self.what == "output" else new
             sides = at.keys if self.what in ("keys", "values") else at.queries
             for example, places in enumerate(sides):
-                found = arrays[example % len(arrays)]
+                array = arrays[example % len(arrays)]  # one record serves all texts
                 to, of = self._positions(
-                    len(places), found.shape[1], f"{place.name}, text {example}"
+                    len(places), array.shape[1], f"{place.name}, text {example}"
                 )
-                rows[example, :, places[to]] = found[:, of].to(new)
+                rows[example, :, places[to]] = array[:, of].to(new)
             return new
 
         return make
@@ -162,13 +152,13 @@ class Patch(Intervention):
         """``[head token feature]`` of the heads."""
         if self.what == "output":
             return outputs_of(layer, heads)
-        found = getattr(layer, self.what)
-        if found is None:
+        array = getattr(layer, self.what)
+        if array is None:
             raise InterventionError(
                 f"Layer {layer.layer} of the record holds no {self.what}; capture it with "
                 "keep='auto'"
             )
-        return found[list(heads)]
+        return array[list(heads)]
 
     def _positions(self, here: int, there: int, name: str) -> tuple[list[int], list[int]]:
         if self.positions is None or self.source is None:
@@ -189,6 +179,7 @@ class Patch(Intervention):
             return checked(self.kv_heads, place.kv_heads, f"{place.name} has key/value heads")
         heads, shared = self.heads_of(place), place.heads // place.kv_heads
         groups = sorted({head // shared for head in heads})
+        # Some heads of a group alone cannot be patched: the others would read the same keys.
         if len(groups) * shared != len(heads):
             raise InterventionError(
                 f"{place.name}: heads {', '.join(map(str, heads))} share key/value heads "
@@ -196,6 +187,17 @@ class Patch(Intervention):
                 "kv_heads="
             )
         return tuple(groups)
+
+
+def _as_given(numbers: Any, name: str) -> tuple[int, ...] | None:
+    """Positions in the order in which they were given, in which source and target go together."""
+    if isinstance(numbers, int | np.integer):
+        return parse_numbers(numbers, name)
+    if numbers is None:
+        return None
+    listed = list(numbers)
+    parse_numbers(listed, name)
+    return tuple(listed)
 
 
 def layer_of(record: Record, place: Place) -> Layer:

@@ -69,6 +69,7 @@ def pruning_curve(
     order = tuple(order)
     if not order or len(set(order)) < len(order) or steps < 1:
         raise InterventionError("pruning_curve needs heads, each once, and at least one step")
+    # Of few heads and many steps some round to the same number: each is run once.
     counts = tuple(dict.fromkeys(round(len(order) * step / steps) for step in range(steps + 1)))
     model = unwrapped(model)
     objective.check(model)

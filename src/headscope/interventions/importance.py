@@ -50,12 +50,13 @@ class Importance:
         """Mean over the examples, divided by the l2 norm of its layer (Michel et al. 2019, section
         4).
         """
-        mean, found = self.mean, np.zeros(len(self.cells))
+        mean, normalised = self.mean, np.zeros(len(self.cells))
         layers = [cell[:2] for cell in self.cells]
         for layer in dict.fromkeys(layers):
             own = np.array([other == layer for other in layers])
-            found[own] = mean[own] / max(float(np.linalg.norm(mean[own])), 1e-30)
-        return found
+            # A layer of which no head matters has a norm of 0, and stays at 0.
+            normalised[own] = mean[own] / max(float(np.linalg.norm(mean[own])), 1e-30)
+        return normalised
 
     @property
     def order(self) -> tuple[Cell, ...]:
@@ -80,10 +81,10 @@ class Importance:
         if not own:
             raise InterventionError(f"There is no stack {stack!r}; there are {', '.join(names)}")
         layers = sorted({layer for layer, _, _ in own})
-        found = np.full((len(layers), max(head for _, head, _ in own) + 1), np.nan)
+        grid = np.full((len(layers), max(head for _, head, _ in own) + 1), np.nan)
         for layer, head, mean in own:
-            found[layers.index(layer), head] = mean
-        return found
+            grid[layers.index(layer), head] = mean
+        return grid
 
 
 def gradient_importance(model: nn.Module, objective: Objective) -> Importance:
@@ -112,23 +113,23 @@ def gradient_importance(model: nn.Module, objective: Objective) -> Importance:
     """
     model = unwrapped(model)
     objective.check(model)
-    found: list[np.ndarray] = []
+    batches: list[np.ndarray] = []
     cells: tuple[Cell, ...] = ()
     with at_rest(model), torch.enable_grad():
         gates = [_Gate(stack=stack) for stack in plan_on(model, objective.probe(model)).stacks]
         with intervene(model, *gates):
             for losses in objective.losses(model):
                 made = {place: xi for gate in gates for place, xi in gate.made.items()}
-                slopes = torch.autograd.grad(losses.sum(), list(made.values()), allow_unused=True)
-                slopes = [
-                    torch.zeros_like(xi) if slope is None else slope
-                    for slope, xi in zip(slopes, made.values(), strict=True)
-                ]
-                found.append(torch.cat(slopes, dim=1).abs().double().cpu().numpy())
+                # Each example has gates of its own, so the slope of the sum over examples is that
+                # of every single loss: one backward pass for all of them.
+                slopes = torch.autograd.grad(
+                    losses.sum(), list(made.values()), allow_unused=True, materialize_grads=True
+                )
+                batches.append(torch.cat(slopes, dim=1).abs().double().cpu().numpy())
                 cells = tuple(
                     (*place, head) for place, xi in made.items() for head in range(xi.shape[1])
                 )
-    return Importance(cells, np.concatenate(found), f"|d {objective.name} / d xi|")
+    return Importance(cells, np.concatenate(batches), f"|d {objective.name} / d xi|")
 
 
 def leave_one_out(
@@ -187,7 +188,7 @@ def confidence_importance(records: Iterable[Record]) -> Importance:
     rows, cells = [], ()
     for record in records:
         values: list[float] = []
-        found: list[Cell] = []
+        own: list[Cell] = []
         for name, stack in record.stacks.items():
             words = ~np.array([bool(mark) for mark in stack.query.special])
             if not words.any():
@@ -196,9 +197,9 @@ def confidence_importance(records: Iterable[Record]) -> Importance:
                 )
             for layer in stack:
                 values += confidence(layer.weights_of(), queries=words).tolist()
-                found += [(name, layer.layer, head) for head in range(layer.heads)]
+                own += [(name, layer.layer, head) for head in range(layer.heads)]
         rows.append(values)
-        cells = tuple(found)
+        cells = tuple(own)
     if not rows:
         raise InterventionError("No record was given; give at least one")
     return Importance(cells, np.array(rows), "confidence")

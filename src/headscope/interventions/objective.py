@@ -20,6 +20,7 @@ from headscope.errors import HeadscopeError, InterventionError, TextError
 Batch = Mapping[str, torch.Tensor]
 BATCH = 16
 IGNORED = -100
+"""The label that torch's cross_entropy leaves out by default."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,17 +64,16 @@ class Objective:
             InterventionError: where the loss is not one number for each example.
         """
         for batch in self.batches:
-            found = self.loss(
+            losses = self.loss(
                 model, {name: tensor.to(_device(model)) for name, tensor in batch.items()}
             )
-            if not isinstance(found, torch.Tensor) or found.ndim != 1:
-                shape = (
-                    list(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
-                )
+            is_tensor = isinstance(losses, torch.Tensor)
+            if not is_tensor or losses.ndim != 1:
+                shape = list(losses.shape) if is_tensor else type(losses).__name__
                 raise InterventionError(
                     f"The loss gave {shape}; wanted is a tensor with one number for each example"
                 )
-            yield found
+            yield losses
 
     def probe(self, model: nn.Module) -> Callable[[], Any]:
         """Runs the model on the first batch."""
@@ -154,6 +154,7 @@ def classification(
         )
     batches = []
     rows = _read(tokenizer, texts)
+    # Labels of texts that could not be read go with them.
     kept = [labels[number] for number in rows]
     for number, encoded in enumerate(_padded(rows, batch)):
         own = torch.tensor(kept[number * batch : (number + 1) * batch])
@@ -164,7 +165,7 @@ def classification(
 def _next_word(model: nn.Module, batch: Batch) -> torch.Tensor:
     scores = logits_of(model(**batch), model, NEXT)[:, :-1]
     ids, mask = batch["input_ids"], batch["attention_mask"]
-    # a token counts where it and the one before are real, whichever side the padding is on
+    # A token counts where it and the one before are real, whichever side the padding is on.
     real = mask[:, 1:].bool() & mask[:, :-1].bool()
     return mean_loss(scores, ids[:, 1:].masked_fill(~real, IGNORED))
 
@@ -208,27 +209,29 @@ def _read(
     failed: dict[int, HeadscopeError] = {}
     for number, text in enumerate(texts):
         try:
-            parts = text if isinstance(text, tuple) else (text,)
-            made = tokenizer(*map(check_text, parts))
-            row = {name: list(made[name]) for name in made if name in tokenizer.model_input_names}
-            if len(row["input_ids"]) < 2:
-                raise TextError("The text has fewer than two tokens")
-            if nothing_but and set(row["input_ids"]) <= set(nothing_but):
-                raise TextError("The text holds nothing but special tokens")
+            rows[number] = _row(tokenizer, text, nothing_but)
         except OF_ONE_INPUT as error:
             failed[number] = reason_of(error)
-        else:
-            rows[number] = row
     if not rows:
         first = next(iter(failed.values()))
-        raise (
-            first
-            if len(texts) == 1
-            else TextError(f"None of the {len(texts)} texts can be read: {first}")
-        )
+        if len(texts) == 1:
+            raise first
+        raise TextError(f"None of the {len(texts)} texts can be read: {first}")
     for number, error in failed.items():
         warnings.warn(f"text {number} was left out: {error}", stacklevel=3)
     return rows
+
+
+def _row(tokenizer: Any, text: Any, nothing_but: Collection[int]) -> dict[str, list[int]]:
+    """The arguments that the tokenizer makes of one text, or of a pair."""
+    parts = text if isinstance(text, tuple) else (text,)
+    made = tokenizer(*map(check_text, parts))
+    row = {name: list(made[name]) for name in made if name in tokenizer.model_input_names}
+    if len(row["input_ids"]) < 2:
+        raise TextError("The text has fewer than two tokens")
+    if nothing_but and set(row["input_ids"]) <= set(nothing_but):
+        raise TextError("The text holds nothing but special tokens")
+    return row
 
 
 def _padded(rows: Mapping[int, Any], batch: int) -> Iterator[dict[str, torch.Tensor]]:
@@ -236,8 +239,8 @@ def _padded(rows: Mapping[int, Any], batch: int) -> Iterator[dict[str, torch.Ten
     for first in range(0, len(every), batch):
         part = every[first : first + batch]
         longest = max(len(one["input_ids"]) for one in part)
-        # padding goes to the right, where no model counts positions from it; its ids are never
-        # looked at
+        # Padding goes to the right, where no model counts positions from it; its ids are never
+        # looked at.
         batched = {
             name: [[*one[name], *[0] * (longest - len(one[name]))] for one in part]
             for name in part[0]
@@ -256,9 +259,8 @@ def masked_batch(
     """
     ids = batch["input_ids"].clone()
     labels = torch.full_like(ids, IGNORED)
-    special = torch.isin(ids, torch.tensor(tokenizer.all_special_ids)) | (
-        batch["attention_mask"] == 0
-    )
+    padding = batch["attention_mask"] == 0
+    special = torch.isin(ids, torch.tensor(tokenizer.all_special_ids)) | padding
     for row, (own, hidden) in enumerate(zip(ids, special, strict=True)):
         places = (~hidden).nonzero()[:, 0]
         count = max(1, round(share * len(places)))

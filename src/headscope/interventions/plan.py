@@ -65,11 +65,9 @@ class Place:
     @property
     def name(self) -> str:
         """Of the layer, for messages."""
-        return (
-            f"Layer {self.layer}"
-            if self.stack == "self"
-            else f"Layer {self.layer} of {self.stack!r}"
-        )
+        if self.stack == "self":
+            return f"Layer {self.layer}"
+        return f"Layer {self.layer} of {self.stack!r}"
 
 
 @dataclass(frozen=True)
@@ -103,30 +101,40 @@ class Plan:
             InterventionError: where there is no such stack or layer, or the stack is left open and
                 there are several.
         """
+        stack = self._stack(stack)
+        places = {place.layer: place for place in self.places if place.stack == stack}
+        if layers is None:
+            return list(places.values())
+        for layer in layers:
+            if layer not in places:
+                raise InterventionError(
+                    f"Layer {layer} of stack {stack!r} cannot be changed: "
+                    f"{self._why_not(stack, layer)}; there are "
+                    f"layers {', '.join(map(str, places))}"
+                )
+        # In the order of the model, whatever the order in which layers were named.
+        return [place for number, place in places.items() if number in layers]
+
+    def _stack(self, stack: str | None) -> str:
+        """The stack that is meant, which may be left open where there is only one."""
+        names = ", ".join(map(repr, self.stacks))
         if stack is None and len(self.stacks) > 1:
-            names = ", ".join(map(repr, self.stacks))
             raise InterventionError(
                 f"This model has the stacks {names}; say which is meant with stack="
             )
         stack = self.stacks[0] if stack is None else stack
         if stack not in self.stacks:
-            raise InterventionError(
-                f"This model has the stacks {', '.join(map(repr, self.stacks))}, not {stack!r}"
-            )
-        found = {place.layer: place for place in self.places if place.stack == stack}
-        for layer in layers or ():
-            if layer not in found:
-                what = self.others.get(stack, {}).get(layer)
-                reason = (
-                    "there is none" if what is None else f"it computes no softmax attention: {what}"
-                )
-                if what is not None and what.startswith("unseen"):
-                    reason = f"its attention was not seen: {what}"
-                raise InterventionError(
-                    f"Layer {layer} of stack {stack!r} cannot be changed: {reason}; there are "
-                    f"layers {', '.join(map(str, found))}"
-                )
-        return [place for number, place in found.items() if layers is None or number in layers]
+            raise InterventionError(f"This model has the stacks {names}, not {stack!r}")
+        return stack
+
+    def _why_not(self, stack: str, layer: int) -> str:
+        """Why a layer is none of the places."""
+        what = self.others.get(stack, {}).get(layer)
+        if what is None:
+            return "there is none"
+        if what.startswith("unseen"):
+            return f"its attention was not seen: {what}"
+        return f"it computes no softmax attention: {what}"
 
 
 @dataclass(frozen=True)
@@ -152,7 +160,8 @@ def plan_of(model: Any, inputs: Inputs) -> Plan:
     notes: list[_Note] = []
 
     def note(call: Call) -> None:
-        if call.number == 0:  # of a run that begins anew, with positions numbered
+        # A capture may run the model again, with positions numbered; the last run counts.
+        if call.number == 0:
             notes.clear()
         group = group_of(call)
         roles = ROLES.get(role_of(group.path, group.cross)) if inputs.target else None
@@ -173,13 +182,12 @@ def plan_of(model: Any, inputs: Inputs) -> Plan:
         by_module.setdefault(entry.module, []).append(entry)
     layers = [(stack.name, layer) for stack in record.stacks.values() for layer in stack]
     uses = Counter(layer.module for _, layer in layers)
-    places = tuple(
-        _place(
-            stack, layer, visit, (by_module.get(layer.module, []), uses[layer.module], inputs.count)
-        )
-        for stack, layer, visit in _visited(layers)
-    )
-    return Plan(places, {stack.name: dict(stack.others) for stack in record.stacks.values()})
+    places = []
+    for stack, layer, visit in _visited(layers):
+        seen = by_module.get(layer.module, []), uses[layer.module], inputs.count
+        places.append(_place(stack, layer, visit, seen))
+    others = {stack.name: dict(stack.others) for stack in record.stacks.values()}
+    return Plan(tuple(places), others)
 
 
 def _visited(layers: list[tuple[str, Layer]]) -> Iterator[tuple[str, Layer, int]]:
@@ -202,6 +210,7 @@ def _place(stack: str, layer: Layer, visit: int, seen: tuple[list[_Note], int, i
         roles=notes[0].roles if notes and not stack.startswith(SEEN) else ("", ""),
         features=(_width(layer.queries), _width(layer.keys), _width(layer.values)),
         products=notes[0].products if notes else 0,
+        # Windows make more calls than the layer is used, or another first axis than the texts.
         whole=len(notes) == uses and all(note.size[0] == count for note in notes),
         exchanged=any(note.layout.exchanged for note in notes),
         refused=_refused(notes),

@@ -74,6 +74,7 @@ def intervene(model: nn.Module, *interventions: Intervention) -> Generator[Model
     session = ModelSession(model, interventions)
     with ExitStack() as undo:
         undo.enter_context(uncompiled(model))
+        # Blocks that nest share the watch of the outermost, so that each call is seen once.
         if not any(
             isinstance(other, ModelSession) and other.model is model for other in sessions()
         ):
@@ -156,10 +157,10 @@ class ModelSession:
         """See `headscope.capturing.seam.Session`."""
         if model is not self.model:
             return
-        if (
-            getattr(getattr(model, "config", None), "is_encoder_decoder", False)
-            and not inputs.target
-        ):
+        # An encoder that runs by itself, as at the start of a generation, does not show the layers
+        # of the decoder.
+        is_encoder_decoder = getattr(getattr(model, "config", None), "is_encoder_decoder", False)
+        if is_encoder_decoder and not inputs.target:
             self._learn(_inputs_of(model, inputs.arguments, whole=False))
         else:
             self._learn(inputs)
@@ -169,6 +170,7 @@ class ModelSession:
         name = self._names.get(id(module))
         if name is None or not self._parts:
             return ()
+        # Layers may share one module, as ALBERT's do: the count of its visits says which it is.
         visit = (self._visits[name] - 1) % self._uses[name] if self._uses[name] else 0
         return self._parts.get((name, visit), ())
 
@@ -178,27 +180,30 @@ class ModelSession:
         """See `headscope.capturing.seam.Session`."""
         batch, _, queries, keys = call.size
         roles = self._places[self._names[id(module)]].roles
-        seen = _looked_at(call)
-        found = [
-            self._real(role, (batch, size), seen if size == keys else None, call.context.device)
-            for role, size in zip(roles, (queries, keys), strict=True)
-        ]
-        return found[0], found[1]
+        seen, device = _looked_at(call), call.context.device
+        # What is hidden from all is known of keys; queries are the same tokens if they are as many.
+        of_queries = seen if queries == keys else None
+        return (
+            self._real(roles[0], (batch, queries), of_queries, device),
+            self._real(roles[1], (batch, keys), seen, device),
+        )
 
     def _real(
         self, role: str, shape: tuple[int, int], seen: torch.Tensor | None, device: torch.device
     ) -> list[torch.Tensor]:
         """By the mask that the model was given, else by what its attention hides from all."""
         mask = self._arguments.get(MASKS.get(role, ""))
-        found = torch.ones(shape) if seen is None else seen.expand(shape)
+        real = torch.ones(shape) if seen is None else seen.expand(shape)
         if isinstance(mask, torch.Tensor) and mask.ndim == 2 and len(mask) == shape[0]:
+            # In a step of a generation the mask is of all tokens so far, the queries the last ones.
             steps = _is_filled(self._arguments.get("past_key_values"))
             if mask.shape[1] == shape[1] or (steps and mask.shape[1] > shape[1]):
-                found = mask[:, -shape[1] :]
-        return [row.nonzero()[:, 0].to(device) for row in found]
+                real = mask[:, -shape[1] :]
+        return [row.nonzero()[:, 0].to(device) for row in real]
 
     def _begin(self, module: nn.Module, args: tuple, options: dict) -> None:
         self._running += 1
+        # The encoder begins inside the whole model; only the outermost of them is a new run.
         if self._running > 1 or self not in sessions():
             return
         self.done.clear()
@@ -287,11 +292,8 @@ def _named(module: nn.Module, args: tuple, options: dict) -> dict[str, Any]:
         bound = inspect.signature(module.forward).bind_partial(*args, **options).arguments
     except TypeError:
         return dict(options)
-    return {
-        name: value
-        for name, value in (bound | bound.get("kwargs", {})).items()
-        if value is not None
-    }
+    named = bound | bound.get("kwargs", {})  # what the signature takes as **kwargs
+    return {name: value for name, value in named.items() if value is not None}
 
 
 def _count(arguments: Mapping[str, Any]) -> int:
@@ -317,21 +319,14 @@ def _inputs_of(model: Any, arguments: Mapping[str, Any], *, whole: bool) -> Inpu
     """What a model can be run on to find its places; None for a step of a generation, or a part of
     the model.
     """
-    tensors = {
-        name: value
-        for name, value in arguments.items()
-        if isinstance(value, torch.Tensor) and name != "labels"
-    }
     if arguments.get("encoder_outputs") is not None or _is_filled(arguments.get("past_key_values")):
         return None
+    tensors = _tensors(arguments)
     if not hasattr(model, "config"):
         count = _count(tensors)
         return Inputs(tensors, (Tokens(pieces=()),) * count, sides=())
     if not whole:
-        start = getattr(model.config, "decoder_start_token_id", None) or 0
-        tensors["decoder_input_ids"] = torch.full(
-            (_count(tensors), 2), start, device=device_of(model)
-        )
+        tensors["decoder_input_ids"] = _decoder_start(model, _count(tensors))
     more = has_more_than_text(tensors)
     source, target = (_tokens(tensors, role) for role in ("source", "target"))
     if not (source or more):
@@ -339,9 +334,25 @@ def _inputs_of(model: Any, arguments: Mapping[str, Any], *, whole: bool) -> Inpu
     return Inputs(tensors, source, target, origins_of(model, tensors) if more else None)
 
 
+def _tensors(arguments: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    # Without labels, of which a model would compute a loss that nobody needs here.
+    return {
+        name: value
+        for name, value in arguments.items()
+        if isinstance(value, torch.Tensor) and name != "labels"
+    }
+
+
+def _decoder_start(model: Any, count: int) -> torch.Tensor:
+    """Something for a decoder to read, whose layers are to be found beside the encoder's."""
+    start = getattr(model.config, "decoder_start_token_id", None) or 0
+    return torch.full((count, 2), start, device=device_of(model))
+
+
 def _is_filled(cached: Any) -> bool:
     if cached is None:
         return False
+    # generate hands an empty cache to the first step, which reads the whole prompt.
     length = getattr(cached, "get_seq_length", None)
     return bool(length()) if length is not None else bool(cached)
 
