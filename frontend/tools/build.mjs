@@ -8,6 +8,7 @@ import { gzipSync } from "node:zlib";
 import * as esbuild from "esbuild";
 import { minify } from "terser";
 import { crushedCss } from "./css.mjs";
+import { shortNames } from "./names.mjs";
 
 /** Bytes that each bundle may have. */
 const MOST_BYTES = { "page.js": 260_000, "live.js": 260_000, "frame.js": 1_500 };
@@ -78,6 +79,7 @@ const common = {
   target: "es2022",
   charset: "ascii",
   legalComments: "none",
+  mangleProps: await shortNames(new URL("src/", root)),
   define: css.define,
   plugins: [css.plugin, checkedWrite],
   logLevel: "warning",

@@ -207,3 +207,38 @@ def test_a_pin_in_another_record_stays_in_its_picture(both):
     both.page.locator('[data-picture="0-1 record=it"] [data-side="query"][data-token="2"]').click()
     both.page.locator('[data-picture="0-1 record=it query=2"]').wait_for()
     assert pictures(both) == ["0-1", "0-1 record=it query=2", "4-2 record=short"]
+
+
+def test_a_picture_of_another_record_opens_with_all_of_its_views(both):
+    both.page.locator(".tray-name").nth(2).click()
+    both.page.locator('[data-headscope][data-view="head"][data-layer="4"]').wait_for(
+        state="attached"
+    )
+    assert "shown_record=short" in both.address()
+    assert "5 layers · 3 heads · 4 tokens" in both.text("header")
+    assert 'beside=beside, view="head"' in both.text("[data-call]")
+    assert both.text("[data-call]").endswith('shown_record="short")')
+    both.choose("overview")
+    assert both.page.locator(".tile").count() == 15
+    # from here a head goes into the tray of the page, and its pictures are there still
+    both.page.locator('[data-tile="3-2"]').click(modifiers=["Shift"])
+    assert "3-2~record=short" in both.address()
+    both.page.locator("[data-record]").select_option("")
+    assert "2 layers · 3 heads · 7 tokens" in both.text("header")
+    assert both.page.locator(".tile").count() == 6
+    both.page.go_back()
+    assert "5 layers" in both.text("header")
+
+
+def test_a_page_opens_on_another_record(show, record, rng):
+    other = hs.from_weights(
+        list(rng.dirichlet([0.3] * 4, size=(5, 3, 4))), Tokens(pieces=("a", "b", "c", "d"))
+    )
+    view = show(record, beside=[other], shown_record="b", layer=4, heads=[2], query=["c"])
+    assert view.state("layer") == "4"
+    assert view.state("heads") == "2"
+    assert view.token("query", 2).get_attribute("data-lit-self") == "pin"
+    with pytest.raises(PageError, match="shown_record='c'; beside= has b"):
+        hs.page(record, beside=[other], shown_record="c")
+    with pytest.raises(PageError, match="give further records"):
+        hs.page(record, shown_record="b")

@@ -43,6 +43,7 @@ WRITTEN = {
     "link_direction": ["head->dep"],
     "link_words": ["hits"],
     "linked": ["--no-linked"],
+    "shown_record": ["b", "--beside", "run.safetensors"],
     "theme": ["dark"],
     "tray": ["2-0"],
 }
@@ -76,6 +77,7 @@ VALUES = {
     "link_direction": "head->dep",
     "link_words": "hits",
     "linked": False,
+    "shown_record": "b",
     "theme": "dark",
 }
 NEED_EVIDENCE = {"label", "min_score", "sort", "x", "y"}
@@ -124,7 +126,7 @@ def test_what_is_written_is_what_the_page_shows(record, here):
     # ... and of no option is it forgotten here
     held = {"head", "title", "include_layers", "include_heads"}
     assert {*WRITTEN, *NEED_EVIDENCE, *held} == set(declared(WrittenOptions))
-    assert header["selection"] == hs.view(record, **VALUES).header["selection"]
+    assert header["selection"] == hs.view(record, beside=[record], **VALUES).header["selection"]
 
 
 @pytest.mark.parametrize(

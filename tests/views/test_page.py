@@ -296,6 +296,7 @@ def test_what_is_shown_first_can_be_chosen(rng):
         "link_words": "both",
         "tray": [],
         "linked": True,
+        "shown_record": "",
     }
     assert page.header["selection"] == usual | {
         "stack": "cross",
@@ -357,12 +358,17 @@ def test_every_option_of_the_selection_opens_the_page_with_it():
         "link_words": "hits",
         "tray": ["0-1", "1-0,2 view=matrix query=3 hide_special=1"],
         "linked": False,
+        "shown_record": "b",
         "theme": "light",
     }
     effect = {"effect": [np.zeros((5, 7)), np.ones((5, 7))]}
     assert (
         hs.page(
-            random_record(), quantities=effect, evidence=hs.heads(random_record()), **chosen
+            random_record(),
+            quantities=effect,
+            evidence=hs.heads(random_record()),
+            beside=[random_record()],
+            **chosen,
         ).header["selection"]
         == chosen
     )

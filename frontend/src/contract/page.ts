@@ -529,6 +529,10 @@ export interface PageSelection {
    */
   linked: boolean;
   /**
+   * Which record is shown where there are several: one of ``beside`` by its name, such as ``"b"``; by default the record itself.
+   */
+  shown_record: string;
+  /**
    * Colours: ``"light"``, ``"dark"``, or ``"auto"`` (default) for what the reader's system says.
    */
   theme: "auto" | "light" | "dark";

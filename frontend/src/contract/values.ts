@@ -52,6 +52,7 @@ export const DEFAULTS: Omit<PageSelection, "view" | "stack" | "layer"> = {
   link_direction: "dep->head",
   link_words: "both",
   linked: true,
+  shown_record: "",
   theme: "auto",
   tray: [],
 };

@@ -43,40 +43,56 @@ const HEIGHT = 560;
 export function mounting(View: ComponentType<ViewParts>, styles: string) {
   return (element: HTMLElement, props: ViewProps): MountedView => {
     const root = styledRoot(element, styles);
-    const store = createStore(props.source, props.selection);
     const room = signal(props.height ?? HEIGHT);
-    const stopTheme = (props.followTheme ?? followSystemTheme)((dark) => {
-      store.systemDark.value = dark;
-    });
-    const stopReport = effect(() => props.onSelection?.(store.selection.value));
-    const stopDark = effect(() => props.onDark?.(store.dark.value));
+    const steps = { past: [], ahead: [] };
+    let shown = show(props.selection);
+    /** Shows one record of the page; another one has a state of its own. */
+    function show(selection?: Partial<Selection>) {
+      const store = createStore(props.source, selection, undefined, steps);
+      const stopTheme = (props.followTheme ?? followSystemTheme)((dark) => {
+        store.systemDark.value = dark;
+      });
+      const stops = [
+        stopTheme,
+        effect(() => props.onSelection?.(store.selection.value)),
+        effect(() => props.onDark?.(store.dark.value)),
+        effect(() => {
+          const other = store.elsewhere.value;
+          if (other) queueMicrotask(() => showOther(other));
+        }),
+        store.destroy,
+      ];
+      render(
+        <Themed store={store} key={store.record}>
+          <View store={store} room={room} />
+        </Themed>,
+        root,
+      );
+      return { store, stop: () => stops.forEach((stop) => void stop()) };
+    }
+    const showOther = (selection: Selection) => {
+      if (shown.store.elsewhere.peek() !== selection) return;
+      shown.stop();
+      shown = show(selection);
+    };
     const paper = matchMedia("print");
     const onPaper = () => {
-      store.printing.value = paper.matches;
+      shown.store.printing.value = paper.matches;
     };
     paper.addEventListener("change", onPaper);
     const keys = props.keys ?? root;
-    const onKey = (event: Event) => viewKey(event as KeyboardEvent, store, props.undo);
+    const onKey = (event: Event) => viewKey(event as KeyboardEvent, shown.store, props.undo);
     keys.addEventListener("keydown", onKey);
-    render(
-      <Themed store={store}>
-        <View store={store} room={room} />
-      </Themed>,
-      root,
-    );
     return {
       update({ selection, height }) {
         if (height !== undefined) room.value = height;
-        if (selection) store.select((now) => ({ ...now, ...selection }));
+        if (selection) shown.store.select((now) => ({ ...now, ...selection }));
       },
       destroy() {
         render(null, root);
         keys.removeEventListener("keydown", onKey);
         paper.removeEventListener("change", onPaper);
-        stopReport();
-        stopDark();
-        stopTheme();
-        store.destroy();
+        shown.stop();
       },
     };
   };

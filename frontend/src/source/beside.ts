@@ -6,5 +6,5 @@ export function sourceBeside(source: Source, name: string): Source {
   if (!name) return source;
   const header = source.header.beside?.[name];
   if (!header) throw new PageError(`This page has no record “${name}”.`);
-  return { header, chunk: (chunk) => source.chunk(`beside/${name}/${chunk}`) };
+  return { header, root: source, chunk: (chunk) => source.chunk(`beside/${name}/${chunk}`) };
 }

@@ -8,6 +8,8 @@ export type FigureOptions = Readonly<Record<string, string | number | boolean | 
 /** Where a view gets its data from: a file, a notebook or a server. */
 export interface Source {
   readonly header: Page;
+  /** The source whose further record this is. */
+  readonly root?: Source;
   /** The bytes of one named chunk, unpacked. */
   chunk(name: string): Promise<Uint8Array<ArrayBuffer>>;
   /** The file of a figure that Python draws; only where there is a Python. */

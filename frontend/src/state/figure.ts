@@ -85,27 +85,28 @@ function one(name: string, tokens: readonly number[]): FigureOptions {
 }
 
 /** The Python call that draws a figure with these options. */
-export function figureCall(options: FigureOptions): string {
+export function figureCall(options: FigureOptions, record = ""): string {
   const words = Object.entries(options).map(([name, value]) => `${name}=${literal(value)}`);
   if (!isKept(options)) words.push("quantities=quantities");
   if (recordsOf(options).length > 0) words.push("beside=beside");
   if (options.view === "scatter") words.push("evidence=found");
-  return `hs.figure(record, ${words.join(", ")})`;
+  const of = record && !options.tray ? `beside[${literal(record)}]` : "record";
+  return `hs.figure(${of}, ${words.join(", ")})`;
 }
 
 /** The command that draws it from the file of the record; null for numbers that are not in there. */
-export function figureCommand(options: FigureOptions): string | null {
-  const records = recordsOf(options);
+export function figureCommand(options: FigureOptions, record = ""): string | null {
+  const file = options.tray ? "" : record;
+  const records = [...recordsOf(options), ...(file ? [file] : [])];
   // The command line calls further records by letters.
   if (!isKept(options) || records.some((name) => !LETTERS.includes(name))) return null;
   const beside = LETTERS.slice(0, LETTERS.indexOf(records.sort().at(-1) ?? "") + 1);
   const { view, layer, head, heads, sinks, hide_special, tray, ...rest } = options;
-  const chosen = head ?? (heads as readonly number[] | undefined)?.join(",");
   const words = [
     ...(view === undefined ? [] : [`--view ${view}`]),
-    ...(beside.length > 0 ? [`--beside ${beside.map((name) => `${name}.safetensors`).join(" ")}`] : []),
+    ...(beside.length > 0 && !file ? [`--beside ${beside.map((name) => `${name}.safetensors`).join(" ")}`] : []),
     ...(Array.isArray(tray) ? [`--tray ${tray.map((line) => `"${line}"`).join(" ")}`] : []),
-    ...(layer === undefined ? [] : [`--at ${layer}${chosen === undefined ? "" : `-${chosen}`}`]),
+    ...(layer === undefined ? [] : [`--at ${layer}${headsIn(options)}`]),
     ...(view === "scatter" ? ["--evidence-of texts.txt"] : []),
     ...(hide_special ? ["--hide-special"] : []),
     ...(sinks === false ? ["--exclude-sinks"] : []),
@@ -113,7 +114,13 @@ export function figureCommand(options: FigureOptions): string | null {
       ([name, value]) => `--${name.replace("_", "-")} ${String(value).includes(" ") ? `"${value}"` : value}`,
     ),
   ];
-  return `headscope figure run.safetensors ${words.join(" ")} --out figure.svg`;
+  return `headscope figure ${file || "run"}.safetensors ${words.join(" ")} --out figure.svg`;
+}
+
+/** The heads behind a layer, as the command line names them. */
+function headsIn({ head, heads }: FigureOptions): string {
+  const chosen = head ?? (heads as readonly number[] | undefined)?.join(",");
+  return chosen === undefined ? "" : `-${chosen}`;
 }
 
 const LETTERS = ["b", "c", "d", "e", "f"];

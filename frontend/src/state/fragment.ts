@@ -72,6 +72,7 @@ const PARTS: { readonly [Key in keyof Selection]: Part<Selection[Key]> } = {
     read: (text) => (text ? text.replaceAll("~", " ").split(";") : []),
   },
   linked: FLAG,
+  shown_record: { write: String, read: String },
   theme: oneOf(THEMES),
 };
 

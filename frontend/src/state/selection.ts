@@ -76,17 +76,19 @@ export const USUAL: Omit<PageSelection, "view" | "stack" | "layer"> = {
   link_words: "both",
   tray: [],
   linked: true,
+  shown_record: "",
   theme: "auto",
 };
 
 export function pageSelection(page: Page): Selection {
-  return fitSelection({ ...page.selection, ...USUAL, ...page.selection }, page);
+  const selection = { ...page.selection, ...USUAL, ...page.selection };
+  return fitSelection(selection, page.beside?.[selection.shown_record] ?? page, page);
 }
 
-/** The nearest selection that this page can show. */
-export function fitSelection(selection: Selection, page: Page): Selection {
+/** The nearest selection that this page can show; of a further record with the page that it stands beside. */
+export function fitSelection(selection: Selection, page: Page, root = page): Selection {
   const stack = findStack(page, selection.stack);
-  const tray = fitTray(selection.tray, page);
+  const tray = fitTray(selection.tray, root);
   const compared = selection.view === "compare" && tray.length === 0 ? "overview" : selection.view;
   const view = compared === "overview" && !stack.kinds ? "head" : compared;
   return {

@@ -72,6 +72,12 @@ export interface Shown extends LoadedLayer {
 /** What the pointer or the keyboard is at: a token of one side, or a pair. */
 export type Hover = { readonly [Of in Side]?: number };
 
+/** What was shown before, and what comes after a step back. */
+interface Steps {
+  readonly past: Selection[];
+  readonly ahead: Selection[];
+}
+
 /** The state of all views: what is selected, and all that follows from it. */
 export type Store = ReturnType<typeof createStore>;
 
@@ -80,9 +86,21 @@ export type Store = ReturnType<typeof createStore>;
  *
  * A picture of the tray has one of its own, and shares the layers that were unpacked; it needs no more than its picture.
  */
-export function createStore(source: Source, wanted: Partial<Selection> = {}, shared?: LayerCache) {
+export function createStore(
+  given: Source,
+  wanted: Partial<Selection> = {},
+  shared?: LayerCache,
+  { past, ahead }: Steps = { past: [], ahead: [] },
+) {
+  const root = given.root?.header ?? given.header;
+  const isRecord = (name: string) => !name || Object.hasOwn(root.beside ?? {}, name);
+  const first = { ...pageSelection(root), ...wanted };
+  const record = isRecord(first.shown_record) ? first.shown_record : "";
+  const source = sourceBeside(given, record);
   const page = source.header;
-  const selection = signal(fitSelection({ ...pageSelection(page), ...wanted }, page));
+  const selection = signal(fitSelection({ ...first, shown_record: record }, page, root));
+  /** What is to be shown of another record, which has a state of its own. */
+  const elsewhere = signal<Selection | null>(null);
   const systemDark = signal(false);
   /** Paper is white. */
   const printing = signal(false);
@@ -291,8 +309,6 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}, sha
   /** Layers whose thumbnails are still to come. */
   const thumbsLeft = signal(0);
   const waiting = signal("");
-  const past: Selection[] = [];
-  const ahead: Selection[] = [];
   let newest = 0;
   /** The further layers that what is shown is the mean of. */
   let shownMean = "";
@@ -435,9 +451,9 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}, sha
     });
   }
 
-  const besides = new Map([["", { source, layers }]]);
+  const besides = new Map([[record, { source, layers }]]);
   function beside(name: string) {
-    const from = sourceBeside(source, name);
+    const from = sourceBeside(given, name);
     const known = besides.get(name) ?? { source: from, layers: new LayerCache(from) };
     besides.set(name, known);
     return known;
@@ -463,7 +479,18 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}, sha
 
   function select(change: (selection: Selection) => Selection): void {
     const before = selection.peek();
-    const next = fitSelection(leaving(before, change(before), stack.peek(), opening.peek()), page);
+    const changed = change(before);
+    if (changed.shown_record !== record && isRecord(changed.shown_record)) {
+      past.push(before);
+      ahead.length = 0;
+      elsewhere.value = changed;
+      return;
+    }
+    const next = fitSelection(
+      { ...leaving(before, changed, stack.peek(), opening.peek()), shown_record: record },
+      page,
+      root,
+    );
     if (isStep(before, next)) {
       past.push(before);
       ahead.length = 0;
@@ -486,6 +513,10 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}, sha
     const next = from.pop();
     if (!next) return;
     to.push(selection.peek());
+    if (next.shown_record !== record) {
+      elsewhere.value = next;
+      return;
+    }
     batch(() => {
       hoverHead.value = null;
       peeked.value = null;
@@ -526,6 +557,11 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}, sha
 
   return {
     page,
+    /** The page itself, also where what is shown is a further record of it. */
+    root,
+    /** The name of the further record that is shown; empty for the page's own. */
+    record,
+    elsewhere: elsewhere as ReadonlySignal<Selection | null>,
     source,
     selection: selection as ReadonlySignal<Selection>,
     systemDark: systemDark as Signal<boolean>,
@@ -662,16 +698,16 @@ function focusIn(tokens: Record<Side, readonly number[]>, mask: Mask | null): Fo
 
 /** Puts what is shown into the tray: of the overview the head in full. */
 export function freeze(store: Store): void {
-  const { selection, stack, full, page } = store;
+  const { selection, stack, full, page, record } = store;
   const now = selection.value;
   const at = full.value;
-  addToTray(store, writeEntry(at === null ? now : { ...keepHead(now, at, stack.value), view: "head" }, page));
+  addToTray(store, writeEntry(at === null ? now : { ...keepHead(now, at, stack.value), view: "head" }, page, record));
 }
 
 /** Puts a line into the tray, of every record of the page, where there is room and it is not there yet. */
 export function addToTray(store: Store, line: string): void {
   const { tray } = store.selection.value;
-  const next = [...new Set([...tray, ...ofEveryRecord(line, store.page)])];
+  const next = [...new Set([...tray, ...ofEveryRecord(line, store.root)])];
   if (next.length === tray.length) store.said.value = `${line} is in the tray already`;
   else if (next.length > MOST_IN_TRAY) store.said.value = `The tray is full: it holds ${MOST_IN_TRAY} pictures`;
   else {
@@ -681,16 +717,16 @@ export function addToTray(store: Store, line: string): void {
 }
 
 /** The line of one head as its thumbnail is numbered, with nothing else chosen. */
-export function headLine({ selection, stack, page }: Store, at: number): string {
+export function headLine({ selection, stack, page, record }: Store, at: number): string {
   const { layer, heads } = keepHead(selection.value, at, stack.value);
-  return writeEntry({ ...USUAL, view: "head", stack: stack.value.name, layer, heads }, page);
+  return writeEntry({ ...USUAL, view: "head", stack: stack.value.name, layer, heads }, page, record);
 }
 
 /** Compares the clearest head of each kind. */
 export function compareClearest(store: Store): void {
   const known = store.kinds.value;
   if (known?.left === 0) {
-    const tray = clearestOfEach(known).flatMap(({ head }) => ofEveryRecord(headLine(store, head), store.page));
+    const tray = clearestOfEach(known).flatMap(({ head }) => ofEveryRecord(headLine(store, head), store.root));
     store.choose({ view: "compare", tray: tray.slice(0, MOST_IN_TRAY) });
   }
 }

@@ -35,10 +35,19 @@ export function pageOf(line: string, page: Page): Page | undefined {
   return name ? Object.entries(page.beside ?? {}).find(([known]) => known === name)?.[1] : page;
 }
 
-/** A line of the page's own record, and the same of all others that have such a layer and heads. */
+/** What tells a record from the others of a page: its model, its text, or else its name. */
+export function recordWords(page: Page, name: string): string {
+  const own = page.beside?.[name] ?? page;
+  const all = [page, ...Object.values(page.beside ?? {})];
+  const differ = (of: (page: Page) => string) => (new Set(all.map(of)).size > 1 ? of(own) : "");
+  return [differ(({ model }) => model.name), differ(({ title }) => title)].filter(Boolean).join(" · ") || name;
+}
+
+/** A line, of each record of a page that has such a layer and heads. */
 export function ofEveryRecord(line: string, page: Page): string[] {
-  const others = Object.keys(page.beside ?? {}).map((name) => line.replace(/^\S+/, `$& record=${name}`));
-  return [line, ...others.filter((other) => isThere(other, page))];
+  const own = line.replace(/ record=\S+/, "");
+  const others = Object.keys(page.beside ?? {}).map((name) => own.replace(/^\S+/, `$& record=${name}`));
+  return [own, ...others].filter((other) => isThere(other, page));
 }
 
 function isThere(line: string, page: Page): boolean {

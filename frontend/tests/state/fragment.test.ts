@@ -39,6 +39,7 @@ const FULL: Selection = {
   link_words: "misses",
   tray: ["2-0", "7-3,4 view=matrix query=5 quantity=score hide_special=1"],
   linked: false,
+  shown_record: "b",
   theme: "dark",
 };
 

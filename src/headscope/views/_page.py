@@ -12,7 +12,7 @@ from headscope.axes import HEAD, KEY, LAYER, QUERY
 from headscope.errors import PageError, RecordError
 from headscope.patterns import COLUMNS, KINDS, text_facts
 from headscope.record import Layer, Record, Stack, Tokens
-from headscope.views._beside import PREFIX, options_beside, records_beside
+from headscope.views._beside import PREFIX, options_beside, records_beside, shown_record
 from headscope.views._differences import put_comparison, words_of
 from headscope.views._evidence import check_choice, page_evidence
 from headscope.views._generation import put_generation
@@ -153,7 +153,9 @@ def page_header(
     """
     check_options(options)
     held = held_layers(record, options.get("include_layers"))
-    selection = first_selection(record, options, held)
+    shown = shown_record(record, options)
+    held_there = held_layers(shown, options.get("include_layers"))
+    selection = first_selection(shown, options, held_there)
     heads = {
         name: held_heads(record[name], held[name], options.get("include_heads")) for name in held
     }

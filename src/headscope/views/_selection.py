@@ -12,7 +12,7 @@ from headscope.views._page import held_beside
 from headscope.views._quantities import check_quantity, quantity_names
 from headscope.views._renamed import renamed
 from headscope.views._token_words import token_positions
-from headscope.views._tray import checked_tray
+from headscope.views._tray import checked_tray, no_record
 from headscope.views.contract import Page, PageStack
 from headscope.views.options import PageSelection
 
@@ -42,9 +42,12 @@ def changed_selection(
         raise PageError(
             f"{', '.join(sorted(fixed))} cannot change while a view is shown; make another view"
         )
-    stack = _stack(header, changes.get("stack", now["stack"]))
+    record = changes.get("shown_record", now.get("shown_record", "")) or ""
+    of = _record(header, record)
+    usual = of["stacks"][0]["name"] if record != now.get("shown_record", "") else now["stack"]
+    stack = _stack(of, changes.get("stack", usual))
     layers = [layer["layer"] for layer in stack["layers"]]
-    if stack["name"] != now["stack"]:
+    if stack["name"] != now["stack"] or record != now.get("shown_record", ""):
         fits = now["layer"] if now["layer"] in layers else layers[0]
         now = {
             **now,
@@ -55,7 +58,7 @@ def changed_selection(
             "key": [],
             "mean_layers": [],
         }
-    found: dict[str, Any] = {**now, **changes}
+    found: dict[str, Any] = {**now, **changes, "shown_record": record}
     names = quantity_names(header["stacks"], header.get("quantities", []))
     check_quantity(found["quantity"], names)
     found["tray"] = checked_tray(
@@ -78,6 +81,14 @@ def changed_selection(
     selection = cast(PageSelection, found)
     check_choice(selection, header.get("evidence"))
     return selection
+
+
+def _record(header: Page, name: str) -> Page:
+    """The header of the record that is shown."""
+    beside = header.get("beside", {})
+    if name and name not in beside:
+        raise PageError(f"shown_record={name!r}; {no_record(beside)}")
+    return beside[name] if name else header
 
 
 def _stack(header: Page, name: str) -> PageStack:

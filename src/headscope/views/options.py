@@ -219,6 +219,10 @@ class PlainOptions(TypedDict, total=False):
     """Words of the list of gold links: ``"both"`` (default), ``"hits"`` or ``"misses"``."""
     linked: Annotated[bool, Default(True)]
     """Whether pointing at a token of one picture of the tray points at it in all (default)."""
+    shown_record: Annotated[str, Default("")]
+    """Which record is shown where there are several: one of ``beside`` by its name, such as
+    ``"b"``; by default the record itself.
+    """
     theme: Annotated[Theme, Default("auto")]
     """Colours: ``"light"``, ``"dark"``, or ``"auto"`` (default) for what the reader's system
     says.

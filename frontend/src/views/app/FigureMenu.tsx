@@ -22,7 +22,7 @@ export function FigureMenu({ store }: { store: Store }) {
   const menu = useRef<HTMLDetailsElement>(null);
   const said = useSignal("");
   const options = optionsOf(store);
-  const [call, command] = [figureCall(options), figureCommand(options)];
+  const [call, command] = [figureCall(options, store.record), figureCommand(options, store.record)];
   const doing = async (make: () => Promise<Uint8Array<ArrayBuffer>>, kind: FigureKind) => {
     said.value = "drawing …";
     try {

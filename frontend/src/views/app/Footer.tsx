@@ -7,7 +7,8 @@ import { bound } from "../../state/words";
 /** The Python call that opens this picture, for copying, and how exact the page is. */
 export function Footer({ store }: { store: Store }) {
   const said = useSignal("");
-  const { stacks, evidence, note, links, beside } = store.page;
+  const { evidence, note, links, beside } = store.root;
+  const { stacks } = store.page;
   const of = `${note === undefined ? "record" : "comparison"}${links ? ", links=links" : ""}${beside ? ", beside=beside" : ""}`;
   const call = pythonCall(store.selection.value, stacks.length > 1, evidence !== undefined, of);
   const copy = async () => {

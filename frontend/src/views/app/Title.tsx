@@ -1,7 +1,9 @@
+import { Choice } from "../../parts/Choice";
 import { Moon, Sun } from "../../parts/icons";
 import { Segmented } from "../../parts/Segmented";
 import { VIEWS, type View } from "../../state/selection";
 import type { Store } from "../../state/store";
+import { recordWords } from "../../state/tray";
 import { counted } from "../../state/words";
 import { FigureMenu } from "./FigureMenu";
 
@@ -11,6 +13,7 @@ export function Title({ store }: { store: Store }) {
     <header>
       <h1>{page.model.name || page.title || "attention"}</h1>
       <span class="facts">{facts(store)}</span>
+      {store.root.beside && <RecordChoice store={store} />}
       <ViewChoice store={store} />
       <button
         class="icon help-button"
@@ -41,6 +44,21 @@ export function Title({ store }: { store: Store }) {
         </p>
       )}
     </header>
+  );
+}
+
+/** Which record is shown, where there are several; its own numbers and all of its views. */
+function RecordChoice({ store: { root, record, choose } }: { store: Store }) {
+  const names = ["", ...Object.keys(root.beside ?? {})];
+  return (
+    <Choice
+      label="record"
+      name="data-record"
+      options={names}
+      words={Object.fromEntries(names.map((name) => [name, recordWords(root, name) || "a"]))}
+      chosen={record}
+      onChoose={(shown_record) => choose({ shown_record, query: [], key: [] })}
+    />
   );
 }
 

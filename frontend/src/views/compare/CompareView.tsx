@@ -2,13 +2,13 @@ import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { ReadonlySignal } from "@preact/signals-core";
 import type { ComponentType } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import type { Page, PageStack } from "../../contract/page";
+import type { PageStack } from "../../contract/page";
 import { Check } from "../../parts/Check";
 import type { ViewParts } from "../../parts/mount";
 import { readable } from "../../state/label";
-import { type Selection, USUAL, type View } from "../../state/selection";
+import { USUAL, type View } from "../../state/selection";
 import { createStore, type Hover, type Store } from "../../state/store";
-import { movedTo, readEntry, recordOf, writeEntry } from "../../state/tray";
+import { movedTo, readEntry, recordOf, recordWords, writeEntry } from "../../state/tray";
 import { HeadView } from "../head/HeadView";
 import { MatrixView } from "../matrix/MatrixView";
 import { NeuronView } from "../neuron/NeuronView";
@@ -55,7 +55,7 @@ export function CompareView({ store, room }: ViewParts) {
       <div class="view-bar">
         <small class="view-note">
           {tray.length} of 6 pictures · Shift-click a head of the overview, or “+ compare” in a view, adds one
-          {store.page.beside && " of each record"}
+          {store.root.beside && " of each record"}
         </small>
         <Check
           name="data-linked"
@@ -104,7 +104,7 @@ function Cell({ store, line, room, pointed, count, at, onMove, onRemove }: CellP
   const own = useMemo(() => {
     const { source, layers } = store.beside(record);
     const { words } = store.selection.peek();
-    return createStore(source, { ...USUAL, ...readEntry(line, store.page), words }, layers);
+    return createStore(source, { ...USUAL, ...readEntry(line, store.root), words }, layers);
   }, [store, record, line]);
   useEffect(() => own.destroy, [own]);
   useSignalEffect(() => {
@@ -121,7 +121,7 @@ function Cell({ store, line, room, pointed, count, at, onMove, onRemove }: CellP
       store.choose({ tray: tray.map((other) => (other === line ? now : other)) });
   });
   const Picture = PICTURES[own.view.value] ?? HeadView;
-  const words = entryWords(own, recordWords(store.page, own.page, record));
+  const words = entryWords(own, recordWords(store.root, record));
   return (
     <section
       class="tray-picture"
@@ -133,13 +133,9 @@ function Cell({ store, line, room, pointed, count, at, onMove, onRemove }: CellP
       onKeyDown={(event) => cellKey(event, at, onMove, onRemove)}
     >
       <header>
-        {record ? (
-          <span class="tray-name">{words[0]}</span>
-        ) : (
-          <button class="tray-name" title="Open it" onClick={() => open(store, line)}>
-            {words[0]}
-          </button>
-        )}
+        <button class="tray-name" title="Open it" onClick={() => open(store, line)}>
+          {words[0]}
+        </button>
         <span class="tray-tools">
           <button aria-label={`Move ${words[0]} left`} disabled={at === 0} onClick={() => onMove(at - 1)}>
             ‹
@@ -185,14 +181,7 @@ function sameTokens(one: PageStack, other: PageStack): boolean {
 }
 
 function open(store: Store, line: string): void {
-  store.choose({ ...(readEntry(line, store.page) as Partial<Selection>) });
-}
-
-/** What tells a record from the others of a page: its model, its text, or else its name. */
-function recordWords(page: Page, own: Page, name: string): string {
-  const all = [page, ...Object.values(page.beside ?? {})];
-  const differ = (of: (page: Page) => string) => (new Set(all.map(of)).size > 1 ? of(own) : "");
-  return [differ(({ model }) => model.name), differ(({ title }) => title)].filter(Boolean).join(" · ") || name;
+  store.choose({ ...readEntry(line, store.root), shown_record: recordOf(line) });
 }
 
 /** What a picture shows: its place first, then its record, then what is not as usual. */

@@ -1,0 +1,31 @@
+// Names of our own that are long and stand often in a bundle: each is a letter there.
+import { readdir, readFile } from "node:fs/promises";
+
+/** No name of a browser, of a library, of a message or of a word that is shown: `shortNames` refuses most of these. */
+const NAMES = [
+  ...["shownStack", "onChoose", "choose", "preview", "layerNumber", "cutoffs", "room", "hoverHead", "ramp", "starts"],
+  ...["geometry", "levels", "ticks", "lineArea", "palette", "searching", "pins", "onOpen", "systemDark", "softCap"],
+  ...["byHead", "wordOf", "maps", "longest", "density", "pieceAt", "even", "thumbsLeft", "elsewhere", "hasPieces"],
+  ...["bounds", "onStep", "raster", "merged", "overall", "middles", "strengths", "keepSinks", "mapColors", "mutedPart"],
+  ...["onEnlarge", "productAt", "peeked", "keyLooks", "byOffset", "printing", "lineInks", "sharesOf", "loadHead"],
+  ...["onRemove", "onSolo", "onMove", "keyAt", "inks"],
+];
+
+/**
+ * What esbuild is told.
+ *
+ * @throws where a name is a text somewhere, or one of what comes from outside: it would be two names then.
+ */
+export async function shortNames(source) {
+  const all = await readdir(source, { recursive: true });
+  const files = all.filter((name) => /\.tsx?$/.test(name) && !name.startsWith("examples"));
+  for (const file of files) {
+    const text = await readFile(new URL(file, source), "utf8");
+    const outside = file.startsWith("contract/") || file.startsWith("shells/");
+    for (const name of NAMES) {
+      const wrong = outside ? new RegExp(`\\b${name}\\b`) : new RegExp(`["'\`]${name}["'\`]|\\bdataset\\.${name}\\b`);
+      if (wrong.test(text)) throw new Error(`${file} has ${name}, which cannot be shortened: take it out of NAMES.`);
+    }
+  }
+  return new RegExp(`^(?:${NAMES.join("|")})$`);
+}
