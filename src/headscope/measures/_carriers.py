@@ -81,11 +81,11 @@ def carriers(
     ranked = np.take_along_axis(positive, order, axis=-1)
     before = np.cumsum(ranked, axis=-1) - ranked
     whole = positive.sum(axis=-1, keepdims=True)
-    # what is reached but for rounding is reached
+    # What is reached but for rounding is reached.
     taken = (before < share * whole * (1 - 1e-12)) & (ranked > 0)
-    found = np.zeros(positive.shape, bool)
-    np.put_along_axis(found, order, taken, axis=-1)
-    return found
+    carrying = np.zeros(positive.shape, bool)
+    np.put_along_axis(carrying, order, taken, axis=-1)
+    return carrying
 
 
 def set_overlap(sets: Bool[np.ndarray, "query unit"]) -> tuple[float, float]:
@@ -110,6 +110,7 @@ def set_overlap(sets: Bool[np.ndarray, "query unit"]) -> tuple[float, float]:
     sizes = sets.sum(axis=1)
     both = (sets.astype(np.float64) @ sets.T.astype(np.float64))[np.triu_indices(len(sets), 1)]
     first, second = (sizes[side] for side in np.triu_indices(len(sets), 1))
+    # Chance depends on the two sizes alone, so it is computed once for each pair of sizes.
     kinds, counts = np.unique(
         np.stack([np.minimum(first, second), np.maximum(first, second)]), axis=1, return_counts=True
     )
@@ -141,6 +142,7 @@ def chance_overlap(first: int, second: int, units: int) -> float:
             f"Sets of {first} and {second} cannot be drawn from {units}; give sizes from 1 to "
             f"{units}"
         )
+    # The sizes of intersections that there can be: two large sets must overlap.
     ways = comb(units, second)
     shared = range(max(0, first + second - units), min(first, second) + 1)
     return sum(

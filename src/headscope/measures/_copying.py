@@ -44,6 +44,7 @@ def copying(
             f"{len(places)} places were given for {tokens} tokens in a vocabulary of {size}; give "
             "one for each, from 0"
         )
+    # A number added to all logits changes no probability, and is taken off first.
     centred = effects - effects.mean(axis=-1, keepdims=True)
     raised = np.maximum(0.0, centred[:, np.arange(tokens), list(places)])
     whole = np.abs(centred).sum(axis=-1)

@@ -35,6 +35,7 @@ def jensen_shannon(
     """
     first, second = (_smoothed(each, smoothing) for each in (first, second))
     apart = row_entropy((first + second) / 2) - (row_entropy(first) + row_entropy(second)) / 2
+    # Of equal rows rounding may leave a little less than 0.
     return np.maximum(0.0, apart)
 
 
@@ -68,6 +69,8 @@ def _times_log(part: np.ndarray, middle: np.ndarray) -> np.ndarray:
     nothing is lost.
     """
     apart = np.divide(part - middle, middle, out=np.zeros_like(middle), where=middle > 0)
+    # log1p keeps the digits of small differences; p is at most 2 m, so that only far below m, where
+    # 1 + (p - m) / m would cancel, the logarithms are taken one by one.
     near = apart > -0.5
     far = (part > 0) & ~near
     logs = np.log1p(apart, out=np.zeros_like(apart), where=near)
@@ -101,13 +104,14 @@ def head_distances(
         raise RecordError("head_distances was given no head; give attention [head query key]")
     rows = _smoothed(weights, smoothing)
     entropies = row_entropy(rows)
-    found = np.zeros((len(rows), len(rows)))
+    distances = np.zeros((len(rows), len(rows)))
+    # One head against all later ones: all pairs at once would take heads squared maps of memory.
     for head in range(len(rows) - 1):
         others = slice(head + 1, None)
         middle = row_entropy((rows[head] + rows[others]) / 2)
         apart = np.maximum(0.0, middle - (entropies[head] + entropies[others]) / 2)
-        found[head, others] = found[others, head] = apart.sum(axis=1)
-    return found
+        distances[head, others] = distances[others, head] = apart.sum(axis=1)
+    return distances
 
 
 def _smoothed(weights: np.ndarray, smoothing: float) -> np.ndarray:

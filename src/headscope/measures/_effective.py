@@ -41,11 +41,13 @@ def effective_attention(
             f"shape {vectors.shape} differ in heads or keys; repeat shared values for each head "
             "that uses them"
         )
-    found = np.empty_like(weights)
+    effective = np.empty_like(weights)
     for head, (rows, vector) in enumerate(zip(weights, vectors, strict=True)):
+        # A - A N N^T is A projected on what is orthogonal to N, the range of T, which is the
+        # smaller of the two where there are more tokens than features.
         basis = _range_of(vector)
-        found[head] = rows @ basis @ basis.T
-    return found
+        effective[head] = rows @ basis @ basis.T
+    return effective
 
 
 def null_dimension(vectors: Float[np.ndarray, "head key feature"]) -> list[int]:

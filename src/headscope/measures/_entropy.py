@@ -50,4 +50,5 @@ def row_entropy(
     if smoothing:
         weights = (1 - smoothing) * weights + smoothing / weights.shape[-1]
     logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
+    # Weights a little above 1 by rounding would give an entropy below 0; "0.0 -" avoids -0.0.
     return np.maximum(0.0, 0.0 - (weights * logs).sum(axis=-1))

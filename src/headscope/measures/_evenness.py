@@ -36,6 +36,8 @@ def evenness(
     sums, counts = weights.sum(axis=-1), pairs.sum(axis=1)
     counted = (counts > 1) & (sums > 0)
     inside = weights / np.where(counted, sums, 1.0)[:, :, None]
+    # ln 1 is 0, and no even row can be told from any other on a single pair: such rows are not
+    # counted, and are divided by ln 2 to keep them finite.
     shares = row_entropy(inside) / np.log(np.maximum(counts, 2))
     rows = counted.sum(axis=1)
     return np.where(rows > 0, (shares * counted).sum(axis=1) / np.maximum(rows, 1), np.nan)

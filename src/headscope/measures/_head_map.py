@@ -46,6 +46,7 @@ def head_map(
     places = places - places.mean(axis=0)
     _, _, axes = np.linalg.svd(places, full_matrices=False)
     places = places @ axes.T
+    # An axis may point either way; the place that lies farthest along it is made positive.
     signs = np.sign(places[np.argmax(np.abs(places), axis=0), np.arange(2)])
     return places * np.where(signs == 0, 1.0, signs)
 
@@ -75,22 +76,21 @@ def stress(
 
 
 def _check(distances: np.ndarray) -> None:
-    wrong = next(
-        (
-            what
-            for what, found in {
-                "not finite": not np.isfinite(distances).all(),
-                "not square": distances.shape[0] != distances.shape[1],
-                "of a single head": len(distances) < 2,
-            }.items()
-            if found
-        ),
-        "",
-    )
-    if not wrong and (not np.allclose(distances, distances.T) or np.diag(distances).any()):
-        wrong = "not symmetric with 0 on the diagonal"
+    wrong = _what_is_wrong(distances)
     if wrong:
         raise RecordError(
             f"The distances are {wrong}; give those of every two heads, as head_distances returns "
             "them"
         )
+
+
+def _what_is_wrong(distances: np.ndarray) -> str:
+    if not np.isfinite(distances).all():
+        return "not finite"
+    if distances.shape[0] != distances.shape[1]:
+        return "not square"
+    if len(distances) < 2:
+        return "of a single head"
+    if not np.allclose(distances, distances.T) or np.diag(distances).any():
+        return "not symmetric with 0 on the diagonal"
+    return ""

@@ -41,12 +41,13 @@ def prefix_targets(
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     ids = np.array([numbers[name] for name in names], int)
     earlier = np.tril(ids[:, None] == ids, -1)
-    found = np.zeros_like(earlier)
+    # Shifted by one key: from the earlier place of the same token to its neighbour.
+    targets = np.zeros_like(earlier)
     if target == "followed":
-        found[:, 1:] = earlier[:, :-1]
+        targets[:, 1:] = earlier[:, :-1]
     else:
-        found[:, :-1] = earlier[:, 1:]
-    return found
+        targets[:, :-1] = earlier[:, 1:]
+    return targets
 
 
 def prefix_matching(

@@ -34,9 +34,8 @@ def mass_on(
         [0.625]
     """
     weights = np.asarray(weights, np.float64)
-    return mean_over_queries(
-        weights[:, :, mask_of(keys, weights.shape[2], "keys")].sum(axis=-1), queries
-    )
+    chosen = mask_of(keys, weights.shape[2], "keys")
+    return mean_over_queries(weights[:, :, chosen].sum(axis=-1), queries)
 
 
 def mass_on_pairs(

@@ -45,13 +45,14 @@ def mass_at_offsets(
     """
     weights = np.asarray(weights, np.float64)
     heads, queries, _ = weights.shape
-    found = np.full((heads, len(offsets)), np.nan)
+    masses = np.full((heads, len(offsets)), np.nan)
     for place, offset in enumerate(offsets):
+        # Query row `q` is token `q + start` of the keys, so its neighbour is that much further on.
         rows, columns = _diagonal(weights, offset + start, pairs)
         count = queries if over_all else len(rows)
         if count:
-            found[:, place] = weights[:, rows, columns].sum(axis=1) / count
-    return found
+            masses[:, place] = weights[:, rows, columns].sum(axis=1) / count
+    return masses
 
 
 def peak_at_offset(

@@ -66,10 +66,10 @@ def same_token(query: Tokens, key: Tokens, *, itself: bool = True) -> Bool[np.nd
         >>> same_token(tokens, tokens, itself=False).astype(int).tolist()
         [[0, 0, 0, 1], [0, 0, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0]]
     """
-    found = _equal(query, key, query.pieces, key.pieces)
+    pairs = _equal(query, key, query.pieces, key.pieces)
     if not itself and query == key:
-        np.fill_diagonal(found, False)
-    return found
+        np.fill_diagonal(pairs, False)
+    return pairs
 
 
 def same_form(query: Tokens, key: Tokens, *, itself: bool = True) -> Bool[np.ndarray, "query key"]:
@@ -92,13 +92,14 @@ def same_form(query: Tokens, key: Tokens, *, itself: bool = True) -> Bool[np.nda
         [0, 0, 0, 1, 1]
     """
     forms = ([form(word) for word in whole_words(side)] for side in (query, key))
-    found = _equal(query, key, *forms)
+    pairs = _equal(query, key, *forms)
     if query == key:
+        # Numbers of whole words: the pieces of one word all have its form, and are told by these.
         occurrences = np.cumsum(~np.array(query.continues, bool))
-        found &= occurrences[:, None] != occurrences
+        pairs &= occurrences[:, None] != occurrences
         if itself:
-            np.fill_diagonal(found, ~np.array(query.special, bool))
-    return found & np.array(query.worded, bool)[:, None] & np.array(key.worded, bool)
+            np.fill_diagonal(pairs, ~np.array(query.special, bool))
+    return pairs & np.array(query.worded, bool)[:, None] & np.array(key.worded, bool)
 
 
 def related(
@@ -162,18 +163,24 @@ def form(word: str) -> str:
         ... ]
         ['stor', 'stor', 'carry', 'carry', 'run', 'run', 'bus', 'cafe']
     """
-    letters = unicodedata.normalize("NFKD", word.strip().casefold())
-    stem = re.sub(
-        "['\u2019]s?$", "", "".join(each for each in letters if not unicodedata.combining(each))
-    )
-    for ending, instead in ENDINGS:
-        shorter = re.sub(ending, instead, stem)
-        if shorter != stem and len(shorter) > 2 and any(vowel in shorter for vowel in VOWELS):
-            if ending in ("ing$", "ed$"):
-                shorter = re.sub(r"([^aeiouylsz])\1$", r"\1", shorter)
-            stem = shorter
-            break
+    # NFKD parts accents from their letters, so that they can be left out.
+    decomposed = unicodedata.normalize("NFKD", word.strip().casefold())
+    letters = "".join(each for each in decomposed if not unicodedata.combining(each))
+    stem = _without_ending(re.sub("['\u2019]s?$", "", letters))
     return stem[:-1] if len(stem) > 4 and stem.endswith("e") else stem
+
+
+def _without_ending(word: str) -> str:
+    for ending, instead in ENDINGS:
+        shorter = re.sub(ending, instead, word)
+        # Three letters with a vowel must be left: "bring" and "red" have no ending.
+        if shorter == word or len(shorter) < 3 or not set(VOWELS) & set(shorter):
+            continue
+        if ending in ("ing$", "ed$"):
+            # "running" is "run"; but "falling" is "fall", "passing" is "pass".
+            shorter = re.sub(r"([^aeiouylsz])\1$", r"\1", shorter)
+        return shorter
+    return word
 
 
 ENDINGS = (
@@ -190,6 +197,7 @@ ENDINGS = (
 def _equal(
     query: Tokens, key: Tokens, query_names: Sequence[str], key_names: Sequence[str]
 ) -> Bool[np.ndarray, "query key"]:
+    # Compared as numbers: NumPy's arrays of strings would drop zeros at their ends.
     numbers = {
         name: number for number, name in enumerate(dict.fromkeys([*query_names, *key_names]))
     }

@@ -60,6 +60,7 @@ def token_class(tokens: Tokens, name: TokenClass) -> Bool[np.ndarray, " token"]:
     if name == "first":
         return np.arange(len(tokens)) == 0
     if name in CLASS_ROLES:
+        # What the tokenizer says of its tokens goes before what their names suggest.
         if tokens.roles is not None:
             return np.array([role in CLASS_ROLES[name] for role in tokens.roles], bool)
         pieces = {"cls": CLS, "sep": SEP, "delimiter": CLS | SEP}[name]

@@ -35,6 +35,7 @@ def variability(maps: Float[np.ndarray, "text head query key"]) -> Float[np.ndar
             f"Variability compares texts, and {len(maps)} was given; give two or more"
         )
     maps = np.asarray(maps, np.float64)
+    # Half the sum of absolute differences of two distributions is at most 1, hence the 2 below.
     changes = np.abs(maps - maps.mean(axis=0)).sum(axis=(0, 2, 3))
     whole = maps.sum(axis=(0, 2, 3))
     return np.divide(changes, 2 * whole, out=np.full(len(whole), np.nan), where=whole > 0)

@@ -69,6 +69,7 @@ def word_classes(tokens: Tokens) -> list[str]:
     """
     words = whole_words(tokens)
     starts = [not continues for continues in tokens.continues]
+    # Each word once and not once for each of its pieces, all of which have the whole word here.
     counts = Counter(form(word) for word, begins in zip(words, starts, strict=True) if begins)
     return [
         "special" if special else _class_of(word, counts[form(word)])

@@ -55,19 +55,23 @@ def word_maps(
     means = _members(taken, maps.shape[1], "query")
     means /= np.maximum(means.sum(axis=1, keepdims=True), 1)
     summed = maps @ _members(key_words, maps.shape[2], "key").T
-    found = means @ summed
-    for number, positions in enumerate(query_words if rows == "max" else ()):
-        if len(positions) > 1:
-            largest = summed[:, list(positions)].max(axis=1)
-            sums = largest.sum(axis=1, keepdims=True)
-            scale = np.divide(
-                found[:, number].sum(axis=1, keepdims=True),
-                sums,
-                out=np.zeros_like(sums),
-                where=sums > 0,
-            )
-            found[:, number] = largest * scale
-    return found
+    averaged = means @ summed
+    if rows == "max":
+        for number, positions in enumerate(query_words):
+            if len(positions) > 1:
+                averaged[:, number] = _largest(summed[:, list(positions)], averaged[:, number])
+    return averaged
+
+
+def _largest(
+    rows: Float[np.ndarray, "head token key_word"], mean: Float[np.ndarray, "head key_word"]
+) -> Float[np.ndarray, "head key_word"]:
+    """The largest value for each key word, scaled to the sum of the mean row."""
+    largest = rows.max(axis=1)
+    # Maxima of several rows sum to more than any of them.
+    sums = largest.sum(axis=1, keepdims=True)
+    wanted = mean.sum(axis=1, keepdims=True)
+    return largest * np.divide(wanted, sums, out=np.zeros_like(sums), where=sums > 0)
 
 
 def aligned_words(
@@ -95,13 +99,11 @@ def aligned_words(
         return (frozenset(),) * len(maps)
     count = maps.shape[2] if words is None else words
     best, most = maps.argmax(axis=-1), maps.max(axis=-1)
-    return tuple(
-        frozenset(
-            (int(best[head, row]), int(row))
-            for row in np.flatnonzero((most[head] > 0) & (best[head] < count))
-        )
-        for head in range(len(maps))
-    )
+    links = []
+    for head in range(len(maps)):
+        linked = np.flatnonzero((most[head] > 0) & (best[head] < count))
+        links.append(frozenset((int(best[head, row]), int(row)) for row in linked))
+    return tuple(links)
 
 
 def alignment_counts(
@@ -154,7 +156,7 @@ def _members(
     words: Sequence[Sequence[int]], tokens: int, side: str
 ) -> Float[np.ndarray, "word token"]:
     """1 where a token belongs to a word."""
-    found = np.zeros((len(words), tokens))
+    members = np.zeros((len(words), tokens))
     for number, positions in enumerate(words):
         for position in positions:
             if not 0 <= position < tokens:
@@ -162,5 +164,5 @@ def _members(
                     f"The {side} word {number} has token {position}; there are tokens 0 to "
                     f"{tokens - 1}"
                 )
-            found[number, position] = 1
-    return found
+            members[number, position] = 1
+    return members

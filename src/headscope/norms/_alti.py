@@ -30,12 +30,14 @@ def alti(block: Block) -> Float[np.ndarray, "query key"]:
     length = np.abs(whole).sum(axis=-1)
     _, queries, keys, model = block.size
     near = np.empty((queries, keys))
+    # Key by key: vectors of all pairs at once would take query x key x model numbers.
     for tile in block.tiles(2 * 8 * queries * model):
         vectors = pieces.vectors(tile)
         np.subtract(whole, vectors, out=vectors)
         near[:, tile] = (length - np.abs(vectors, out=vectors).sum(axis=-1)).T
     near = np.maximum(near, 0.0)
     sums = near.sum(axis=-1, keepdims=True)
+    # Of different tokens the residual is no key's, but takes its share of the whole all the same.
     if not block.same and pieces.own is not None:
         apart = np.abs(whole - pieces.own).sum(axis=-1)
         sums = sums + np.maximum(length - apart, 0.0)[:, None]

@@ -75,18 +75,19 @@ class Block:
     @cached_property
     def output(self) -> Float[np.ndarray, "query model"]:
         """What the attention hands on, b_O included."""
-        found = np.zeros((self.size[1], self.size[3]))
+        output = np.zeros((self.size[1], self.size[3]))
+        # Weights times values first: they are far fewer numbers than f(x_j) of all keys.
         for head, weights in enumerate(self.weights):
-            found += weights @ self.values[self._shared(head)] @ self.projection[head]
-        return found if self.bias is None else found + self.bias
+            output += weights @ self.values[self._shared(head)] @ self.projection[head]
+        return output if self.bias is None else output + self.bias
 
     @cached_property
     def stream(self) -> Float[np.ndarray, "query model"]:
         """The attention's output with the residual."""
-        found = self.output if self.before is None else self.before(self.output)
+        stream = self.output if self.before is None else self.before(self.output)
         for part in (self.residual, self.beside):
-            found = found if part is None else found + part
-        return found
+            stream = stream if part is None else stream + part
+        return stream
 
     @cached_property
     def normed(self) -> Float[np.ndarray, "query model"]:
@@ -95,6 +96,7 @@ class Block:
 
     def transformed(self, keys: slice = slice(None)) -> Float[np.ndarray, "head key model"]:
         """``f(x_j)`` of each head: its value times its part of the output projection."""
+        # Each kind of contribution asks for them again; what is small is computed once and kept.
         return self._transformed[:, keys] if self._is_small else self._transform(keys)
 
     @property
@@ -127,12 +129,21 @@ class Block:
                 raise RecordError(
                     f"{name} of a block has {getattr(self, name).ndim} axes, wanted are {count}"
                 )
-        heads, queries, keys, model = self.size
+        heads, queries, keys, _ = self.size
         if len(self.projection) != heads or not len(self.values) or heads % len(self.values):
             raise RecordError(
                 f"A block with {heads} heads cannot use {len(self.values)} heads of values and "
                 f"{len(self.projection)} of the output projection"
             )
+        self._check_shapes()
+        if self.same and queries != keys:
+            raise RecordError(
+                f"A block of {queries} queries and {keys} keys cannot have the same tokens on "
+                "both sides"
+            )
+
+    def _check_shapes(self) -> None:
+        _, queries, keys, model = self.size
         wanted = {
             "values": (len(self.values), keys, self.projection.shape[1]),
             "bias": (model,),
@@ -144,8 +155,3 @@ class Block:
             array = getattr(self, name)
             if array is not None and array.shape != shape:
                 raise RecordError(f"{name} of a block has shape {array.shape}; wanted is {shape}")
-        if self.same and queries != keys:
-            raise RecordError(
-                f"A block of {queries} queries and {keys} keys cannot have the same tokens on "
-                "both sides"
-            )

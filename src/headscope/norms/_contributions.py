@@ -34,10 +34,10 @@ def value_norms(block: Block) -> Float[np.ndarray, "head key"]:
         [[3.0]]
     """
     heads, _, keys, model = block.size
-    found = np.empty((heads, keys))
+    norms = np.empty((heads, keys))
     for tile in block.tiles(8 * heads * model):
-        found[:, tile] = np.linalg.norm(block.transformed(tile), axis=-1)
-    return found
+        norms[:, tile] = np.linalg.norm(block.transformed(tile), axis=-1)
+    return norms
 
 
 def head_norms(block: Block) -> Float[np.ndarray, "head query key"]:
@@ -130,6 +130,7 @@ def mixing(pieces: Pieces) -> Float[np.ndarray, " query"]:
     Raises:
         RecordError: where the block's tokens differ and the pieces hold no residual.
     """
+    # The diagonal of different tokens would mean nothing, and raises where there is no residual.
     own = pieces.diagonal() if pieces.block.same or pieces.own is None else pieces.own
     others, self_ = (np.linalg.norm(vectors, axis=-1) for vectors in (pieces.total() - own, own))
     whole = others + self_

@@ -48,6 +48,7 @@ def expansion_rate(
         raise RecordError(
             "The released form puts b_O beside W_O's rows, which needs as many features as outputs"
         )
+    # A row more and a column more than W_V and W_O: [x, 1] carries the biases along.
     first = np.zeros((len(value) + 1, inner + 1))
     first[:-1, :-1], first[-1, -1] = value, 1.0
     second = np.zeros((inner + 1, out + 1))

@@ -60,13 +60,14 @@ def flow(
             f"There are layers 0 to {layers - 1} and tokens 0 to {size - 1}; not {layer} and "
             f"{chosen}"
         )
+    # Nodes are (layer, token), the input tokens at layer 0; edges lead back to what is looked at.
     network = _network(steps[: last + 1])
-    found = np.zeros((len(chosen), size))
+    flows = np.zeros((len(chosen), size))
     for row, query in enumerate(chosen):
         for key in range(size):
-            found[row, key] = _most(network, (last + 1, query), (0, key)) / WHOLE
-    sums = found.sum(axis=-1, keepdims=True)
-    return np.divide(found, sums, out=np.zeros_like(found), where=sums > 0)
+            flows[row, key] = _most(network, (last + 1, query), (0, key)) / WHOLE
+    sums = flows.sum(axis=-1, keepdims=True)
+    return np.divide(flows, sums, out=np.zeros_like(flows), where=sums > 0)
 
 
 def _network(steps: Float[np.ndarray, "layer query key"]) -> Any:

@@ -33,11 +33,10 @@ def steps_of(
         raise RecordError(
             f"There is no quantity {quantity!r}; there are {', '.join(get_args(Quantity))}"
         )
-    maps = (
-        _maps_of(_stack_of(source), quantity)
-        if isinstance(source, Record | Stack)
-        else np.array(source, np.float64)
-    )
+    if isinstance(source, Record | Stack):
+        maps = _maps_of(_stack_of(source), quantity)
+    else:
+        maps = np.array(source, np.float64)
     if maps.ndim != 3 or maps.shape[1] != maps.shape[2]:
         raise RecordError(
             "Wanted are maps [layer query key] with the same tokens on both sides, not "
@@ -45,12 +44,13 @@ def steps_of(
         )
     if not np.isfinite(maps).all() or maps.min(initial=0.0) < 0:
         raise RecordError("Maps must be finite and not negative")
-    if residual if residual is not None else quantity not in RESIDUAL_INSIDE:
-        maps = (
-            _even(maps) + np.eye(maps.shape[1])
-            if quantity == "attention"
-            else maps + np.eye(maps.shape[1])
-        )
+    if residual is None:
+        residual = quantity not in RESIDUAL_INSIDE
+    if residual:
+        # Norms have no sum of their own; rows are made to sum to 1, so that I weighs as much.
+        if quantity == "attention":
+            maps = _even(maps)
+        maps = maps + np.eye(maps.shape[1])
     return _even(maps)
 
 

@@ -71,6 +71,7 @@ class Norm:
             return np.ones(len(vectors))
         if self.centred:
             vectors = vectors - vectors.mean(axis=-1, keepdims=True)
+        # The mean square and not np.var, which would take the mean off of an RMSNorm as well.
         return np.sqrt((vectors**2).mean(axis=-1) + self.eps)
 
     def __call__(

@@ -36,48 +36,53 @@ class Pieces:
         that the matrix itself loses where heads cancel.
         """
         heads, queries, keys, model = self.block.size
-        found = np.empty((queries, keys))
+        lengths = np.empty((queries, keys))
         for tile in self.block.tiles(8 * heads * (2 * model + queries + heads)):
             vectors = self.linear(self.block.transformed(tile))  # [head key model]
+            # Q keeps lengths, so that ||V a|| = ||Q R a|| = ||R a||: head x head numbers do for a
+            # key in place of head x model.
             roots = np.linalg.qr(vectors.transpose(1, 2, 0), mode="r")  # [key _ head]
             weights = self.block.weights[:, :, tile].transpose(2, 0, 1)  # [key head query]
-            found[:, tile] = np.linalg.norm(roots @ weights, axis=1).T
+            lengths[:, tile] = np.linalg.norm(roots @ weights, axis=1).T
         if self.rows is not None:
-            found *= self.rows[:, None]
+            lengths *= self.rows[:, None]
+        # Only on the diagonal a residual is added, which needs the vectors themselves.
         if self.own is not None and self.block.same:
-            np.fill_diagonal(found, np.linalg.norm(self.diagonal(), axis=-1))
-        return found
+            np.fill_diagonal(lengths, np.linalg.norm(self.diagonal(), axis=-1))
+        return lengths
 
     def diagonal(self) -> Float[np.ndarray, "query model"]:
         """``P_ii``: what a token adds to itself, the residual included."""
         if not self.block.same:
             raise RecordError("Queries and keys are different tokens; no token looks at itself")
         heads, queries, _, model = self.block.size
-        found = np.empty((queries, model))
+        vectors = np.empty((queries, model))
         for tile in self.block.tiles(8 * heads * model):
             weights = self.block.weights[:, tile, tile].diagonal(axis1=1, axis2=2)  # [head key]
-            found[tile] = np.einsum(
+            vectors[tile] = np.einsum(
                 "hj,hjd->jd", weights, self.linear(self.block.transformed(tile))
             )
-        return self._with_own(found)
+        return self._with_own(vectors)
 
     def total(self) -> Float[np.ndarray, "query model"]:
         """``sum_j P_ij``, the residual included."""
-        without_bias = (
-            self.block.output if self.block.bias is None else self.block.output - self.block.bias
-        )
-        return self._with_own(self.linear(without_bias))
+        # linear is a linear map, so that of the sum it is the sum: the output without b_O.
+        output = self.block.output
+        if self.block.bias is not None:
+            output = output - self.block.bias
+        return self._with_own(self.linear(output))
 
     def vectors(self, tile: slice) -> Float[np.ndarray, "key query model"]:
         """The pieces of some keys."""
         weights = self.block.weights[:, :, tile].transpose(2, 1, 0)  # [key query head]
-        found = weights @ self.linear(self.block.transformed(tile)).transpose(1, 0, 2)
+        vectors = weights @ self.linear(self.block.transformed(tile)).transpose(1, 0, 2)
         if self.rows is not None:
-            found *= self.rows[:, None]
+            vectors *= self.rows[:, None]
         if self.own is not None and self.block.same:
-            at = np.arange(len(found))
-            found[at, at + (tile.start or 0)] += self.own[tile]
-        return found
+            # Key `at` of the tile is token `at + start`, whose own row gets its residual.
+            at = np.arange(len(vectors))
+            vectors[at, at + (tile.start or 0)] += self.own[tile]
+        return vectors
 
     def _with_own(self, vectors: np.ndarray) -> np.ndarray:
         if self.rows is not None:
@@ -118,6 +123,8 @@ def globenc_pieces(block: Block) -> Pieces:
 
 
 def _through(pieces: Pieces, norm: Norm, whole: np.ndarray) -> Pieces:
+    # Once the deviation of the whole is known, a norm is linear but for its shift, and so can be
+    # taken of each piece by itself.
     rows = 1 / norm.deviation(whole)
     own = None if pieces.own is None else norm.linear(pieces.own) * rows[:, None]
     before = pieces.linear

@@ -39,8 +39,9 @@ def rollout(
         [[1.0, 0.0], [0.625, 0.375]]
     """
     steps = steps_of(source, quantity, residual)
-    found = np.empty_like(steps)
+    rolled = np.empty_like(steps)
     whole = np.eye(steps.shape[1])
+    # The later layer stands on the left: its queries look at what the layers before handed on.
     for layer, step in enumerate(steps):
-        found[layer] = whole = step @ whole
-    return found
+        rolled[layer] = whole = step @ whole
+    return rolled

@@ -127,6 +127,7 @@ def _wrong(value: Any, wanted: Any, place: str) -> str:
     """What is wrong with a value; empty where nothing is."""
     if isinstance(wanted, tuple):
         reasons = [_wrong(value, each, place) for each in wanted]
+        # The longest reason is mostly that of the innermost place: of what came nearest.
         return "" if "" in reasons else max(reasons, key=len)
     if isinstance(wanted, list):
         return _wrong_list(value, wanted, place)
@@ -141,17 +142,16 @@ def _wrong_list(value: Any, wanted: list, place: str) -> str:
     if len(wanted) > 1:
         if len(value) != len(wanted):
             return f"its {place} has {len(value)} entries, wanted are {len(wanted)}"
-        pairs = zip(value, wanted, strict=True)
-        return next((wrong for each, kind in pairs if (wrong := _wrong(each, kind, place))), "")
-    places = (f"{place}[{number}]" for number in range(len(value)))
-    return next(
-        (
-            wrong
-            for each, at in zip(value, places, strict=True)
-            if (wrong := _wrong(each, wanted[0], at))
-        ),
-        "",
-    )
+        for each, kind in zip(value, wanted, strict=True):
+            wrong = _wrong(each, kind, place)
+            if wrong:
+                return wrong
+        return ""
+    for number, each in enumerate(value):
+        wrong = _wrong(each, wanted[0], f"{place}[{number}]")
+        if wrong:
+            return wrong
+    return ""
 
 
 def _wrong_object(value: Any, wanted: dict, place: str) -> str:
@@ -169,6 +169,7 @@ def _wrong_object(value: Any, wanted: dict, place: str) -> str:
 def _is_plain(value: Any, wanted: Any) -> bool:
     if wanted is None:
         return value is None
+    # True is an int to Python, but not a number in JSON.
     if wanted in (int, Seed):
         most = LARGEST if wanted is int else 2**64
         return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= most

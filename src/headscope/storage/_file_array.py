@@ -58,6 +58,7 @@ class OpenFile:
         """
         try:
             handle = self._handle()
+            # Before and after: what was read in between is of the file as it was opened.
             self._check(handle)
             count = 0
             while count < len(into):
@@ -74,6 +75,7 @@ class OpenFile:
     def _handle(self) -> _Handle:
         """The open file; opened anew where it was closed for others."""
         with _LOCK:
+            # Taken out and put back, so that the file used last stands at the end.
             handle = _OPEN.pop(id(self), None)
             if handle is None:
                 handle = _Handle(self._absolute)
@@ -87,10 +89,9 @@ class OpenFile:
 
     def _check(self, handle: _Handle) -> None:
         now, then = self._stat(handle), self._there
-        if not os.path.samestat(now, then) or (now.st_size, now.st_mtime_ns) != (
-            then.st_size,
-            then.st_mtime_ns,
-        ):
+        is_as_it_was = (now.st_size, now.st_mtime_ns) == (then.st_size, then.st_mtime_ns)
+        # The same file as well: one that was closed and opened anew may be another of that name.
+        if not os.path.samestat(now, then) or not is_as_it_was:
             raise self._changed()
 
     def _changed(self) -> FileError:
@@ -125,16 +126,18 @@ class FileArray(Stored):
 
     def read(self, *index: Any) -> np.ndarray:
         """The whole array, or the part at an index for each axis; nothing else is read."""
-        found = self._part(self._start, self.shape, index)
-        found.flags.writeable = False
-        return found
+        part = self._part(self._start, self.shape, index)
+        part.flags.writeable = False
+        return part
 
     def _part(self, start: int, shape: tuple[int, ...], index: tuple[Any, ...]) -> np.ndarray:
         if not index:
             return self._block(start, shape)
+        # NumPy itself says which entries an index means, negative ones and steps included.
         chosen, step = np.arange(shape[0])[index[0]], self._bytes(shape[1:])
         if chosen.ndim == 0:
             return self._part(start + int(chosen) * step, shape[1:], index[1:])
+        # Neighbours lie behind each other in the file, and are read at once.
         if len(index) == 1 and len(chosen) and (np.diff(chosen) == 1).all():
             return self._block(start + int(chosen[0]) * step, (len(chosen), *shape[1:]))
         parts = [self._part(start + int(number) * step, shape[1:], index[1:]) for number in chosen]
@@ -143,10 +146,10 @@ class FileArray(Stored):
         return np.stack(parts)
 
     def _block(self, start: int, shape: tuple[int, ...]) -> np.ndarray:
-        found = np.empty(shape, self.dtype)
-        if found.size:
-            self._file.read(start, found.reshape(-1).view(np.uint8).data)
-        return found
+        block = np.empty(shape, self.dtype)
+        if block.size:
+            self._file.read(start, block.reshape(-1).view(np.uint8).data)
+        return block
 
     def _bytes(self, shape: tuple[int, ...]) -> int:
         return math.prod(shape) * self.dtype.itemsize
@@ -163,6 +166,7 @@ class _Handle:
     """A file descriptor that is closed when nobody reads from it any more."""
 
     def __init__(self, path: Path) -> None:
+        # Set first: __del__ runs also where os.open raises.
         self.number = -1
         self.number = os.open(
             path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)

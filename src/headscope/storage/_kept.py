@@ -155,6 +155,7 @@ def is_npz(path: str | os.PathLike[str]) -> bool:
     """
     if regular_or_none(path) is None:
         raise FileNotFoundError
+    # By what it holds: results of headscope 0.1 may be called anything.
     with Path(path).open("rb") as file:
         return file.read(len(ZIP)) == ZIP or Path(path).suffix == NPZ
 

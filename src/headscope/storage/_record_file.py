@@ -121,60 +121,7 @@ def save(record: Record, path: str | os.PathLike[str]) -> Path:
             uploaded(save(record, Path(folder) / name), os.fspath(path))
         return Path(path)
     _check_name(Path(path))
-    tensors, stacks = {}, []
-    for stack in record.stacks.values():
-        layers = []
-        for layer in stack:
-            arrays = {
-                name: np.ascontiguousarray(getattr(layer, name))
-                for name in ARRAYS
-                if layer.has(name)
-            }
-            tensors |= {
-                f"{stack.name}.{layer.layer}.{name}": array
-                for name, array in (arrays | _runs(layer)).items()
-            }
-            tensors |= {
-                f"{stack.name}.{layer.layer}.statistics.{name}": a
-                for name, a in _counted(layer).items()
-            }
-            tensors |= {
-                f"{stack.name}.{layer.layer}.contributions.{name}": a
-                for name, a in _added(layer).items()
-            }
-            layers.append(
-                {name: getattr(layer, name) for name in LAYER_FACTS}
-                | _said_of(layer.contributions)
-                | {name: getattr(layer, name) for name in RARE_FACTS if getattr(layer, name)}
-                | (
-                    {}
-                    if layer.held_heads is None
-                    else {"held_heads": dataclasses.asdict(layer.held_heads)}
-                )
-                | {
-                    "rotary": _turning(layer.rotary),
-                    "statistics": layer.statistics and layer.statistics.queries,
-                }
-            )
-        tensors |= {
-            f"{stack.name}.{number}.router": scores for number, scores in stack.routers.items()
-        }
-        sides: dict[str, Any] = {"query": _described(stack.query)}
-        sides["key"] = "query" if stack.key == stack.query else _described(stack.key)
-        others = {str(number): what for number, what in stack.others.items()}
-        routers = list(stack.routers)
-        stacks.append(
-            {"name": stack.name, "layers": layers, "others": others, "routers": routers, **sides}
-        )
-    document = {"format": FORMAT, "model": dataclasses.asdict(record.model), "stacks": stacks}
-    if record.generation is not None:
-        document["generation"] = dataclasses.asdict(record.generation)
-    if record.pictures:
-        document["pictures"] = len(record.pictures)
-        tensors |= {
-            f"pictures.{number}": picture @ COLOURS
-            for number, picture in enumerate(record.pictures)
-        }
+    document, tensors = _document_of(record), _tensors_of(record)
     with written_whole(path) as temporary:
         sums = {name: checksum_of(array) for name, array in tensors.items()}
         try:
@@ -182,6 +129,71 @@ def save(record: Record, path: str | os.PathLike[str]) -> Path:
         except SafetensorError as error:  # such as a full disk
             raise FileError(f"Cannot write {path}: {error}; choose another place") from None
     return Path(path)
+
+
+def _document_of(record: Record) -> dict[str, Any]:
+    """Everything of a record but its arrays, as JSON has it."""
+    document: dict[str, Any] = {
+        "format": FORMAT,
+        "model": dataclasses.asdict(record.model),
+        "stacks": [_stack_facts(stack) for stack in record.stacks.values()],
+    }
+    if record.generation is not None:
+        document["generation"] = dataclasses.asdict(record.generation)
+    if record.pictures:
+        document["pictures"] = len(record.pictures)
+    return document
+
+
+def _stack_facts(stack: Stack) -> dict[str, Any]:
+    return {
+        "name": stack.name,
+        "layers": [_layer_facts(layer) for layer in stack],
+        # JSON has no numbers for names.
+        "others": {str(number): what for number, what in stack.others.items()},
+        "routers": list(stack.routers),
+        "query": _described(stack.query),
+        "key": "query" if stack.key == stack.query else _described(stack.key),
+    }
+
+
+def _layer_facts(layer: Layer) -> dict[str, Any]:
+    facts = {name: getattr(layer, name) for name in LAYER_FACTS} | _said_of(layer.contributions)
+    # The order of names is that of earlier versions: the same record gives the same file.
+    facts |= {name: getattr(layer, name) for name in RARE_FACTS if getattr(layer, name)}
+    if layer.held_heads is not None:
+        facts["held_heads"] = dataclasses.asdict(layer.held_heads)
+    facts["rotary"] = _turning(layer.rotary)
+    facts["statistics"] = layer.statistics and layer.statistics.queries
+    return facts
+
+
+def _tensors_of(record: Record) -> dict[str, np.ndarray]:
+    """The arrays of a record by their names in the file."""
+    tensors: dict[str, np.ndarray] = {}
+    for stack in record.stacks.values():
+        for layer in stack:
+            for name, array in _arrays_of(layer).items():
+                tensors[f"{stack.name}.{layer.layer}.{name}"] = array
+        for number, scores in stack.routers.items():
+            tensors[f"{stack.name}.{number}.router"] = scores
+    for number, picture in enumerate(record.pictures):
+        tensors[f"pictures.{number}"] = picture @ COLOURS
+    return tensors
+
+
+def _arrays_of(layer: Layer) -> dict[str, np.ndarray]:
+    arrays = {}
+    for name in ARRAYS:
+        if layer.has(name):
+            # safetensors writes the memory of an array as it lies, whatever its strides.
+            arrays[name] = np.ascontiguousarray(getattr(layer, name))
+    arrays |= _runs(layer)
+    for name, array in _counted(layer).items():
+        arrays[f"statistics.{name}"] = array
+    for name, array in _added(layer).items():
+        arrays[f"contributions.{name}"] = array
+    return arrays
 
 
 def load(path: str | os.PathLike[str], *, check: bool = False) -> Record:
@@ -262,6 +274,7 @@ def _check_values(record: Record) -> None:
 def _record(file: RecordFile) -> Record:
     document, tensors = file.document, file.arrays
     check_document(document)
+    # A later version may say more of a model; what this one does not know is passed over.
     known = {each.name for each in dataclasses.fields(ModelFacts)}
     model = ModelFacts(**{name: fact for name, fact in document["model"].items() if name in known})
     stacks = [_stack(entry, tensors) for entry in document["stacks"]]
@@ -341,7 +354,7 @@ def _tokens(entry: dict) -> Tokens:
 
 def _generation(entry: dict) -> Generation:
     alternatives = tuple(
-        tuple(Candidate(**candidate) for candidate in found) for found in entry["alternatives"]
+        tuple(Candidate(**candidate) for candidate in offered) for offered in entry["alternatives"]
     )
     fields: dict[str, Any] = {
         name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()

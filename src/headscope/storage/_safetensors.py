@@ -93,14 +93,15 @@ class RecordFile:
         if not mark and not self.document.get(SUMMED):
             return {}
         try:
-            found = json.loads(sums[:-1])
-            if found.pop("") != zlib.crc32(told.encode()) or found.keys() != self.arrays.keys():
+            checksums = json.loads(sums[:-1])  # without the bracket that closes the document
+            said = checksums.pop("")
+            if said != zlib.crc32(told.encode()) or checksums.keys() != self.arrays.keys():
                 raise ValueError
         except UNREADABLE:
             raise FileError(
                 f"{self.path} is damaged: its document is not what was written; {self.again}"
             ) from None
-        return found
+        return checksums
 
 
 def told_with_sums(document: dict[str, Any], sums: dict[str, int]) -> str:
@@ -129,6 +130,7 @@ def _opened(path: Path) -> OpenFile:
 
 def _header(file: OpenFile) -> tuple[int, dict[str, Any]]:
     """Where the arrays begin, and what is said of them."""
+    # 8 bytes with the length of the header, the header as JSON, the arrays.
     (size,) = struct.unpack("<Q", _bytes(file, 0, 8))
     if 8 + size > file.size:
         raise ValueError(f"a header of {size} bytes in a file of {file.size}")
@@ -140,7 +142,7 @@ def _header(file: OpenFile) -> tuple[int, dict[str, Any]]:
 
 def _arrays(file: OpenFile, start: int, header: dict[str, Any]) -> dict[str, FileArray]:
     """The arrays, which must follow each other without a gap up to the end of the file."""
-    found, place = {}, 0
+    arrays, place = {}, 0
     for name, facts in sorted(header.items(), key=lambda each: each[1]["data_offsets"]):
         (begin, end), shape = facts["data_offsets"], facts["shape"]
         if facts["dtype"] not in DTYPES:
@@ -153,16 +155,16 @@ def _arrays(file: OpenFile, start: int, header: dict[str, Any]) -> dict[str, Fil
                 f"{name} lies at bytes {begin} to {end}, which is not where its {shape} numbers "
                 "can be"
             )
-        found[name] = FileArray(file, start + begin, tuple(shape), dtype)
+        arrays[name] = FileArray(file, start + begin, tuple(shape), dtype)
         place = end
     if start + place != file.size:
         raise ValueError(f"its arrays end at byte {start + place} and the file at {file.size}")
-    return found
+    return arrays
 
 
 def _bytes(file: OpenFile, start: int, count: int) -> bytes:
     if start + count > file.size:
         raise ValueError(f"{start + count} bytes are wanted of a file of {file.size}")
-    found = bytearray(count)
-    file.read(start, memoryview(found))
-    return bytes(found)
+    read = bytearray(count)
+    file.read(start, memoryview(read))
+    return bytes(read)

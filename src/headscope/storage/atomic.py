@@ -53,6 +53,7 @@ def written_whole(path: str | os.PathLike[str]) -> Generator[Path]:
         raise FileError(f"Cannot write {path}: {reason(error)}; choose another place") from None
     try:
         yield temporary
+        # On the disk before it gets its name: a crash must not leave that name to a file of holes.
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
         _pass_on_rights(before, temporary)
@@ -100,11 +101,10 @@ def _begin(target: Path) -> tuple[int | None, Path]:
         if fcntl is None:
             os.close(handle)
             return None, Path(name)
-        with suppress(
-            OSError
-        ):  # a file system without locks: leftovers cannot be told there, and stay
+        # A file system may have no locks: leftovers cannot be told there, and stay.
+        with suppress(OSError):
             fcntl.flock(handle, fcntl.LOCK_EX)
-        # another writer may have taken the file for a leftover before it was locked
+        # Another writer may have taken the file for a leftover before it was locked.
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(handle), os.stat(name)):  # noqa: PTH116
                 return handle, Path(name)
@@ -137,6 +137,7 @@ def _remove_if_dead(leftover: Path) -> None:
 def _pass_on_rights(before: os.stat_result | None, temporary: Path) -> None:
     """The rights of the file that is replaced, or those of any new file."""
     if before is None:
+        # mkstemp makes files that only their owner may read.
         temporary.chmod(0o666 & ~_umask())
         return
     mode = stat.S_IMODE(before.st_mode)
@@ -160,6 +161,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _umask() -> int:
+    # The system tells the mask only in exchange for another one.
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -69,11 +69,9 @@ def reading(path: str | os.PathLike[str], what: str) -> Generator[None]:
     except HeadscopeError as error:
         raise FileError(f"{path} is damaged: {error}") from None
     except UNREADABLE as error:
-        said = (
-            reason(error)
-            if isinstance(error, OSError) and error.strerror
-            else f"{type(error).__name__} {error}"
-        )
+        said = f"{type(error).__name__} {error}"
+        if isinstance(error, OSError) and error.strerror:
+            said = reason(error)
         raise FileError(f"{path} is cut or holds no {what}: {said}") from None
 
 
@@ -90,6 +88,7 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     if there is None:
         raise FileNotFoundError
     with Path(path).open("rb") as file, zipfile.ZipFile(file) as parts:
+        # Sizes are looked at before anything is unpacked: a small file can unpack to any size.
         listed = parts.infolist()
         unpacked = sum(part.file_size for part in listed)
         if unpacked > max(MOST_UNPACKED, MOST_PACKED_RATIO * there.st_size):
@@ -97,9 +96,8 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
                 f"{path} has {there.st_size:,} bytes and would unpack to {unpacked:,}; if it is "
                 "yours, write it unpacked: numpy.savez(path, **numpy.load(path))"
             )
-        if any(
-            part.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for part in listed
-        ):
+        known = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+        if any(part.compress_type not in known for part in listed):
             raise ValueError("it is packed in a way that headscope does not use")
         return {part.filename.removesuffix(".npy"): _array(parts.read(part)) for part in listed}
 
@@ -131,19 +129,16 @@ def array_of(
         ValueError: where it is of another kind or shape.
         KeyError: where there is none.
     """
-    found = arrays[name]
-    sizes = zip(found.shape, shape, strict=False)
-    if (
-        found.dtype.kind != kind
-        or found.ndim != len(shape)
-        or any(size not in (one, None) for one, size in sizes)
-    ):
+    array = arrays[name]
+    pairs = zip(array.shape, shape, strict=False)
+    fits = array.ndim == len(shape) and all(size in (one, None) for one, size in pairs)
+    if array.dtype.kind != kind or not fits:
         wanted = ", ".join("any" if size is None else str(size) for size in shape)
         raise ValueError(
-            f"{name} is {found.dtype} {list(found.shape)}, and what is said of it makes it "
+            f"{name} is {array.dtype} {list(array.shape)}, and what is said of it makes it "
             f"[{wanted}]"
         )
-    return found
+    return array
 
 
 def words_of(given: Any) -> tuple[str, ...]:
@@ -159,6 +154,7 @@ def words_of(given: Any) -> tuple[str, ...]:
 
 def _array(data: bytes) -> np.ndarray:
     """An array in NumPy's format, which must be as large as its header says."""
+    # Not np.load, which makes room for as many numbers as the header says before it reads them.
     file = io.BytesIO(data)
     version = np.lib.format.read_magic(file)
     read_header = (
@@ -172,5 +168,5 @@ def _array(data: bytes) -> np.ndarray:
     body = memoryview(data)[file.tell() :]
     if len(body) != math.prod(shape) * dtype.itemsize:
         raise ValueError(f"an array of shape {shape} does not have {len(body)} bytes")
-    found = np.frombuffer(body, dtype).copy()  # studies go on counting in what was read
-    return found.reshape(shape[::-1]).T if fortran else found.reshape(shape)
+    array = np.frombuffer(body, dtype).copy()  # studies go on counting in what was read
+    return array.reshape(shape[::-1]).T if fortran else array.reshape(shape)

@@ -77,35 +77,50 @@ def read_examples(
     Raises:
         TextError: where there is no example, none can be read, or most of their tokens are unknown.
     """
-    unknown = [name for name in options if name not in ReadingOptions.__annotations__]
-    if unknown:
-        raise TextError(
-            f"A task has no option {unknown[0]!r}; it has "
-            f"{', '.join(ReadingOptions.__annotations__)}"
-        )
+    _check_options(options)
     if not len(examples):
         raise TextError("No text was given; give at least one")
-    rows, failed = {}, {}
+    rows, failed = _read_all(examples, read)
+    if not options.get("allow_unfit", False):
+        failed |= _unknown(tokenizer, {number: own[:sides] for number, own in rows.items()})
+    if len(failed) == len(examples):
+        raise _none_of(list(failed.values()))
+    report = options.get("on_error") or _warn
+    left_out = {}
+    for number, error in sorted(failed.items()):
+        report(number, error)
+        left_out[number] = str(error)
+    numbers = tuple(number for number in rows if number not in failed)
+    return Examples(numbers, tuple(rows[number] for number in numbers), left_out)
+
+
+def _read_all(
+    examples: Sequence[Any], read: Callable[[Any], Rows]
+) -> tuple[dict[int, Rows], dict[int, HeadscopeError]]:
+    """Rows of the examples that can be read, and why the others cannot, both by number."""
+    rows: dict[int, Rows] = {}
+    failed: dict[int, HeadscopeError] = {}
     for number, example in enumerate(examples):
         try:
             rows[number] = read(example)
         except OF_ONE_INPUT as error:
             failed[number] = reason_of(error)
-    if not options.get("allow_unfit", False):
-        failed |= _unknown(tokenizer, {number: own[:sides] for number, own in rows.items()})
-    if len(failed) == len(examples):
-        first = next(iter(failed.values()))
-        raise (
-            first
-            if len(examples) == 1
-            else TextError(f"None of the {len(examples)} texts can be read: {first}")
-        )
-    report = options.get("on_error") or _warn
-    for number, error in sorted(failed.items()):
-        report(number, error)
-    numbers = tuple(number for number in rows if number not in failed)
-    left_out = {number: str(error) for number, error in sorted(failed.items())}
-    return Examples(numbers, tuple(rows[number] for number in numbers), left_out)
+    return rows, failed
+
+
+def _check_options(options: ReadingOptions) -> None:
+    # A TypedDict is checked by type checkers alone; a misspelt option would do nothing.
+    known = ReadingOptions.__annotations__
+    for name in options:
+        if name not in known:
+            raise TextError(f"A task has no option {name!r}; it has {', '.join(known)}")
+
+
+def _none_of(errors: list[HeadscopeError]) -> HeadscopeError:
+    """What to raise where no example could be read: of a single one its own error."""
+    if len(errors) == 1:
+        return errors[0]
+    return TextError(f"None of the {len(errors)} texts can be read: {errors[0]}")
 
 
 def encoded(tokenizer: Any, text: Any, *, truncate: bool = False, least: int = 1) -> dict[str, Any]:
@@ -124,12 +139,11 @@ def encoded(tokenizer: Any, text: Any, *, truncate: bool = False, least: int = 1
     for part in parts:
         check_text(part)
     limit = getattr(tokenizer, "model_max_length", None) or NO_LIMIT
-    cut = truncate and limit < NO_LIMIT
-    one = (
-        tokenizer(*parts, truncation=True, max_length=limit)
-        if cut
-        else tokenizer(*parts, verbose=False)
-    )
+    if truncate and limit < NO_LIMIT:
+        one = tokenizer(*parts, truncation=True, max_length=limit)
+    else:
+        # verbose=False: the tokenizer would warn of a text that is too long, which raises below.
+        one = tokenizer(*parts, verbose=False)
     count = len(one["input_ids"])
     if count > limit:
         raise TextError(
@@ -195,14 +209,16 @@ def _unknown(tokenizer: Any, rows: Mapping[int, Rows]) -> dict[int, HeadscopeErr
         number: list(chain.from_iterable(row["input_ids"] for row in own))
         for number, own in rows.items()
     }
+    # All together first: if most tokens are unknown, it is the tokenizer that is wrong, and one
+    # error says so instead of a warning for each text.
     check_known(tokenizer, chain.from_iterable(ids.values()), "the texts")
-    found: dict[int, HeadscopeError] = {}
+    failed: dict[int, HeadscopeError] = {}
     for number, own in ids.items():
         try:
             check_known(tokenizer, own, "the text")
         except TextError as error:
-            found[number] = error
-    return found
+            failed[number] = error
+    return failed
 
 
 def _warn(number: int, error: HeadscopeError) -> None:
@@ -229,6 +245,7 @@ def by_length(lengths: Sequence[int], batch: int) -> list[list[int]]:
     """
     if batch < 1:
         raise TextError(f"batch is {batch}; a batch holds at least one example")
+    # Texts of like length together, so that little of a batch is padding.
     order = sorted(range(len(lengths)), key=lambda number: (lengths[number], number))
     return [order[first : first + batch] for first in range(0, len(order), batch)]
 
@@ -238,18 +255,19 @@ def padded(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
     their mask.
     """
     longest = max(len(row["input_ids"]) for row in rows)
-    found = {
-        name: torch.tensor([[*row[name], *[0] * (longest - len(row[name]))] for row in rows])
-        for name in rows[0]
-        if name != "attention_mask"
-    }
+    tensors = {}
+    for name in rows[0]:
+        if name != "attention_mask":
+            lists = [[*row[name], *[0] * (longest - len(row[name]))] for row in rows]
+            tensors[name] = torch.tensor(lists)
     counts = torch.tensor([len(row["input_ids"]) for row in rows])
-    return {**found, "attention_mask": (torch.arange(longest) < counts[:, None]).long()}
+    return {**tensors, "attention_mask": (torch.arange(longest) < counts[:, None]).long()}
 
 
 def run(model: nn.Module, batch: Mapping[str, Any], *, without: Sequence[str] = ()) -> Any:
     """What the model gives on a batch, without what the score alone reads, and without a cache."""
     arguments = {name: value for name, value in batch.items() if name not in without}
+    # Nothing is generated here: a cache would keep keys and values of every layer for nobody.
     if hasattr(getattr(model, "config", None), "use_cache"):
         arguments["use_cache"] = False
     return model(**arguments)

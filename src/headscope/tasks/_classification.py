@@ -135,6 +135,7 @@ def _task(
 
     other = kinds[1 - first]
     totals = {other: lambda values: float(np.nanmean(values[:, 1]))}
+    # F1 of class 1 says something only where there is no class beyond it.
     if max(int(batch["labels"].max()) for batch in batches) == 1:
         totals["F1"] = f1
     return Task(

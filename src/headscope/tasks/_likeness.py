@@ -67,10 +67,8 @@ def likeness(
         return encoded_pair(tokenizer, pair, truncate=truncate)
 
     read = read_examples(tokenizer, list(zip(pairs, gold, strict=True)), rows_of, reading)
-    wanted, sides = (
-        np.array([gold[number] for number in read.numbers], float),
-        tuple(zip(*read.rows, strict=True)),
-    )
+    wanted = np.array([gold[number] for number in read.numbers], float)
+    sides = tuple(zip(*read.rows, strict=True))
     if len(set(wanted.tolist())) < 2:
         raise TextError(
             "How alike the pairs are must differ between them; give both pairs that are and that "
@@ -86,8 +84,9 @@ def likeness(
     def score(model: nn.Module, batch: Batch) -> torch.Tensor:
         states = run(model, batch)[0].float()
         kept = batch["attention_mask"][..., None].to(states)
-        found = states[:, 0] if pooling == "first" else (states * kept).sum(1) / kept.sum(1)
-        return functional.cosine_similarity(*found.chunk(2), dim=-1)
+        means = states[:, 0] if pooling == "first" else (states * kept).sum(1) / kept.sum(1)
+        # First texts of all pairs stand above the second ones, see `padded_pairs`.
+        return functional.cosine_similarity(*means.chunk(2), dim=-1)
 
     told = set(wanted.tolist()) == {0.0, 1.0}
     metric, finish = ("accuracy", _told(wanted)) if told else ("Spearman's rho", _ranked(wanted))
@@ -101,21 +100,18 @@ def threshold(cosines: np.ndarray, wanted: np.ndarray) -> float:
     """The cosine from which on pairs are best called alike, halfway between two of them."""
     order = np.argsort(-cosines, kind="stable")
     values, alike = cosines[order], wanted[order] == 1
-    # calling the first k alike: right are the alike among them and the others behind them
-    right = (
-        np.concatenate([[0], np.cumsum(alike)])
-        + (~alike).sum()
-        - np.concatenate([[0], np.cumsum(~alike)])
-    )
-    ends = np.concatenate([[True], values[1:] < values[:-1], [True]])  # ties are not parted
+    # Calling the first k alike: right are the alike among them and the others behind them.
+    alike_before = np.concatenate([[0], np.cumsum(alike)])
+    others_before = np.concatenate([[0], np.cumsum(~alike)])
+    right = alike_before + (~alike).sum() - others_before
+    # No threshold can part pairs with the same cosine.
+    ends = np.concatenate([[True], values[1:] < values[:-1], [True]])
     best = int(np.flatnonzero(ends)[np.argmax(right[ends])])
     if best == 0:
-        return float(values[0]) + 1.0
-    return (
-        float(values[best - 1])
-        if best == len(values)
-        else float(values[best - 1] + values[best]) / 2
-    )
+        return float(values[0]) + 1.0  # above all of them: none is alike
+    if best == len(values):
+        return float(values[-1])
+    return float(values[best - 1] + values[best]) / 2
 
 
 def _told(wanted: np.ndarray) -> Any:

@@ -59,13 +59,9 @@ def next_word(tokenizer: Any, texts: Sequence[Any], **reading: Unpack[ReadingOpt
     parts = by_length([len(row["input_ids"]) for row in rows], reading.get("batch", AT_ONCE))
     batches = []
     for part in parts:
-        found = padded([rows[number] for number in part])
-        batches.append(
-            {
-                **found,
-                "labels": found["input_ids"].masked_fill(found["attention_mask"] == 0, IGNORED),
-            }
-        )
+        batch = padded([rows[number] for number in part])
+        labels = batch["input_ids"].masked_fill(batch["attention_mask"] == 0, IGNORED)
+        batches.append({**batch, "labels": labels})
     return _task(batches, _shifted, NEXT, parts=parts, left_out=read.left_out)
 
 
@@ -129,26 +125,21 @@ def translation(
     Raises:
         TextError: where no pair can be read, or most tokens are unknown.
     """
-    truncate, most = (
-        reading.get("truncate", False),
-        1.0 if reading.get("allow_unfit", False) else MOST_UNKNOWN,
-    )
+    truncate = reading.get("truncate", False)
+    most = 1.0 if reading.get("allow_unfit", False) else MOST_UNKNOWN
 
     def rows_of(pair: Any) -> Rows:
         check_pair(pair)
-        source, target = (
-            encoded(tokenizer, pair[0], truncate=truncate),
-            check_text(pair[1], "target"),
-        )
+        source = encoded(tokenizer, pair[0], truncate=truncate)
+        target = check_text(pair[1], "target")
         aim = list(_target_ids(tokenizer, target_tokenizer, target))
         check_known(target_tokenizer or tokenizer, aim, "the target", most)
         return source, {"input_ids": aim}
 
+    # Unknown tokens of targets were looked for above, as they may have another tokenizer.
     read = read_examples(tokenizer, pairs, rows_of, reading, sides=1)
-    rows, aims = (
-        [source for source, _ in read.rows],
-        [target["input_ids"] for _, target in read.rows],
-    )
+    rows = [source for source, _ in read.rows]
+    aims = [target["input_ids"] for _, target in read.rows]
     lengths = [len(row["input_ids"]) + len(aim) for row, aim in zip(rows, aims, strict=True)]
     parts = by_length(lengths, reading.get("batch", AT_ONCE))
     batches = []
@@ -202,6 +193,7 @@ def repeats(
     front = np.tile(np.array(first, np.int64), (count, 1))
     ids = torch.from_numpy(np.concatenate([front, runs], axis=1)).long()
     labels = ids.clone()
+    # The first run is random: nothing before it tells what comes next.
     labels[:, : front.shape[1] + period] = IGNORED
     firsts = range(0, count, batch)
     batches = [
@@ -216,6 +208,7 @@ def repeats(
 
 
 def _shifted(model: nn.Module, batch: Batch) -> torch.Tensor:
+    # The logits at a token are about the next one.
     logits = logits_of(run(model, batch, without=("labels",)), model, NEXT)
     return _likely(logits[:, :-1], batch["labels"][:, 1:])
 
@@ -233,10 +226,13 @@ def _translated(model: nn.Module, batch: Batch) -> torch.Tensor:
         raise InterventionError(
             f"{type(model).__name__} has no decoder_start_token_id; set it in its configuration"
         )
-    fed = labels.roll(1, dims=1).masked_fill(labels.roll(1, dims=1) == IGNORED, 0)
+    # Teacher forcing: the decoder reads the start token and the target but its last token. What
+    # stands in for padding is never labelled, and no earlier token sees it.
+    before = labels.roll(1, dims=1)
+    fed = before.masked_fill(before == IGNORED, 0)
     fed[:, 0] = start
-    found = run(model, {**batch, "decoder_input_ids": fed}, without=("labels",))
-    return _likely(logits_of(found, model, TRANSLATION), labels)
+    output = run(model, {**batch, "decoder_input_ids": fed}, without=("labels",))
+    return _likely(logits_of(output, model, TRANSLATION), labels)
 
 
 def _likely(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
@@ -266,5 +262,5 @@ def _task(
     totals = {"accuracy": lambda values: float(values[:, 1].mean())}
     asks = NEXT if score is _shifted else name
     order = None if parts is None else tuple(number for part in parts for number in part)
-    found = Task(batches, score, name, METRIC, COLUMNS, order, totals=totals, asks=asks)
-    return replace(found, left_out=left_out or {})
+    task = Task(batches, score, name, METRIC, COLUMNS, order, totals=totals, asks=asks)
+    return replace(task, left_out=left_out or {})

@@ -54,36 +54,40 @@ def minimal_pairs(
     Example:
         >>> task = minimal_pairs(tokenizer, [("The cats sleep.", "The cats sleeps.")])
     """
-    masked = tokenizer.mask_token_id is not None if masked is None else masked
+    if masked is None:
+        masked = tokenizer.mask_token_id is not None
+    # A causal model guesses nothing before the first token, so a sentence needs a second one.
     least = 1 if masked else 2
     truncate = reading.get("truncate", False)
-    read = read_examples(
-        tokenizer,
-        pairs,
-        lambda pair: encoded_pair(tokenizer, pair, truncate=truncate, least=least),
-        reading,
-    )
+
+    def rows_of(pair: Any) -> tuple[dict[str, Any], ...]:
+        return encoded_pair(tokenizer, pair, truncate=truncate, least=least)
+
+    read = read_examples(tokenizer, pairs, rows_of, reading)
     sides = tuple(zip(*read.rows, strict=True))
     lengths = [max(len(one["input_ids"]), len(two["input_ids"])) for one, two in read.rows]
     parts = by_length(lengths, reading.get("batch", AT_ONCE))
     batches = [padded_pairs(sides, part) for part in parts]
+    score, asks = _apart_causal, NEXT
     if masked:
         batches = [_each_hidden(one, tokenizer) for one in batches]
-    score = _apart_masked if masked else _apart_causal
-    totals = {"mean difference (nats)": lambda values: float(values[:, 1].mean())}
-    order = tuple(number for part in parts for number in part)
-    columns, asks = ("difference",), MASKED if masked else NEXT
-    found = Task(
-        batches, score, "minimal pairs", "accuracy", columns, order, totals=totals, asks=asks
+        score, asks = _apart_masked, MASKED
+    task = Task(
+        batches,
+        score,
+        "minimal pairs",
+        "accuracy",
+        ("difference",),
+        tuple(number for part in parts for number in part),
+        totals={"mean difference (nats)": lambda values: float(values[:, 1].mean())},
+        asks=asks,
     )
-    return replace(found, left_out=read.left_out)
+    return replace(task, left_out=read.left_out)
 
 
 def _apart_causal(model: nn.Module, batch: Batch) -> torch.Tensor:
-    logits, ids = (
-        logits_of(run(model, batch), model, NEXT)[:, :-1].float(),
-        batch["input_ids"][:, 1:],
-    )
+    logits = logits_of(run(model, batch), model, NEXT)[:, :-1].float()
+    ids = batch["input_ids"][:, 1:]
     losses = functional.cross_entropy(logits.transpose(1, 2), ids, reduction="none")
     return _scored(-(losses * batch["attention_mask"][:, 1:]).sum(1))
 
@@ -93,6 +97,7 @@ def _apart_masked(model: nn.Module, batch: Batch) -> torch.Tensor:
     logits = logits_of(run(model, batch, without=only), model, MASKED).float()
     steps = torch.arange(len(logits), device=logits.device)
     likely = logits[steps, batch["place"]].log_softmax(-1)[steps, batch["right"]]
+    # index_add and not sums[row] += likely, which would keep one token of each sentence.
     sums = torch.zeros(batch["sentences"], dtype=likely.dtype, device=likely.device)
     return _scored(sums.index_add(0, batch["row"], likely))
 
@@ -107,7 +112,7 @@ def _each_hidden(batch: dict[str, torch.Tensor], tokenizer: Any) -> dict[str, An
     ids = batch["input_ids"]
     special = torch.isin(ids, torch.tensor(tokenizer.all_special_ids))
     row, place = ((batch["attention_mask"] == 1) & ~special).nonzero(as_tuple=True)
-    found: dict[str, Any] = {name: tensor[row] for name, tensor in batch.items()}
-    found["input_ids"] = found["input_ids"].clone()
-    found["input_ids"][torch.arange(len(row)), place] = tokenizer.mask_token_id
-    return {**found, "row": row, "place": place, "right": ids[row, place], "sentences": len(ids)}
+    hidden: dict[str, Any] = {name: tensor[row] for name, tensor in batch.items()}
+    hidden["input_ids"] = hidden["input_ids"].clone()
+    hidden["input_ids"][torch.arange(len(row)), place] = tokenizer.mask_token_id
+    return {**hidden, "row": row, "place": place, "right": ids[row, place], "sentences": len(ids)}

@@ -59,6 +59,7 @@ def named_task(
             raise TextError(f"{path} has texts without a second one; {name} reads {NAMES[name]}")
         return texts
 
+    # Calls that are not made yet: only the one that is wanted looks at the rows.
     makers: dict[str, Callable[[], Task]] = {
         "next-word": lambda: next_word(tokenizer, _singles(texts), **options),
         "masked-word": lambda: masked_word(tokenizer, _singles(texts), **options),
@@ -99,11 +100,9 @@ def _classes(rows: list, path: str | Path, model: Any) -> list[Any]:
 def _own(name: str) -> Callable[[Any, Any], Any]:
     """A function of a file of the user's own."""
     path, _, function = name.rpartition(":")
-    spec = (
-        importlib.util.spec_from_file_location("headscope_task", path)
-        if Path(path).is_file()
-        else None
-    )
+    spec = None
+    if Path(path).is_file():
+        spec = importlib.util.spec_from_file_location("headscope_task", path)
     if spec is None or spec.loader is None or not path.endswith(".py"):
         raise FileError(
             f"The task {name!r} is to be a function of {path!r}, which is no file of Python"
@@ -115,7 +114,7 @@ def _own(name: str) -> Callable[[Any, Any], Any]:
         raise
     except (ImportError, SyntaxError) as error:
         raise FileError(f"{path} cannot be run: {error}") from error
-    found = getattr(module, function, None)
-    if not callable(found):
+    maker = getattr(module, function, None)
+    if not callable(maker):
         raise FileError(f"{path} has no function {function!r}")
-    return found
+    return maker

@@ -57,7 +57,7 @@ def read_rows(path: str | Path) -> list[dict[str, Any]]:
     if path.suffix not in SUFFIXES:
         raise FileError(f"{path} is no table; examples are read from {', '.join(SUFFIXES)}")
     try:
-        found = list(_READERS[path.suffix](path))
+        rows = list(_READERS[path.suffix](path))
     except FileNotFoundError:
         raise FileError(f"{path} is not there") from None
     except ImportError:
@@ -69,9 +69,9 @@ def read_rows(path: str | Path) -> list[dict[str, Any]]:
         if isinstance(error, FileError):
             raise
         raise FileError(f"{path} cannot be read: {error}") from error
-    if not found:
+    if not rows:
         raise FileError(f"{path} holds no example")
-    return found
+    return rows
 
 
 def read_pairs(rows: Sequence[Row], place: str) -> list[str | tuple[str, str]]:
@@ -84,14 +84,14 @@ def read_pairs(rows: Sequence[Row], place: str) -> list[str | tuple[str, str]]:
     Raises:
         FileError: where a row has no text.
     """
-    found = given_pairs(rows, place)
-    for number, given in enumerate(found, 1):
+    texts = given_pairs(rows, place)
+    for number, given in enumerate(texts, 1):
         text = given[0] if isinstance(given, tuple) else given
         if not isinstance(text, str) or not text.strip():
             raise FileError(
                 f'{place}, row {number} has no text in the field "{_field(rows, FIRST, place)}"'
             )
-    return found
+    return texts
 
 
 def given_pairs(rows: Sequence[Row], place: str) -> list[Any]:
@@ -99,13 +99,11 @@ def given_pairs(rows: Sequence[Row], place: str) -> list[Any]:
     leave out such rows.
     """
     first, second = _field(rows, FIRST, place), _field(rows, SECOND, "")
-    found: list[Any] = []
+    texts: list[Any] = []
     for row in rows:
-        other = row.get(second) if second else None
-        found.append(
-            (row.get(first), other) if isinstance(other, str) and other else row.get(first)
-        )
-    return found
+        text, other = row.get(first), row.get(second) if second else None
+        texts.append((text, other) if isinstance(other, str) and other else text)
+    return texts
 
 
 def read_groups(rows: Sequence[Row]) -> tuple[Any, ...] | None:
@@ -115,8 +113,8 @@ def read_groups(rows: Sequence[Row]) -> tuple[Any, ...] | None:
         >>> read_groups([{"text": "a", "group": "novel"}, {"text": "b"}])
         ('novel', None)
     """
-    found = tuple(row.get(GROUP) for row in rows)
-    return found if any(group is not None and group != "" for group in found) else None
+    groups = tuple(row.get(GROUP) for row in rows)
+    return groups if any(group is not None and group != "" for group in groups) else None
 
 
 def read_labelled(
@@ -149,10 +147,8 @@ def given_labels(
     Raises:
         FileError: where no row has a label.
     """
-    field, known = (
-        _field(rows, LABEL, place),
-        {name.lower(): number for name, number in (names or {}).items()},
-    )
+    field = _field(rows, LABEL, place)
+    known = {name.lower(): number for name, number in (names or {}).items()}
     labels: list[Any] = []
     for number, row in enumerate(rows, 1):
         try:
@@ -179,13 +175,14 @@ def _field(rows: Sequence[Row], names: Sequence[str], place: str) -> str:
     """The first of the names that is a field; empty where none is and nothing is said of a
     place.
     """
+    # Rows of .jsonl need not have the same fields; the first hundred are enough to know them.
     there = dict.fromkeys(name for row in rows[:100] for name in row)
-    found = next((name for name in names if name in there), "")
-    if not found and place:
+    field = next((name for name in names if name in there), "")
+    if not field and place:
         raise FileError(
             f"{place} has the fields {', '.join(there)}; wanted is one of {', '.join(names)}"
         )
-    return found
+    return field
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -229,6 +226,8 @@ def _tsv(path: Path) -> Iterator[dict[str, Any]]:
 
 def _cells(rows: csv.DictReader) -> Iterator[dict[str, Any]]:
     for row in rows:
+        # DictReader puts cells beyond the header under None: a comma in a text that is not quoted
+        # would cut it silently.
         if None in row:
             raise ValueError(
                 f"line {rows.line_num} has more cells than the {len(rows.fieldnames or ())} fields"
@@ -239,7 +238,8 @@ def _cells(rows: csv.DictReader) -> Iterator[dict[str, Any]]:
 def _parquet(path: Path) -> Iterator[dict[str, Any]]:
     from pyarrow import parquet
 
-    # batch by batch, so that a small file that unpacks to much is noticed on the way
+    # Batch by batch, so that a small file that unpacks to much is noticed on the way: its own
+    # sizes, looked at first, may be wrong.
     most, unpacked = max(MOST_UNPACKED, MOST_PACKED_RATIO * path.stat().st_size), 0
     with parquet.ParquetFile(path) as file:
         groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]

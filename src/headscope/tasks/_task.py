@@ -100,28 +100,28 @@ class Task:
             name: value.to(device) if isinstance(value, torch.Tensor) else value
             for name, value in self.batches[number].items()
         }
-        found = self.score(model, batch)
-        found = (
-            found.detach().double().cpu().numpy()
-            if isinstance(found, torch.Tensor)
-            else np.array(found, float)
-        )
-        rows = found[:, None] if found.ndim == 1 else found
+        scores = self.score(model, batch)
+        if isinstance(scores, torch.Tensor):
+            scores = scores.detach().double().cpu().numpy()
+        scores = np.array(scores, float)
+        rows = scores[:, None] if scores.ndim == 1 else scores
         if rows.ndim != 2 or rows.shape[1] != 1 + len(self.columns) or not len(rows):
             raise InterventionError(
-                f"The score of {self.name!r} has the shape {list(found.shape)}; wanted is one "
+                f"The score of {self.name!r} has the shape {list(scores.shape)}; wanted is one "
                 f"number for each example, and {len(self.columns)} more"
             )
+        # The whole row, so that no total is taken over an example of which the score is missing.
         rows[~np.isfinite(rows).all(axis=1)] = np.nan
         return rows
 
     def joined(self, batches: Sequence[np.ndarray]) -> Values:
         """The values of all batches, in the order in which the examples were given."""
-        found = np.concatenate(batches)
+        values = np.concatenate(batches)
         if self.order is None:
-            return found
-        sorted_back = np.empty_like(found)
-        sorted_back[list(self.order)] = found
+            return values
+        # Batches hold examples by length: row i of the values is of example order[i].
+        sorted_back = np.empty_like(values)
+        sorted_back[list(self.order)] = values
         return sorted_back
 
     def scores(self, values: Values) -> Float[np.ndarray, " example"]:
@@ -133,17 +133,17 @@ class Task:
         """Tells the task from others by its name, metric and inputs; what a score computes cannot
         be told.
         """
-        found = hashlib.sha256(repr((self.name, self.metric, self.columns, self.order)).encode())
+        digest = hashlib.sha256(repr((self.name, self.metric, self.columns, self.order)).encode())
         for batch in self.batches:
             for name, value in batch.items():
-                array = (
-                    value.detach().cpu().contiguous() if isinstance(value, torch.Tensor) else None
-                )
-                told = value if array is None else (array.dtype, tuple(array.shape))
-                found.update(f"{name} {told}".encode())
-                if array is not None:
-                    found.update(array.reshape(-1).view(torch.uint8).numpy().tobytes())
-        return found.hexdigest()
+                if not isinstance(value, torch.Tensor):
+                    digest.update(f"{name} {value}".encode())
+                    continue
+                array = value.detach().cpu().contiguous()
+                digest.update(f"{name} {(array.dtype, tuple(array.shape))}".encode())
+                # As bytes: NumPy has no bfloat16.
+                digest.update(array.reshape(-1).view(torch.uint8).numpy().tobytes())
+        return digest.hexdigest()
 
 
 def parse_task(given: Any) -> Task:
@@ -154,6 +154,7 @@ def parse_task(given: Any) -> Task:
         InterventionError: where it is something else, or has no inputs.
     """
     if isinstance(given, Objective):
+        # A loss is better when it is low, a score when it is high.
         loss, name, asks = given.loss, given.name, "" if given.allow_unfit else given.asks
         given = Task(
             given.batches, lambda model, batch: -loss(model, batch), name, f"-{name}", asks=asks

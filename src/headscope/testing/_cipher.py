@@ -108,6 +108,7 @@ def cipher_translator(
 
 
 def _pair(rng: np.random.Generator, order: Order) -> AlignedPair:
+    # The translation of words is always the same, whatever the seed of the sentences.
     code = np.random.default_rng(len(SOURCE)).permutation(len(SOURCE))
     words = rng.integers(len(SOURCE), size=rng.integers(*LENGTHS))
     places = list(range(len(words)))
@@ -154,6 +155,7 @@ def _loss(model: Any, tokenizer: Any, pairs: list[AlignedPair]) -> Any:
         "input_ids"
     ]
     padding = labels == model.config.pad_token_id
+    # Teacher forcing: the decoder reads the start token and all labels but the last.
     read = torch.cat(
         [torch.full_like(labels[:, :1], model.config.decoder_start_token_id), labels[:, :-1]], dim=1
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -29,16 +29,11 @@ def made_up(model: Any, count: int = 2) -> Inputs:
     """
     reads = inspect.signature(model.forward).parameters
     inputs: Inputs = {}
-    if "pixel_values" in reads:
-        inputs |= _pictures(model, count)
-    elif "input_features" in reads or "input_values" in reads:
-        inputs |= _sounds(model, count)
-    elif "pixel_values_videos" in reads:
-        sizes = (model.config.in_chans, model.config.crop_size, model.config.crop_size)
-        frames = (count, model.config.frames_per_clip)
-        inputs["pixel_values_videos"] = torch.randn(*frames, *sizes, generator=_drawn(2))
-    elif "past_values" in reads:
-        inputs |= _series(model, reads, count)
+    for name, makes in MAKERS.items():
+        if name in reads:
+            inputs |= makes(model, count)
+            break
+    # Words stand beside pictures, but nothing else is read together with them.
     if "input_ids" in reads and (not inputs or "pixel_values" in inputs):
         inputs |= _words(model, inputs, count)
     if inputs and getattr(model.config, "is_encoder_decoder", False):
@@ -58,6 +53,7 @@ def _words(model: Any, pictures: Inputs, examples: int) -> Inputs:
     whole = torch.randint(
         5, _vocabulary(model), (examples, TOKENS + max(counts)), generator=_drawn(1)
     )
+    # A picture's features take the place of as many marks in the text, no more and no fewer.
     for example, count in enumerate(counts):
         whole[example, 2 : 2 + count] = token
     ids = whole
@@ -73,15 +69,17 @@ def _words(model: Any, pictures: Inputs, examples: int) -> Inputs:
 def _features(model: Any, pictures: Inputs) -> list[int]:
     """How many positions each picture takes in the text."""
     with torch.no_grad():
-        found = model.get_image_features(**pictures)
-    found = getattr(found, "pooler_output", found)
-    return [part.numel() // part.shape[-1] for part in found]
+        features = model.get_image_features(**pictures)
+    # An output with the features under that name, or the features themselves: models differ.
+    features = getattr(features, "pooler_output", features)
+    return [part.numel() // part.shape[-1] for part in features]
 
 
 def _pictures(model: Any, examples: int) -> Inputs:
     config = _part(model.config, "image_size", "patch_size")
     channels = getattr(config, "num_channels", None) or getattr(config, "in_channels", 3)
     patch = getattr(config, "patch_size", 1)
+    # Packed patches (Qwen-VL): all pictures in one row, their grids beside them.
     if getattr(config, "temporal_patch_size", None) is not None:
         rows, columns = 2 * config.spatial_merge_size, 4 * config.spatial_merge_size
         sizes = [(1, rows, rows if number % 2 else columns) for number in range(examples)]
@@ -96,8 +94,15 @@ def _pictures(model: Any, examples: int) -> Inputs:
     }
 
 
-def _series(model: Any, reads: Collection[str], examples: int) -> Inputs:
+def _videos(model: Any, examples: int) -> Inputs:
+    sizes = (model.config.in_chans, model.config.crop_size, model.config.crop_size)
+    frames = (examples, model.config.frames_per_clip)
+    return {"pixel_values_videos": torch.randn(*frames, *sizes, generator=_drawn(2))}
+
+
+def _series(model: Any, examples: int) -> Inputs:
     """Values of time series, of several channels where the model reads several."""
+    reads = inspect.signature(model.forward).parameters
     channels = getattr(model.config, "num_input_channels", None)
     shape = (examples, model.config.context_length, *([] if channels is None else [channels]))
     inputs = {"past_values": torch.randn(shape, generator=_drawn(4))}
@@ -125,19 +130,25 @@ def _sounds(model: Any, examples: int) -> Inputs:
             examples, 2 * TOKENS, config.input_feat_per_channel, generator=_drawn(4)
         )
         return {"input_features": features, "attention_mask": mask}
-    if (
-        hasattr(config, "max_length")
-        and "input_values" in inspect.signature(model.forward).parameters
-    ):
-        return {
-            "input_values": torch.randn(
-                examples, config.max_length, config.num_mel_bins, generator=_drawn(4)
-            )
-        }
+    # A spectrogram under the name that other models have for waves.
+    reads = inspect.signature(model.forward).parameters
+    if hasattr(config, "max_length") and "input_values" in reads:
+        shape = (examples, config.max_length, config.num_mel_bins)
+        return {"input_values": torch.randn(shape, generator=_drawn(4))}
     length = 2 * config.max_source_positions
     return {
         "input_features": torch.randn(examples, config.num_mel_bins, length, generator=_drawn(4))
     }
+
+
+MAKERS: dict[str, Callable[[Any, int], Inputs]] = {
+    "pixel_values": _pictures,
+    "input_features": _sounds,
+    "input_values": _sounds,
+    "pixel_values_videos": _videos,
+    "past_values": _series,
+}
+"""What makes an argument of a forward; the first that it has is taken."""
 
 
 def _part(config: Any, *names: str) -> Any:

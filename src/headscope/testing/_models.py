@@ -71,6 +71,7 @@ def _sharpen(model: Any) -> None:
 
     for name, parameter in model.named_parameters():
         with torch.no_grad():
+            # By the width of the input, so that outputs are about as large whatever the layer.
             if parameter.ndim >= 2 and "embed" not in name.lower():
                 parameter.normal_(std=SHARPNESS / parameter.shape[-1] ** 0.5)
             elif name.endswith(("bias", "sinks")):

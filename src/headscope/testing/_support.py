@@ -69,37 +69,38 @@ def examine(model: Any, name: str = "", *, batch_size: int = 2) -> Support:
         name: what to call it; its model type by default.
         batch_size: how many texts, pictures or sounds the batch holds; of one nothing is padded.
     """
-    name = name or model.config.model_type
-    refused = Support(name, type(model).__name__)
+    support = Support(name or model.config.model_type, type(model).__name__)
     try:
         inputs = made_up(model, batch_size)
         if not inputs:
-            return replace(refused, refused="it reads neither text nor pictures nor sound")
+            return replace(support, refused="it reads neither text nor pictures nor sound")
         with _steady():
             records = capture_ids(model, **inputs)
     except HeadscopeError as error:
-        return replace(refused, refused=str(error))
+        return replace(support, refused=str(error))
     except UNSUITED as error:
-        reason = (str(error).splitlines() or [""])[0]
-        return replace(
-            refused,
-            refused=f"it cannot read what was made up for it ({type(error).__name__}: {reason})",
-        )
-    layers = [layer for stack in records[0].stacks.values() for layer in stack]
+        return replace(support, refused=_unreadable(error))
     own = _own_weights(model, inputs, records)
-    return Support(
-        name=name,
-        class_name=type(model).__name__,
-        routes=tuple(dict.fromkeys(layer.route for layer in layers)),
+    layers = sum(len(stack) for record in records for stack in record.stacks.values())
+    return replace(
+        support,
+        routes=_routes(records[0]),
         stacks=tuple(_described(records[0])),
         output_difference=max(record.verified or 0.0 for record in records),
         weights_difference=max((pair.difference for pair in own), default=None),
-        remark=_remark(
-            own,
-            sum(len(record.stacks[name]) for record in records for name in record.stacks),
-            len(records),
-        ),
+        remark=_remark(own, layers, len(records)),
     )
+
+
+def _unreadable(error: Exception) -> str:
+    # The first line alone: transformers' errors may go on for a page.
+    reason = (str(error).splitlines() or [""])[0]
+    return f"it cannot read what was made up for it ({type(error).__name__}: {reason})"
+
+
+def _routes(record: Record) -> tuple[str, ...]:
+    layers = [layer for stack in record.stacks.values() for layer in stack]
+    return tuple(dict.fromkeys(layer.route for layer in layers))
 
 
 def _described(record: Record) -> Iterator[str]:
@@ -129,13 +130,17 @@ def _own_weights(model: Any, inputs: dict[str, torch.Tensor], records: list[Reco
             return []
     if not torch.allclose(plain[0], telling[0], atol=1e-4 * float(plain[0].abs().max())):
         return []
-    pairs = [
-        _compared(layer.weights_of(), own[example].numpy(), _mask_of(inputs, example))
-        for example, record in enumerate(records)
-        for layer, own in _matched(record, telling)
-        if len(own) == len(records)
-    ]
-    return [pair for pair in pairs if pair is not None]
+    pairs = []
+    for example, record in enumerate(records):
+        for layer, own in _matched(record, telling):
+            # Another first axis is not that of the texts: windows, or patches of several pictures.
+            if len(own) != len(records):
+                continue
+            mask = _mask_of(inputs, example)
+            pair = _compared(layer.weights_of(), own[example].numpy(), mask)
+            if pair is not None:
+                pairs.append(pair)
+    return pairs
 
 
 def _matched(record: Record, output: Any) -> Iterator[tuple[Layer, torch.Tensor]]:
@@ -151,9 +156,8 @@ def _matched(record: Record, output: Any) -> Iterator[tuple[Layer, torch.Tensor]
         if not name.startswith("stage"):
             only = not {"vision", "text"} <= set(record.stacks)
             own = _given(output, name, only=only)
-            if (
-                name in OWN or name == "self" or len(own) == len(stack)
-            ):  # else it is not known whose they are
+            # What is returned under a common name must be as many, or nobody knows whose they are.
+            if name in OWN or name == "self" or len(own) == len(stack):
                 yield from zip(stack, own, strict=False)
 
 
@@ -161,12 +165,12 @@ def _given(output: Any, name: str, *, only: bool = True) -> list[torch.Tensor]:
     """What a model returns of a stack; without parts of its own, what it returns is of the text, or
     of the only one.
     """
-    found = output
+    weights = output
     for part in OWN.get(name, ("attentions",)):
-        found = found.get(part, None) if found is not None else None
-    if found is None and (name == "text" or (only and name == "vision")):
-        found = output.get("attentions", None)
-    return [own.cpu() for own in found or () if isinstance(own, torch.Tensor)]
+        weights = weights.get(part, None) if weights is not None else None
+    if weights is None and (name == "text" or (only and name == "vision")):
+        weights = output.get("attentions", None)
+    return [own.cpu() for own in weights or () if isinstance(own, torch.Tensor)]
 
 
 def _mask_of(inputs: dict[str, torch.Tensor], example: int) -> np.ndarray | None:
@@ -178,18 +182,28 @@ def _compared(ours: np.ndarray, own: np.ndarray, mask: np.ndarray | None) -> _Pa
     """None where the model returns something else."""
     if own.ndim != 3 or own.min() < 0:
         return None
-    seen = np.asarray(own.any(axis=(0, 1)))  # nothing looks at padding
-    for axis, size in zip((1, 2), ours.shape[1:], strict=True):
-        if own.shape[axis] != size and mask is not None:
-            told = len(seen) == own.shape[axis] and seen.sum() == size
-            own = own.compress(seen if told else _kept(mask, own.shape[axis], size), axis)
+    own = _without_padding(own, ours.shape[1:], mask)
     if own.shape != ours.shape:
         return None
-    is_mean = (
-        len(own) > 1 and bool((own == own[:1]).all()) and not np.allclose(ours, ours[:1], atol=1e-3)
-    )
+    # Equal to the last bit in all heads, while ours differ: the model returns their mean.
+    are_equal = len(own) > 1 and bool((own == own[:1]).all())
+    is_mean = are_equal and not np.allclose(ours, ours[:1], atol=1e-3)
     ours = ours.mean(axis=0, keepdims=True) if is_mean else ours
     return _Pair(float(np.abs(ours - own).max()), is_mean)
+
+
+def _without_padding(
+    own: np.ndarray, sizes: tuple[int, ...], mask: np.ndarray | None
+) -> np.ndarray:
+    """Weights of the tokens alone, where the model returns those of padding with them."""
+    if mask is None:
+        return own
+    seen = np.asarray(own.any(axis=(0, 1)))  # nothing looks at padding
+    for axis, size in zip((1, 2), sizes, strict=True):
+        if own.shape[axis] != size:
+            told = len(seen) == own.shape[axis] and seen.sum() == size
+            own = own.compress(seen if told else _kept(mask, own.shape[axis], size), axis)
+    return own
 
 
 def _kept(mask: np.ndarray, positions: int, count: int) -> np.ndarray:
