@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -16,6 +16,8 @@ from headscope.views.figures._sinks import find_sinks
 from headscope.views.figures._style import POINT
 from headscope.views.figures._words import percent
 
+OF_ALL_LAYERS = ("overview", "model", "pair")
+"""Views that show more than the chosen layer."""
 BAR = 2.0
 """Height of the bar that explains colours, in millimetres."""
 
@@ -152,28 +154,27 @@ def not_kept_of(plan: Plan) -> Float[np.ndarray, " query"]:
 
 def sinks_note(sheet: Sheet, plan: Plan) -> str:
     """Says where rows do not sum to 1."""
-    layers = plan.layers if plan.view in ("overview", "model", "pair") else (plan.layer,)
     if not plan.shown.weights or plan.view == "scatter":
         return ""
+    layers = plan.layers if plan.view in OF_ALL_LAYERS else (plan.layer,)
     cut = [layer.not_kept for layer in layers if layer.partial]
-    if cut and plan.view in ("overview", "model", "pair"):
-        return f"not kept: {percent(sum(cut) / len(cut))} of the attention, cut before it came here"
-    if cut and plan.query is not None:
-        share = float(not_kept_of(plan)[plan.query])
-        return (
-            f"not kept: {percent(share)} of what {quoted(sheet, plan, 'query')} looks at, cut "
-            "before it came here"
-        )
     if cut:
-        rows = not_kept_of(plan)[plan.from_ & ~plan.layer.dead]
-        share = float(rows.mean()) if rows.size else 0.0
-        return (
-            f"not kept: {percent(share)} of the attention of {heads_in_words(plan)}, cut before "
-            "it came here"
-        )
-    if all(not layer.has("sinks") for layer in layers):
-        return ""
-    return "rows sum to less than 1: the rest goes to a learned sink that is no token"
+        share, of = _cut_of(sheet, plan, cut)
+        return f"not kept: {percent(share)} of {of}, cut before it came here"
+    if any(layer.has("sinks") for layer in layers):
+        return "rows sum to less than 1: the rest goes to a learned sink that is no token"
+    return ""
+
+
+def _cut_of(sheet: Sheet, plan: Plan, cut: Sequence[float]) -> tuple[float, str]:
+    """The share that was cut before it came here, and of what, as the view shows it."""
+    if plan.view in OF_ALL_LAYERS:
+        return sum(cut) / len(cut), "the attention"
+    shares = not_kept_of(plan)
+    if plan.query is not None:
+        return float(shares[plan.query]), f"what {quoted(sheet, plan, 'query')} looks at"
+    rows = shares[plan.from_ & ~plan.layer.dead]
+    return float(rows.mean()) if rows.size else 0.0, f"the attention of {heads_in_words(plan)}"
 
 
 def colour_bar(

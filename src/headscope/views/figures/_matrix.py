@@ -226,32 +226,25 @@ def _round_step(least: float) -> int:
 
 def _borders(sheet: Sheet, plan: Plan, grid: Grid) -> None:
     """Thin lines between the texts of a pair."""
-    width, height = grid.size
     for side, positions in (("query", grid.rows), ("key", grid.columns)):
-        first = first_written(plan, getattr(plan.stack, side))
-        if first is not None and 0 < (at := sum(position < first for position in positions)) < len(
-            positions
-        ):
-            edge = at * grid.cell
-            ends = (grid.left, grid.left + width) if side == "query" else (grid.left + edge,) * 2
-            heights = (grid.top + edge,) * 2 if side == "query" else (grid.top, grid.top + height)
-            sheet.line(ends, heights, colour=plan.style.accent, line=0.9)
-        segments = [getattr(plan.stack, side).segments[position] for position in positions]
-        for index, (before, after) in enumerate(pairwise(segments), start=1):
-            if before == after:
-                continue
-            at = index * grid.cell
-            if side == "query":
-                sheet.line(
-                    (grid.left, grid.left + width),
-                    (grid.top + at,) * 2,
-                    colour=plan.style.faint,
-                    line=0.4,
-                )
-            else:
-                sheet.line(
-                    (grid.left + at,) * 2,
-                    (grid.top, grid.top + height),
-                    colour=plan.style.faint,
-                    line=0.4,
-                )
+        tokens = getattr(plan.stack, side)
+        first = first_written(plan, tokens)
+        if first is not None:
+            before = sum(position < first for position in positions)
+            if 0 < before < len(positions):
+                _border(sheet, grid, side, before, colour=plan.style.accent, line=0.9)
+        segments = [tokens.segments[position] for position in positions]
+        for number, (one, other) in enumerate(pairwise(segments), start=1):
+            if one != other:
+                _border(sheet, grid, side, number, colour=plan.style.faint, line=0.4)
+
+
+def _border(sheet: Sheet, grid: Grid, side: str, before: int, *, colour: str, line: float) -> None:
+    """A line through the whole grid behind so many rows of queries, or columns of keys."""
+    width, height = grid.size
+    edge = before * grid.cell
+    if side == "query":
+        xs, ys = (grid.left, grid.left + width), (grid.top + edge,) * 2
+    else:
+        xs, ys = (grid.left + edge,) * 2, (grid.top, grid.top + height)
+    sheet.line(xs, ys, colour=colour, line=line)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,12 +79,14 @@ def draw_model(plan: Plan) -> Sheet:
                 left, top, tiles.width, tiles.height, edge=plan.style.edge, line=0.4, layer=3
             )
     frame_chosen(sheet, plan, tiles)
-    hidden = any(np.isnan(thumbnail).any() for row in thumbnails for thumbnail in row)
-    y = colour_bar(
-        sheet, scale, plan.shown.label, y=tiles.bottom + 0.9 * plan.style.em, masked=hidden
-    )
+    y = tiles.bottom + 0.9 * plan.style.em
+    y = colour_bar(sheet, scale, plan.shown.label, y=y, masked=_any_hidden(thumbnails))
     closing(sheet, plan, y, _notes(plan, scale))
     return sheet
+
+
+def _any_hidden(thumbnails: Sequence[Sequence[np.ndarray]]) -> bool:
+    return any(np.isnan(thumbnail).any() for row in thumbnails for thumbnail in row)
 
 
 def grid_of_heads(
@@ -106,25 +108,28 @@ def grid_of_heads(
     room = TALLEST / (len(layers) * (1 + GAP)) / aspect
     width = min(width, LARGEST_THUMBNAIL, room, tallest / aspect)
     gap = width * GAP
-    lefts = tuple(
-        side + head * (width + gap) + (head // shared * GROUP_GAP * width if shared else 0.0)
-        for head in range(heads)
-    )
+    lefts = []
+    for head in range(heads):
+        before = head // shared if shared else 0  # groups of heads on its left
+        lefts.append(side + head * (width + gap) + before * GROUP_GAP * width)
     height = width * aspect
     tops = tuple(y + head_line + row * (height + gap) for row in range(len(layers)))
     sheet.note(0, y + head_line / 2, "layer")
-    every = 1 if width > 1.1 * sheet.width_of("00", style.small) else 4
-    for head in range(0, heads, every):
-        words = (
-            f"head {head}"
-            if head == 0 and sheet.width_of("head 0", style.small) < width
-            else str(head)
-        )
-        sheet.note(lefts[head] + width / 2, y + head_line / 2, words, anchor="center")
+    _number_heads(sheet, lefts, width, y + head_line / 2)
     for layer, top in zip(layers, tops, strict=True):
         x = side - 0.5 * style.em
         sheet.note(x, top + height / 2, str(layer.layer), anchor="right")
-    return Tiles(lefts, tops, width, height)
+    return Tiles(tuple(lefts), tops, width, height)
+
+
+def _number_heads(sheet: Sheet, lefts: Sequence[float], width: float, y: float) -> None:
+    """The numbers of heads over their columns, every fourth where there is no room for all."""
+    small = sheet.style.small
+    every = 1 if width > 1.1 * sheet.width_of("00", small) else 4
+    for head in range(0, len(lefts), every):
+        named = head == 0 and sheet.width_of("head 0", small) < width
+        words = "head 0" if named else str(head)
+        sheet.note(lefts[head] + width / 2, y, words, anchor="center")
 
 
 def _grid_of_layers(sheet: Sheet, plan: Plan, y: float, *, aspect: float, tallest: float) -> Tiles:

@@ -276,21 +276,26 @@ def check_names(options: Mapping[str, Any]) -> FigureView:
             raise FigureError(f"figure has no option {name!r}; there are {', '.join(KNOWN)}")
         if name not in known:
             raise FigureError(f"View {view!r} has no option {name!r}; it has {', '.join(known)}")
-    for name in VIEWS[view].needs:
-        if name not in options:
-            if name == "tray":
-                raise FigureError(
-                    'View \'compare\' shows a tray; give tray=["2-0", "7-3"] (--tray 2-0 7-3)'
-                )
-            raise FigureError(
-                f"View {view!r} shows one {name}; give its position with {name}= (--{name}), from 0"
-            )
+    _check_needed(view, options)
     if "head" in options and "heads" in options:
         raise FigureError(
             f"head={options['head']} and heads={list(options['heads'])} were both given; give one "
             "of them"
         )
     return view
+
+
+def _check_needed(view: FigureView, options: Mapping[str, Any]) -> None:
+    for name in VIEWS[view].needs:
+        if name in options:
+            continue
+        if name == "tray":
+            raise FigureError(
+                'View \'compare\' shows a tray; give tray=["2-0", "7-3"] (--tray 2-0 7-3)'
+            )
+        raise FigureError(
+            f"View {view!r} shows one {name}; give its position with {name}= (--{name}), from 0"
+        )
 
 
 def _evidence(view: str, stack: Stack, options: Mapping[str, Any]) -> Heads | None:
@@ -336,8 +341,9 @@ def _heads(layer: Layer, view: str, options: Mapping[str, Any]) -> tuple[int, ..
         wanted = options.get("heads")
     if wanted is None:
         return layer.head_numbers
-    whole = all(isinstance(head, int | np.integer) for head in wanted)
-    if not len(wanted) or not whole or min(wanted) < 0 or max(wanted) >= layer.heads:
+    there = range(layer.heads)
+    known = [isinstance(head, int | np.integer) and int(head) in there for head in wanted]
+    if not known or not all(known):
         raise FigureError(
             f"heads={list(wanted)}: layer {layer.layer} has heads 0 to {layer.heads - 1}; choose "
             "at least one"

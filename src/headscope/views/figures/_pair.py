@@ -35,41 +35,52 @@ def draw_pair(plan: Plan) -> Sheet:
     rows = [_numbers(layer, plan) for layer in plan.layers]
     largest = max(largest_of(row) for row in rows)
     scale = plan.shown.scale(style, largest)
-    stack = "" if plan.stack.name == "self" else f"{plan.stack.name.capitalize()} · "
-    title = f"{stack}{quoted(sheet, plan, 'query')} → {quoted(sheet, plan, 'key')}"
-    y = heading(sheet, plan, title)
-    wide = (
-        LARGEST_THUMBNAIL if plan.shown.whole else (sheet.width - 3 * style.em) / plan.stack.heads
-    )
+    y = heading(sheet, plan, _title(sheet, plan))
+    wide = LARGEST_THUMBNAIL
+    if not plan.shown.whole:
+        wide = (sheet.width - 3 * style.em) / plan.stack.heads
     aspect = min(1.0, TALLEST * style.em / wide)
     tiles = grid_of_heads(sheet, plan, y, aspect=aspect, tallest=TALLEST * style.em)
     size = _size(sheet, [_words(number, plan.shown) for row in rows for number in row], tiles.width)
     for line, row in enumerate(rows):
         columns = [0] if plan.shown.whole else plan.layers[line].head_numbers
         for head, number, rgb in zip(columns, row, scale.rgb(row), strict=True):
-            left, top = tiles.at(line, head)
-            place = {"at": (left, top), "size": (tiles.width, tiles.height)}
-            sheet.cells(rgb[None, None], hidden=np.isnan([[number]]), **place)
-            sheet.rect(left, top, tiles.width, tiles.height, edge=style.edge, line=0.3)
-            if size and _words(number, plan.shown):
-                x, middle = left + tiles.width / 2, top + tiles.height / 2
-                sheet.text(
-                    x,
-                    middle,
-                    _words(number, plan.shown),
-                    size=size,
-                    colour=text_on(rgb),
-                    anchor="center",
-                )
+            box = (*tiles.at(line, head), tiles.width, tiles.height)
+            # Hidden where the query may not look at the key: there is no number.
+            sheet.cells(rgb[None, None], hidden=np.isnan([[number]]), at=box[:2], size=box[2:])
+            sheet.rect(*box, edge=style.edge, line=0.3)
+            if size:
+                _write(sheet, box, _words(number, plan.shown), colour=text_on(rgb), size=size)
     frame_chosen(sheet, plan, tiles)
-    hidden = any(np.isnan(row).any() for row in rows)
+    numbers = np.concatenate(rows)
+    hidden = bool(np.isnan(numbers).any())
     y = colour_bar(sheet, scale, plan.shown.label, y=tiles.bottom + 0.9 * style.em, masked=hidden)
     positions = f"token {plan.query} looks at token {plan.key}"
     notes = [positions, scale.words, shared_note(plan), missing_layers(plan), missing_heads(plan)]
-    if size and weights and any((row < FAINT).any() for row in rows):
+    if size and weights and (numbers < FAINT).any():
         notes.insert(1, "no number: below .0005")
     closing(sheet, plan, y, notes)
     return sheet
+
+
+def _title(sheet: Sheet, plan: Plan) -> str:
+    stack = "" if plan.stack.name == "self" else f"{plan.stack.name.capitalize()} · "
+    return f"{stack}{quoted(sheet, plan, 'query')} → {quoted(sheet, plan, 'key')}"
+
+
+def _write(
+    sheet: Sheet,
+    box: tuple[float, float, float, float],
+    words: str,
+    *,
+    colour: str,
+    size: float,
+) -> None:
+    """The number of a head in the middle of its tile; nothing where it is too small to tell."""
+    left, top, width, height = box
+    if words:
+        at = (left + width / 2, top + height / 2)
+        sheet.text(*at, words, size=size, colour=colour, anchor="center")
 
 
 def _words(number: float, shown: Shown) -> str:

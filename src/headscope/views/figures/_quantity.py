@@ -91,6 +91,20 @@ class Shown:
         )
 
 
+def _check_there(stack: Stack, wanted: str, given: Mapping[str, Any]) -> None:
+    """Raise where a layer does not have a quantity."""
+    if wanted == "score":
+        return  # a record without scores says itself what to keep
+    for layer in stack:
+        names = ["weight", *seen_names(layer, given)]
+        if wanted not in names:
+            listed = ", ".join(map(repr, names))
+            raise FigureError(
+                f"quantity={wanted!r}: layer {layer.layer} has {listed}; capture with "
+                "keep='norms' to have contributions, or give it with quantities="
+            )
+
+
 def shown_quantity(
     record: Record, stack: Stack, wanted: str, quantities: Mapping[str, Any] | None
 ) -> Shown:
@@ -107,21 +121,10 @@ def shown_quantity(
         PageError: where given arrays do not fit the record.
     """
     given = given_quantities(record, quantities or {})[stack.name] if wanted not in BUILT_IN else {}
-    for layer in stack:
-        names = ["weight", *seen_names(layer, given)]
-        if (
-            wanted not in names and wanted != "score"
-        ):  # a record without scores says itself what to keep
-            listed = ", ".join(map(repr, names))
-            raise FigureError(
-                f"quantity={wanted!r}: layer {layer.layer} has {listed}; capture with "
-                "keep='norms' to have contributions, or give it with quantities="
-            )
-    arrays = (
-        []
-        if wanted in (*BUILT_IN, CONTRIBUTION)
-        else [quantities_of(layer, given)[wanted] for layer in stack]
-    )
+    _check_there(stack, wanted, given)
+    arrays = []
+    if wanted not in (*BUILT_IN, CONTRIBUTION):
+        arrays = [quantities_of(layer, given)[wanted] for layer in stack]
     words = KNOWN.get(wanted, Words(wanted, ""))
     return Shown(
         name=wanted,

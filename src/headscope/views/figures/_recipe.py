@@ -10,6 +10,7 @@ from typing import Any, TypedDict
 
 from headscope._version import __version__
 from headscope.record import Record
+from headscope.views.figures._frame import OF_ALL_LAYERS
 from headscope.views.figures._options import Plan
 
 TOO_LONG = ("quantities", "evidence")
@@ -48,7 +49,7 @@ def recipe_of(plan: Plan, options: Mapping[str, Any]) -> Recipe:
         f", {name}={_literal(value)}" for name, value in options.items() if name not in TOO_LONG
     )
     arguments += "".join(f", {name}=..." for name in TOO_LONG if name in options)
-    grid = plan.view in ("overview", "model", "pair", "scatter")
+    grid = plan.view in (*OF_ALL_LAYERS, "scatter")
     return {
         "call": f"headscope.figure(record{arguments})",
         "view": "compare" if plan.panel is not None else plan.view,

@@ -66,16 +66,14 @@ class Scale:
             return [(0.0, short_score(-self.largest)), (0.5, "0"), (1.0, short_score(self.largest))]
         if self.largest == 0:
             return [(0.0, "0")]
-        if self.written is not short_weight:
-            places = [0.0, 0.5, 1.0]
-            return [
-                (place, self.written(place ** (1 / self.power) * self.largest) if place else "0")
-                for place in places
-            ]
-        if self.power == 1:
-            return [
-                (part, two_digits(part * self.largest) if part else "0") for part in (0.0, 0.5, 1.0)
-            ]
+        if self.written is not short_weight or self.power == 1:
+            written = two_digits if self.written is short_weight else self.written
+            middle = 0.5 ** (1 / self.power) * self.largest
+            return [(0.0, "0"), (0.5, written(middle)), (1.0, written(self.largest))]
+        return self._ticks_of_weights()
+
+    def _ticks_of_weights(self) -> list[tuple[float, str]]:
+        """Round weights that stand far enough from each other and from the ends."""
         found = [(0.0, "0")]
         for mark in WEIGHT_TICKS:
             place = float(self.place(np.array(mark)))

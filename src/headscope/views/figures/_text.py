@@ -40,6 +40,8 @@ SPACE = 0.3
 PATCH_GAP = 0.1
 GAP = 0.5
 """In units of the font size."""
+NEW_LINES = ("\n", "\u010a")
+"""How a line break stands in a piece: as itself, or as byte-level vocabularies write it."""
 
 
 @dataclass(frozen=True)
@@ -66,40 +68,22 @@ def draw_text(plan: Plan) -> Sheet:
     side = "query" if plan.key is not None else "key"
     tokens: Tokens = getattr(plan.stack, side)
     heat = heat_of(plan)
-    largest = largest_of(heat)
-    colour = plan.colours[plan.head] if plan.head is not None else None
-    one = plan.query is not None or plan.key is not None
-    power = 0.5 if one else 1.0  # what many queries give is more even than what one gives
-    scale = plan.shown.scale(style, largest, colour, power=power)
+    scale = _scale(plan, largest_of(heat))
     y = heading(sheet, plan, _title(sheet, plan))
     placed, pictures, y = _set(sheet, plan, tokens, y)
     veil = Veil.of(scale, style)
     scale = veil if pictures else scale
-    chosen = plan.query if plan.query is not None else plan.key
-    chosen = chosen if plan.stack.query == plan.stack.key else None
+    chosen = _chosen(plan)
     takes_part = plan.from_ if side == "query" else plan.to
     for picture in pictures:
         draw_pictured(sheet, picture, heat, veil, takes_part=takes_part)
         if chosen in picture.tokens:
             sheet.rect(*picture.cell(chosen), edge=style.ink, line=0.9, layer=3)
     for word in placed:
-        draw_word(
-            sheet,
-            word,
-            scale.rgb(heat[word.token : word.token + 1])[0],
-            takes_part=bool(takes_part[word.token]),
-        )
+        rgb = scale.rgb(heat[word.token : word.token + 1])[0]
+        draw_word(sheet, word, rgb, takes_part=bool(takes_part[word.token]))
         if word.token == chosen:
-            height = 1.36 * style.em
-            sheet.rect(
-                word.x,
-                word.y - height / 2,
-                word.width,
-                height,
-                edge=style.ink,
-                line=0.9,
-                round=0.2 * style.em,
-            )
+            _frame(sheet, word)
         if word.token == first_written(plan, tokens):
             ends = (word.y - 0.8 * style.em, word.y + 0.8 * style.em)
             sheet.line((word.x - 0.1 * style.em,) * 2, ends, colour=style.accent, line=1.2)
@@ -113,6 +97,27 @@ def draw_text(plan: Plan) -> Sheet:
     y = draw_generation(sheet, plan, y)
     closing(sheet, plan, y, [*_notes(plan, scale), *generation_notes(plan)])
     return sheet
+
+
+def _scale(plan: Plan, largest: float) -> Scale:
+    colour = plan.colours[plan.head] if plan.head is not None else None
+    one = plan.query is not None or plan.key is not None
+    power = 0.5 if one else 1.0  # what many queries give is more even than what one gives
+    return plan.shown.scale(plan.style, largest, colour, power=power)
+
+
+def _chosen(plan: Plan) -> int | None:
+    """The token that is framed: one that was chosen, where queries and keys are the same tokens."""
+    if plan.stack.query != plan.stack.key:
+        return None
+    return plan.query if plan.query is not None else plan.key
+
+
+def _frame(sheet: Sheet, word: Placed) -> None:
+    em = sheet.style.em
+    height = 1.36 * em
+    box = (word.x, word.y - height / 2, word.width, height)
+    sheet.rect(*box, edge=sheet.style.ink, line=0.9, round=0.2 * em)
 
 
 def heat_of(plan: Plan) -> Float[np.ndarray, " token"]:
@@ -210,14 +215,13 @@ def set_text(
     """
     em = sheet.style.em
     room = sheet.width if room is None else room
-    placed, x, first = [], 0.0, True
+    placed, x = [], 0.0
     line = y + 0.5 * PITCH * em
     for word in words:
-        texts = [sheet.fitted(sheet.shown(tokens.labels[token]), room - em) for token in word]
-        widths = [sheet.width_of(text) + 2 * PADDING * em for text in texts]
-        turned = not first and tokens.segments[word[0]] != tokens.segments[word[0] - 1]
+        texts, widths = _pieces(sheet, tokens, word, room - em)
         gap = SPACE * em if _spaced(tokens, word[0]) else 0.04 * em
-        if turned or (x > 0 and x + gap + sum(widths) > room):
+        full = x > 0 and x + gap + sum(widths) > room
+        if full or (placed and _begins_text(tokens, word[0])):
             x, line = 0.0, line + PITCH * em
         elif x > 0:
             x += gap
@@ -226,10 +230,27 @@ def set_text(
                 x, line = 0.0, line + PITCH * em
             placed.append(Placed(token, text, x, line, width))
             x += width
-        first = False
-        if "\n" in tokens.pieces[word[-1]] or "Ċ" in tokens.pieces[word[-1]]:
+        if _ends_line(tokens.pieces[word[-1]]):
             x, line = 0.0, line + PITCH * em
     return placed, max(word.y for word in placed) + 0.5 * PITCH * em
+
+
+def _pieces(
+    sheet: Sheet, tokens: Tokens, word: list[int], room: float
+) -> tuple[list[str], list[float]]:
+    """What is written of each piece of a word, cut to this room, and its width with its padding."""
+    texts = [sheet.fitted(sheet.shown(tokens.labels[token]), room) for token in word]
+    widths = [sheet.width_of(text) + 2 * PADDING * sheet.style.em for text in texts]
+    return texts, widths
+
+
+def _ends_line(piece: str) -> bool:
+    return any(mark in piece for mark in NEW_LINES)
+
+
+def _begins_text(tokens: Tokens, token: int) -> bool:
+    """Whether a token is the first of the second text of a pair."""
+    return token > 0 and tokens.segments[token] != tokens.segments[token - 1]
 
 
 def words_of(tokens: Tokens) -> list[list[int]]:

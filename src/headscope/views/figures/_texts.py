@@ -43,17 +43,11 @@ def draw_texts(record: Record, options: Mapping[str, Any]) -> tuple[Sheet, Plan]
     columns = {
         name: _column(name, options[name], len(records)) for name in COLUMNS if name in options
     }
-    common = {"width": WIDTH} | {
-        name: value for name, value in options.items() if name not in OF_ALL
-    }
-    plans = [replace(parse_options(of, common | {"view": "text"}), view="texts") for of in records]
+    plans = _plans(records, options)
     first = plans[0]
     sheet = Sheet(first.width, first.style)
     heats = [heat_of(plan) for plan in plans]
-    colour = first.colours[first.head] if first.head is not None else None
-    power = 0.5 if first.query is not None or first.key is not None else 1.0
-    largest = max(largest_of(heat) for heat in heats)
-    scale = first.shown.scale(sheet.style, largest, colour, power=power)
+    scale = _scale(first, heats)
 
     y = heading(sheet, first, _title(first))
     widths = [_width_of(sheet, name, cells) for name, cells in columns.items()]
@@ -62,15 +56,13 @@ def draw_texts(record: Record, options: Mapping[str, Any]) -> tuple[Sheet, Plan]
     for name, left in zip(columns, lefts, strict=True):
         sheet.note(left, y + 0.5 * sheet.style.em, name.removesuffix("s"))
     y += 1.3 * sheet.style.em if columns else 0.0
-    labels = columns.get("labels")
+    wrong = _wrong(columns)
     for at, (plan, heat) in enumerate(zip(plans, heats, strict=True)):
         sheet.line((0, sheet.width), (y, y), colour=sheet.style.edge, line=0.4)
         middle = y + 0.25 * sheet.style.em + 0.5 * PITCH * sheet.style.em
         for (name, cells), left, width in zip(columns.items(), lefts, widths, strict=True):
-            wrong = name == "predictions" and labels is not None and cells[at] != labels[at]
-            text = f"{WRONG if wrong else ''}{sheet.shown(cells[at])}"
-            fitted = sheet.fitted(text, width - 0.5 * sheet.style.em)
-            sheet.text(left, middle, fitted, bold=wrong)
+            marked = name == "predictions" and at in wrong
+            _cell(sheet, (left, middle), width, cells[at], marked=marked)
         y = _row(sheet, plan, heat, scale, place=(y + 0.25 * sheet.style.em, room))
     y = colour_bar(sheet, scale, first.shown.label, y=y + 0.6 * sheet.style.em)
     differ = "≠: the prediction is not the label" if len(columns) == len(COLUMNS) else ""
@@ -82,6 +74,39 @@ def draw_texts(record: Record, options: Mapping[str, Any]) -> tuple[Sheet, Plan]
         [f"layer {first.layer.layer}, {mean}", "all texts on one scale", scale.words, differ],
     )
     return sheet, first
+
+
+def _plans(records: Sequence[Record], options: Mapping[str, Any]) -> list[Plan]:
+    """Each text as a figure of view ``text`` with the same options."""
+    common: dict[str, Any] = {"width": WIDTH}
+    for name, value in options.items():
+        if name not in OF_ALL:
+            common[name] = value
+    common["view"] = "text"
+    return [replace(parse_options(of, common), view="texts") for of in records]
+
+
+def _scale(first: Plan, heats: Sequence[np.ndarray]) -> Scale:
+    """One scale for the words of all texts, so that equal colours are equal numbers."""
+    colour = first.colours[first.head] if first.head is not None else None
+    one = first.query is not None or first.key is not None
+    largest = max(largest_of(heat) for heat in heats)
+    # What one token gives is spread over more powers of ten than what all give together.
+    return first.shown.scale(first.style, largest, colour, power=0.5 if one else 1.0)
+
+
+def _wrong(columns: Mapping[str, Sequence[str]]) -> set[int]:
+    """The texts whose prediction is not their label, where both are given."""
+    if not {*COLUMNS} <= {*columns}:
+        return set()
+    pairs = zip(columns["labels"], columns["predictions"], strict=True)
+    return {at for at, (label, prediction) in enumerate(pairs) if label != prediction}
+
+
+def _cell(sheet: Sheet, at: tuple[float, float], width: float, words: str, *, marked: bool) -> None:
+    """A label or prediction beside its text; a wrong prediction is bold and marked."""
+    text = f"{WRONG if marked else ''}{sheet.shown(words)}"
+    sheet.text(*at, sheet.fitted(text, width - 0.5 * sheet.style.em), bold=marked)
 
 
 def _title(plan: Plan) -> str:

@@ -50,21 +50,8 @@ def draw_tray(
     plans = [_plan(of, entry | common, options.get("quantities")) for of, entry in entries]
     whole = Sheet(width, plans[0].style)
     room = each - 2 * MARGIN - 2 * whole.style.em
-    lines = (
-        2
-        if any(
-            plan.view == "neuron" or len(title_lines(whole, where(plan), room)) > 1
-            for plan in plans
-        )
-        else 1
-    )
-    title = " ".join(str(options.get("title") or "").split())
-    top = 0.0
-    if title:
-        whole.text(
-            0, 0.75 * whole.style.em, whole.fitted(whole.shown(title), whole.width), bold=True
-        )
-        top = 1.8 * whole.style.em
+    lines = _lines_of_titles(whole, plans, room)
+    top = _title(whole, " ".join(str(options.get("title") or "").split()))
     sheets = []
     for letter, plan in zip("abcdef", list(plans), strict=False):
         panel = Panel(whole.matplotlib, letter, narrow=each < SMALL_TYPE, lines=lines)
@@ -80,6 +67,23 @@ def draw_tray(
         sheet.put(at * (each + GAP), top + MARGIN, (width, whole.height))
         whole.missing |= sheet.missing
     return whole, plans[0]
+
+
+def _lines_of_titles(whole: Sheet, plans: Sequence[Plan], room: float) -> int:
+    """How many lines the titles of all pictures take, so that the pictures begin at one height."""
+    for plan in plans:
+        if plan.view == "neuron" or len(title_lines(whole, where(plan), room)) > 1:
+            return 2
+    return 1
+
+
+def _title(whole: Sheet, title: str) -> float:
+    """The title over all pictures, where there is one; gives where they begin."""
+    if not title:
+        return 0.0
+    em = whole.style.em
+    whole.text(0, 0.75 * em, whole.fitted(whole.shown(title), whole.width), bold=True)
+    return 1.8 * em
 
 
 def clearest_of_each(record: Record) -> list[dict[str, Any]]:
@@ -107,31 +111,44 @@ def _entries(record: Record, tray: Any, beside: Any) -> list[tuple[Record, dict[
     except PageError as error:
         raise FigureError(str(error)) from None
     given = clearest_of_each(record) if isinstance(tray, str) and tray == "kinds" else tray
-    records = [record] * len(given) if isinstance(given, Sequence) else []
-    plain = []
-    for at, entry in enumerate(given if records else ()):
-        if not isinstance(entry, Mapping) or isinstance(entry.get("record", ""), str):
-            plain.append(entry)
-            continue
-        records[at] = entry["record"]
-        if not isinstance(records[at], Record):
-            raise FigureError(
-                "tray: record must be a Record, or the name of one, not a "
-                f"{type(records[at]).__name__}"
-            )
-        plain.append({name: value for name, value in entry.items() if name != "record"})
+    records, plain = _given_records(record, given)
     try:
-        entries = parse_entries(plain if records else given)
+        entries = parse_entries(plain)
     except PageError as error:
         raise FigureError(str(error)) from None
-    for at, entry in enumerate(entries):
+    if not entries:
+        raise FigureError('tray=[] has no picture; give one or more, such as tray=["2-0", "7-3"]')
+    pictures = []
+    for of, entry in zip(records, entries, strict=True):
         name = entry.pop("record", None)
         if name is not None and name not in named:
             raise FigureError(f"tray: record={name!r}; {no_record(named)}")
-        records[at] = records[at] if name is None else named[name]
-    if not entries:
-        raise FigureError('tray=[] has no picture; give one or more, such as tray=["2-0", "7-3"]')
-    return [(of, _figure_options(entry)) for of, entry in zip(records, entries, strict=True)]
+        pictures.append((of if name is None else named[name], _figure_options(entry)))
+    return pictures
+
+
+def _given_records(record: Record, given: Any) -> tuple[list[Record], Any]:
+    """The record of each picture, and the pictures without those that were given as objects.
+
+    A page can name records only, since its state is words in its address. A figure takes them as
+    they are, too.
+    """
+    if not isinstance(given, Sequence) or not given:
+        return [], given
+    records, plain = [], []
+    for entry in given:
+        of = entry.get("record", "") if isinstance(entry, Mapping) else ""
+        if isinstance(of, str):
+            records.append(record)
+            plain.append(entry)
+            continue
+        if not isinstance(of, Record):
+            raise FigureError(
+                f"tray: record must be a Record, or the name of one, not a {type(of).__name__}"
+            )
+        records.append(of)
+        plain.append({name: value for name, value in entry.items() if name != "record"})
+    return records, plain
 
 
 def _figure_options(entry: Mapping[str, Any]) -> dict[str, Any]:
