@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from headscope.views import constants
 from headscope.views import contract as _contract
-from headscope.views.options import DEFAULTS, PICTURE_OPTIONS, PageSelection, declared
+from headscope.views.options import DEFAULTS, OLD_NAMES, PICTURE_OPTIONS, PageSelection, declared
 from headscope.views.quantities import BUILT_IN, KNOWN, RECORD_QUANTITIES
 from headscope.views.view_table import ViewFacts, views_with
 
@@ -60,6 +60,12 @@ def values() -> str:
             DEFAULTS,
             "What a page shows where nothing is chosen, beside its view, stack and layer.",
             ': Omit<PageSelection, "view" | "stack" | "layer">',
+        ),
+        _const(
+            "OLD_NAMES",
+            {new: old for old, new in OLD_NAMES.items()},
+            "What options were called in links of the version before; they are read until 0.3.",
+            ": Readonly<Record<string, string>>",
         ),
         _const("NUMBERS", numbers, "Options that are one whole number."),
         _const("PICTURE_OPTIONS", PICTURE_OPTIONS, "What each picture of the tray has for itself."),

@@ -6,16 +6,16 @@ import headscope as hs
 from headscope.cli import run
 from headscope.cli._old_options import with_new_names
 from headscope.testing import random_record
-from headscope.views._renamed import NOW
 from headscope.views._selection import changed_selection
+from headscope.views.options import OLD_NAMES
 
 
-@pytest.mark.parametrize("old", NOW)
+@pytest.mark.parametrize("old", OLD_NAMES)
 def test_an_old_name_of_a_view_warns_and_does_the_same(old):
     value = {"mute": True, "share": 40, "least": 0}[old]
-    with pytest.warns(DeprecationWarning, match=f"{old}= is called {NOW[old]}= now"):
+    with pytest.warns(DeprecationWarning, match=f"{old}= is called {OLD_NAMES[old]}= now"):
         shown = hs.view(random_record(), **{old: value})
-    assert shown.header["selection"][NOW[old]] == value
+    assert shown.header["selection"][OLD_NAMES[old]] == value
 
 
 def test_an_old_name_of_a_figure_warns_and_does_the_same():

@@ -1,3 +1,4 @@
+import { BEND } from "../contract/values";
 import type { RGB } from "./color";
 import type { Lines } from "./lines";
 
@@ -16,8 +17,6 @@ export interface InkOptions {
   readonly lineWidth: number;
 }
 
-/** 0 is a straight line, 1 leaves both tokens level. */
-const BEND = 0.62;
 const FAINTEST = 1e-4;
 
 /** RGBA pixels (not premultiplied), row by row. */

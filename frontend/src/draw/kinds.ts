@@ -1,4 +1,5 @@
 import type { PageKinds } from "../contract/page";
+import { KIND_COLOURS } from "../contract/values";
 import type { RGB } from "./color";
 import { pixelOf, type Ramp } from "./ramps";
 import type { MatrixTile } from "./thumbs";
@@ -8,9 +9,6 @@ import type { MatrixTile } from "./thumbs";
 export type KindName = PageKinds["kinds"][number];
 
 interface KindLook {
-  /** Of text and lines, light and dark: chosen by simulated annealing so that any two stay apart for normal, protan,
-   * deutan and tritan eyes (least distance in OKLab .068 and .10) and can be read on the page (contrast 4.6 at least). */
-  readonly color: readonly [light: string, dark: string];
   /** Hue in degrees and factor of the chroma of the ramp, light and dark, in OKLCH. */
   readonly ramp: readonly [light: readonly [number, number], dark: readonly [number, number]];
   /** A picture of the pattern, 12 x 12: colour is never alone. */
@@ -19,7 +17,6 @@ interface KindLook {
 
 export const KIND_LOOKS: Readonly<Record<KindName, KindLook>> = {
   next: {
-    color: ["#2c1f9d", "#0ba3fb"],
     ramp: [
       [270, 1.1],
       [244, 1.1],
@@ -27,7 +24,6 @@ export const KIND_LOOKS: Readonly<Record<KindName, KindLook>> = {
     icon: "M2 1h3v3H2zM5 4h3v3H5zM8 7h3v3H8z",
   },
   previous: {
-    color: ["#69370e", "#ec6103"],
     ramp: [
       [55, 1],
       [44, 1.1],
@@ -35,7 +31,6 @@ export const KIND_LOOKS: Readonly<Record<KindName, KindLook>> = {
     icon: "M1 2h3v3H1zM4 5h3v3H4zM7 8h3v3H7z",
   },
   same: {
-    color: ["#960438", "#d1b068"],
     ramp: [
       [10, 1.15],
       [85, 0.9],
@@ -43,7 +38,6 @@ export const KIND_LOOKS: Readonly<Record<KindName, KindLook>> = {
     icon: "M7 1h3v3H7zM4 4h3v3H4zM1 7h3v3H1z",
   },
   own: {
-    color: ["#17830b", "#c5ea90"],
     ramp: [
       [142, 1],
       [127, 1],
@@ -51,7 +45,6 @@ export const KIND_LOOKS: Readonly<Record<KindName, KindLook>> = {
     icon: "M1 1h5v5H1zM6 6h5v5H6z",
   },
   near: {
-    color: ["#084b6a", "#79f5f1"],
     ramp: [
       [225, 0.7],
       [192, 0.9],
@@ -59,7 +52,6 @@ export const KIND_LOOKS: Readonly<Record<KindName, KindLook>> = {
     icon: "M1 1h3l7 7v3H8L1 4z",
   },
   broad: {
-    color: ["#a747ba", "#c66ac1"],
     ramp: [
       [320, 0.95],
       [329, 1],
@@ -67,7 +59,6 @@ export const KIND_LOOKS: Readonly<Record<KindName, KindLook>> = {
     icon: "M1 1h10v10H1z",
   },
   resting: {
-    color: ["#586474", "#a5b2c4"],
     ramp: [
       [255, 0.22],
       [255, 0.22],
@@ -75,7 +66,6 @@ export const KIND_LOOKS: Readonly<Record<KindName, KindLook>> = {
     icon: "M2 1h2.5v10H2zM8.5 1H10v10H8.5z",
   },
   none: {
-    color: ["#6f695d", "#989285"],
     ramp: [
       [85, 0.2],
       [85, 0.2],
@@ -96,7 +86,7 @@ const CHROMA = [
 ];
 
 export function kindColor(kind: KindName, dark: boolean): string {
-  return KIND_LOOKS[kind].color[dark ? 1 : 0];
+  return KIND_COLOURS[kind][dark ? 1 : 0];
 }
 
 const made = new Map<string, Ramp>();

@@ -1,4 +1,4 @@
-import type { PageStack, PageTokens } from "../contract/page";
+import type { PageSelection, PageStack, PageTokens } from "../contract/page";
 
 /** Which tokens take part, 1 or 0 for each query and key; a line is drawn where both its ends do. */
 export interface Mask {
@@ -7,8 +7,7 @@ export interface Mask {
 }
 
 /** Which text of a pair the queries and the keys come from: a for the first, b for the second. */
-export const FILTERS = ["all", "aa", "ab", "ba", "bb"] as const;
-export type Filter = (typeof FILTERS)[number];
+export type Filter = PageSelection["filter"];
 
 export function isPair({ query, key }: PageStack): boolean {
   return new Set(query.segments).size === 2 && new Set(key.segments).size === 2;

@@ -1,6 +1,6 @@
 import type { Page, PageArray, PageLayer, PageRotary, PageScores, PageStack, PageTokens } from "../contract/page";
+import { CHOICES, DEFAULTS } from "../contract/values";
 import type { Source } from "../source/source";
-import { KINDS, USUAL } from "../state/selection";
 
 // Small made-up pages for tests and for trying a view out. No two axes have the same length.
 
@@ -47,7 +47,7 @@ export function examplePage(...stacks: readonly StackOptions[]): Example {
     verified: 2e-6,
     checked: "Checked against the model's own layer outputs: largest difference 2.0e-06 (passes; limit 1.1e-04)",
     stacks: made,
-    selection: { view: "head", stack: made[0].name, layer: made[0].layers[0].layer, ...USUAL },
+    selection: { view: "head", stack: made[0].name, layer: made[0].layers[0].layer, ...DEFAULTS },
   };
   return { page, chunks };
 }
@@ -135,7 +135,7 @@ function exampleKinds(
   );
   const shape = [layers.length, heads, COLUMNS.length];
   return {
-    kinds: [...KINDS],
+    kinds: [...CHOICES.kind],
     columns: COLUMNS,
     values: put(chunks, `kinds/${name}`, ["layer", "head", "column"], shape, new Float32Array(values.flat())),
     causal: false,

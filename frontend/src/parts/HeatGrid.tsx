@@ -1,12 +1,13 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
+import { CHOICES } from "../contract/values";
 import { fillTile } from "../draw/kinds";
 import { weightRamp } from "../draw/ramps";
 import type { LoadedKinds } from "../source/kinds";
 import { headName } from "../state/evidence";
 import { headHeat, heatWords, MEASURE_WORDS, mostOf } from "../state/heat";
 import { headWords } from "../state/kinds";
-import { MEASURES, openHead } from "../state/selection";
+import { openHead } from "../state/selection";
 import type { Store } from "../state/store";
 import { amount } from "../state/words";
 import { ARROWS } from "./arrows";
@@ -99,7 +100,7 @@ export function HeatGrid({ store, kinds, width, height, onOpen, onDrawn }: HeatG
 /** Which measure colours the heads. */
 export function MeasureChoice({ store }: { store: Store }) {
   const { said } = store.kinds.value ?? {};
-  const known = MEASURES.filter((name) => name === "kind" || said?.columns.includes(name));
+  const known = CHOICES.measure.filter((name) => name === "kind" || said?.columns.includes(name));
   return (
     <Choice
       label="colour"

@@ -1,9 +1,9 @@
 import { effect, type ReadonlySignal, signal } from "@preact/signals-core";
 import { type ComponentType, render } from "preact";
+import { VIEWS_WITH } from "../contract/values";
 import type { Source } from "../source/source";
 import { type Selection, stepLayer } from "../state/selection";
 import { compareClearest, createStore, freeze, type Store } from "../state/store";
-import { TRAY_VIEWS } from "../state/tray";
 import { Failure } from "./Failure";
 import { Themed } from "./Themed";
 import { type FollowTheme, followSystemTheme } from "./theme";
@@ -146,7 +146,7 @@ export function viewKey(event: KeyboardEvent, store: Store, undo: (forward: bool
 
 /** Whether a view shows one picture that can be kept. */
 export function canFreeze({ view }: Store): boolean {
-  return view.value === "overview" || TRAY_VIEWS.includes(view.value);
+  return view.value === "overview" || VIEWS_WITH.picture.includes(view.value);
 }
 
 /** Whether a key goes into a field or a menu: a letter there is no command. */

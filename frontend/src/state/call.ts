@@ -1,4 +1,5 @@
-import { type Selection, USUAL } from "./selection";
+import { DEFAULTS } from "../contract/values";
+import type { Selection } from "./selection";
 
 /** The Python call that opens a page with this selection; its option names are those of PageOptions. */
 export function pythonCall(selection: Selection, several: boolean, evidence = false, of = "record"): string {
@@ -10,8 +11,8 @@ export function pythonCall(selection: Selection, several: boolean, evidence = fa
     ...(several && { stack: selection.stack }),
     ...(!opening && { layer: selection.layer }),
   };
-  const rest = (Object.keys(USUAL) as (keyof typeof USUAL)[]).filter(
-    (name) => literal(selection[name]) !== literal(USUAL[name]),
+  const rest = (Object.keys(DEFAULTS) as (keyof typeof DEFAULTS)[]).filter(
+    (name) => literal(selection[name]) !== literal(DEFAULTS[name]),
   );
   const chosen = { ...named, ...Object.fromEntries(rest.map((name) => [name, selection[name]])) };
   const options = Object.entries(chosen).map(([name, value]) => `${name}=${literal(value)}`);

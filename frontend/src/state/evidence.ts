@@ -1,4 +1,5 @@
 import type { Page, PageShown, PageStack } from "../contract/page";
+import { VIEWS_WITH } from "../contract/values";
 import { type Evidence, NUMBERS } from "../source/evidence";
 import type { Selection } from "./selection";
 import { counted, shortWeight } from "./words";
@@ -173,7 +174,7 @@ export function measureNumber({ said }: Evidence, name: string, value: number): 
 
 /** What the reader may ask for on this page: nothing where it has no evidence, or where a name is not in it. */
 export function fitChoice(selection: Selection, { evidence }: Page): Partial<Selection> {
-  const view = selection.view === "scatter" && !evidence ? "head" : selection.view;
+  const view = VIEWS_WITH.evidence.includes(selection.view) && !evidence ? "head" : selection.view;
   const patterns = evidence?.patterns.map(({ name }) => name) ?? [];
   const axes = [...patterns, ...(evidence?.measures.map(({ name }) => name) ?? [])];
   const among = (name: string | null, names: readonly string[]) =>

@@ -1,6 +1,7 @@
+import { RECORD_QUANTITIES, VIEWS_WITH } from "../contract/values";
 import type { FigureOptions } from "../source/source";
 import { literal } from "./call";
-import type { Selection, View } from "./selection";
+import type { Selection } from "./selection";
 import { recordOf } from "./tray";
 
 /** What a figure depends on beside the selection. */
@@ -14,19 +15,6 @@ export interface FigureFacts {
   /** The pair that is looked at, also where nothing is pinned. */
   readonly pair: { readonly query: number; readonly key: number };
 }
-
-const WITH_MASK: readonly View[] = ["head", "matrix", "text"];
-
-/** Quantities that the record itself holds; all others came with the call that made the page. */
-const KEPT: readonly unknown[] = [
-  "weight",
-  "score",
-  "contribution",
-  "contribution-heads",
-  "contribution-residual",
-  "alti",
-  "rollout",
-];
 
 /** The options of Python's `figure` that draw what is seen; those that are as usual are left out. */
 export function figureOptions({ selection, dark, several, head, pair }: FigureFacts): FigureOptions {
@@ -43,8 +31,11 @@ export function figureOptions({ selection, dark, several, head, pair }: FigureFa
     ...headsOf(selection, head),
     ...tokensOf(selection, pair),
     ...(view !== "neuron" && quantity !== "weight" && { quantity }),
-    ...(WITH_MASK.includes(view) && { ...(filter !== "all" && { filter }), ...(hide_special && { hide_special }) }),
-    ...(WITH_MASK.includes(view) && !sinks && { sinks }),
+    ...(VIEWS_WITH.mask.includes(view) && {
+      ...(filter !== "all" && { filter }),
+      ...(hide_special && { hide_special }),
+    }),
+    ...(VIEWS_WITH.mask.includes(view) && !sinks && { sinks }),
     ...(view === "head" && top_percent !== null && { top_percent }),
     ...(dark && { theme: "dark" }),
   };
@@ -132,5 +123,5 @@ function recordsOf({ tray }: FigureOptions): string[] {
 }
 
 function isKept({ quantity = "weight" }: FigureOptions): boolean {
-  return KEPT.includes(quantity);
+  return RECORD_QUANTITIES.includes(String(quantity));
 }

@@ -1,10 +1,9 @@
-import type { PageLinks, PageWord } from "../contract/page";
+import type { PageLinks, PageSelection, PageWord } from "../contract/page";
 import type { Side } from "../draw/place";
 import type { LayerWeights } from "../draw/weights";
 
 /** Which word looks at the other, as in Python's `predicted_heads`. */
-export const DIRECTIONS = ["dep->head", "head->dep"] as const;
-export type Direction = (typeof DIRECTIONS)[number];
+export type Direction = PageSelection["link_direction"];
 
 /** What a head chooses for one word that has gold heads. */
 export interface Choice {

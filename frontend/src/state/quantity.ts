@@ -1,4 +1,5 @@
 import type { Page, PageLayer, PageQuantity, PageStack } from "../contract/page";
+import { BUILT_IN } from "../contract/values";
 import { amount, shortWeight, signedNumber, signedWeight, times } from "./words";
 
 // What every page can show, and with queries and keys; the page itself says what else it has.
@@ -17,27 +18,13 @@ export function amongMany(facts: PageQuantity, keys: number): Quantity {
   return facts.name === "weight" && !facts.signed && keys >= MANY ? { ...facts, even: 1 / keys } : facts;
 }
 
-export const WEIGHT_FACTS: PageQuantity = {
-  name: "weight",
-  label: "weight",
-  explanation: "softmax of the scores",
-  signed: false,
-  per: "head",
-};
-
-const SCORE_FACTS: PageQuantity = {
-  name: "score",
-  label: "score",
-  explanation: "what goes into the softmax, which sees differences within a row",
-  signed: true,
-  per: "head",
-};
+export const WEIGHT_FACTS = BUILT_IN.weight;
 
 /** The quantities that some layer of a stack has; of a comparison the weights are called after their record. */
 export function quantitiesOf(page: Page, { layers }: PageStack): PageQuantity[] {
   const further = page.quantities ?? [];
   const weight = further.find(({ name }) => name === WEIGHT_FACTS.name) ?? WEIGHT_FACTS;
-  const known = [weight, SCORE_FACTS, ...further.filter((facts) => facts !== weight)];
+  const known = [weight, BUILT_IN.score, ...further.filter((facts) => facts !== weight)];
   return known.filter(({ name }) => layers.some((layer) => hasQuantity(layer, name)));
 }
 

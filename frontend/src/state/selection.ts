@@ -1,35 +1,11 @@
 import type { Page, PageSelection, PageStack } from "../contract/page";
-import { FILTERS, isPair } from "../draw/mask";
+import { CHOICES, DEFAULTS } from "../contract/values";
+import { isPair } from "../draw/mask";
 import type { Place, Side } from "../draw/place";
 import { SHARES } from "../draw/share";
 import { fitChoice } from "./evidence";
 import { quantitiesOf } from "./quantity";
 import { fitTray } from "./tray";
-
-export const VIEWS = ["overview", "head", "model", "matrix", "text", "neuron", "pair", "scatter", "compare"] as const;
-export const ORDERS = ["layer", "kind", "sharpness"] as const;
-export const KINDS = ["next", "previous", "same", "own", "near", "broad", "resting", "none"] as const;
-export const MEASURES = [
-  "kind",
-  "sharpness",
-  "next",
-  "previous",
-  "itself",
-  "same",
-  "special",
-  "top",
-  "own",
-  "near",
-  "keys",
-] as const;
-export const PINNED = ["mean", "sum"] as const;
-export const LAYOUTS = ["auto", "columns", "rows"] as const;
-export const TILES = ["matrices", "lines"] as const;
-export const TEXT_DIRECTIONS = ["received", "given"] as const;
-export const NEURON_ORDERS = ["model", "ranked", "pairs", "hidden"] as const;
-export const VECTORS = ["product", "query", "key", "hidden"] as const;
-export const LINK_WORDS = ["both", "hits", "misses"] as const;
-export const THEMES = ["auto", "light", "dark"] as const;
 
 export type View = PageSelection["view"];
 export type Theme = PageSelection["theme"];
@@ -43,45 +19,8 @@ export type Selection = { readonly [Key in keyof PageSelection]: Frozen<PageSele
 
 type Frozen<Value> = Value extends (infer Item)[] ? readonly Item[] : Value;
 
-/** What a page shows when Python chose nothing, beside its view and the first stack and layer. */
-export const USUAL: Omit<PageSelection, "view" | "stack" | "layer"> = {
-  heads: null,
-  query: [],
-  key: [],
-  pinned: "mean",
-  words: false,
-  mean_layers: [],
-  quantity: "weight",
-  filter: "all",
-  hide_special: false,
-  sinks: true,
-  top_percent: null,
-  order: "layer",
-  kind: null,
-  measure: "kind",
-  layout: "auto",
-  label: null,
-  min_score: 0,
-  sort: null,
-  x: null,
-  y: null,
-  tiles: "matrices",
-  direction: "received",
-  neurons: "model",
-  vector: "product",
-  zoom: null,
-  stretch: false,
-  per_head: false,
-  link_direction: "dep->head",
-  link_words: "both",
-  tray: [],
-  linked: true,
-  shown_record: "",
-  theme: "auto",
-};
-
 export function pageSelection(page: Page): Selection {
-  const selection = { ...page.selection, ...USUAL, ...page.selection };
+  const selection = { ...page.selection, ...DEFAULTS, ...page.selection };
   return fitSelection(selection, page.beside?.[selection.shown_record] ?? page, page);
 }
 
@@ -98,7 +37,7 @@ export function fitSelection(selection: Selection, page: Page, root = page): Sel
     layer: nearestLayer(stack, selection.layer),
     heads: fitHeads(selection.heads, stack),
     mean_layers: stack.layers.map(({ layer }) => layer).filter((layer) => selection.mean_layers.includes(layer)),
-    filter: isPair(stack) && FILTERS.includes(selection.filter) ? selection.filter : "all",
+    filter: isPair(stack) && CHOICES.filter.includes(selection.filter) ? selection.filter : "all",
     quantity: fitQuantity(selection.quantity, page),
     top_percent: SHARES.includes(selection.top_percent ?? -1) ? selection.top_percent : null,
     query: fitTokens(selection.query, stack.query.labels.length),

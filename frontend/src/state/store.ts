@@ -1,5 +1,6 @@
 import { batch, computed, effect, type ReadonlySignal, type Signal, signal } from "@preact/signals-core";
 import type { PageLayer, PageQuantity, PageStack } from "../contract/page";
+import { DEFAULTS, MOST_IN_TRAY, VIEWS_WITH } from "../contract/values";
 import { parseHex } from "../draw/color";
 import { type BarColors, received, type TokenAttention, tokenAttention } from "../draw/focus";
 import { kindColor } from "../draw/kinds";
@@ -39,10 +40,8 @@ import {
   releasePins,
   type Selection,
   togglePin,
-  USUAL,
-  type View,
 } from "./selection";
-import { MOST_IN_TRAY, ofEveryRecord, writeEntry } from "./tray";
+import { ofEveryRecord, writeEntry } from "./tray";
 
 /** More lines than this are drawn only on request: they would make a layer change slow. */
 export const LINE_BUDGET = 30_000;
@@ -55,9 +54,6 @@ const SIGNED_BUDGET = 1500;
 
 /** With more heads the map beside the views is too small for matrices, and shows a number of each head. */
 const FEW_HEADS = 12;
-
-/** Views of one layer, which may show the mean of several. */
-const WITH_MEAN: readonly View[] = ["head", "matrix", "text"];
 
 /** A layer that has been loaded, with all that belongs to it; shown as a whole or not at all. */
 export interface Shown extends LoadedLayer {
@@ -126,7 +122,7 @@ export function createStore(
     part("quantity"),
   ];
   const [pinned, inWords] = [part("pinned"), part("words")];
-  const meanKey = computed(() => (WITH_MEAN.includes(view.value) ? selection.value.mean_layers.join() : ""));
+  const meanKey = computed(() => (VIEWS_WITH.mask.includes(view.value) ? selection.value.mean_layers.join() : ""));
   const headsKey = computed(() => selection.value.heads?.join() ?? "all");
   const pinsKey = computed(() => `${selection.value.query.join()}|${selection.value.key.join()}`);
   const pins = computed((): Record<Side, readonly number[]> => {
@@ -719,7 +715,7 @@ export function addToTray(store: Store, line: string): void {
 /** The line of one head as its thumbnail is numbered, with nothing else chosen. */
 export function headLine({ selection, stack, page, record }: Store, at: number): string {
   const { layer, heads } = keepHead(selection.value, at, stack.value);
-  return writeEntry({ ...USUAL, view: "head", stack: stack.value.name, layer, heads }, page, record);
+  return writeEntry({ ...DEFAULTS, view: "head", stack: stack.value.name, layer, heads }, page, record);
 }
 
 /** Compares the clearest head of each kind. */

@@ -1,27 +1,16 @@
 import type { Page } from "../contract/page";
+import { DEFAULTS, MOST_IN_TRAY, NUMBERS, PICTURE_OPTIONS, VIEWS_WITH } from "../contract/values";
 import type { Selection } from "./selection";
 
 // The compare tray: each picture is one line, as Python writes it: layer and heads, and what is not as usual.
 
-export const MOST_IN_TRAY = 6;
-/** Views that show one picture of some heads. */
-export const TRAY_VIEWS: readonly Selection["view"][] = ["head", "matrix", "text", "neuron"];
-
 /** What a line leaves out, in the order in which it names the rest. */
-const LEFT_OUT = {
+const LEFT_OUT: Readonly<Record<string, unknown>> = {
   view: "head",
   stack: "",
-  query: [],
-  key: [],
-  quantity: "weight",
-  filter: "all",
-  hide_special: false,
-  sinks: true,
-  top_percent: null,
-  neurons: "model",
-  direction: "received",
-} satisfies Partial<Selection>;
-type Name = keyof typeof LEFT_OUT;
+  ...Object.fromEntries(PICTURE_OPTIONS.map((name) => [name, DEFAULTS[name]])),
+};
+type Name = "view" | "stack" | (typeof PICTURE_OPTIONS)[number];
 const NAMES = Object.keys(LEFT_OUT) as Name[];
 
 /** The name of the further record that a line shows; empty for the page's own. */
@@ -62,7 +51,7 @@ export function writeEntry(selection: Selection, { stacks }: Page, record = ""):
   const { layer, heads } = selection;
   const place = heads ? `${layer}-${heads.join()}` : String(layer);
   const given = { ...selection, stack: selection.stack === stacks[0].name ? "" : selection.stack };
-  const rest = NAMES.filter((name) => textOf(given[name]) !== textOf(LEFT_OUT[name]));
+  const rest = NAMES.filter((name) => textOf(given[name]) !== textOf(LEFT_OUT[name] as Selection[Name]));
   return [place, ...(record ? [`record=${record}`] : []), ...rest.map((name) => `${name}=${textOf(given[name])}`)].join(
     " ",
   );
@@ -79,7 +68,7 @@ export function readEntry(line: string, page: Page): Partial<Selection> | null {
     const [name, text] = word.split("=");
     if (text !== undefined && Object.hasOwn(LEFT_OUT, name)) entry[name] = valueIn(name as Name, text);
   }
-  if (!TRAY_VIEWS.includes(entry.view as Selection["view"])) entry.view = "head";
+  if (!VIEWS_WITH.picture.includes(entry.view as Selection["view"])) entry.view = "head";
   return { ...entry, layer: Number(found[1]), heads: found[2]?.split(",").map(Number) ?? null };
 }
 
@@ -104,7 +93,7 @@ function valueIn(name: Name, text: string): unknown {
   const usual = LEFT_OUT[name];
   if (typeof usual === "boolean") return text === "1";
   if (Array.isArray(usual)) return /^\d+(,\d+)*$/.test(text) ? text.split(",").map(Number) : usual;
-  if (name === "top_percent") return /^\d+$/.test(text) ? Number(text) : null;
+  if ((NUMBERS as readonly string[]).includes(name)) return /^\d+$/.test(text) ? Number(text) : null;
   try {
     return decodeURIComponent(text);
   } catch {

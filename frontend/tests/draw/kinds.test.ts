@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
+import { CHOICES } from "../../src/contract/values";
 import { contrast, parseHex } from "../../src/draw/color";
 import { fillTile, heatByte, KIND_LOOKS, kindColor, kindRamp } from "../../src/draw/kinds";
 import { rampColor } from "../../src/draw/ramps";
-import { KINDS } from "../../src/state/selection";
 
 /** Luminance of a colour on a scale from 0 to 1, as WCAG has it. */
 function light(color: readonly [number, number, number]): number {
@@ -12,19 +12,19 @@ function light(color: readonly [number, number, number]): number {
 test("every kind has a colour that can be read on the page, and none has that of another", () => {
   for (const dark of [false, true]) {
     const card = parseHex(dark ? "#111419" : "#ffffff");
-    const colors = KINDS.map((kind) => kindColor(kind, dark));
+    const colors = CHOICES.kind.map((kind) => kindColor(kind, dark));
     for (const color of colors) expect(contrast(parseHex(color), card)).toBeGreaterThanOrEqual(4.5);
-    expect(new Set(colors).size).toBe(KINDS.length);
+    expect(new Set(colors).size).toBe(CHOICES.kind.length);
   }
-  expect(new Set(KINDS.map((kind) => KIND_LOOKS[kind].icon)).size).toBe(KINDS.length);
+  expect(new Set(CHOICES.kind.map((kind) => KIND_LOOKS[kind].icon)).size).toBe(CHOICES.kind.length);
 });
 
 test("equal weights are about equally dark in every hue, and more weight is always darker on paper", () => {
   for (const byte of [64, 128, 192, 255]) {
-    const lights = KINDS.map((kind) => light(rampColor(kindRamp(kind, false), byte)));
+    const lights = CHOICES.kind.map((kind) => light(rampColor(kindRamp(kind, false), byte)));
     expect(Math.max(...lights) - Math.min(...lights)).toBeLessThan(0.12);
   }
-  for (const kind of KINDS) {
+  for (const kind of CHOICES.kind) {
     const steps = [0, 60, 120, 180, 255].map((byte) => light(rampColor(kindRamp(kind, false), byte)));
     expect(steps).toEqual([...steps].sort((a, b) => b - a));
   }

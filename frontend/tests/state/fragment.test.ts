@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
+import { DEFAULTS as USUAL } from "../../src/contract/values";
 import { readFragment, writeFragment } from "../../src/state/fragment";
-import { type Selection, USUAL } from "../../src/state/selection";
+import type { Selection } from "../../src/state/selection";
 
 const DEFAULTS: Selection = { view: "head", stack: "self", layer: 3, ...USUAL };
 

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { CHOICES } from "../../src/contract/values";
 import { examplePage, exampleSource, type StackOptions, tokens } from "../../src/examples/page";
 import { type LoadedKinds, loadKinds } from "../../src/source/kinds";
 import {
@@ -11,7 +12,6 @@ import {
   shareText,
   tenText,
 } from "../../src/state/kinds";
-import { KINDS } from "../../src/state/selection";
 
 const WORDS = tokens(
   ["[CLS]", "we", "saw", "the", "cat", "[SEP]", "the", "##y", "slept", "[SEP]"],
@@ -21,7 +21,7 @@ const WORDS = tokens(
 type Numbers = Readonly<Record<string, number>>;
 
 /** Two layers of three heads, each given by its kind and what else is known of it. */
-async function known(heads: readonly (readonly [(typeof KINDS)[number], Numbers])[]): Promise<LoadedKinds> {
+async function known(heads: readonly (readonly [(typeof CHOICES.kind)[number], Numbers])[]): Promise<LoadedKinds> {
   const options: StackOptions = {
     heads: 3,
     layers: [0, 4],
@@ -29,7 +29,7 @@ async function known(heads: readonly (readonly [(typeof KINDS)[number], Numbers]
     key: WORDS,
     kinds: (layer, head) => {
       const [kind, numbers] = heads[(layer === 0 ? 0 : 3) + head] ?? ["none", {}];
-      return { special: 0.1, link_query: -1, score: 0.5, ...numbers, kind: KINDS.indexOf(kind) };
+      return { special: 0.1, link_query: -1, score: 0.5, ...numbers, kind: CHOICES.kind.indexOf(kind) };
     },
   };
   const example = examplePage(options);

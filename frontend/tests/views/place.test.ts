@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
+import { CHOICES } from "../../src/contract/values";
 import { examplePage } from "../../src/examples/page";
 import { floats } from "../../src/source/arrays";
 import type { LoadedKinds } from "../../src/source/kinds";
-import { KINDS } from "../../src/state/selection";
 import { type Places, placeByLayer, placeByNumber } from "../../src/views/overview/place";
 
 const range = (count: number) => Array.from({ length: count }, (_, at) => at);
@@ -58,7 +58,9 @@ function loaded(): LoadedKinds {
 test("by kind each kind begins a row of its own, the clearest first", () => {
   const kinds = loaded();
   const places = placeByNumber(kinds, "kind", ROOM);
-  expect(places.rows.map(({ kind, text }) => `${kind} ${text}`)).toEqual(KINDS.slice(0, 7).map((kind) => `${kind} 5`));
+  expect(places.rows.map(({ kind, text }) => `${kind} ${text}`)).toEqual(
+    CHOICES.kind.slice(0, 7).map((kind) => `${kind} 5`),
+  );
   expect(places.cells).toHaveLength(35);
   const first = places.cells.filter(({ column }) => column === 0);
   expect(first.length).toBeGreaterThanOrEqual(7);

@@ -6,8 +6,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-NOW = {"mute": "hide_special", "share": "top_percent", "least": "min_score"}
-"""Names of views and figures until 0.1, and what they are called now; they go with 0.3."""
+from headscope.views.options import OLD_NAMES
 
 
 def renamed(options: Mapping[str, Any], stacklevel: int = 3) -> dict[str, Any]:
@@ -20,15 +19,15 @@ def renamed(options: Mapping[str, Any], stacklevel: int = 3) -> dict[str, Any]:
     Warns:
         DeprecationWarning: for each old name.
     """
-    for old in NOW.keys() & options.keys():
+    for old in OLD_NAMES.keys() & options.keys():
         warnings.warn(
-            f"{old}= is called {NOW[old]}= now; the old name goes with version 0.3",
+            f"{old}= is called {OLD_NAMES[old]}= now; the old name goes with version 0.3",
             DeprecationWarning,
             stacklevel=stacklevel,
         )
     # Where both names are given the new one counts.
     return {
-        NOW.get(name, name): value
+        OLD_NAMES.get(name, name): value
         for name, value in options.items()
-        if NOW.get(name) not in options
+        if OLD_NAMES.get(name) not in options
     }

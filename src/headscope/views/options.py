@@ -374,3 +374,5 @@ PICTURE_OPTIONS: tuple[str, ...] = tuple(
     if option.default is not None and option.default.picture
 )
 """What each picture of the tray has for itself, beside its place."""
+OLD_NAMES = {"mute": "hide_special", "share": "top_percent", "least": "min_score"}
+"""Options of views and figures until 0.1, and what they are called now; they go with 0.3."""

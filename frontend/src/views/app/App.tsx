@@ -1,5 +1,6 @@
 import { useComputed } from "@preact/signals";
 import type { ComponentType } from "preact";
+import { VIEWS_WITH } from "../../contract/values";
 import { AllHeads } from "../../parts/AllHeads";
 import { HeadCard } from "../../parts/HeadCard";
 import { Loading } from "../../parts/Loading";
@@ -39,11 +40,7 @@ const VIEWS: Readonly<Record<View, ComponentType<ViewParts>>> = {
   compare: CompareView,
 };
 
-/** Views that need the whole width: their numbers are in them. */
-const WIDE: readonly View[] = ["model", "neuron", "scatter", "compare"];
-
-/** Views that are alone on the page. */
-const ALONE: readonly View[] = ["model", "compare"];
+const { wide: WIDE, alone: ALONE, tokens: OF_TOKENS } = VIEWS_WITH;
 
 /** Height of what is said of a quantity. */
 const NOTE = 56;
@@ -55,7 +52,7 @@ const WRITTEN = 108;
 export function App({ store, room }: ViewParts) {
   const view = store.view.value;
   const { links, generation } = store.page;
-  const tells = () => generation && !["model", "scatter", "compare"].includes(store.view.value);
+  const tells = () => generation && ["overview", ...OF_TOKENS].includes(store.view.value);
   const high = useComputed(() => room.value - (tells() ? WRITTEN : 0));
   const left = useComputed(() => high.value - (store.quantity.value.name === "weight" ? 0 : NOTE));
   return (
@@ -77,9 +74,7 @@ export function App({ store, room }: ViewParts) {
       ) : (
         <Stage store={store} room={left} />
       )}
-      {links && !["overview", "model", "scatter", "compare"].includes(view) && (
-        <LinksPanel store={store} links={links} />
-      )}
+      {links && OF_TOKENS.includes(view) && <LinksPanel store={store} links={links} />}
       <Footer store={store} />
       <Loading store={store} />
       {store.help.value && <Help store={store} />}

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from "preact/hooks";
+import { CHOICES } from "../../contract/values";
 import { kindColor } from "../../draw/kinds";
 import { KindIcon } from "../../parts/KindIcon";
-import { KINDS } from "../../state/selection";
 import type { Store } from "../../state/store";
 
 const KEYS: readonly (readonly [keys: string, does: string])[] = [
@@ -68,7 +68,7 @@ export function Help({ store }: { store: Store }) {
           <section>
             <h2>Colours in the overview</h2>
             <ul>
-              {KINDS.map((kind) => (
+              {CHOICES.kind.map((kind) => (
                 <li key={kind} style={{ "--kind": kindColor(kind, store.dark.value) }}>
                   <KindIcon kind={kind} /> {KIND_WORDS[kind]}
                 </li>

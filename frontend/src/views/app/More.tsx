@@ -1,18 +1,14 @@
+import { CHOICES, VIEWS_WITH } from "../../contract/values";
 import { Choice } from "../../parts/Choice";
 import { NumbersField } from "../../parts/NumbersField";
 import { WordsChoice } from "../../parts/WordsNote";
-import type { View } from "../../state/selection";
-import { LAYOUTS } from "../../state/selection";
 import type { Store } from "../../state/store";
-
-/** Views of one layer, where means and words mean something. */
-const WITH_MEANS: readonly View[] = ["head", "matrix", "text"];
 
 /** What is put together before it is drawn: pieces to words, several layers, several pinned tokens. */
 export function More({ store }: { store: Store }) {
   const { selection, stack, view, choose, hasPieces } = store;
   const now = selection.value;
-  const means = WITH_MEANS.includes(view.value);
+  const means = VIEWS_WITH.mask.includes(view.value);
   const several = now.query.length > 1 || now.key.length > 1;
   const changed = now.words || now.mean_layers.length > 0 || now.pinned !== "mean" || now.layout !== "auto";
   if (!means && !(hasPieces.value && view.value !== "scatter")) return null;
@@ -35,7 +31,7 @@ export function More({ store }: { store: Store }) {
           <Choice
             label="pinned tokens"
             name="data-pinned"
-            options={["mean", "sum"]}
+            options={CHOICES.pinned}
             chosen={now.pinned}
             onChoose={(pinned) => choose({ pinned })}
           />
@@ -44,7 +40,7 @@ export function More({ store }: { store: Store }) {
           <Choice
             label="tokens in"
             name="data-layout"
-            options={LAYOUTS}
+            options={CHOICES.layout}
             chosen={now.layout}
             onChoose={(layout) => choose({ layout })}
           />

@@ -1,17 +1,15 @@
+import { VIEWS_WITH } from "../../contract/values";
 import { Check } from "../../parts/Check";
 import { readable } from "../../state/label";
-import type { View } from "../../state/selection";
 import type { Store } from "../../state/store";
 import { counted, percent } from "../../state/words";
-
-/** The neuron view shows softmax as it is, and the other views all heads at once. */
-const WITH_SINKS: readonly View[] = ["head", "matrix", "text"];
 
 /** Keys that take most of the mass, and the choice to leave them out. */
 export function SinkStrip({ store }: { store: Store }) {
   // The sinks last: they need all heads of the layer, which other views may never ask for.
   const stack = store.shownStack.value;
-  if (!WITH_SINKS.includes(store.view.value)) return null;
+  // The neuron view shows softmax as it is, and the other views all heads at once.
+  if (!VIEWS_WITH.mask.includes(store.view.value)) return null;
   const sinks = store.sinks.value;
   // Its place is kept, so that the stage stands still from layer to layer.
   if (!stack || sinks.length === 0) {

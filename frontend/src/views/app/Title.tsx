@@ -1,7 +1,8 @@
+import { CHOICES, VIEWS_WITH } from "../../contract/values";
 import { Choice } from "../../parts/Choice";
 import { Moon, Sun } from "../../parts/icons";
 import { Segmented } from "../../parts/Segmented";
-import { VIEWS, type View } from "../../state/selection";
+import type { View } from "../../state/selection";
 import type { Store } from "../../state/store";
 import { recordWords } from "../../state/tray";
 import { counted } from "../../state/words";
@@ -66,13 +67,13 @@ function ViewChoice({ store: { page, stack, view, selection, select } }: { store
   const { length } = selection.value.tray;
   const there = (name: View) => {
     if (name === "compare") return length > 0;
-    return name === "scatter" ? page.evidence : name !== "overview" || stack.value.kinds;
+    return VIEWS_WITH.evidence.includes(name) ? page.evidence : name !== "overview" || stack.value.kinds;
   };
   return (
     <Segmented
       label="View"
       tabsOf="view"
-      options={VIEWS.filter(there)}
+      options={CHOICES.view.filter(there)}
       labels={{ compare: `compare ${length}` }}
       chosen={view.value}
       onChoose={(chosen) => select((now) => ({ ...now, view: chosen as View }))}

@@ -1,4 +1,5 @@
-import { FILTERS, type Filter, hasSpecial, isPair } from "../../draw/mask";
+import { CHOICES, VIEWS_WITH } from "../../contract/values";
+import { type Filter, hasSpecial, isPair } from "../../draw/mask";
 import { SHARES } from "../../draw/share";
 import { Check } from "../../parts/Check";
 import { Choice } from "../../parts/Choice";
@@ -7,7 +8,7 @@ import { LayerStepper } from "../../parts/LayerStepper";
 import { canFreeze } from "../../parts/mount";
 import { QuantityChoice } from "../../parts/QuantityChoice";
 import { Segmented } from "../../parts/Segmented";
-import { allHeads, chooseLayer, chooseStack, soloHead, stepLayer, toggleHead, type View } from "../../state/selection";
+import { allHeads, chooseLayer, chooseStack, soloHead, stepLayer, toggleHead } from "../../state/selection";
 import { freeze, type Store } from "../../state/store";
 import { percent } from "../../state/words";
 import { More } from "./More";
@@ -30,8 +31,8 @@ export function Toolbar({ store }: { store: Store }) {
       <StackChoice store={store} />
       <LayerChoice store={store} />
       <HeadChoice store={store} />
-      {WITH_MASK.includes(view) && isPair(stack) && <FilterChoice store={store} />}
-      {WITH_MASK.includes(view) && hasSpecial(stack) && <SpecialChoice store={store} />}
+      {VIEWS_WITH.mask.includes(view) && isPair(stack) && <FilterChoice store={store} />}
+      {VIEWS_WITH.mask.includes(view) && hasSpecial(stack) && <SpecialChoice store={store} />}
       {view === "head" && <ShareChoice store={store} />}
       {store.quantities.value.length > 1 && <QuantityChoice store={store} />}
       {canFreeze(store) && <FreezeButton store={store} />}
@@ -63,9 +64,6 @@ function OverviewToolbar({ store }: { store: Store }) {
     </div>
   );
 }
-
-/** Views of some tokens, not of all or of a pair. */
-const WITH_MASK: readonly View[] = ["head", "matrix", "text"];
 
 function StackChoice({ store: { page, selection, select } }: { store: Store }) {
   if (page.stacks.length < 2) return null;
@@ -116,7 +114,7 @@ function FilterChoice({ store: { selection, choose } }: { store: Store }) {
       silent
       title="A is the first text, B the second: show only the attention within one or between them"
       name="data-filter"
-      options={FILTERS}
+      options={CHOICES.filter}
       words={FILTER_WORDS}
       chosen={selection.value.filter}
       onChoose={(filter) => choose({ filter })}

@@ -3,10 +3,11 @@ import type { ReadonlySignal } from "@preact/signals-core";
 import type { ComponentType } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { PageStack } from "../../contract/page";
+import { DEFAULTS } from "../../contract/values";
 import { Check } from "../../parts/Check";
 import type { ViewParts } from "../../parts/mount";
 import { readable } from "../../state/label";
-import { USUAL, type View } from "../../state/selection";
+import type { View } from "../../state/selection";
 import { createStore, type Hover, type Store } from "../../state/store";
 import { movedTo, readEntry, recordOf, recordWords, writeEntry } from "../../state/tray";
 import { HeadView } from "../head/HeadView";
@@ -104,7 +105,7 @@ function Cell({ store, line, room, pointed, count, at, onMove, onRemove }: CellP
   const own = useMemo(() => {
     const { source, layers } = store.beside(record);
     const { words } = store.selection.peek();
-    return createStore(source, { ...USUAL, ...readEntry(line, store.root), words }, layers);
+    return createStore(source, { ...DEFAULTS, ...readEntry(line, store.root), words }, layers);
   }, [store, record, line]);
   useEffect(() => own.destroy, [own]);
   useSignalEffect(() => {

@@ -1,3 +1,4 @@
+import { SPREAD } from "../../contract/values";
 import { exposure } from "../../draw/exposure";
 import { strongestWeight } from "../../draw/focus";
 import { ink } from "../../draw/ink";
@@ -10,8 +11,6 @@ import { putPixels } from "../../parts/canvas";
 import type { Store } from "../../state/store";
 import type { Layout } from "./geometry";
 
-/** Heads leave a token over this part of its height. */
-const SPREAD = 0.62;
 /** The mean coverage that auto exposure aims at; light on dark needs less. */
 const AIM = { light: 0.68, dark: 0.55 };
 

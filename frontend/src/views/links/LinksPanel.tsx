@@ -1,9 +1,10 @@
 import { useComputed } from "@preact/signals";
 import type { PageLinks } from "../../contract/page";
+import { CHOICES } from "../../contract/values";
 import { Segmented } from "../../parts/Segmented";
 import { readable } from "../../state/label";
-import { type Choice, choicesOf, DIRECTIONS, type Direction, pairOf, sideOf, wordMap } from "../../state/links";
-import { LINK_WORDS, pinPair } from "../../state/selection";
+import { type Choice, choicesOf, type Direction, pairOf, sideOf, wordMap } from "../../state/links";
+import { pinPair } from "../../state/selection";
 import type { Store } from "../../state/store";
 import { counted, percent, shortWeight } from "../../state/words";
 import { Arcs } from "./Arcs";
@@ -46,7 +47,7 @@ export function LinksPanel({ store, links }: { store: Store; links: PageLinks })
         {links.name && <bdi class="view-note">{readable(links.name).text}</bdi>}
         <Segmented
           label="Who looks"
-          options={DIRECTIONS}
+          options={CHOICES.link_direction}
           labels={ASKED}
           chosen={direction}
           onChoose={(option) => store.choose({ link_direction: option as Direction })}
@@ -63,7 +64,7 @@ export function LinksPanel({ store, links }: { store: Store; links: PageLinks })
           <div class="view-bar">
             <Segmented
               label="Which words"
-              options={LINK_WORDS}
+              options={CHOICES.link_words}
               labels={{ both: "all words", hits: `hits ${hits.length}`, misses: `misses ${misses.length}` }}
               chosen={filter}
               onChoose={(option) => store.choose({ link_words: option as typeof filter })}

@@ -1,4 +1,5 @@
 import { useComputed, useSignal } from "@preact/signals";
+import { CHOICES } from "../../contract/values";
 import { signedRamp, weightRamp } from "../../draw/ramps";
 import { THUMB_SHARE } from "../../draw/thumbs";
 import { topOf } from "../../draw/values";
@@ -10,7 +11,6 @@ import { Scale } from "../../parts/Scale";
 import { Segmented } from "../../parts/Segmented";
 import { reportDrawn } from "../../parts/Themed";
 import { ticksOf } from "../../state/quantity";
-import { TILES } from "../../state/selection";
 import { LayerGrid } from "./LayerGrid";
 import { useQuantityThumbs } from "./useQuantityThumbs";
 
@@ -43,7 +43,7 @@ export function ModelView({ store, room }: ViewParts) {
       <div class="view-bar">
         <Segmented
           label="Thumbnails"
-          options={TILES}
+          options={CHOICES.tiles}
           chosen={style.value}
           onChoose={(option) => store.choose({ tiles: option as ThumbStyle })}
         />

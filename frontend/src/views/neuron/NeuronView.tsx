@@ -1,4 +1,5 @@
 import { useComputed } from "@preact/signals";
+import { CHOICES } from "../../contract/values";
 import { signedRamp } from "../../draw/ramps";
 import type { ViewParts } from "../../parts/mount";
 import { Scale } from "../../parts/Scale";
@@ -16,7 +17,6 @@ const AROUND = 116;
 /** Queries whose rows stand below each other, at most. */
 const MOST_STACKED = 6;
 
-const ORDERS = ["model", "ranked", "pairs"] as const;
 const ORDER_WORDS = { model: "as they are", ranked: "by what they add", pairs: "frequency pairs" };
 
 /** From the numbers of a query and its keys to the weights: q, k, q × k, q · k, score, softmax. */
@@ -37,7 +37,9 @@ export function NeuronView({ store, room }: ViewParts) {
       </p>
     );
   }
-  const orders = ORDERS.filter((order) => order !== "pairs" || store.shown.value?.layer.rotary);
+  const orders = CHOICES.neurons.filter(
+    (order) => order !== "hidden" && (order !== "pairs" || store.shown.value?.layer.rotary),
+  );
   const number = store.shown.value?.stack.head_numbers[now.head];
   return (
     <div class="neuron-view">

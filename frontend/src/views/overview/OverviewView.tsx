@@ -1,12 +1,13 @@
 import { useComputed } from "@preact/signals";
 import { useRef } from "preact/hooks";
+import { CHOICES } from "../../contract/values";
 import { LEAST_LINES } from "../../parts/HeadGrid";
 import { HeatScale, MeasureChoice } from "../../parts/HeatGrid";
 import type { ViewParts } from "../../parts/mount";
 import { Segmented } from "../../parts/Segmented";
 import { useWidth } from "../../parts/useWidth";
 import { WordsChoice } from "../../parts/WordsNote";
-import { ORDERS, type Selection, TILES } from "../../state/selection";
+import type { Selection } from "../../state/selection";
 import { FullHead } from "./FullHead";
 import { PlateStrip } from "./Plate";
 import { placeByLayer, placeByNumber } from "./place";
@@ -70,7 +71,7 @@ export function OverviewView({ store, room }: ViewParts) {
             <div class="tiles-bar">
               <Segmented
                 label="Order of the heads"
-                options={[...ORDERS]}
+                options={CHOICES.order}
                 labels={ORDER_WORDS}
                 chosen={store.selection.value.order}
                 onChoose={(order) => store.choose({ order: order as Selection["order"] })}
@@ -78,7 +79,7 @@ export function OverviewView({ store, room }: ViewParts) {
               {places.value.size >= LEAST_LINES && (
                 <Segmented
                   label="Tiles"
-                  options={TILES}
+                  options={CHOICES.tiles}
                   chosen={store.selection.value.tiles}
                   onChoose={(tiles) => store.choose({ tiles: tiles as Selection["tiles"] })}
                 />

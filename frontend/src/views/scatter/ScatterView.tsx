@@ -1,5 +1,6 @@
 import { useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
+import { SCATTER_AXES } from "../../contract/values";
 import { AxisChoice, EvidenceBar } from "../../parts/EvidenceBar";
 import { Mark, useMarks } from "../../parts/Mark";
 import type { ViewParts } from "../../parts/mount";
@@ -80,7 +81,7 @@ function Scatter({ store, evidence, height: room }: ScatterProps) {
 function chosenAxes(store: Store, { said }: Evidence): { x: string; y: string } {
   const [{ x, y }, names] = [store.selection.value, said.measures.map(({ name }) => name)];
   const usual = (wanted: string, at: number) => (names.includes(wanted) ? wanted : names[at]);
-  return { x: x ?? usual("distance", 0), y: y ?? usual("entropy", 1) };
+  return { x: x ?? usual(SCATTER_AXES[0], 0), y: y ?? usual(SCATTER_AXES[1], 1) };
 }
 
 type Size = { readonly width: number; readonly height: number };

@@ -3,6 +3,7 @@ import type { ReadonlySignal } from "@preact/signals-core";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { PageStack } from "../../contract/page";
+import { CHOICES } from "../../contract/values";
 import type { RGB } from "../../draw/color";
 import { received } from "../../draw/focus";
 import { otherSide, type Side } from "../../draw/place";
@@ -14,7 +15,7 @@ import { Segmented } from "../../parts/Segmented";
 import { NO_PICTURES } from "../../source/pictures";
 import { readable } from "../../state/label";
 import { type Quantity, ticksOf } from "../../state/quantity";
-import { type Selection, TEXT_DIRECTIONS } from "../../state/selection";
+import type { Selection } from "../../state/selection";
 import type { Store } from "../../state/store";
 import { amount, counted } from "../../state/words";
 import { Minimap } from "./Minimap";
@@ -51,7 +52,7 @@ export function TextView({ store, room }: ViewParts) {
       <div class="view-bar">
         <Segmented
           label="Direction"
-          options={pinned ? [...TEXT_DIRECTIONS, PINNED] : TEXT_DIRECTIONS}
+          options={pinned ? [...CHOICES.direction, PINNED] : CHOICES.direction}
           labels={{ [PINNED]: pinned ?? "" }}
           chosen={pinned ? PINNED : direction}
           onChoose={(option) => {
