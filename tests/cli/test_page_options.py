@@ -10,77 +10,48 @@ import headscope as hs
 from headscope.cli import run
 from headscope.cli._declared import flag, plain_help, written_type
 from headscope.testing import random_record
-from headscope.views.options import PageOptions, WrittenOptions, declared
+from headscope.views.options import PageOptions, PageSelection, WrittenOptions, declared
 
 from .conftest import header_of
 
-WRITTEN = {
-    "view": ["matrix"],
-    "stack": ["cross"],
-    "layer": ["1"],
-    "heads": ["0", "2"],
-    "query": ["0", "q2"],
-    "key": ["k1", "3"],
-    "pinned": ["sum"],
-    "words": [],
-    "mean_layers": ["0", "1"],
-    "quantity": ["weight"],
-    "filter": ["ab"],
-    "hide_special": [],
-    "sinks": ["--exclude-sinks"],
-    "top_percent": ["40"],
-    "order": ["kind"],
-    "kind": ["near"],
-    "measure": ["sharpness"],
-    "layout": ["rows"],
-    "tiles": ["lines"],
-    "direction": ["given"],
-    "neurons": ["ranked"],
-    "vector": ["key"],
-    "zoom": ["1", "2", "3.5"],
-    "stretch": [],
-    "per_head": [],
-    "link_direction": ["head->dep"],
-    "link_words": ["hits"],
-    "linked": ["--no-linked"],
-    "shown_record": ["b", "--beside", "run.safetensors"],
-    "theme": ["dark"],
-    "tray": ["2-0"],
-}
-"""Each option as it is written; of what begins with a dash this is the whole option."""
-VALUES = {
-    "view": "matrix",
+SPECIAL = {
     "stack": "cross",
     "layer": 1,
     "heads": [0, 2],
     "query": [0, 2],
     "key": [1, 3],
-    "pinned": "sum",
-    "words": True,
     "mean_layers": [0, 1],
     "quantity": "weight",
-    "filter": "ab",
-    "hide_special": True,
-    "sinks": False,
     "top_percent": 40,
-    "order": "kind",
-    "kind": "near",
-    "measure": "sharpness",
-    "layout": "rows",
-    "tiles": "lines",
-    "direction": "given",
-    "neurons": "ranked",
-    "vector": "key",
     "zoom": [1.0, 2.0, 3.5],
-    "stretch": True,
-    "per_head": True,
-    "link_direction": "head->dep",
-    "link_words": "hits",
-    "linked": False,
-    "shown_record": "b",
-    "theme": "dark",
 }
-NEED_EVIDENCE = {"label", "min_score", "sort", "x", "y"}
+"""Values of options that are neither switches nor words of a list."""
+AS_WORDS = {"query": ["0", "q2"], "key": ["k1", "3"]}
+"""How some of them are written, where not as in Python."""
+
+
+def other_values():
+    """A value of each option that can be chosen without evidence or further records, mostly not the
+    default.
+    """
+    values = dict(SPECIAL)
+    for name, option in declared(PageSelection).items():
+        if option.choices:
+            values[name] = option.choices[-1]
+        elif option.type is bool:
+            values[name] = not option.default.value
+    return values | {"view": "matrix"}
+
+
+def as_written(name, value):
+    """An option as it is written on the command line."""
+    option = declared(PageSelection)[name]
+    if value is True:
+        return [flag(name)]
+    if value is False:
+        return [option.default.off or f"--no-{name.replace('_', '-')}"]
+    given = value if isinstance(value, list) else [value]
+    return [flag(name), *AS_WORDS.get(name, map(str, given))]
 
 
 @pytest.fixture
@@ -112,21 +83,13 @@ def test_help_is_the_docstring():
 
 
 def test_what_is_written_is_what_the_page_shows(record, here):
-    words = []
-    for name, written in WRITTEN.items():
-        if name != "tray":
-            words += written if written[:1] and written[0][0] == "-" else [flag(name), *written]
+    values = other_values()
+    words = [word for name, value in values.items() for word in as_written(name, value)]
     assert run(["view", "run.safetensors", *words, "--out", "a.html", "--title", "Mine"]) == 0
     header = header_of(here / "a.html")
-    assert header["selection"] == VALUES | dict.fromkeys(("label", "sort", "x", "y")) | {
-        "min_score": 0,
-        "tray": [],
-    }
+    assert header["selection"].items() >= values.items()
     assert header["title"] == "Mine"
-    # ... and of no option is it forgotten here
-    held = {"head", "title", "include_layers", "include_heads"}
-    assert {*WRITTEN, *NEED_EVIDENCE, *held} == set(declared(WrittenOptions))
-    assert header["selection"] == hs.view(record, beside=[record], **VALUES).header["selection"]
+    assert header["selection"] == hs.view(record, **values).header["selection"]
 
 
 @pytest.mark.parametrize(
