@@ -100,7 +100,7 @@ def test_weights_are_read_back_within_the_stated_error(case, rng):
     chunks = Chunks()
     made = made_layer("self", layer, list(range(HEADS)), chunks, facts=facts_of(layer), room=10**6)
     assert made.header["weights"] is None
-    off = np.abs(read(made.header, chunks.found) - layer.weights_of()).max()
+    off = np.abs(read(made.header, chunks.by_name) - layer.weights_of()).max()
     assert off <= made.header["error"] == made.header["scores"]["error"] < 0.004
 
 
@@ -119,7 +119,7 @@ def test_some_heads_come_with_the_keys_they_share(heads, shared, kv_heads, rng):
     layer, chunks = layer_of(rng), Chunks()
     made = made_layer("self", layer, heads, chunks, facts=facts_of(layer), room=10**6)
     assert made.header["kv_heads"] == kv_heads
-    assert np.abs(read(made.header, chunks.found) - layer.weights_of()[heads]).max() < 0.004
+    assert np.abs(read(made.header, chunks.by_name) - layer.weights_of()[heads]).max() < 0.004
 
 
 def test_the_smaller_form_travels_where_there_is_no_room_for_both(rng):
@@ -213,9 +213,9 @@ def test_the_mask_travels_as_runs_of_visible_keys(rng):
         "visible"
     ]
     again = np.zeros_like(visible)
-    for query, start, stop in np.frombuffer(chunks.found[header["chunk"]], header["dtype"]).reshape(
-        header["shape"]
-    ):
+    for query, start, stop in np.frombuffer(
+        chunks.by_name[header["chunk"]], header["dtype"]
+    ).reshape(header["shape"]):
         again[query, start:stop] = True
     assert np.array_equal(again, visible)
 

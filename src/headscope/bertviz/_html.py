@@ -46,8 +46,8 @@ def shown(record: Record, html_action: str, **options: Any) -> Any:
             "BertViz's calls need the package IPython: pip install 'headscope[notebook]'; "
             "without it, headscope.view(record).save('page.html') writes the page"
         ) from None
-    found = HTML(made._repr_html_())
+    shown_html = HTML(made._repr_html_())
     if html_action == "return":
-        return found
-    display(found)
+        return shown_html
+    display(shown_html)
     return None

@@ -92,22 +92,22 @@ def get_attention(
     if sentence_b:
         names |= {left + right: (left, right) for left in "ab" for right in "ab"}
         sides |= {"a": np.flatnonzero(segments == 0), "b": np.flatnonzero(segments == 1)}
-    found: dict[str, dict[str, list[Any]]] = {}
+    attention: dict[str, dict[str, list[Any]]] = {}
     for name, (left, right) in names.items():
         query, key = sides[left], sides[right]
-        found[name] = {
+        attention[name] = {
             "attn": [layer.weights_of()[:, query][:, :, key].tolist() for layer in stack],
             "left_text": text[query].tolist(),
             "right_text": text[key].tolist(),
         }
         if include_queries_and_keys:
-            found[name]["queries"] = [
+            attention[name]["queries"] = [
                 queries[:, query].tolist() for queries, _ in map(_queries_and_keys, stack)
             ]
-            found[name]["keys"] = [
+            attention[name]["keys"] = [
                 keys[:, key].tolist() for _, keys in map(_queries_and_keys, stack)
             ]
-    return found
+    return attention
 
 
 def format_special_chars(tokens: Sequence[str]) -> list[str]:
@@ -118,11 +118,11 @@ def format_special_chars(tokens: Sequence[str]) -> list[str]:
 def format_delimiters(tokens: Sequence[str], tokenizer: Any) -> list[str]:
     """The tokens with BERT's names in place of their tokenizer's delimiters."""
     names = ((tokenizer.sep_token, "[SEP]"), (tokenizer.cls_token, "[CLS]"))
-    found = list(tokens)
+    formatted = list(tokens)
     for own, name in names:
         if own:
-            found = [token.replace(own, name) for token in found]
-    return found
+            formatted = [token.replace(own, name) for token in formatted]
+    return formatted
 
 
 def _captured(model: Any, tokenizer: Any, sentence_a: str, sentence_b: str | None) -> Record:

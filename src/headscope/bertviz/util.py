@@ -25,19 +25,19 @@ def format_attention(attention: Any, layers: Sequence[int] | None = None, heads:
             rest.
     """
     chosen = range(len(attention)) if layers is None else layers
-    found = [_one(attention, number, heads) for number in chosen]
-    shapes = {tuple(array.shape) for array in found}
+    formatted = [_one(attention, number, heads) for number in chosen]
+    shapes = {tuple(array.shape) for array in formatted}
     if len(shapes) != 1:
         what = f"have the shapes {sorted(shapes)}" if shapes else "are none"
         raise RecordError(
             f"The layers {list(chosen)} {what}; one array needs at least one layer, all with the "
             "same heads and tokens"
         )
-    if hasattr(found[0], "detach"):
+    if hasattr(formatted[0], "detach"):
         import torch
 
-        return torch.stack(found)
-    return np.stack(found)
+        return torch.stack(formatted)
+    return np.stack(formatted)
 
 
 def num_layers(attention: Any) -> int:

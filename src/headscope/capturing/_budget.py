@@ -171,7 +171,7 @@ def _of_layer(layer: Layer, queries: int, keys: int, keeping: Keeping) -> dict[s
         shared = len(layer.held_heads.kv_numbers)
     weights = heads * queries * keys * item
     rows = queries if keeping.rows is None else min(keeping.rows, queries)
-    found = {
+    sizes = {
         "weights": weights,
         # where queries and keys cannot be seen, weights are kept in their place
         "qk": 0 if "weights" in keeping.what else weights,
@@ -180,14 +180,14 @@ def _of_layer(layer: Layer, queries: int, keys: int, keeping: Keeping) -> dict[s
         "statistics": heads
         * (rows * (STATISTICS_OF_A_ROW + TOP_OF_A_ROW * keeping.top) + keys * STATISTICS_OF_A_KEY),
     }
-    found["norms"] = FLOAT * (
+    sizes["norms"] = FLOAT * (
         heads * keys + (len(CONTRIBUTION_KINDS) * keys + NORMS_OF_A_ROW) * queries
     )
     if layer.queries is not None:
         bias = 0 if layer.bias is None else layer.bias.shape[0] * queries * keys
-        found["before"] = layer.queries.shape[2] * (heads * queries + shared * keys) * item
-        found["qk"] = found["before"] + bias * item
-    return found
+        sizes["before"] = layer.queries.shape[2] * (heads * queries + shared * keys) * item
+        sizes["qk"] = sizes["before"] + bias * item
+    return sizes
 
 
 def _size(count: int) -> str:

@@ -125,7 +125,7 @@ def embeddings_of(model: Any, role: Role) -> list[Place]:
     # some models give their words another width before positions are added
     widths = {each.shape[-1] for place, each in first.items() if _differs(each, words.get(place))}
     widths.add(getattr(model.config.get_text_config(), "hidden_size", 0))
-    found = []
+    places = []
     for place, output in first.items():
         of_words, of_segments = (
             _differs(output, words.get(place)),
@@ -137,12 +137,12 @@ def embeddings_of(model: Any, role: Role) -> list[Place]:
         if kind is None and _changes_along(output):
             kind = "position"
         if kind == role:
-            found.append(place)
+            places.append(place)
     # turns by position are as wide as the words where a model has one head, and are not added to
     # them
-    if not found or (role == "position" and _positions(model) == "rotary"):
+    if not places or (role == "position" and _positions(model) == "rotary"):
         raise CaptureError(_why_none(model, role))
-    return found
+    return places
 
 
 @dataclass(frozen=True)
@@ -231,14 +231,14 @@ def _probe(model: Any) -> dict[str, torch.Tensor]:
     ids = torch.tensor(free[-TEXTS * LENGTH :], device=device_of(model)).reshape(TEXTS, LENGTH)[
         :, :length
     ]
-    found = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     if getattr(model.config, "is_encoder_decoder", False):
-        found["decoder_input_ids"] = ids[:, :TARGETS].clone()
+        inputs["decoder_input_ids"] = ids[:, :TARGETS].clone()
     if "token_type_ids" in reads and getattr(config, "type_vocab_size", 2) > 1:
-        found["token_type_ids"] = (
+        inputs["token_type_ids"] = (
             (torch.arange(length, device=device_of(model)) >= length // 2).long().expand_as(ids)
         )
-    return {name: tensor for name, tensor in found.items() if name in reads}
+    return {name: tensor for name, tensor in inputs.items() if name in reads}
 
 
 OTHERS = {"pixel_values", "input_values", "input_features"}

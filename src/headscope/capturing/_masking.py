@@ -131,23 +131,23 @@ class Masking:
         arguments = {name: torch.tensor(values, device=device) for name, values in encoding.items()}
         words = [place for place, special in enumerate(tokens.special) if not special]
         size = len(tokens)
-        found = np.full((size, size), np.nan)
+        drops = np.full((size, size), np.nan)
         alone = np.full(size, np.nan)
         with at_rest(self.model), uncompiled(self.model):
             for sets, guesses in self._guesses(arguments, words, tokens):
                 for masked, guess in zip(sets, guesses, strict=True):
                     for place in masked:
-                        (alone if len(masked) == 1 else found[:, sum(masked) - place])[place] = (
+                        (alone if len(masked) == 1 else drops[:, sum(masked) - place])[place] = (
                             guess[place]
                         )
-        found = alone[:, None] - found
-        found[words, words] = 0.0
-        if _looks_back(np.nan_to_num(found)):
+        drops = alone[:, None] - drops
+        drops[words, words] = 0.0
+        if _looks_back(np.nan_to_num(drops)):
             raise CaptureError(
                 f"{type(self.model).__name__} looks back only: it has no head that guesses masked "
                 "words"
             )
-        return found
+        return drops
 
     def _guesses(
         self, arguments: dict[str, torch.Tensor], words: list[int], tokens: Tokens

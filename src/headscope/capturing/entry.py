@@ -189,13 +189,13 @@ def _of_forward(model: Any, encoding: Mapping) -> dict[str, Any]:
     the forward names.
     """
     device, named = device_of(model), arguments_of(model)
-    found = {}
+    inputs = {}
     for name, value in encoding.items():
         if isinstance(value, torch.Tensor):
-            found[name] = value.to(device)
+            inputs[name] = value.to(device)
         elif name in named and name not in ARGUMENTS:
-            found[name] = value
-    return found
+            inputs[name] = value
+    return inputs
 
 
 def _with_more(inputs: Inputs, model: Any, options: CaptureOptions) -> Inputs:

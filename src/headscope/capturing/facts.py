@@ -88,12 +88,12 @@ def others_of(
     kinds = dict.fromkeys(
         kind for name in seen if (kind := _kind_of(model, path, name)) is not None
     )
-    found = {}
+    others = {}
     for number, block in enumerate(blocks):
         unseen = "" if number in numbers else _unseen(block, kinds)
         if unseen or not (number in numbers or cross):
-            found[number] = unseen or _described(block)
-    return found
+            others[number] = unseen or _described(block)
+    return others
 
 
 def _kind_of(model: nn.Module, path: str, name: str) -> tuple[str, type] | None:

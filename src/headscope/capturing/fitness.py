@@ -163,12 +163,14 @@ def looks_ahead(model: nn.Module, ids: Sequence[int], asks: str = NEXT) -> bool:
     if other is None:
         other = first[-1] - 1 if first[-1] else 1
     device = device_of(model)
-    found = []
+    differences = []
     with at_rest(model), uncompiled(model):
         for last in (first[-1], other):
             given = torch.tensor([[*first[:-1], last]], device=device)
-            found.append(logits_of(model(**_arguments(model, given)), model, asks)[0, :-1].double())
-    one, two = found
+            differences.append(
+                logits_of(model(**_arguments(model, given)), model, asks)[0, :-1].double()
+            )
+    one, two = differences
     rounding = max(MOVED, 4 * torch.finfo(_dtype(model)).eps)
     return float((one - two).abs().max()) > rounding * max(float(one.abs().max()), 1e-30)
 
@@ -277,13 +279,13 @@ def _prepares_its_place(model: nn.Module) -> bool:
 
 
 def _arguments(model: nn.Module, ids: torch.Tensor) -> dict[str, Any]:
-    found: dict[str, Any] = {"input_ids": ids}
+    arguments: dict[str, Any] = {"input_ids": ids}
     names = inspect.signature(model.forward).parameters
     if "attention_mask" in names:
-        found["attention_mask"] = torch.ones_like(ids)
+        arguments["attention_mask"] = torch.ones_like(ids)
     if hasattr(getattr(model, "config", None), "use_cache"):
-        found["use_cache"] = False
-    return found
+        arguments["use_cache"] = False
+    return arguments
 
 
 def _dtype(model: nn.Module) -> torch.dtype:

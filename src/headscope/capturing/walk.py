@@ -13,18 +13,18 @@ from torch import nn
 
 def named_modules_of(model: nn.Module) -> list[tuple[str, nn.Module]]:
     """All modules, each once with its first name, in the order of ``model.named_modules()``."""
-    found, seen, ahead = [], set(), [("", model)]
+    modules, seen, ahead = [], set(), [("", model)]
     while ahead:
         name, module = ahead.pop()
         if id(module) in seen:
             continue
         seen.add(id(module))
-        found.append((name, module))
+        modules.append((name, module))
         children = list(module._modules.items())
         for own, child in reversed(children):
             if child is not None:
                 ahead.append((f"{name}.{own}" if name else own, child))
-    return found
+    return modules
 
 
 def modules_of(model: nn.Module) -> list[nn.Module]:

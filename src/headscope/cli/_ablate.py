@@ -111,10 +111,10 @@ def ablate(
     evidence: dict[str, Any] = {"confidence": confidence, "alpha": alpha, "correction": correction}
     chosen |= {"random_weights": random_weights, "progress": True}
     chosen |= {"allow_unfit": options.allow_unfit, "on_error": left_out.number}
-    found = ablated(loaded, made, by=by.replace("-", " "), **chosen, **evidence)
-    tell(found, out, plot)
+    result = ablated(loaded, made, by=by.replace("-", " "), **chosen, **evidence)
+    tell(result, out, plot)
     if save is not None:
-        say(f"Wrote {found.save(save).resolve()}")
+        say(f"Wrote {result.save(save).resolve()}")
 
 
 def _check_files(data: Path | None, resume: Path | None, save: Path | None) -> None:
@@ -134,20 +134,20 @@ def _reading(
     """The options that a task takes of those that say how it is read."""
     from headscope.tasks import NAMES
 
-    found: dict[str, Any] = {"batch": batch} if ":" not in task else {}
+    reading: dict[str, Any] = {"batch": batch} if ":" not in task else {}
     if task == "minimal-pairs":
-        found["masked"] = masked
+        reading["masked"] = masked
     if task == "translation" and options.target_tokenizer is not None:
         from headscope.capturing import load_tokenizer
 
-        found["target_tokenizer"] = load_tokenizer(options.target_tokenizer)
+        reading["target_tokenizer"] = load_tokenizer(options.target_tokenizer)
     if task in NAMES and task != "repeats":
-        found |= {
+        reading |= {
             "truncate": options.truncate,
             "allow_unfit": options.allow_unfit,
             "on_error": left_out.number,
         }
-    return found
+    return reading
 
 
 def _loaded(task: str, options: ModelOptions, *, masked: bool | None) -> tuple[Any, Any]:

@@ -82,12 +82,12 @@ def align(
         chosen["allow_unfit"] = options.allow_unfit
         chosen |= {"resume": resume, "progress": True}
         parts.insert(0, _aligned(listed, options, chosen))
-    found = reduce(added, parts)
-    found.confidence = confidence
-    left_out.take(found.left_out)
-    report(found, out, plot)
+    study = reduce(added, parts)
+    study.confidence = confidence
+    left_out.take(study.left_out)
+    report(study, out, plot)
     if save is not None:
-        say(f"Wrote {found.save(save).resolve()}")
+        say(f"Wrote {study.save(save).resolve()}")
 
 
 def _check_kept(*paths: Path | None) -> None:

@@ -76,10 +76,10 @@ def _result(path: Path) -> str:
     else:
         arrays = RecordFile(path).arrays
     try:
-        found = _loaded(path)
+        result = _loaded(path)
     except RecordError as error:  # made with a pattern of one's own, which has to be given
         return f"{path} is whole: {len(arrays)} arrays are as their checksums say ({error})"
-    return f"{path} is whole: {len(arrays)} arrays are as their checksums say; {found!r}"
+    return f"{path} is whole: {len(arrays)} arrays are as their checksums say; {result!r}"
 
 
 def _loaded(path: Path) -> Any:

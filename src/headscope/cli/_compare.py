@@ -61,6 +61,6 @@ def compare(
         (load(first), load(second)) for first, second in zip(spread[::2], spread[1::2], strict=True)
     ]
     with status("Comparing"):
-        found = compared(load(a), load(b), stack=stack, heads=heads, spread=nulls, least=least)
-    say(str(found))
-    write_result(found, out)
+        comparison = compared(load(a), load(b), stack=stack, heads=heads, spread=nulls, least=least)
+    say(str(comparison))
+    write_result(comparison, out)

@@ -48,7 +48,7 @@ def coref(
     passages = read_coreference(data, window=window, every_window=every_window)
     options = model or ModelOptions()
     left_out.begin("passage", len(passages))
-    found = coref_of(
+    result = coref_of(
         *loaded([], options),
         passages,
         **asdict(asking or AskingOptions()),
@@ -57,6 +57,6 @@ def coref(
         **options.read_many(),
         progress=True,
     )
-    found.data = source_name(data)
-    left_out.take(found.left_out)
-    tell(found, out, plot)
+    result.data = source_name(data)
+    left_out.take(result.left_out)
+    tell(result, out, plot)

@@ -87,13 +87,13 @@ def effect(
         reads["target_tokenizer"] = load_tokenizer(options.target_tokenizer)
     with status("Running the model"), quiet():
         pair = text if text is None or text_b is None else (text, text_b)
-        found = effect_of(
+        result = effect_of(
             options.model, None, pair, interventions=changes, controls=controls, **reads
         )
-    say(str(found))
-    facts = found.comparison.a.model
+    say(str(result))
+    facts = result.comparison.a.model
     say(f"{facts.name} ran on {facts.ran}")
-    write_result(found, out)
+    write_result(result, out)
 
 
 def _parsed(place: str) -> dict:
@@ -102,10 +102,10 @@ def _parsed(place: str) -> dict:
     Raises:
         InterventionError: where it is written otherwise.
     """
-    found = parse_place(place)
-    if found is None:
+    parsed = parse_place(place)
+    if parsed is None:
         raise InterventionError(
             f"{place!r}: write layer and heads from 0, such as 2-0, 2-0,3, or 2 for all heads"
         )
-    layer, heads = found
+    layer, heads = parsed
     return {"layer": layer, "heads": heads or None}

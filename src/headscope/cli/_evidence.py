@@ -99,10 +99,10 @@ def _kept_heads(file: Path) -> Heads:
     from headscope.patterns import Heads
     from headscope.results import load
 
-    found = load(file)
-    if not isinstance(found, Heads):
+    result = load(file)
+    if not isinstance(result, Heads):
         raise FileError(
-            f"{file} holds a {type(found).__name__}; evidence is kept by "
+            f"{file} holds a {type(result).__name__}; evidence is kept by "
             f"heads(...).save({file.name!r})"
         )
-    return found
+    return result

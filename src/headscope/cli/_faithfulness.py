@@ -64,5 +64,5 @@ def faithfulness(
     how = Tampering(permutations=permutations, adversary=STEPS if adversary else 0, seed=seed)
     chosen: dict[str, Any] = {"layer": layer, "query": query, "confidence": confidence}
     chosen |= {"tampering": how, "random_weights": random_weights}
-    found = faithfulness_of(*source, **chosen, **capturing(given, options, texts))
-    tell(found, out, plot)
+    result = faithfulness_of(*source, **chosen, **capturing(given, options, texts))
+    tell(result, out, plot)

@@ -156,12 +156,12 @@ def figure(
         given["beside"] = [load(other) for other in beside]
     if evidence or evidence_of:
         given["evidence"] = known(record, evidence_of, model or ModelOptions())
-    found = draw(
+    drawn = draw(
         record, view=view, **{name: value for name, value in given.items() if value is not None}
     )
-    path = found.save(out, dpi=look.dpi)
-    if found.missing:
-        sys.stderr.write(f"{missing_words(found.missing)}\n")
+    path = drawn.save(out, dpi=look.dpi)
+    if drawn.missing:
+        sys.stderr.write(f"{missing_words(drawn.missing)}\n")
     say(f"Wrote {path.resolve()} ({path.stat().st_size / 1e3:.0f} kB)")
 
 
@@ -193,13 +193,13 @@ def _place(at: str | None) -> dict[str, Any]:
     """
     if at is None:
         return {}
-    found = parse_place(at)
-    if found is None:
+    parsed = parse_place(at)
+    if parsed is None:
         raise FigureError(
             f"--at is {at!r}; write layer and heads from 0, such as 2-0, 2-0,3,5, or 2 for all "
             "heads"
         )
-    layer, heads = found
+    layer, heads = parsed
     if len(heads) == 1:
         return {"layer": layer, "head": heads[0]}
     return {"layer": layer, "heads": heads or None}

@@ -80,7 +80,7 @@ def heads(
     given, options = parse_texts(text, text_b, texts), model or ModelOptions()
     source = loaded(given, options, masked=predictive)
     with few_texts_as_a_line():
-        found = heads_of(
+        result = heads_of(
             *source,
             given,
             **capturing(given, options, texts),
@@ -96,4 +96,4 @@ def heads(
             margin=margin,
             distances=plot is not None,
         )
-    report(found, out, plot, **({"classes": True} if classes else {}))
+    report(result, out, plot, **({"classes": True} if classes else {}))

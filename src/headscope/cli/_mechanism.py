@@ -79,8 +79,8 @@ def mechanism(
         chosen: dict[str, Any] = {"role": without, "by": by, **shared}
         source = loaded(given, options)
         with few_texts_as_a_line():
-            found = embedding_role(*source, given, **chosen, **capturing(given, options, texts))
-        report(found, out, None)
+            result = embedding_role(*source, given, **chosen, **capturing(given, options, texts))
+        report(result, out, None)
         return
     if plot is not None and not 0 < len(cells) <= 12:
         raise RecordError(
@@ -101,12 +101,12 @@ def _neurons(
 
     texts, options, more = reading
     source = (*loaded(texts, options), texts)
-    found = mechanism_of(*source, at=cells or None, **chosen, **more)
-    report(found, results["out"], results["plot"])
+    result = mechanism_of(*source, at=cells or None, **chosen, **more)
+    report(result, results["out"], results["plot"])
     if not cells and len(texts) > 1:
         quietly: dict[str, Any] = more | {"on_error": lambda *_: None, "progress": False}
         with few_texts_as_a_line():
-            groups = found.grouped(heads_of(*source, stack=chosen["stack"], **quietly).by_label())
+            groups = result.grouped(heads_of(*source, stack=chosen["stack"], **quietly).by_label())
         if groups.all:
             say(f"\n{groups}")
 

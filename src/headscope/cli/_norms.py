@@ -47,7 +47,7 @@ def norms(
 
     check_results(out, plot, texts)
     given, options = parse_texts(text, text_b, texts), model or ModelOptions()
-    found = norm_study(
+    study = norm_study(
         *loaded(given, options),
         given,
         **capturing(given, options, texts),
@@ -55,4 +55,4 @@ def norms(
         confidence=confidence,
         random_weights=random_weights,
     )
-    tell(found, out, plot)
+    tell(study, out, plot)

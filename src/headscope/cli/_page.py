@@ -240,10 +240,10 @@ def sentence_of(treebank: Path, wanted: str | None) -> Sentence:
     named = {str(number): sentence for number, sentence in enumerate(bank)} | {
         each.name: each for each in bank
     }
-    found = named.get("0" if wanted is None else wanted)
-    if found is None:
+    match = named.get("0" if wanted is None else wanted)
+    if match is None:
         raise FileError(
             f"{treebank} has no sentence {wanted!r}; give a sent_id, such as "
             f"{bank.sentences[0].name!r}, or a number from 0 to {len(bank) - 1}"
         )
-    return found
+    return match

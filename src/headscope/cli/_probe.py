@@ -78,7 +78,7 @@ def probe(
         loaded = load_model(options.model, **options.loading)
     note_where(loaded[0])
     left_out.begin("sentence")
-    found = probe_of(
+    result = probe_of(
         *loaded,
         bank,
         kind=probe,
@@ -94,4 +94,4 @@ def probe(
         allow_unfit=options.allow_unfit,
         on_error=left_out.note,
     )
-    tell(found, out, plot)
+    tell(result, out, plot)

@@ -53,7 +53,7 @@ def relations(
     bank = bank if sentences is None else bank.take(sentences)
     options = model or ModelOptions()
     left_out.begin("sentence", len(bank))
-    found = relations_of(
+    result = relations_of(
         *loaded([], options),
         bank,
         text=text,
@@ -65,5 +65,5 @@ def relations(
         **options.read_many(),
         progress=True,
     )
-    left_out.take(found.left_out)
-    tell(found, out, plot)
+    left_out.take(result.left_out)
+    tell(result, out, plot)

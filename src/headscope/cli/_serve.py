@@ -97,17 +97,17 @@ def listening_on(port: int) -> socket.socket:
     Raises:
         HeadscopeError: where the port is taken, or none.
     """
-    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     if sys.platform != "win32":  # there it would let two servers share a port
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        found.bind((HOST, port))
-        found.listen(128)
+        listening.bind((HOST, port))
+        listening.listen(128)
     except (OSError, OverflowError) as error:
-        found.close()
+        listening.close()
         reason = getattr(error, "strerror", None) or "a port is a number from 0 to 65535"
         raise HeadscopeError(
             f"Cannot listen on port {port}: {reason}; choose another with --port, or leave it out "
             "for any free one"
         ) from None
-    return found
+    return listening

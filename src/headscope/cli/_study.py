@@ -75,15 +75,15 @@ def check_result(out: Path | None) -> None:
         check_place(out)
 
 
-def write_result(found: Any, out: Path | None) -> None:
+def write_result(result: Any, out: Path | None) -> None:
     """Write a result that can be viewed: its page where the file is called so, else its table."""
     if out is None:
         return
     if out.suffix == PAGE:
         with status("Writing the page"):
-            found.view().save(out)
+            result.view().save(out)
     else:
-        write_table(found, out)
+        write_table(result, out)
     say(f"Wrote {out.resolve()}")
 
 
@@ -177,41 +177,43 @@ def few_texts_as_a_line() -> AbstractContextManager[None]:
     return warnings_as_lines(FEW)
 
 
-def report(found: Any, out: Path | None, plot: Path | None, **look: Any) -> None:
+def report(result: Any, out: Path | None, plot: Path | None, **look: Any) -> None:
     """Print a result, or write its table and draw its figure.
 
     Args:
-        found: prints itself, and has ``columns``, ``to_arrow`` and ``figure``.
+        result: prints itself, and has ``columns``, ``to_arrow`` and ``figure``.
         out: where its table goes.
         plot: where its figure goes.
         **look: options of the figure.
     """
-    say(str(found) if out is None else repr(found))
+    say(str(result) if out is None else repr(result))
     say_where()
-    write_files(found, out, plot, **look)
+    write_files(result, out, plot, **look)
 
 
-def tell(found: Any, out: Path | None, plot: Path | None) -> None:
+def tell(result: Any, out: Path | None, plot: Path | None) -> None:
     """Print a result whole; write its table and draw it, too.
 
     Args:
-        found: prints itself, and has ``columns``, ``to_arrow``, and ``plot`` or ``figure``.
+        result: prints itself, and has ``columns``, ``to_arrow``, and ``plot`` or ``figure``.
         out: where its table goes.
         plot: where its picture goes.
     """
-    say(str(found))
+    say(str(result))
     say_where()
-    write_files(found, out, plot)
+    write_files(result, out, plot)
 
 
-def write_files(found: Any, out: Path | None, plot: Path | None, **look: Any) -> None:
+def write_files(result: Any, out: Path | None, plot: Path | None, **look: Any) -> None:
     """Write the table of a result and draw it, where these are wanted."""
     if out is not None:
-        write_table(found, out)
+        write_table(result, out)
         say(f"Wrote {out.resolve()}")
     if plot is not None:
         with status("Drawing"):
-            path = found.plot(plot) if hasattr(found, "plot") else found.figure(**look).save(plot)
+            path = (
+                result.plot(plot) if hasattr(result, "plot") else result.figure(**look).save(plot)
+            )
         say(f"Wrote {path.resolve()}")
 
 
@@ -219,16 +221,16 @@ def _stop(_: int, error: HeadscopeError) -> None:
     raise error
 
 
-def write_table(found: Any, out: Path) -> None:
+def write_table(result: Any, out: Path) -> None:
     """Write a table as .csv, .json or .parquet, whole or not at all."""
     from headscope.storage import written_whole
 
-    columns = found.columns()
+    columns = result.columns()
     with written_whole(out) as temporary:
         if out.suffix == ".parquet":
             from pyarrow import parquet
 
-            parquet.write_table(found.to_arrow(), temporary)
+            parquet.write_table(result.to_arrow(), temporary)
         elif out.suffix == ".csv":
             with Path(temporary).open("w", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file)

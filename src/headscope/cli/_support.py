@@ -80,17 +80,17 @@ def support(
     if model is not None:
         check_model(model, machine.revision)
     with status(f"Trying {model}") if model else nullcontext(), quiet():
-        found = _all(size) if model is None else {"": [_one(model, machine, size)]}
+        supported = _all(size) if model is None else {"": [_one(model, machine, size)]}
     if out is None:
-        say(_markdown(found))
+        say(_markdown(supported))
         return
     from headscope.storage import written_whole
 
     text = (
-        f"{_introduction(size)}\n{_markdown(found)}"
+        f"{_introduction(size)}\n{_markdown(supported)}"
         if out.suffix == ".md"
         else json.dumps(
-            [dataclasses.asdict(row) for rows in found.values() for row in rows], indent=1
+            [dataclasses.asdict(row) for rows in supported.values() for row in rows], indent=1
         )
     )
     with written_whole(out) as temporary:
@@ -117,22 +117,22 @@ def _all(size: int) -> dict[str, list[Support]]:
     with warnings.catch_warnings():
         if not sys.warnoptions:
             warnings.simplefilter("ignore")
-        found: dict[str, list[Support]] = {kind: [] for kind in KINDS}
+        supported: dict[str, list[Support]] = {kind: [] for kind in KINDS}
         every = [(kind, name) for kind, names in KINDS.items() for name in names]
         for kind, name in counted(every, "Trying", "architecture", shows=True):
             try:
                 model = tiny_model(name)
             except ModelError as error:  # of a transformers that is older than the architecture
-                found[kind].append(Support(name, "", refused=str(error)))
+                supported[kind].append(Support(name, "", refused=str(error)))
                 continue
-            found[kind].append(examine(model, name, batch_size=size))
-        return found
+            supported[kind].append(examine(model, name, batch_size=size))
+        return supported
 
 
-def _markdown(found: Mapping[str, Iterable[Support]]) -> str:
+def _markdown(supported: Mapping[str, Iterable[Support]]) -> str:
     return "\n\n".join(
         "\n".join([*([f"## {kind}", ""] if kind else []), HEADER, *map(_row, rows)])
-        for kind, rows in found.items()
+        for kind, rows in supported.items()
     )
 
 

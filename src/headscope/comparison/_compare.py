@@ -121,7 +121,7 @@ class Comparison(Result):
         return [*blocks, *(f"Stack {name!r} is only in one of them" for name in self.left_out)]
 
 
-class OverTexts(TypedDict, total=False):
+class CompareOptions(TypedDict, total=False):
     """How sure means over several pairs of records are."""
 
     confidence: float
@@ -138,7 +138,7 @@ def compare(
     heads: Literal["auto", "number", "best"] | str = "auto",
     spread: Sequence[Pair] = (),
     least: float = LEAST,
-    **over: Unpack[OverTexts],
+    **over: Unpack[CompareOptions],
 ) -> Comparison:
     """Set two records beside each other, token by token and head by head, or say why that would not
     be right.

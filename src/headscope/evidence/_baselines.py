@@ -115,14 +115,14 @@ def null_scores(
         ... )
         1
     """
-    found: Statistic | None = None
+    scores: Statistic | None = None
     for number, record in enumerate(records):
         values = np.asarray(score(record), np.float64)
-        if found is None:
-            found = Statistic(values.shape)
-        found.update(str(number), values)
-    if found is None:
+        if scores is None:
+            scores = Statistic(values.shape)
+        scores.update(str(number), values)
+    if scores is None:
         raise RecordError(
             "No record of the model with random weights was given; capture the texts with it"
         )
-    return found
+    return scores

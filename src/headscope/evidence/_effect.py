@@ -34,8 +34,8 @@ def effect_size(
     """
     mean, deviation, count = _moments(scores - baseline)
     alike = np.select([mean > 0, mean < 0], [np.inf, -np.inf], 0.0)
-    found = np.divide(mean, deviation, out=alike, where=deviation > 0)
-    return np.where(count > 1, found, np.nan)
+    effects = np.divide(mean, deviation, out=alike, where=deviation > 0)
+    return np.where(count > 1, effects, np.nan)
 
 
 def superiority(

@@ -77,20 +77,20 @@ def interval(
     numbers = parse_groups(groups, len(values))
     sums, sizes = summed(values, numbers)
     ones = _shares(values) if method == "auto" else np.full(values.shape[1], method == "wilson")
-    found = np.full((values.shape[1], 2), np.nan)
+    ends = np.full((values.shape[1], 2), np.nan)
     if ones.any():
-        found[ones] = wilson(
+        ends[ones] = wilson(
             sums[:, ones], sizes[:, ones], confidence=confidence, grouped=numbers is not None
         )
     if not ones.all():
         how = "expanded" if method == "auto" else method
         drawn = _redrawn(sums[:, ~ones], sizes[:, ~ones], resamples, np.random.default_rng(seed))
-        found[~ones] = _quantiles(drawn, (sums[:, ~ones], sizes[:, ~ones]), how, confidence)
+        ends[~ones] = _quantiles(drawn, (sums[:, ~ones], sizes[:, ~ones]), how, confidence)
         # Where all texts have one value, the ends are that value and not what rounding makes of it.
-        found[~ones] = np.where(
-            _alike(values[:, ~ones])[:, None], _first(values[:, ~ones])[:, None], found[~ones]
+        ends[~ones] = np.where(
+            _alike(values[:, ~ones])[:, None], _first(values[:, ~ones])[:, None], ends[~ones]
         )
-    return np.where((sizes > 0).sum(axis=0)[:, None] > 1, found, np.nan)
+    return np.where((sizes > 0).sum(axis=0)[:, None] > 1, ends, np.nan)
 
 
 def expanded_tails(confidence: float, groups: float, effective: float) -> Float[np.ndarray, " 2"]:
@@ -174,7 +174,7 @@ def _quantiles(
     sums, sizes = of
     plain = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
     there, effective = (sizes > 0).sum(axis=0), effective_groups(sizes)
-    found = np.full((drawn.shape[1], 2), np.nan)
+    ends = np.full((drawn.shape[1], 2), np.nan)
     for head in range(drawn.shape[1]):
         known = drawn[~np.isnan(drawn[:, head]), head]
         if there[head] < 2 or not len(known):
@@ -184,8 +184,8 @@ def _quantiles(
             tails = expanded_tails(confidence, float(there[head]), float(effective[head]))
         elif method == "bca":
             tails = _corrected(plain, sums[:, head], sizes[:, head], known)
-        found[head] = np.quantile(known, tails)
-    return found
+        ends[head] = np.quantile(known, tails)
+    return ends
 
 
 def _corrected(

@@ -107,12 +107,12 @@ class MapSum:
             ("count", (length,) * 2),
         ):
             array_of(arrays, name, "i", shape)
-        found = cls(heads, length)
-        found._whole, found._rest, found._count = (
+        maps = cls(heads, length)
+        maps._whole, maps._rest, maps._count = (
             arrays[name].copy() for name in ("whole", "rest", "count")
         )
-        found.texts = frozenset(texts)
-        return found
+        maps.texts = frozenset(texts)
+        return maps
 
     @property
     def mean(self) -> Float[np.ndarray, "head query key"]:

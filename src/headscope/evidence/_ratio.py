@@ -82,14 +82,14 @@ def redrawn_interval(
         [[0.023, 0.977]]
     """
     there, effective = (sizes > 0).sum(axis=0), effective_groups(sizes)
-    found = np.full((drawn.shape[1], 2), np.nan)
+    ends = np.full((drawn.shape[1], 2), np.nan)
     for head in range(drawn.shape[1]):
         known = drawn[~np.isnan(drawn[:, head]), head]
         if there[head] > 1 and len(known):
-            found[head] = np.quantile(
+            ends[head] = np.quantile(
                 known, expanded_tails(confidence, float(there[head]), float(effective[head]))
             )
-    return found
+    return ends
 
 
 def share_interval(

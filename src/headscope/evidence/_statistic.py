@@ -134,13 +134,13 @@ class Statistic:
             raise RecordError(
                 "Statistics of other names cannot be added up; were they made of the same patterns?"
             )
-        found = Statistic(self.shape, self.names)
+        both = Statistic(self.shape, self.names)
         for part in (self, other):
             for text, values in part._rows.items():
-                found.update(
+                both.update(
                     text, values, group=part._groups.get(text), length=part._lengths.get(text)
                 )
-        return found
+        return both
 
     @property
     def lengths(self) -> tuple[float, ...]:

@@ -66,13 +66,13 @@ def _holm(known: np.ndarray) -> np.ndarray:
 
 
 def _adjusted(p: np.ndarray, adjust: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    found = np.array(p, np.float64)
-    known = ~np.isnan(found)
-    if (found[known] < 0).any() or (found[known] > 1).any():
+    adjusted = np.array(p, np.float64)
+    known = ~np.isnan(adjusted)
+    if (adjusted[known] < 0).any() or (adjusted[known] > 1).any():
         raise RecordError(
-            f"A p value lies between 0 and 1; given were {found[known].min()} to "
-            f"{found[known].max()}"
+            f"A p value lies between 0 and 1; given were {adjusted[known].min()} to "
+            f"{adjusted[known].max()}"
         )
     if known.any():
-        found[known] = adjust(found[known])
-    return found
+        adjusted[known] = adjust(adjusted[known])
+    return adjusted

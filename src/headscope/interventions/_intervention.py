@@ -13,7 +13,7 @@ from torch import nn
 
 from headscope.capturing.seam import At, Part, Where
 from headscope.errors import InterventionError
-from headscope.interventions.plan import Place, Plan
+from headscope.interventions.plan import ModelPlan, Place
 
 Numbers = int | Sequence[int] | None
 Make = Callable[[torch.Tensor, At], torch.Tensor]
@@ -60,7 +60,7 @@ class Intervention(ABC):
 
         return intervene(model, self)
 
-    def parts(self, plan: Plan) -> Iterator[tuple[Place, Part]]:
+    def parts(self, plan: ModelPlan) -> Iterator[tuple[Place, Part]]:
         """What is to be done in each layer of a model.
 
         Raises:

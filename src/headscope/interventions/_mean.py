@@ -21,7 +21,7 @@ from headscope.record import Layer, Record
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _OverTexts(Intervention):
+class _OfRecords(Intervention):
     """What is made of several records."""
 
     records: Sequence[Record]
@@ -39,7 +39,7 @@ class _OverTexts(Intervention):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Mean(_OverTexts):
+class Mean(_OfRecords):
     """The heads attend as they do on average over texts: what depends on position stays, what on
     content goes.
 
@@ -98,7 +98,7 @@ class Mean(_OverTexts):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MeanOutput(_OverTexts):
+class MeanOutput(_OfRecords):
     """The heads hand on what they do on average over texts and tokens, whatever they look at ("mean
     ablation").
 

@@ -71,7 +71,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ModelPlan:
     """The places of a model.
 
     Args:
@@ -150,7 +150,7 @@ class _Note:
     layout: Layout
 
 
-def plan_of(model: Any, inputs: Inputs) -> Plan:
+def plan_of(model: Any, inputs: Inputs) -> ModelPlan:
     """The places of a model that is run on these inputs; it is run once, unchanged and checked as
     by `capture`.
 
@@ -187,7 +187,7 @@ def plan_of(model: Any, inputs: Inputs) -> Plan:
         seen = by_module.get(layer.module, []), uses[layer.module], inputs.count
         places.append(_place(stack, layer, visit, seen))
     others = {stack.name: dict(stack.others) for stack in record.stacks.values()}
-    return Plan(tuple(places), others)
+    return ModelPlan(tuple(places), others)
 
 
 def _visited(layers: list[tuple[str, Layer]]) -> Iterator[tuple[str, Layer, int]]:

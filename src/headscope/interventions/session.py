@@ -32,7 +32,7 @@ from headscope.capturing.watching.places import Modules, Places
 from headscope.capturing.watching.trail import Trail, names_of
 from headscope.errors import InterventionError
 from headscope.interventions._intervention import Intervention
-from headscope.interventions.plan import Place, Plan, plan_of
+from headscope.interventions.plan import ModelPlan, Place, plan_of
 from headscope.record import Tokens
 
 MASKS = {"source": "attention_mask", "target": "decoder_attention_mask"}
@@ -41,7 +41,7 @@ IDS = {
     "target": ("decoder_input_ids", "decoder_inputs_embeds"),
 }
 
-_plans: WeakKeyDictionary[nn.Module, dict[tuple, Plan]] = WeakKeyDictionary()
+_plans: WeakKeyDictionary[nn.Module, dict[tuple, ModelPlan]] = WeakKeyDictionary()
 
 
 @contextmanager
@@ -89,7 +89,7 @@ def intervene(model: nn.Module, *interventions: Intervention) -> Generator[Model
         yield session
 
 
-def plan_on(model: nn.Module, act: Callable[[], Any]) -> Plan:
+def plan_on(model: nn.Module, act: Callable[[], Any]) -> ModelPlan:
     """The places of a model on the inputs that it is given in an act.
 
     Raises:
@@ -125,7 +125,7 @@ class ModelSession:
         self._interventions, self._names = interventions, names_of(model)
         self._parts: dict[tuple[str, int], list[Part]] = {}
         self._places: dict[str, Place] = {}
-        self._bound: Plan | None = None
+        self._bound: ModelPlan | None = None
         self._visits: Counter[str] = Counter()
         self._uses: Counter[str] = Counter()
         self._arguments: Mapping[str, Any] = {}
@@ -144,7 +144,7 @@ class ModelSession:
             yield
 
     @property
-    def plan(self) -> Plan | None:
+    def plan(self) -> ModelPlan | None:
         """The layers of the model; None as long as it was not run."""
         return self._bound
 
@@ -235,7 +235,7 @@ class ModelSession:
         if plan is not self._bound:
             self._bind(plan)
 
-    def _planned(self, plans: dict[tuple, Plan], inputs: Inputs) -> Plan:
+    def _planned(self, plans: dict[tuple, ModelPlan], inputs: Inputs) -> ModelPlan:
         """What is known of the model for such inputs.
 
         One text does not show where torch's operators are given several texts: that is found out
@@ -250,7 +250,7 @@ class ModelSession:
         plans[kind, several] = plan_of(self.model, inputs)
         return plans[kind, several]
 
-    def _bind(self, plan: Plan) -> None:
+    def _bind(self, plan: ModelPlan) -> None:
         self._bound, self._parts = plan, {}
         self._places = {place.module: place for place in plan.places}
         self._uses = Counter(place.module for place in plan.places)

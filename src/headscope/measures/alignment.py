@@ -10,6 +10,7 @@ from collections.abc import Set as AbstractSet
 import numpy as np
 from jaxtyping import Float
 
+from headscope._renamed import renamed_argument
 from headscope.errors import RecordError
 
 ROWS = ("mean", "first", "max")
@@ -106,8 +107,9 @@ def aligned_words(
     return tuple(links)
 
 
+@renamed_argument("found", "links")
 def alignment_counts(
-    sure: AbstractSet[Link], possible: AbstractSet[Link], found: AbstractSet[Link]
+    sure: AbstractSet[Link], possible: AbstractSet[Link], links: AbstractSet[Link]
 ) -> tuple[int, int]:
     """What the alignment error rate is made of: ``|A & P| + |A & S|`` and ``|A| + |S|``, to be
     summed over sentences.
@@ -118,17 +120,18 @@ def alignment_counts(
     Args:
         sure: S, links that must be found.
         possible: P, links that may be found.
-        found: A.
+        links: A.
 
     Example:
         >>> alignment_counts({(0, 0)}, {(1, 1)}, {(0, 0), (1, 1), (2, 0)})
         (3, 4)
     """
-    return len(found & (possible | sure)) + len(found & sure), len(found) + len(sure)
+    return len(links & (possible | sure)) + len(links & sure), len(links) + len(sure)
 
 
+@renamed_argument("found", "links")
 def alignment_error_rate(
-    sure: AbstractSet[Link], possible: AbstractSet[Link], found: AbstractSet[Link]
+    sure: AbstractSet[Link], possible: AbstractSet[Link], links: AbstractSet[Link]
 ) -> float:
     """``AER = 1 - (|A & P| + |A & S|) / (|A| + |S|)``: 0 where all is found and nothing wrong, 1
     where all is wrong.
@@ -139,7 +142,7 @@ def alignment_error_rate(
     Args:
         sure: S, links that must be found.
         possible: P, links that may be found; sure ones need not be repeated.
-        found: A.
+        links: A.
 
     Returns:
         From 0 to 1; NaN where there is no sure link and none was found.
@@ -148,7 +151,7 @@ def alignment_error_rate(
         >>> alignment_error_rate({(0, 0), (1, 1)}, {(2, 1)}, {(0, 0), (2, 1), (2, 2)})
         0.4
     """
-    hits, size = alignment_counts(sure, possible, found)
+    hits, size = alignment_counts(sure, possible, links)
     return 1 - hits / size if size else float("nan")
 
 

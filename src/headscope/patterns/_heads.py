@@ -204,11 +204,11 @@ class Heads(Result):
         Raises:
             RecordError: where no text can show it, or it was not looked for.
         """
-        found = [label for label in self.all_labels if label.pattern == pattern]
-        if not found:
+        labels = [label for label in self.all_labels if label.pattern == pattern]
+        if not labels:
             names = ", ".join(dict.fromkeys(label.pattern for label in self.all_labels))
             raise RecordError(f"No text shows anything of {pattern!r}; there are scores of {names}")
-        return sorted(found, key=lambda label: -label.score)
+        return sorted(labels, key=lambda label: -label.score)
 
     def columns(self) -> dict[str, list[Any]]:
         """Every label as a table, one list for each column; `to_pandas` and its like are made of
@@ -218,20 +218,20 @@ class Heads(Result):
         ``self``, ``special``) and the share of texts on which the head's map is of each class
         (``class vertical`` ...).
         """
-        found = {name: [getattr(label, name) for label in self.all_labels] for name in FIELDS}
+        columns = {name: [getattr(label, name) for label in self.all_labels] for name in FIELDS}
         places = [self.cells.index((label.layer, label.head)) for label in self.all_labels]
         for name, values in self.measures.items():
-            found[name] = [float(values[place]) for place in places]
+            columns[name] = [float(values[place]) for place in places]
         for name, shares in self.classes.items():
-            found[f"class {name}"] = [float(shares[place]) for place in places]
-        return found
+            columns[f"class {name}"] = [float(shares[place]) for place in places]
+        return columns
 
     def by_label(self) -> dict[str, list[tuple[int, int]]]:
         """Layer and head of those that hold each label, in the order of patterns."""
-        found: dict[str, list[tuple[int, int]]] = {}
+        cells: dict[str, list[tuple[int, int]]] = {}
         for label in self.labels:
-            found.setdefault(label.pattern, []).append((label.layer, label.head))
-        return found
+            cells.setdefault(label.pattern, []).append((label.layer, label.head))
+        return cells
 
     def _kept(self) -> Kept:
         from headscope.patterns._heads_file import kept_of

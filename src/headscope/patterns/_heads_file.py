@@ -41,12 +41,12 @@ SAID: dict[str, Any] = {
 }
 
 
-def kept_of(found: Heads) -> Kept:
+def kept_of(heads: Heads) -> Kept:
     """What a file of heads holds: what was counted, and how it is told."""
-    tally = found.tally
+    tally = heads.tally
     said: dict[str, Any] = {
-        "options": {name: getattr(found, name) for name in OPTIONS},
-        "levels": None if found.levels is None else dict(found.levels),
+        "options": {name: getattr(heads, name) for name in OPTIONS},
+        "levels": None if heads.levels is None else dict(heads.levels),
         "model": tally.model,
         "stack": tally.stack,
         "cells": tally.cells,
@@ -59,7 +59,7 @@ def kept_of(found: Heads) -> Kept:
         "battery": None,
     }
     arrays = {"values": tally.statistic.values}
-    if found.has_distances and tally.distances is not None:
+    if heads.has_distances and tally.distances is not None:
         arrays |= {f"{DISTANCES}{name}": array for name, array in tally.distances.arrays.items()}
     if tally.battery is not None:
         said["battery"] = [pattern.name for pattern in tally.battery.patterns]
@@ -128,11 +128,11 @@ def _tally(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tally:
 
 
 def _statistic(tally: Tally, values: np.ndarray, said: dict[str, Any]) -> Statistic:
-    found = Statistic(_size(tally), rows_and_heads(tally.rows, tally.cells))
+    statistic = Statistic(_size(tally), rows_and_heads(tally.rows, tally.cells))
     groups = said["groups"] or [None] * len(values)
     for text, row, group in zip(said["texts"], values, groups, strict=True):
-        found.update(text, row, group=group)
-    return found
+        statistic.update(text, row, group=group)
+    return statistic
 
 
 def _battery(tally: Tally, names: list[str], arrays: dict[str, np.ndarray]) -> Tally:

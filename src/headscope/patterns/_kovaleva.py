@@ -73,14 +73,14 @@ def strengths(
 
 
 def _diagonal(maps: Maps) -> Float[np.ndarray, " head"]:
-    found = np.zeros(len(maps.weights))
+    largest = np.zeros(len(maps.weights))
     if not maps.sides.is_self:
-        return found
+        return largest
     for offset in (-1, 0, 1):
         line = np.diagonal(maps.weights, offset, axis1=1, axis2=2)
         if line.shape[1]:
-            found = np.maximum(found, line.mean(axis=1))
-    return found
+            largest = np.maximum(largest, line.mean(axis=1))
+    return largest
 
 
 def _block(maps: Maps) -> Float[np.ndarray, " head"]:

@@ -199,11 +199,11 @@ class Mechanism(Result):
         ``texts`` is how many could say anything; ``low`` and ``high`` are of the mean before them.
         """
         rows = [row for of in READINGS for row in self._rows(of)]
-        found = {name: [row[name] for row in rows] for name in rows[0]}
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
         if self.control is not None:
             theirs = self.control.columns()
-            found |= {f"random_{name}": theirs[name] for name in ("mass", "neurons", "overlap")}
-        return found
+            columns |= {f"random_{name}": theirs[name] for name in ("mass", "neurons", "overlap")}
+        return columns
 
     def neurons(self, layer: int, head: int, *, of: Reading = "margin") -> tuple[Neuron, ...]:
         """Every neuron of a head, that which adds most first.
@@ -229,7 +229,7 @@ class Mechanism(Result):
             carriers(mean, share=self.tally.share),
             carriers(texts, share=self.tally.share).mean(axis=0),
         )
-        found = [
+        neurons = [
             Neuron(
                 layer=layer,
                 head=head,
@@ -246,7 +246,7 @@ class Mechanism(Result):
             )
             for unit in range(len(units))
         ]
-        return tuple(sorted(found, key=lambda neuron: -neuron.adds))
+        return tuple(sorted(neurons, key=lambda neuron: -neuron.adds))
 
     def carried_at(
         self, layer: int, head: int, *, of: Reading = "margin"
@@ -271,12 +271,12 @@ class Mechanism(Result):
             labels: layer and head of those that hold each label, as of `Heads.by_label`.
             of: the reading.
         """
-        found = []
+        groups = []
         for label, cells in labels.items():
             chosen = [self.cells.index(cell) for cell in cells if cell in self.cells]
             if chosen:
-                found.append(self._group(label, chosen, _parse_reading(of)))
-        return Groups(tuple(found), self.confidence)
+                groups.append(self._group(label, chosen, _parse_reading(of)))
+        return Groups(tuple(groups), self.confidence)
 
     def _kept(self) -> Kept:
         from headscope.patterns._mechanism_file import kept_of
@@ -381,15 +381,15 @@ class Mechanism(Result):
             overlap - chance, 1 - chance, out=np.full(overlap.shape, np.nan), where=chance < 1
         )
         means = {"neurons": _mean(neurons.T), "fixed": _mean(fixed.T)}
-        found: dict[str, float] = {}
+        numbers: dict[str, float] = {}
         for name, texts in means.items():
             ends = self._interval(texts[:, None])[0]
-            found |= {
+            numbers |= {
                 name: float(_mean(texts[:, None])[0]),
                 f"{name}_low": float(ends[0]),
                 f"{name}_high": float(ends[1]),
             }
-        return Group(label=label, heads=len(chosen), **found)
+        return Group(label=label, heads=len(chosen), **numbers)
 
     @property
     def _groups(self) -> tuple[str | None, ...] | None:

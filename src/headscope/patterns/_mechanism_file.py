@@ -39,12 +39,12 @@ def save(tally: MechanismTally, path: Path) -> Path:
     return save_kept(path, KIND, *_kept_tally(tally), stacklevel=4)
 
 
-def kept_of(found: Mechanism) -> Kept:
+def kept_of(mechanism: Mechanism) -> Kept:
     """What a file of a mechanism holds: its tally, and that with random weights."""
-    said, arrays = _kept_tally(found.tally)
-    said |= {"confidence": found.confidence, "control": None}
-    if found.control is not None:
-        said["control"], theirs = _kept_tally(found.control.tally)
+    said, arrays = _kept_tally(mechanism.tally)
+    said |= {"confidence": mechanism.confidence, "control": None}
+    if mechanism.control is not None:
+        said["control"], theirs = _kept_tally(mechanism.control.tally)
         arrays |= {f"{CONTROL}{name}": array for name, array in theirs.items()}
     return said, arrays
 
@@ -149,17 +149,17 @@ def _tally(
 
 
 def _made(
-    said: dict[str, Any], arrays: dict[str, np.ndarray], found: MechanismTally
+    said: dict[str, Any], arrays: dict[str, np.ndarray], tally: MechanismTally
 ) -> MechanismTally:
-    found.model, found.cells = said["model"], [(layer, head) for layer, head in said["cells"]]
-    found.units = {
+    tally.model, tally.cells = said["model"], [(layer, head) for layer, head in said["cells"]]
+    tally.units = {
         layer: Units(
             tuple(map(tuple, members)),
             tuple(None if each is None else float(each) for each in frequencies),
         )
         for layer, members, frequencies in said["units"]
     }
-    found.statistic = Statistic(arrays["values"].shape[1:], tuple(said["names"]))
+    tally.statistic = Statistic(arrays["values"].shape[1:], tuple(said["names"]))
     # files of headscope 0.1 know neither lengths nor documents
     nothing = [None] * len(said["texts"])
     facts = (
@@ -169,9 +169,9 @@ def _made(
         said.get("groups") or nothing,
     )
     for text, values, length, group in zip(*facts, strict=True):
-        found.statistic.update(text, values, length=length, group=group)
-    found._carried, found._seen = arrays["carried"], arrays["seen"]
-    return found
+        tally.statistic.update(text, values, length=length, group=group)
+    tally._carried, tally._seen = arrays["carried"], arrays["seen"]
+    return tally
 
 
 def _check(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:

@@ -153,11 +153,11 @@ class MechanismTally(OneModel):
             raise RecordError(
                 "These tallies looked into other heads or patterns, and cannot be added up"
             )
-        found = MechanismTally(self.at, pattern=self.pattern, stack=self.stack, share=self.share)
-        found.statistic = self.statistic + other.statistic
-        found.cells, found.units, found.model = self.cells, self.units, self.model
-        found._carried, found._seen = self._carried + other._carried, self._seen + other._seen
-        return found
+        both = MechanismTally(self.at, pattern=self.pattern, stack=self.stack, share=self.share)
+        both.statistic = self.statistic + other.statistic
+        both.cells, both.units, both.model = self.cells, self.units, self.model
+        both._carried, both._seen = self._carried + other._carried, self._seen + other._seen
+        return both
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Keep what was counted as one .safetensors file, for `load_mechanism_tally`;
@@ -253,9 +253,9 @@ class MechanismTally(OneModel):
         )
 
     def _filled(self, values: Float[np.ndarray, "head unit"]) -> Float[np.ndarray, "head width"]:
-        found = np.full((len(values), self.width), np.nan)
-        found[:, : values.shape[1]] = values
-        return found
+        filled = np.full((len(values), self.width), np.nan)
+        filled[:, : values.shape[1]] = values
+        return filled
 
 
 @cache

@@ -53,7 +53,7 @@ def predictive(
         raise RecordError(f"drops have shape {drops.shape}, but [query key] is {weights.shape[1:]}")
     counted = ~np.isnan(drops) if pairs is None else pairs & ~np.isnan(drops)
     np.fill_diagonal(counted, False)
-    found = []
+    scores = []
     for query, on in enumerate(counted):
         costs = drops[query, on].astype(np.float64)
         if len(costs) < LEAST_KEYS or (costs == costs[0]).all():
@@ -64,8 +64,8 @@ def predictive(
         )
         rows, cost = rows - rows.mean(axis=1, keepdims=True), cost - cost.mean()
         spread = np.sqrt((rows**2).sum(axis=1) * (cost**2).sum())
-        found.append(np.divide(rows @ cost, spread, out=np.zeros(len(rows)), where=spread > 0))
-    return np.mean(found, axis=0) if found else np.full(len(weights), np.nan)
+        scores.append(np.divide(rows @ cost, spread, out=np.zeros(len(rows)), where=spread > 0))
+    return np.mean(scores, axis=0) if scores else np.full(len(weights), np.nan)
 
 
 def predictive_pattern(drops: Callable[[Tokens], np.ndarray], *, threshold: float = 0.3) -> Pattern:

@@ -86,13 +86,13 @@ class _Related:
     def __call__(self, sides: Sides) -> Bool[np.ndarray, "query key"]:
         queries, keys = self._words(sides.query), self._words(sides.key)
         least = np.array([self.least(word) for word in queries])
-        found = related(
+        wanted = related(
             sides.query, sides.key, self._vectors(queries), self._vectors(keys), threshold=least
         )
         if sides.is_self:
             occurrence = np.cumsum(~np.array(sides.query.continues, bool))
-            found &= occurrence[:, None] != occurrence
-        return found & ~sides.same_word
+            wanted &= occurrence[:, None] != occurrence
+        return wanted & ~sides.same_word
 
     def _words(self, tokens: Tokens) -> list[tuple[int, ...]]:
         """The vocabulary numbers of the whole word of each token."""

@@ -59,10 +59,10 @@ def sketch(rule: str, *, threshold: float = 0.3, name: str = "") -> Pattern:
             )
 
     def pairs(sides: Sides) -> np.ndarray:
-        found = _tokens(query, sides.query)[:, None] & _keys(key, sides)
+        wanted = _tokens(query, sides.query)[:, None] & _keys(key, sides)
         if where is None:
-            return found
-        return found & (sides.own_sentence if where == "own" else sides.other_sentence)
+            return wanted
+        return wanted & (sides.own_sentence if where == "own" else sides.other_sentence)
 
     return Pattern(
         name=name or rule,

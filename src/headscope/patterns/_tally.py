@@ -150,18 +150,18 @@ class Tally(OneModel):
         if not other.cells or not self.cells:
             return self if self.cells else other
         self._check_models(other)
-        found = Tally(
+        both = Tally(
             self.patterns,
             stack=self.stack,
             position_mean=self.position_mean,
             distances=self.adds_distances,
         )
         if self.distances is not None and other.distances is not None:
-            found.distances = self.distances + other.distances
-        found.statistic = self.statistic + other.statistic
-        found.cells, found.model, found.shown = self.cells, self.model, self.shown | other.shown
-        found.battery = self.battery or other.battery
-        return found
+            both.distances = self.distances + other.distances
+        both.statistic = self.statistic + other.statistic
+        both.cells, both.model, both.shown = self.cells, self.model, self.shown | other.shown
+        both.battery = self.battery or other.battery
+        return both
 
     def is_by_battery(self, pattern: Pattern) -> bool:
         """Whether runs of repeated random tokens decide a pattern."""
@@ -268,28 +268,28 @@ class Tally(OneModel):
             if mean is None
             else Maps(position_map(mean, maps.visible), maps.sides, maps.visible)
         )
-        found = []
+        rows = []
         for pattern in self.patterns:
             pairs = wanted.get(pattern.name)
-            found += [pattern.of(maps), np.broadcast_to(pattern.of(even), (heads,))]
+            rows += [pattern.of(maps), np.broadcast_to(pattern.of(even), (heads,))]
             if pairs is None or pattern.by_place:
-                found += [
+                rows += [
                     _none(maps),
                     _none(maps) if pattern.by_position is None else pattern.by_position(maps),
                 ]
-                found.append(_none(maps))
+                rows.append(_none(maps))
                 continue
             shuffled, alike = (_on_drawn(pattern, maps, each) for each in drawn)
-            found += [
+            rows += [
                 shuffled,
                 _none(maps) if placed is None else pattern.on_pairs(placed, pairs),
                 alike,
             ]
         classes = kovaleva_class(maps)
-        found += [(classes == number).astype(np.float64) for number in range(len(CLASSES))]
-        found += [measure(maps) for measure in MEASURES.values()]
-        found.append(np.full(heads, len(maps.sides.query), np.float64))
-        return np.stack(found)
+        rows += [(classes == number).astype(np.float64) for number in range(len(CLASSES))]
+        rows += [measure(maps) for measure in MEASURES.values()]
+        rows.append(np.full(heads, len(maps.sides.query), np.float64))
+        return np.stack(rows)
 
 
 def load_tally(
@@ -307,32 +307,32 @@ def load_tally(
         FileError: where the file is not there or is none of ours.
         RecordError: where it was made of other patterns.
     """
-    found = Tally(patterns, stack=stack)
+    tally = Tally(patterns, stack=stack)
     kept = load_statistic(path)
     heads = [
         name.removeprefix("head ").split("-") for name in kept.names if name.startswith("head ")
     ]
     with reading(path, "tally"):
-        found.cells = [(int(layer), int(head)) for layer, head in heads]
+        tally.cells = [(int(layer), int(head)) for layer, head in heads]
         if kept.shape != (len(kept.names) - len(heads), len(heads)):
             raise ValueError(f"it has values {list(kept.shape)} for {len(heads)} heads")
-    found.statistic = statistic = _with_rows(kept, found, path)
-    found.shown = {text: text for text in statistic.texts}
+    tally.statistic = statistic = _with_rows(kept, tally, path)
+    tally.shown = {text: text for text in statistic.texts}
     beside = load_beside(path)
     for name in [name for name in beside if name.startswith(BATTERY)]:
-        found.battery = _kept_battery(
-            name.removeprefix(BATTERY).split("+"), beside.pop(name), found
+        tally.battery = _kept_battery(
+            name.removeprefix(BATTERY).split("+"), beside.pop(name), tally
         )
     if beside:
         with reading(path, "tally"):
-            found.distances = MapSum.of_arrays(beside, statistic.texts)
-            if found.distances.mean.shape != (1, *2 * (len(found.cells),)):
+            tally.distances = MapSum.of_arrays(beside, statistic.texts)
+            if tally.distances.mean.shape != (1, *2 * (len(tally.cells),)):
                 raise ValueError(
-                    f"it has distances {list(found.distances.mean.shape)} of {len(found.cells)} "
+                    f"it has distances {list(tally.distances.mean.shape)} of {len(tally.cells)} "
                     "heads"
                 )
-        found.adds_distances = True
-    return found
+        tally.adds_distances = True
+    return tally
 
 
 def _kept_battery(names: list[str], values: np.ndarray, tally: Tally) -> Tally | None:

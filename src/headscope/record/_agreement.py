@@ -24,7 +24,7 @@ to follow noise.
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Kept:
+class LayerArrays:
     """What a library kept of one layer: axes already ours, the parts not yet compared with each
     other.
 
@@ -69,7 +69,7 @@ class Kept:
         return HALF_TOLERANCE if self.half else TOLERANCE
 
 
-def layer_of(kept: Kept) -> Layer:
+def layer_of(kept: LayerArrays) -> Layer:
     """The layer, after its parts were found to agree: queries and keys with weights, weights and
     values with output.
 
@@ -104,7 +104,7 @@ def layer_of(kept: Kept) -> Layer:
     )
 
 
-def _explained(kept: Kept) -> Kept:
+def _explained(kept: LayerArrays) -> LayerArrays:
     """With the scale, the mask and, if needed, the bias under which queries and keys give the
     weights.
     """
@@ -124,7 +124,7 @@ def _explained(kept: Kept) -> Kept:
     )
 
 
-def _best_trial(kept: Kept) -> tuple[Kept, float]:
+def _best_trial(kept: LayerArrays) -> tuple[LayerArrays, float]:
     """The scale and mask that come nearest to the weights, and how far off they are."""
     best, difference, least = kept, np.inf, np.inf
     for trial, unlikely in _trials(kept):
@@ -137,7 +137,7 @@ def _best_trial(kept: Kept) -> tuple[Kept, float]:
     return best, difference
 
 
-def _with_position_bias(kept: Kept) -> Kept | None:
+def _with_position_bias(kept: LayerArrays) -> LayerArrays | None:
     """With the bias by position that explains the weights; None where there is none."""
     if kept.scores is None or kept.bias is not None:
         return None
@@ -148,7 +148,7 @@ def _with_position_bias(kept: Kept) -> Kept | None:
     return None
 
 
-def _trials(kept: Kept) -> Iterator[tuple[Kept, int]]:
+def _trials(kept: LayerArrays) -> Iterator[tuple[LayerArrays, int]]:
     """One scale and one mask each, the likely ones first; and how many of the two are unlikely."""
     masks = _masks(kept)
     for place, mask in enumerate(masks):
@@ -159,7 +159,7 @@ def _trials(kept: Kept) -> Iterator[tuple[Kept, int]]:
             yield _with_sinks(replace(kept, scales=(scale,), visible=mask)), 1 + int(place > 0)
 
 
-def _with_sinks(kept: Kept) -> Kept:
+def _with_sinks(kept: LayerArrays) -> LayerArrays:
     """With the one logit of each head that makes its rows fall short of 1 as they do, if they
     do.
     """
@@ -182,7 +182,7 @@ def _with_sinks(kept: Kept) -> Kept:
     return replace(kept, sinks=chosen.astype(np.float32))
 
 
-def _masks(kept: Kept) -> list[np.ndarray | None]:
+def _masks(kept: LayerArrays) -> list[np.ndarray | None]:
     """The masks that the weights allow; a weight may be zero because it is masked, or because it is
     too small.
     """
@@ -208,7 +208,7 @@ def _masks(kept: Kept) -> list[np.ndarray | None]:
     return [None, seen]
 
 
-def _likeliest_mask(kept: Kept) -> np.ndarray | None:
+def _likeliest_mask(kept: LayerArrays) -> np.ndarray | None:
     """The mask, where there are no queries and keys to try it on: stray zeros are taken for small
     weights.
     """
@@ -220,7 +220,7 @@ def _likeliest_mask(kept: Kept) -> np.ndarray | None:
     return widest
 
 
-def _size(kept: Kept) -> tuple[int, int]:
+def _size(kept: LayerArrays) -> tuple[int, int]:
     if kept.weights is not None:
         return kept.weights.shape[1], kept.weights.shape[2]
     if kept.queries is None or kept.keys is None:
@@ -230,7 +230,7 @@ def _size(kept: Kept) -> tuple[int, int]:
     return kept.queries.shape[1], kept.keys.shape[1]
 
 
-def _fitted(kept: Kept) -> tuple[float, ...]:
+def _fitted(kept: LayerArrays) -> tuple[float, ...]:
     """The scale by which ``q . k`` comes nearest to the kept scores, for models with one of their
     own (Gemma 2).
     """
@@ -248,7 +248,7 @@ def _fitted(kept: Kept) -> tuple[float, ...]:
     return (fit,) if fit > 0 else ()
 
 
-def _capped(kept: Kept) -> np.ndarray:
+def _capped(kept: LayerArrays) -> np.ndarray:
     """Scores from queries and keys before bias and mask, ``[head query key]``."""
     queries, keys = kept.queries, kept.keys
     if (
@@ -275,14 +275,14 @@ def _capped(kept: Kept) -> np.ndarray:
     return scores
 
 
-def _recomputed(kept: Kept) -> np.ndarray:
+def _recomputed(kept: LayerArrays) -> np.ndarray:
     scores = _capped(kept) if kept.bias is None else _capped(kept) + kept.bias
     if kept.visible is not None:
         scores = np.where(kept.visible, scores, -np.inf)
     return softmax_of(scores, kept.sinks)
 
 
-def _difference(kept: Kept) -> float:
+def _difference(kept: LayerArrays) -> float:
     """Largest difference of the recomputed weights from the kept ones, or else of the output in
     units of its size.
     """
@@ -297,7 +297,7 @@ def _difference(kept: Kept) -> float:
     return _away(replace(kept, weights=weights)) / max(float(np.abs(kept.output).max()), 1e-30)
 
 
-def _verified(kept: Kept) -> dict[str, Any]:
+def _verified(kept: LayerArrays) -> dict[str, Any]:
     """Largest difference of weights times values from the output, where they were kept, as
     arguments of a `Layer`.
     """
@@ -316,7 +316,7 @@ def _verified(kept: Kept) -> dict[str, Any]:
     return {"verified": away, "verified_against": "attention output", "verified_limit": limit}
 
 
-def _away(kept: Kept) -> float:
+def _away(kept: LayerArrays) -> float:
     weights = _recomputed(kept) if kept.weights is None else kept.weights
     values = np.asarray(kept.values, np.float64)
     if weights.shape[0] % values.shape[0] or weights.shape[2] != values.shape[1]:

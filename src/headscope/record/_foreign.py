@@ -18,7 +18,7 @@ Positions = slice | Sequence[int]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cut:
+class BatchPart:
     """Which part of a batch is wanted.
 
     Args:

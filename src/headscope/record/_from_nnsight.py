@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from headscope.errors import RecordError
-from headscope.record._agreement import Kept, layer_of
+from headscope.record._agreement import LayerArrays, layer_of
 from headscope.record._checks import ROW_SUM_TOLERANCE
 from headscope.record._facts import ModelFacts
 from headscope.record._foreign import (
-    Cut,
+    BatchPart,
     Positions,
     check_tokens,
     is_half,
@@ -100,7 +100,7 @@ def from_nnsight(
             "positions are for models with one stack; cut what an encoder-decoder model gave "
             "yourself"
         )
-    cut = Cut(example=example, positions=positions)
+    cut = BatchPart(example=example, positions=positions)
     first = tokens_of(tokens, text)
     second = None if decoder_tokens is None else tokens_of(decoder_tokens)
     stacks = {}
@@ -125,7 +125,7 @@ def _by_stack(saved: Any) -> Mapping[str, Any]:
     return {"self": saved}
 
 
-def _layers(values: Any, name: str, cut: Cut) -> tuple[Layer, ...]:
+def _layers(values: Any, name: str, cut: BatchPart) -> tuple[Layer, ...]:
     layers = []
     for number, where, value in _numbered(values):
         layers.append(_layer(number, where, _parts(value, where), cut))
@@ -239,7 +239,7 @@ def _parts_of_call(inputs: Any, output: Any, name: str) -> dict[str, Any]:
     return {key: part for key, part in parts.items() if resolved(part) is not None}
 
 
-def _layer(number: int, name: str, parts: dict[str, Any], cut: Cut) -> Layer:
+def _layer(number: int, name: str, parts: dict[str, Any], cut: BatchPart) -> Layer:
     def array(part: str) -> np.ndarray | None:
         take = cut.of_weights if part == "weights" else cut.of
         return take(parts[part], AXES[part], f"{part} of {name}") if part in parts else None
@@ -250,7 +250,7 @@ def _layer(number: int, name: str, parts: dict[str, Any], cut: Cut) -> Layer:
         scales = (float(parts["scale"]),) if "scale" in parts else (queries.shape[-1] ** -0.5,)
     visible, bias = _mask(parts, name, cut)
     return layer_of(
-        Kept(
+        LayerArrays(
             name=name,
             layer=number,
             route="nnsight",
@@ -270,7 +270,7 @@ def _layer(number: int, name: str, parts: dict[str, Any], cut: Cut) -> Layer:
 
 
 def _mask(
-    parts: dict[str, Any], name: str, cut: Cut
+    parts: dict[str, Any], name: str, cut: BatchPart
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Where queries may look and what is added to their scores, of the mask that a call was
     given.

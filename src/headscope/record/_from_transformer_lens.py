@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from headscope.errors import RecordError
-from headscope.record._agreement import Kept, layer_of
+from headscope.record._agreement import LayerArrays, layer_of
 from headscope.record._facts import ModelFacts
-from headscope.record._foreign import Cut, Positions, check_tokens, is_half, tokens_of
+from headscope.record._foreign import BatchPart, Positions, check_tokens, is_half, tokens_of
 from headscope.record._layer import Layer
 from headscope.record._record import Record
 from headscope.record._stack import Stack
@@ -88,7 +88,7 @@ def from_transformer_lens(
         >>> record["self"].weights(layer=3, head=0).tolist()
         [[1.0, 0.0], [0.25, 0.75]]
     """
-    config, cut = _config(cache, model), Cut(example=example, positions=positions)
+    config, cut = _config(cache, model), BatchPart(example=example, positions=positions)
     hooks = _sorted(cache)
     if positions is not None and set(hooks) != {"self"}:
         raise RecordError(
@@ -169,7 +169,7 @@ def _hooks_of_layers(cache: Any) -> dict[tuple[str, int], Hooks]:
     return of_layers
 
 
-def _layer(hooks: Hooks, config: Any, cut: Cut) -> Layer:
+def _layer(hooks: Hooks, config: Any, cut: BatchPart) -> Layer:
     module = hooks["module"]
 
     def part(hook: str) -> np.ndarray | None:
@@ -193,7 +193,7 @@ def _layer(hooks: Hooks, config: Any, cut: Cut) -> Layer:
         before = "rot_" if rotated else ""
         queries, keys = part(f"{before}q"), part(f"{before}k")
     return layer_of(
-        Kept(
+        LayerArrays(
             name=module,
             layer=hooks["layer"],
             route="TransformerLens",

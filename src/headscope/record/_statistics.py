@@ -239,8 +239,10 @@ def statistics_of(
         RecordError: where weights and tokens do not fit.
 
     Example:
-        >>> found = statistics_of(np.array([[[1.0, 0.0], [0.5, 0.5]]]), Tokens(pieces=("a", "b")))
-        >>> found.entropy.round(4).tolist()
+        >>> statistics = statistics_of(
+        ...     np.array([[[1.0, 0.0], [0.5, 0.5]]]), Tokens(pieces=("a", "b"))
+        ... )
+        >>> statistics.entropy.round(4).tolist()
         [[0.0, 0.6931]]
     """
     looking = tokens if queries is None else queries

@@ -55,14 +55,14 @@ def reads(kind: str) -> Callable[[Function], Function]:
     return _enter("file", kind)
 
 
-def drawing_of(found: Any) -> Callable[..., Any] | None:
+def drawing_of(result: Any) -> Callable[..., Any] | None:
     """The function that draws this result; None where there is none."""
-    return _entry("figure", getattr(found, "KIND", None))
+    return _entry("figure", getattr(result, "KIND", None))
 
 
-def view_of(found: Any) -> Callable[..., Any] | None:
+def view_of(result: Any) -> Callable[..., Any] | None:
     """The function that shows this result; None where there is none."""
-    return _entry("view", getattr(found, "KIND", None))
+    return _entry("view", getattr(result, "KIND", None))
 
 
 def reader_of(kind: str) -> Callable[..., Any] | None:

@@ -158,18 +158,18 @@ class Result:
 def _said_once(blocks: Sequence[TextTable | str]) -> list[TextTable | str]:
     """The blocks; what a legend says of a column stands below the first table that has it."""
     said: set[tuple[str, str]] = set()
-    found: list[TextTable | str] = []
+    shown: list[TextTable | str] = []
     for block in blocks:
         if not isinstance(block, TextTable):
-            found.append(block)
+            shown.append(block)
             continue
         columns = []
         for column in block.columns:
             again = (column.name, column.says) in said
             columns.append(replace(column, says="") if again else column)
         said |= {(column.name, column.says) for column in block.columns}
-        found.append(replace(block, columns=tuple(columns)))
-    return found
+        shown.append(replace(block, columns=tuple(columns)))
+    return shown
 
 
 def _printed(block: TextTable | str) -> str:

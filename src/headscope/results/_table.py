@@ -142,7 +142,7 @@ def _lines(part: Sequence[Column]) -> list[str]:
     high.
     """
     sizes = [_size(column) for column in part]
-    found = []
+    lines = []
     for row in zip(*((column.name, *column.cells) for column in part), strict=True):
         cells = [cell.split("\n") for cell in row]
         for number in range(max(map(len, cells))):
@@ -150,8 +150,8 @@ def _lines(part: Sequence[Column]) -> list[str]:
             placed = []
             for word, size, column in zip(words, sizes, part, strict=True):
                 placed.append(word.ljust(size) if column.align == "left" else word.rjust(size))
-            found.append(GAP.join(placed).rstrip())
-    return found
+            lines.append(GAP.join(placed).rstrip())
+    return lines
 
 
 def wrapped(text: str, width: int = WIDTH) -> str:

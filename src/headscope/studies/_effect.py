@@ -87,10 +87,10 @@ def effect(
         CaptureError: a model whose attention cannot be captured exactly.
 
     Example:
-        >>> found = effect(
+        >>> comparison = effect(
         ...     model, tokenizer, "The cat sat.", interventions=[Zero(layer=2, heads=[0])]
         ... )
-        >>> found.moved  # [layer head], nats
+        >>> comparison.moved  # [layer head], nats
     """
     _check(interventions, controls)
     anyway, on_error = options.pop("allow_unfit", False), options.pop("on_error", None)
@@ -107,23 +107,23 @@ def effect(
         check_not_loaded(model, loading)
     if not anyway:
         _check_fit(model, tokenizer, texts)
-    reading = _Reading((model, tokenizer), options, top, 1.0 if anyway else MOST_UNKNOWN)
+    reading = _ReadTexts((model, tokenizer), options, top, 1.0 if anyway else MOST_UNKNOWN)
     runs = reading.all(texts, (interventions, *controls), on_error)
     read = list(runs.values())
     intact, changed = [each.intact for each in read], [each.records[0] for each in read]
     kept = None if groups is None else [groups[number] for number in runs]
-    found = compare(intact, changed, heads="number", groups=kept)
+    comparison = compare(intact, changed, heads="number", groups=kept)
     levels = [_control(read, intact, number, control) for number, control in enumerate(controls, 1)]
     cells = [read[0].cells(each) for each in (interventions, *controls)]
     return Effect(
-        comparison=_with_changed(found, cells[0], levels, reached=_reached(found, cells)),
+        comparison=_with_changed(comparison, cells[0], levels, reached=_reached(comparison, cells)),
         outputs=tuple(each.moved() for each in read),
         done=tuple(dict.fromkeys(_done(changed[0]))),
     )
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _ReadTexts:
     """How inputs are read: one that cannot be run costs itself alone.
 
     Args:
@@ -149,20 +149,20 @@ class _Reading:
         Raises:
             HeadscopeError: why the first cannot, where none can.
         """
-        found: dict[int, _Runs] = {}
+        runs: dict[int, _Runs] = {}
         failed: dict[int, HeadscopeError] = {}
         for number, text in enumerate(texts):
             try:
-                found[number] = self._one(text, changes)
+                runs[number] = self._one(text, changes)
             except InterventionError:
                 raise  # of the change, which is the same for all texts
             except OF_ONE_INPUT as error:
                 failed[number] = reason_of(error)
-        if not found:
+        if not runs:
             raise next(iter(failed.values()))
         for number, error in failed.items():
             (on_error or _warn)(number, error)
-        return found
+        return runs
 
     def _one(self, text: Any, changes: Sequence[Sequence[Intervention]]) -> _Runs:
         runs = _Runs(self.loaded, _parsed(text), self.options, self.top)
@@ -236,13 +236,13 @@ class _Runs:
     def cells(self, interventions: Sequence[Intervention]) -> Cells:
         """The heads that are changed, by stack."""
         plan = plan_on(self.model, lambda: run(self.model, self.inputs, self.keeping))
-        found: dict[str, set[tuple[int, int]]] = {}
+        by_stack: dict[str, set[tuple[int, int]]] = {}
         for intervention in interventions:
             for place, part in intervention.parts(plan):
-                found.setdefault(place.stack, set()).update(
+                by_stack.setdefault(place.stack, set()).update(
                     (place.layer, head) for head in part.heads
                 )
-        return {stack: frozenset(cells) for stack, cells in found.items()}
+        return {stack: frozenset(cells) for stack, cells in by_stack.items()}
 
     def _run(self, interventions: Sequence[Intervention]) -> tuple[Record, Any]:
         with at_rest(self.model), _last_output(self.model) as outputs:
@@ -253,7 +253,7 @@ class _Runs:
         """Scores or states ``[position class]`` of an output, in float64."""
         logits = getattr(output, "logits", None)
         if isinstance(logits, torch.Tensor) and logits.ndim in (2, 3) and len(logits) == 1:
-            found = logits.double().reshape(-1, logits.shape[-1])
+            outputs = logits.double().reshape(-1, logits.shape[-1])
             several = (
                 getattr(self.model.config, "problem_type", None) == "multi_label_classification"
             )
@@ -263,9 +263,9 @@ class _Runs:
                     "the softmax of one choice; take headscope.compare of two captures for its "
                     "heads alone"
                 )
-            if found.shape[1] == 1:
-                return "number", found
-            return "classes" if logits.ndim == 2 else "tokens", found
+            if outputs.shape[1] == 1:
+                return "number", outputs
+            return "classes" if logits.ndim == 2 else "tokens", outputs
         states = getattr(output, "last_hidden_state", None)
         if isinstance(states, torch.Tensor) and states.ndim == 3 and len(states) == 1:
             return "states", states[0].double()
@@ -312,14 +312,14 @@ def divergence(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
 @contextmanager
 def _last_output(model: nn.Module) -> Generator[list]:
     """What a model gives while the block is open; the last of them is what was asked for."""
-    found: list[Any] = []
+    outputs: list[Any] = []
 
     def note(_: nn.Module, __: tuple, ___: dict, output: Any) -> None:
-        found[:] = [output]
+        outputs[:] = [output]
 
     handle = hook_after(model, note)
     try:
-        yield found
+        yield outputs
     finally:
         handle.remove()
 
@@ -330,11 +330,11 @@ def _control(
     """How far heads move under the control that was run as this one; those that it changes itself
     are marked.
     """
-    found = compare(intact, [each.records[number] for each in runs], heads="number")
-    return _with_changed(found, runs[0].cells(control), ())
+    comparison = compare(intact, [each.records[number] for each in runs], heads="number")
+    return _with_changed(comparison, runs[0].cells(control), ())
 
 
-def _reached(found: Comparison, cells: Sequence[Cells]) -> Cells:
+def _reached(comparison: Comparison, cells: Sequence[Cells]) -> Cells:
     """The heads that the change and all controls can move, by stack: of a changed stack those above
     the changes.
 
@@ -342,7 +342,7 @@ def _reached(found: Comparison, cells: Sequence[Cells]) -> Cells:
     by rounding alone.
     """
     reached: dict[str, frozenset[tuple[int, int]]] = {}
-    for name, stack in found.stacks.items():
+    for name, stack in comparison.stacks.items():
         highest = max(
             (min(layer for layer, _ in own[name]) for own in cells if own.get(name)), default=-1
         )
@@ -351,7 +351,11 @@ def _reached(found: Comparison, cells: Sequence[Cells]) -> Cells:
 
 
 def _with_changed(
-    found: Comparison, cells: Cells, controls: Sequence[Comparison], *, reached: Cells | None = None
+    comparison: Comparison,
+    cells: Cells,
+    controls: Sequence[Comparison],
+    *,
+    reached: Cells | None = None,
 ) -> Comparison:
     """With the heads that were changed marked, and the largest distance under the controls as
     spread.
@@ -359,7 +363,7 @@ def _with_changed(
     A control says nothing of the heads that it changes itself.
     """
     stacks: dict[str, StackComparison] = {}
-    for name, stack in found.stacks.items():
+    for name, stack in comparison.stacks.items():
         told = largest_of(len(controls), "control") if controls else ROUNDING
         nulls = tuple(_null(control[name]) for control in controls)
         spread = np.max([stack.spread, *map(np.nan_to_num, nulls)], axis=0)
@@ -370,7 +374,7 @@ def _with_changed(
         stacks[name] = replace(
             stack, changed=changed, spread=spread, spread_of=told, nulls=nulls, can_move=can_move
         )
-    return replace(found, stacks=stacks)
+    return replace(comparison, stacks=stacks)
 
 
 def _null(own: StackComparison) -> np.ndarray:

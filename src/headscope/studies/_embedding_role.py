@@ -73,5 +73,5 @@ def embedding_role(
             what=f"without the embedding of {role}s{' (its mean left)' * (by == 'mean')}",
         )
 
-    found = changes(source)
-    return replace(found, control=changes(source.random_twin())) if random_weights else found
+    result = changes(source)
+    return replace(result, control=changes(source.random_twin())) if random_weights else result

@@ -65,7 +65,7 @@ def heads(
         HeadscopeError: where SciPy is not installed; said before any record is read.
 
     Example:
-        >>> found = heads(
+        >>> result = heads(
         ...     "bert-base-uncased", texts=["The cat sat.", "It slept."], random_weights=True
         ... )
     """
@@ -103,20 +103,20 @@ def heads(
         else _array(position_mean)
     )
     given = random_weights if isinstance(random_weights, Heads) else None
-    found = heads_of(**source.grouped(), random_weights=given, position_mean=mean, **options)
+    result = heads_of(**source.grouped(), random_weights=given, position_mean=mean, **options)
     if battery is not False:
-        found.tally.battery = _battery(source, found, options.get("stack"))
-    return found
+        result.tally.battery = _battery(source, result, options.get("stack"))
+    return result
 
 
-def _battery(source: Source, found: Heads, stack: str | None) -> Any:
+def _battery(source: Source, result: Heads, stack: str | None) -> Any:
     """Runs of repeated tokens through the model, for texts that are no pictures or sounds."""
     if any(
         isinstance(text, Mapping) and not set(text) <= {"text", "text_b"} for text in source.texts
     ):
         return None
-    runs = induction_battery(source.model, source.tokenizer, found.tally.patterns, stack)
-    return runs if runs is not None and runs.cells == found.cells else None
+    runs = induction_battery(source.model, source.tokenizer, result.tally.patterns, stack)
+    return runs if runs is not None and runs.cells == result.cells else None
 
 
 def average_map(source: Source, stack: str | None) -> np.ndarray:

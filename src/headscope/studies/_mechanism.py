@@ -42,8 +42,8 @@ def mechanism(
             random weights are asked for and no model is there.
 
     Example:
-        >>> found = mechanism("bert-base-uncased", texts=texts, at=[(7, 3)], pattern="sep")
-        >>> found.neurons(7, 3)[0]  # the neuron that tells [SEP] most
+        >>> result = mechanism("bert-base-uncased", texts=texts, at=[(7, 3)], pattern="sep")
+        >>> result.neurons(7, 3)[0]  # the neuron that tells [SEP] most
     """
     source = parse_source(records, tokenizer, texts, options)
     if source is None:
@@ -52,9 +52,9 @@ def mechanism(
                 "random_weights=True needs a model to run: mechanism(model, tokenizer, texts, ...)"
             )
         return mechanism_of(records, **options)
-    found = mechanism_of(**source.grouped(keep="qk"), **options)
+    result = mechanism_of(**source.grouped(keep="qk"), **options)
     if not random_weights:
-        return found
+        return result
     return replace(
-        found, control=mechanism_of(**source.random_twin().grouped(keep="qk"), **options)
+        result, control=mechanism_of(**source.random_twin().grouped(keep="qk"), **options)
     )

@@ -14,7 +14,7 @@ from headscope.record import Layer, ModelFacts, Record, Stack
 from headscope.views._payload import Chunks
 from headscope.views._valid import valid
 from headscope.views.contract import Page, PageMoved, PageStack
-from headscope.views.quantities import DIFFERENCE, OTHER, Words
+from headscope.views.quantities import DIFFERENCE, OTHER, QuantityWords
 
 if TYPE_CHECKING:
     from headscope.views.options import PageOptions
@@ -22,38 +22,38 @@ if TYPE_CHECKING:
 EFFECT = "effect"
 DISTANCE = "Jensen-Shannon distance in nats"
 AFTER = {
-    "weight": Words("weight after", "softmax of the scores, in the changed model"),
-    OTHER: Words("weight before", "weight in the intact model"),
-    DIFFERENCE: Words("difference", "weight after the change less weight before"),
-    EFFECT: Words(
+    "weight": QuantityWords("weight after", "softmax of the scores, in the changed model"),
+    OTHER: QuantityWords("weight before", "weight in the intact model"),
+    DIFFERENCE: QuantityWords("difference", "weight after the change less weight before"),
+    EFFECT: QuantityWords(
         "effect",
         "what the key adds to the Jensen-Shannon distance of the row before from the row after, "
         "in nats; 0 in heads that were changed on purpose",
     ),
 }
 BESIDE = {
-    "weight": Words("weight of B", "softmax of the scores, in the second record"),
-    OTHER: Words("weight of A", "weight in the first record"),
-    DIFFERENCE: Words("difference", "weight of B less weight of A"),
-    EFFECT: Words(
+    "weight": QuantityWords("weight of B", "softmax of the scores, in the second record"),
+    OTHER: QuantityWords("weight of A", "weight in the first record"),
+    DIFFERENCE: QuantityWords("difference", "weight of B less weight of A"),
+    EFFECT: QuantityWords(
         "effect",
         "what the key adds to the Jensen-Shannon distance of the rows of A and of B, in nats",
     ),
 }
 
 
-def words_of(found: Comparison | Effect) -> Mapping[str, Words]:
+def words_of(difference: Comparison | Effect) -> Mapping[str, QuantityWords]:
     """What quantities are called on the page of a comparison."""
-    return AFTER if isinstance(found, Effect) else BESIDE
+    return AFTER if isinstance(difference, Effect) else BESIDE
 
 
-def difference_page(found: Comparison | Effect) -> tuple[Record, PageOptions]:
+def difference_page(difference: Comparison | Effect) -> tuple[Record, PageOptions]:
     """The record that a page of a comparison shows, and the options that it has by itself.
 
     The second record, where its tokens and heads are those of the first; otherwise its weights on
     the spans of both, in the order of heads of the first.
     """
-    compared = found.comparison if isinstance(found, Effect) else found
+    compared = difference.comparison if isinstance(difference, Effect) else difference
     whole = all(_is_whole(compared, name) for name in compared.stacks)
     record = compared.b if whole else _on_spans(compared)
     quantities: dict[str, dict[str, list[Any]]] = {DIFFERENCE: {}, EFFECT: {}, OTHER: {}}
@@ -63,7 +63,7 @@ def difference_page(found: Comparison | Effect) -> tuple[Record, PageOptions]:
         quantities[EFFECT][name] = [_of_others(stack, layer) for layer in layers]
         quantities[OTHER][name] = [stack.weights("a", layer) for layer in layers]
     options: PageOptions = {
-        "comparison": found,
+        "comparison": difference,
         "quantities": quantities,
         "quantity": DIFFERENCE,
         "title": _title(compared),
@@ -72,7 +72,7 @@ def difference_page(found: Comparison | Effect) -> tuple[Record, PageOptions]:
 
 
 def put_comparison(
-    header: Page, found: Comparison | Effect, record: Record, chunks: Chunks
+    header: Page, difference: Comparison | Effect, record: Record, chunks: Chunks
 ) -> None:
     """Say in a header what is compared, and how far each head moved; put the pictures of A there,
     if they are others.
@@ -80,8 +80,8 @@ def put_comparison(
     Raises:
         PageError: where the record is not of this comparison.
     """
-    compared = found.comparison if isinstance(found, Effect) else found
-    header["note"] = valid(_note(found, compared))
+    compared = difference.comparison if isinstance(difference, Effect) else difference
+    header["note"] = valid(_note(difference, compared))
     if (others := other_pictures(compared, record)) is not None:
         header["other_pictures"] = chunks.add_pictures("other-picture", others)
     for stack in header["stacks"]:
@@ -90,11 +90,13 @@ def put_comparison(
             stack["moved"] = _moved(compared[stack["name"]], stack)
 
 
-def other_pictures(found: Comparison | Effect, record: Record) -> tuple[np.ndarray, ...] | None:
+def other_pictures(
+    difference: Comparison | Effect, record: Record
+) -> tuple[np.ndarray, ...] | None:
     """The pictures of the first record; None where they are those of the record shown, or no
     patches are compared.
     """
-    compared = found.comparison if isinstance(found, Effect) else found
+    compared = difference.comparison if isinstance(difference, Effect) else difference
     first, second = compared.a.pictures, record.pictures
     same = len(first) == len(second) and all(map(np.array_equal, first, second))
     return None if same or not _has_patches(compared) else first
@@ -105,27 +107,28 @@ def _has_patches(compared: Comparison) -> bool:
     return any(side.grids for stack in grids for side in (stack.query, stack.key))
 
 
-def _of_others(found: StackComparison, layer: int) -> Float[np.ndarray, "head query key"]:
+def _of_others(compared: StackComparison, layer: int) -> Float[np.ndarray, "head query key"]:
     """What keys add to the distances of the heads of a layer; 0 for those that were changed on
     purpose.
     """
-    parts = found.parts(layer)
-    parts[[head for number, head in found.changed if number == layer]] = 0.0
+    parts = compared.parts(layer)
+    parts[[head for number, head in compared.changed if number == layer]] = 0.0
     return parts
 
 
-def _moved(found: StackComparison, stack: PageStack) -> PageMoved:
+def _moved(compared: StackComparison, stack: PageStack) -> PageMoved:
+    own = [cell in compared.changed for cell in compared.cells]
     far, within, changed = (
-        found.as_map(np.asarray(values, float))
-        for values in (found.moved, ~found.beyond, [cell in found.changed for cell in found.cells])
+        compared.as_map(np.asarray(values, float))
+        for values in (compared.moved, ~compared.beyond, own)
     )
-    numbers = list(dict.fromkeys(layer for layer, _ in found.cells))
+    numbers = list(dict.fromkeys(layer for layer, _ in compared.cells))
     rows = [numbers.index(layer["layer"]) for layer in stack["layers"]]
     at = np.ix_(rows, stack["head_numbers"])
     values = np.where(changed[at] == 1, np.nan, far[at])
     return {
         "label": DISTANCE,
-        "spread": found.spread_of,
+        "spread": compared.spread_of,
         "values": [
             [None if np.isnan(value) else float(f"{value:.4g}") for value in row] for row in values
         ],
@@ -134,14 +137,14 @@ def _moved(found: StackComparison, stack: PageStack) -> PageMoved:
     }
 
 
-def _check(found: StackComparison, stack: Stack) -> None:
-    sizes = (len(found.query), len(found.key)), (len(stack.query), len(stack.key))
+def _check(compared: StackComparison, stack: Stack) -> None:
+    sizes = (len(compared.query), len(compared.key)), (len(stack.query), len(stack.key))
     heads = tuple((layer.layer, head) for layer in stack for head in range(layer.heads))
-    if sizes[0] != sizes[1] or found.cells != heads:
+    if sizes[0] != sizes[1] or compared.cells != heads:
         raise PageError(
             f"The record has {len(heads)} heads and {' x '.join(map(str, sizes[1]))} tokens, and "
-            f"the comparison {len(found.cells)} and {' x '.join(map(str, sizes[0]))}; give it to "
-            "view in place of the record"
+            f"the comparison {len(compared.cells)} and {' x '.join(map(str, sizes[0]))}; give it "
+            "to view in place of the record"
         )
 
 
@@ -165,7 +168,7 @@ def _on_spans(compared: Comparison) -> Record:
 
 
 def _aligned(compared: Comparison) -> dict[str, Stack]:
-    found = {}
+    aligned = {}
     for name, stack in compared.stacks.items():
         query, key = (
             grid_tokens(alignment, getattr(stack.grid.a, side), getattr(stack.grid.b, side))
@@ -179,15 +182,15 @@ def _aligned(compared: Comparison) -> dict[str, Stack]:
             )
             for layer in stack.grid.a
         ]
-        found[name] = Stack(name=name, query=query, key=key, layers=tuple(layers))
-    return found
+        aligned[name] = Stack(name=name, query=query, key=key, layers=tuple(layers))
+    return aligned
 
 
-def _note(found: Comparison | Effect, compared: Comparison) -> str:
+def _note(difference: Comparison | Effect, compared: Comparison) -> str:
     stack = next(iter(compared.stacks.values()))
-    if isinstance(found, Effect):
-        output = found.output
-        return f"Changed: {'; '.join(found.done)}. Output: {output.says}: {output.mean:.3g}"
+    if isinstance(difference, Effect):
+        output = difference.output
+        return f"Changed: {'; '.join(difference.done)}. Output: {output.says}: {output.mean:.3g}"
     told = [f"A: {_said(compared.a)}", f"B: {_said(compared.b)}", f"tokens: {stack.query.summary}"]
     if not stack.query.identity:
         told.append("−word: only in A, +word: only in B, old→new: replaced")

@@ -61,20 +61,20 @@ class Cells:
         """One value for each measured head, as layers x heads of the page; NaN where there is no
         such head.
         """
-        found = np.full((len(self.layers), len(self.heads)), np.nan, np.float32)
+        grid = np.full((len(self.layers), len(self.heads)), np.nan, np.float32)
         for (layer, head), at in self.known.items():
             if (layer, head) in self:
-                found[self.place(layer, head)] = values[at]
-        return found
+                grid[self.place(layer, head)] = values[at]
+        return grid
 
 
 def page_evidence(
-    found: Heads, record: Record, stacks: Sequence[PageStack], chunks: Chunks
+    evidence: Heads, record: Record, stacks: Sequence[PageStack], chunks: Chunks
 ) -> PageEvidence:
     """The evidence of the heads that a page holds.
 
     Args:
-        found: of the same model, over any texts.
+        evidence: of the same model, over any texts.
         record: what the page shows.
         stacks: what the page holds of it.
         chunks: where the bytes go.
@@ -83,39 +83,39 @@ def page_evidence(
         PageError: where the heads are not those of the record, or the page leaves their stack out.
         HeadscopeError: without scikit-learn, which places the heads on their map.
     """
-    stack = _stack(found, record, stacks)
-    known = {cell: at for at, cell in enumerate(found.cells)}
+    stack = _stack(evidence, record, stacks)
+    known = {cell: at for at, cell in enumerate(evidence.cells)}
     cells = Cells([layer["layer"] for layer in stack["layers"]], stack["head_numbers"], known)
-    labels = [label for label in found.all_labels if (label.layer, label.head) in cells]
+    labels = [label for label in evidence.all_labels if (label.layer, label.head) in cells]
     measures = {
-        name: (WORDS.get(name, ("", "")), values) for name, values in found.measures.items()
+        name: (WORDS.get(name, ("", "")), values) for name, values in evidence.measures.items()
     }
-    depth = np.array([layer for layer, _ in found.cells])
+    depth = np.array([layer for layer, _ in evidence.cells])
     classes = {
-        f"class {name}": ((f"share of texts whose map is {name}", ""), found.classes[name])
+        f"class {name}": ((f"share of texts whose map is {name}", ""), evidence.classes[name])
         for name in CLASSES
     }
     rows = {"layer": (WORDS["layer"], depth)} | measures | classes
-    texts = Texts(found)
+    texts = Texts(evidence)
     return {
         "stack": stack["name"],
-        "model": valid(found.tally.model),
-        "texts": found.texts,
-        "tokens": None if np.isnan(found.tokens) else found.tokens,
-        "confidence": found.confidence,
-        "alpha": found.alpha,
-        "correction": found.correction,
-        "caution": found.caution,
-        "patterns": [_pattern(found, number) for number in range(len(found.tally.patterns))],
+        "model": valid(evidence.tally.model),
+        "texts": evidence.texts,
+        "tokens": None if np.isnan(evidence.tokens) else evidence.tokens,
+        "confidence": evidence.confidence,
+        "alpha": evidence.alpha,
+        "correction": evidence.correction,
+        "caution": evidence.caution,
+        "patterns": [_pattern(evidence, number) for number in range(len(evidence.tally.patterns))],
         "status": chunks.add(
             f"status/{stack['name']}",
-            _status(found, labels, cells),
+            _status(evidence, labels, cells),
             ("pattern", LAYER, HEAD),
             sqrt=False,
         ),
         "numbers": chunks.add(
             f"numbers/{stack['name']}",
-            _numbers(found, labels, cells),
+            _numbers(evidence, labels, cells),
             ("number", "pattern", LAYER, HEAD),
         ),
         "measures": [_measure(name, says, unit) for name, ((says, unit), _) in rows.items()],
@@ -124,8 +124,10 @@ def page_evidence(
             np.stack([cells.grid(values) for _, values in rows.values()]),
             ("measure", LAYER, HEAD),
         ),
-        "map": page_map(record[stack["name"]], stack, chunks, found),
-        "shown": _shown(found, labels, texts, Pairs(found.tally.patterns, record[stack["name"]])),
+        "map": page_map(record[stack["name"]], stack, chunks, evidence),
+        "shown": _shown(
+            evidence, labels, texts, Pairs(evidence.tally.patterns, record[stack["name"]])
+        ),
         "examples": [valid(text) for text in texts.kept],
     }
 
@@ -168,12 +170,12 @@ def _check_plain(selection: PageSelection, chosen: Mapping[str, str]) -> None:
         )
 
 
-def _stack(found: Heads, record: Record, stacks: Sequence[PageStack]) -> PageStack:
-    name = found.tally.stack or next(iter(record.stacks))
+def _stack(evidence: Heads, record: Record, stacks: Sequence[PageStack]) -> PageStack:
+    name = evidence.tally.stack or next(iter(record.stacks))
     wanted = list(record[name].held_heads)
-    if found.cells != wanted:
+    if evidence.cells != wanted:
         raise PageError(
-            f"The evidence is of {len(found.cells)} heads, {_ends(found.cells)}, and stack "
+            f"The evidence is of {len(evidence.cells)} heads, {_ends(evidence.cells)}, and stack "
             f"{name!r} of this record has {len(wanted)}, {_ends(wanted)}; give what hs.heads "
             "found for the same model"
         )
@@ -189,16 +191,16 @@ def _ends(cells: Sequence[tuple[int, int]]) -> str:
     return " to ".join(f"{layer}-{head}" for layer, head in (cells[0], cells[-1]))
 
 
-def _pattern(found: Heads, number: int) -> PagePattern:
-    pattern = found.tally.patterns[number]
+def _pattern(evidence: Heads, number: int) -> PagePattern:
+    pattern = evidence.tally.patterns[number]
     against = next(
-        (label.against for label in found.all_labels if label.pattern == pattern.name), ""
+        (label.against for label in evidence.all_labels if label.pattern == pattern.name), ""
     )
     return {
         "name": valid(pattern.name),
         "says": valid(
             f"{pattern.says}, told of {RUNS}"
-            if found.tally.is_by_battery(pattern)
+            if evidence.tally.is_by_battery(pattern)
             else pattern.says
         ),
         "source": valid(pattern.source),
@@ -211,8 +213,8 @@ def _measure(name: str, says: str, unit: str) -> PageMeasure:
     return {"name": name, "says": says, "unit": unit}
 
 
-def _status(found: Heads, labels: Sequence[Label], cells: Cells) -> np.ndarray:
-    names = [pattern.name for pattern in found.tally.patterns]
+def _status(evidence: Heads, labels: Sequence[Label], cells: Cells) -> np.ndarray:
+    names = [pattern.name for pattern in evidence.tally.patterns]
     status = np.full((len(names), len(cells.layers), len(cells.heads)), NONE, np.uint8)
     for label in labels:
         if label.holds:
@@ -223,8 +225,8 @@ def _status(found: Heads, labels: Sequence[Label], cells: Cells) -> np.ndarray:
     return status
 
 
-def _numbers(found: Heads, labels: Sequence[Label], cells: Cells) -> np.ndarray:
-    names = [pattern.name for pattern in found.tally.patterns]
+def _numbers(evidence: Heads, labels: Sequence[Label], cells: Cells) -> np.ndarray:
+    names = [pattern.name for pattern in evidence.tally.patterns]
     numbers = np.full(
         (len(NUMBERS), len(names), len(cells.layers), len(cells.heads)), np.nan, np.float32
     )
@@ -234,8 +236,8 @@ def _numbers(found: Heads, labels: Sequence[Label], cells: Cells) -> np.ndarray:
     return numbers
 
 
-def _shown(found: Heads, labels: Sequence[Label], texts: Texts, pairs: Pairs) -> list[PageShown]:
-    names = [pattern.name for pattern in found.tally.patterns]
+def _shown(evidence: Heads, labels: Sequence[Label], texts: Texts, pairs: Pairs) -> list[PageShown]:
+    names = [pattern.name for pattern in evidence.tally.patterns]
     told = sorted(
         (label for label in labels if label.holds or label.candidate),
         key=lambda label: -label.score,

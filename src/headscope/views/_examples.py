@@ -38,12 +38,12 @@ pair.
 class Texts:
     """The best texts of every label, each kept once."""
 
-    def __init__(self, found: Heads) -> None:
-        statistic = found.tally.statistic
+    def __init__(self, evidence: Heads) -> None:
+        statistic = evidence.tally.statistic
         self._values = statistic.values
-        self._texts = [found.tally.shown[text] for text in statistic.texts]
-        self._rows = {name: row for row, name in enumerate(found.tally.rows)}
-        self._cells = {cell: place for place, cell in enumerate(found.cells)}
+        self._texts = [evidence.tally.shown[text] for text in statistic.texts]
+        self._rows = {name: row for row, name in enumerate(evidence.tally.rows)}
+        self._cells = {cell: place for place, cell in enumerate(evidence.cells)}
         self._places: dict[str, int] = {}
 
     @property
@@ -55,13 +55,13 @@ class Texts:
         """Place among the kept texts, and score; fewer where the page holds enough texts."""
         scores = self._values[:, self._rows[label.pattern], self._cells[label.layer, label.head]]
         order = np.argsort(-np.where(np.isnan(scores), -np.inf, scores), kind="stable")
-        found = []
+        examples = []
         for place in order[: min(EXAMPLES, int((~np.isnan(scores)).sum()))]:
             text, score = self._texts[place], float(scores[place])
             cut = text if len(text) <= LONGEST else f"{text[:LONGEST]}\u2026"
             if cut in self._places or len(self._places) < MOST_TEXTS:
-                found.append((self._places.setdefault(cut, len(self._places)), score))
-        return found
+                examples.append((self._places.setdefault(cut, len(self._places)), score))
+        return examples
 
 
 class Pairs:

@@ -39,10 +39,10 @@ def page_generation(generation: Generation) -> PageGeneration:
             [
                 {"label": valid(label), "probability": candidate.probability}
                 for candidate, label in zip(
-                    found[:ALTERNATIVES], labels_of(found[:ALTERNATIVES]), strict=True
+                    listed[:ALTERNATIVES], labels_of(listed[:ALTERNATIVES]), strict=True
                 )
             ]
-            for found in generation.alternatives
+            for listed in generation.alternatives
         ],
     }
 

@@ -27,7 +27,7 @@ all.
 
 
 def page_map(
-    stack: Stack, held: PageStack, chunks: Chunks, found: Heads | None = None
+    stack: Stack, held: PageStack, chunks: Chunks, evidence: Heads | None = None
 ) -> PageMap | None:
     """Heads as points, like heads close together; None for a single head, or for more than 256.
 
@@ -39,7 +39,7 @@ def page_map(
         stack: what the page shows.
         held: the layers and heads that the page holds of it.
         chunks: where the bytes go.
-        found: the evidence.
+        evidence: the evidence.
 
     Raises:
         HeadscopeError: without scikit-learn.
@@ -59,13 +59,13 @@ def page_map(
         )
     numbers = held["head_numbers"]
     names = [(held["layers"][row]["layer"], numbers[column]) for row, column in cells]
-    if found is not None and found.has_distances:
-        places_of = {cell: at for at, cell in enumerate(found.cells)}
+    if evidence is not None and evidence.has_distances:
+        places_of = {cell: at for at, cell in enumerate(evidence.cells)}
         chosen = [places_of[name] for name in names]
         distances, rows, texts = (
-            np.ascontiguousarray(found.distances[np.ix_(chosen, chosen)]),
+            np.ascontiguousarray(evidence.distances[np.ix_(chosen, chosen)]),
             0,
-            found.texts,
+            evidence.texts,
         )
     else:
         distances, rows = _on_shown_text(stack, names)
@@ -94,6 +94,6 @@ def _on_shown_text(stack: Stack, names: list[tuple[int, int]]) -> tuple[np.ndarr
 @lru_cache(maxsize=8)
 def _placed(distances: bytes) -> np.ndarray:
     """Places of heads; they take seconds, and the same record is looked at more than once."""
-    found = np.frombuffer(distances)
-    size = isqrt(len(found))
-    return head_map(found.reshape(size, size))
+    placed = np.frombuffer(distances)
+    size = isqrt(len(placed))
+    return head_map(placed.reshape(size, size))

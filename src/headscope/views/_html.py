@@ -101,12 +101,12 @@ def bundle(name: str = "page.js") -> str:
     Raises:
         PageError: where it was not built.
     """
-    found = files("headscope.views") / "static" / name
-    if not found.is_file():
+    script = files("headscope.views") / "static" / name
+    if not script.is_file():
         raise PageError(
             "The viewer bundle is missing from this checkout: run `make bundle` (needs Node.js)"
         )
-    return found.read_text(encoding="utf-8")
+    return script.read_text(encoding="utf-8")
 
 
 def packed(data: bytes) -> bytes:

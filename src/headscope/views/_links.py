@@ -84,7 +84,7 @@ def _parsed(links: Any, count: int) -> list[tuple[Group, Group, str]]:
     listed = list(links) if isinstance(links, Sequence) and not isinstance(links, str) else []
     if not listed:
         raise PageError(f"links= was given as {links!r:.60}; wanted is {WANTED}")
-    found = []
+    parsed = []
     for link in listed:
         if not isinstance(link, Sequence) or len(link) != 3 or not isinstance(link[2], str):
             raise PageError(f"links= holds {link!r:.60}; wanted is {WANTED}")
@@ -93,8 +93,8 @@ def _parsed(links: Any, count: int) -> list[tuple[Group, Group, str]]:
             raise PageError(
                 f"links= links the tokens {list(head)} to themselves; a head is another word"
             )
-        found.append((dependent, head, link[2]))
-    return found
+        parsed.append((dependent, head, link[2]))
+    return parsed
 
 
 def _group(given: Any, link: Any, count: int) -> Group:

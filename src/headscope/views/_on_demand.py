@@ -86,10 +86,8 @@ class Prepared:
             and at in held_positions(self.layer, self.heads)
         ):
             return quantise(self.layer.weights_of(self.heads[at])).tobytes()
-        found = arrays.get(kind)
-        return (
-            None if found is None or at >= len(found) else np.ascontiguousarray(found[at]).tobytes()
-        )
+        make = arrays.get(kind)
+        return None if make is None or at >= len(make) else np.ascontiguousarray(make[at]).tobytes()
 
 
 @dataclass
@@ -123,16 +121,16 @@ class OnDemand:
             name: OnDemand(record, options_beside(self.options)) for name, record in records.items()
         }
         self._given = given_quantities(self.record, self.options.get("quantities", {}))
-        found = Chunks()
+        chunks = Chunks()
         self.header = page_header(
             self.record,
             self.options,
             lambda *of: later_stack(*of, self._given),
             given=self._given,
-            chunks=found,
+            chunks=chunks,
             beside={name: of.header for name, of in self._beside.items()},
         )
-        self._sent = found.found
+        self._sent = chunks.by_name
         self._stacks = {stack["name"]: stack for stack in self.header["stacks"]}
         if "heads" not in self.options and "head" not in self.options:
             self._open_small()
@@ -148,7 +146,7 @@ class OnDemand:
         asked = self._asked(name)
         return None if asked is None else ANSWERS.get(asked.kind, _part)(self, asked)
 
-    def _asked(self, name: str) -> Asked | None:
+    def _asked(self, name: str) -> Request | None:
         """A chunk's name, taken apart from its end: a stack may be called anything, slashes
         included.
         """
@@ -158,7 +156,7 @@ class OnDemand:
         if stack not in self._stacks or not numbers or not all(map(_is_place, numbers)):
             return None
         number, part = (int(numbers[0]), int(numbers[1]) if len(numbers) > 1 else None)
-        return Asked(kind, quantity, self._stacks[stack], number, part)
+        return Request(kind, quantity, self._stacks[stack], number, part)
 
     def given(self, stack: str) -> Given:
         """What came with the call, of one stack."""
@@ -255,7 +253,7 @@ def _prepare(stack: str, layer: Layer, heads: list[int], given: Given) -> Prepar
         header["quantities"] = {
             name: stored.facts(f"{name}/{place}") for name, stored in further.items()
         }
-    return Prepared(layer, heads, header, half, chunks.found)
+    return Prepared(layer, heads, header, half, chunks.by_name)
 
 
 def _measured(half: HalfScores, layer: Layer, heads: list[int]) -> float:
@@ -272,7 +270,7 @@ def _held(stack: PageStack, layer: Layer) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """A chunk's name, taken apart: KIND/STACK/NUMBER, or KIND/STACK/NUMBER/PART, or
     KIND-QUANTITY/...
     """
@@ -288,34 +286,41 @@ class Asked:
         return self.stack["name"]
 
 
-Answer = Callable[[OnDemand, Asked], "bytes | None"]
+Answer = Callable[[OnDemand, Request], "bytes | None"]
 
 
-def _layer(given: OnDemand, asked: Asked) -> bytes | None:
-    found = None if asked.quantity else given.prepared(asked.stack, asked.number)
-    return None if found is None else json.dumps(found.header).encode()
+def _layer(given: OnDemand, asked: Request) -> bytes | None:
+    prepared = None if asked.quantity else given.prepared(asked.stack, asked.number)
+    return None if prepared is None else json.dumps(prepared.header).encode()
 
 
-def _whole(given: OnDemand, asked: Asked) -> bytes | None:
+def _whole(given: OnDemand, asked: Request) -> bytes | None:
     """An array that is small enough to be kept with its layer."""
-    found = None if asked.quantity else given.prepared(asked.stack, asked.number)
-    return None if found is None else found.chunks.get(f"{asked.kind}/{asked.name}/{asked.number}")
+    prepared = None if asked.quantity else given.prepared(asked.stack, asked.number)
+    return (
+        None
+        if prepared is None
+        else prepared.chunks.get(f"{asked.kind}/{asked.name}/{asked.number}")
+    )
 
 
-def _part(given: OnDemand, asked: Asked) -> bytes | None:
-    found = (
+def _part(given: OnDemand, asked: Request) -> bytes | None:
+    prepared = (
         None if asked.part is None or asked.quantity else given.prepared(asked.stack, asked.number)
     )
-    return None if found is None or asked.part is None else found.part(asked.kind, asked.part)
+    return None if prepared is None or asked.part is None else prepared.part(asked.kind, asked.part)
 
 
-def _quantity(given: OnDemand, asked: Asked) -> bytes | None:
+def _quantity(given: OnDemand, asked: Request) -> bytes | None:
     """A further quantity of a layer, of all heads that the page holds."""
-    found = given.prepared(asked.stack, asked.number)
-    if found is None:
+    prepared = given.prepared(asked.stack, asked.number)
+    if prepared is None:
         return None
     all_of = stored_quantities(
-        found.layer, found.heads, given.given(asked.name), place=f"{asked.name}/{asked.number}"
+        prepared.layer,
+        prepared.heads,
+        given.given(asked.name),
+        place=f"{asked.name}/{asked.number}",
     )
     stored = all_of.get(asked.quantity)
     return None if stored is None else stored.numbers.tobytes()
@@ -329,13 +334,13 @@ class Small:
     kinds: bytes
 
 
-def _thumbs(given: OnDemand, asked: Asked) -> bytes | None:
+def _thumbs(given: OnDemand, asked: Request) -> bytes | None:
     """The thumbnails of all heads of the layer in this row."""
     made = None if asked.quantity else given.small(asked.stack, asked.number)
     return None if made is None else made.thumbs
 
 
-def _kinds(given: OnDemand, asked: Asked) -> bytes | None:
+def _kinds(given: OnDemand, asked: Request) -> bytes | None:
     """What the heads of the layer in this row do on the text."""
     made = None if asked.quantity else given.small(asked.stack, asked.number)
     return None if made is None else made.kinds
@@ -352,7 +357,7 @@ def _make_small(stack: Stack, layer: Layer, heads: list[int], shape: list[int]) 
     return Small(thumbs.tobytes(), kinds.tobytes())
 
 
-def _row(given: OnDemand, asked: Asked) -> bytes | None:
+def _row(given: OnDemand, asked: Request) -> bytes | None:
     """What one query has with each key in each head, or in all heads together, exactly: axes head,
     key.
     """
@@ -364,10 +369,10 @@ def _row(given: OnDemand, asked: Asked) -> bytes | None:
         return None
     heads, further = _held(stack, layer), given.quantities(asked.name, layer).get(asked.quantity)
     if further is not None:
-        found = further[None, query] if further.ndim == 2 else further[heads, query]
+        values = further[None, query] if further.ndim == 2 else further[heads, query]
     else:
-        found = _row_in(asked.quantity, layer, heads, query)
-    return None if found is None else found.astype(np.float32).tobytes()
+        values = _row_in(asked.quantity, layer, heads, query)
+    return None if values is None else values.astype(np.float32).tobytes()
 
 
 def _row_in(quantity: str, layer: Layer, heads: list[int], query: int) -> np.ndarray | None:
@@ -376,9 +381,9 @@ def _row_in(quantity: str, layer: Layer, heads: list[int], query: int) -> np.nda
     rows = _row_of(quantity, layer, [heads[at] for at in there], query)
     if rows is None or len(there) == len(heads):
         return rows
-    found = np.full((len(heads), rows.shape[1]), np.nan)
-    found[there] = rows
-    return found
+    values = np.full((len(heads), rows.shape[1]), np.nan)
+    values[there] = rows
+    return values
 
 
 def _row_of(quantity: str, layer: Layer, heads: list[int], query: int) -> np.ndarray | None:

@@ -176,11 +176,11 @@ def held_layers(record: Record, numbers: Sequence[int] | None) -> dict[str, list
             f"include_layers={list(numbers)}: this record has the layers {sorted(known)}; choose "
             "at least one of them"
         )
-    found = {
+    held = {
         name: [layer.layer for layer in stack if layer.layer in numbers]
         for name, stack in record.stacks.items()
     }
-    return {name: layers for name, layers in found.items() if layers}
+    return {name: layers for name, layers in held.items() if layers}
 
 
 def held_heads(stack: Stack, layers: Collection[int], numbers: Sequence[int] | None) -> list[int]:

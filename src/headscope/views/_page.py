@@ -124,7 +124,7 @@ def page_parts(
         chunks=chunks,
         beside=beside,
     )
-    return header, chunks.found | further
+    return header, chunks.by_name | further
 
 
 def page_header(
@@ -191,8 +191,8 @@ def page_header(
         header["numbered"] = valid(record.numbered)
     if record.pictures:
         header["pictures"] = chunks.add_pictures("picture", record.pictures)
-    if (found := options.get("evidence")) is not None:
-        header["evidence"] = page_evidence(found, record, stacks, chunks)
+    if (evidence := options.get("evidence")) is not None:
+        header["evidence"] = page_evidence(evidence, record, stacks, chunks)
     check_choice(selection, header.get("evidence"))
     put_generation(header, record)
     if (links := options.get("links")) is not None:
@@ -357,7 +357,7 @@ def _own(layer: Layer, heads: list[int]) -> list[int]:
 
 def page_tokens(tokens: Tokens) -> PageTokens:
     """The tokens of one side of a stack, as text that any page can hold."""
-    found: PageTokens = {
+    page: PageTokens = {
         "pieces": [valid(piece) for piece in tokens.pieces],
         "labels": [valid(label) for label in tokens.labels],
         "continues": list(tokens.continues),
@@ -365,12 +365,12 @@ def page_tokens(tokens: Tokens) -> PageTokens:
         "segments": list(tokens.segments),
     }
     if tokens.places is not None:
-        found["areas"] = [
+        page["areas"] = [
             "" if place is None else f"{place[0] + 1}/{place[1] + 1}" for place in tokens.places
         ]
-        found["runs"] = _runs(tokens)
-        found["grids"] = [list(grid) for grid in tokens.grids]
-    return found
+        page["runs"] = _runs(tokens)
+        page["grids"] = [list(grid) for grid in tokens.grids]
+    return page
 
 
 def _runs(tokens: Tokens) -> list[list[int]]:

@@ -40,7 +40,7 @@ ROUNDING = 2e-6
 class Chunks:
     """The bytes of a page, each array once however many layers share it."""
 
-    found: dict[str, bytes] = field(default_factory=dict)
+    by_name: dict[str, bytes] = field(default_factory=dict)
     _names: dict[tuple, str] = field(default_factory=dict)
 
     def add(
@@ -50,7 +50,7 @@ class Chunks:
         stored = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
         data = stored.tobytes()
         kept = self._names.setdefault((data, stored.shape, stored.dtype.str), name)
-        self.found[kept] = data
+        self.by_name[kept] = data
         return {
             "chunk": kept,
             "axes": list(axes),
@@ -261,9 +261,9 @@ def _rows(layer: Layer, name: str, numbers: list[int]) -> np.ndarray:
     known = held.kv_numbers if name == "keys" else held.numbers
     there = [number for number in numbers if number in known]
     rows = layer.part(name, there)
-    found = np.zeros((len(numbers), *rows.shape[1:]), rows.dtype)
-    found[[place for place, number in enumerate(numbers) if number in known]] = rows
-    return found
+    values = np.zeros((len(numbers), *rows.shape[1:]), rows.dtype)
+    values[[place for place, number in enumerate(numbers) if number in known]] = rows
+    return values
 
 
 def layer_facts(stack: str, layer: Layer, heads: list[int], chunks: Chunks) -> PageLayer:

@@ -19,7 +19,7 @@ from headscope.errors import PageError
 from headscope.record import Layer, Record, Stack
 from headscope.views._payload import Chunks
 from headscope.views.contract import PageArray, PageLayer, PageQuantity, PageStack
-from headscope.views.quantities import BUILT_IN, CONTRIBUTION, DIFFERENCE, KNOWN, Words
+from headscope.views.quantities import BUILT_IN, CONTRIBUTION, DIFFERENCE, KNOWN, QuantityWords
 
 NAME = re.compile(r"[a-z][a-z0-9-]*")
 
@@ -36,12 +36,12 @@ def quantities_of(layer: Layer, given: Given) -> Mapping[str, np.ndarray]:
         layer: the layer.
         given: what came with the call, by `given_quantities`.
     """
-    found: dict[str, np.ndarray] = {}
+    quantities: dict[str, np.ndarray] = {}
     for name, known in KNOWN.items():
         array = known.of_layer(layer)
         if array is not None:
-            found[name] = np.asarray(array, np.float64)
-    return found | {
+            quantities[name] = np.asarray(array, np.float64)
+    return quantities | {
         name: arrays[layer.layer] for name, arrays in given.items() if layer.layer in arrays
     }
 
@@ -56,7 +56,7 @@ def given_quantities(
         PageError: a name that cannot be one, a stack that there is not, or an array that does not
             fit its layer.
     """
-    found = {name: _of_stack(stack) for name, stack in record.stacks.items()}
+    given = {name: _of_stack(stack) for name, stack in record.stacks.items()}
     for name, arrays in wanted.items():
         if not NAME.fullmatch(name) or name in BUILT_IN:
             raise PageError(
@@ -72,14 +72,14 @@ def given_quantities(
                 f"quantities={{{name!r}: ...}}: give all layers with heads, or all without"
             )
         for stack, of in kept.items():
-            found[stack][name] = of
-    return found
+            given[stack][name] = of
+    return given
 
 
 def _of_stack(stack: Stack) -> dict[str, dict[int, np.ndarray]]:
     """What follows from several layers, by name and layer."""
-    found = {name: dict(known.of_stack(stack)) for name, known in KNOWN.items()}
-    return {name: maps for name, maps in found.items() if maps}
+    given = {name: dict(known.of_stack(stack)) for name, known in KNOWN.items()}
+    return {name: maps for name, maps in given.items() if maps}
 
 
 def put_quantities(
@@ -111,7 +111,7 @@ def further_quantities(
     layers: Mapping[str, Sequence[Layer]],
     heads: Mapping[str, Sequence[int]],
     given: Mapping[str, Given],
-    words: Mapping[str, Words],
+    words: Mapping[str, QuantityWords],
 ) -> list[PageQuantity]:
     """What the page says of its quantities, in the order of `KNOWN`, others last.
 
@@ -125,20 +125,20 @@ def further_quantities(
     Raises:
         PageError: a quantity with what is no finite number.
     """
-    found: dict[str, list[tuple[bool, int]]] = {}
+    places: dict[str, list[tuple[bool, int]]] = {}
     for name, of in layers.items():
         for layer in of:
             own = [head for head in heads[name] if head < layer.heads]
             for quantity, stored in stored_quantities(
                 layer, own, given[name], place=f"{name}/{layer.layer}"
             ).items():
-                found.setdefault(quantity, []).append((stored.signed, stored.array.ndim))
+                places.setdefault(quantity, []).append((stored.signed, stored.array.ndim))
             if layer.has("value_norms"):
-                found.setdefault(CONTRIBUTION, [])
+                places.setdefault(CONTRIBUTION, [])
     order = list(KNOWN)
-    names = sorted(found, key=lambda name: order.index(name) if name in KNOWN else len(order))
+    names = sorted(places, key=lambda name: order.index(name) if name in KNOWN else len(order))
     weight = [_described(BUILT_IN[0], [], words)] if BUILT_IN[0] in words else []
-    return weight + [_described(name, found[name], words) for name in names]
+    return weight + [_described(name, places[name], words) for name in names]
 
 
 def seen_names(layer: Layer, given: Given) -> list[str]:
@@ -169,7 +169,7 @@ def check_quantity(wanted: str, held: Sequence[str]) -> None:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredQuantity:
     """A quantity as it travels: one byte a number, on a square-root scale that ends at the largest
     size.
 
@@ -217,21 +217,21 @@ class Stored:
 
 def stored_quantities(
     layer: Layer, heads: Sequence[int], given: Given, *, place: str
-) -> dict[str, Stored]:
+) -> dict[str, StoredQuantity]:
     """The further quantities of some heads of a layer, by name.
 
     Raises:
         PageError: one with what is no finite number.
     """
-    found = {}
+    stored = {}
     for name, array in quantities_of(layer, given).items():
         if not np.isfinite(array).all():
             raise PageError(
                 f"{name}/{place} holds what is no finite number; the record is damaged, capture "
                 "it again"
             )
-        found[name] = Stored(of_heads(array, heads), both=name == DIFFERENCE)
-    return found
+        stored[name] = StoredQuantity(of_heads(array, heads), both=name == DIFFERENCE)
+    return stored
 
 
 def of_heads(array: np.ndarray, heads: Sequence[int]) -> np.ndarray:
@@ -240,13 +240,13 @@ def of_heads(array: np.ndarray, heads: Sequence[int]) -> np.ndarray:
 
 
 def _described(
-    name: str, arrays: Sequence[tuple[bool, int]], words: Mapping[str, Words]
+    name: str, arrays: Sequence[tuple[bool, int]], words: Mapping[str, QuantityWords]
 ) -> PageQuantity:
-    found = words.get(name) or KNOWN.get(name, Words(name, "as it was given"))
+    described = words.get(name) or KNOWN.get(name, QuantityWords(name, "as it was given"))
     return {
         "name": name,
-        "label": found.label,
-        "explanation": found.explanation,
+        "label": described.label,
+        "explanation": described.explanation,
         "signed": any(signed for signed, _ in arrays),
         "per": "layer" if arrays and arrays[0][1] == 2 else "head",
     }
@@ -275,7 +275,7 @@ def _checked(name: str, stack: Stack, layers: Sequence) -> dict[int, np.ndarray]
             f"quantities={{{name!r}: ...}} has {len(layers)} layers, and stack {stack.name!r} has "
             f"{len(stack.layers)}"
         )
-    found = {}
+    checked = {}
     for layer, array in zip(stack.layers, layers, strict=True):
         if array is None:
             continue
@@ -290,5 +290,5 @@ def _checked(name: str, stack: Stack, layers: Sequence) -> dict[int, np.ndarray]
             raise PageError(
                 f"{name} is per head, [head query key]; name a map for all heads {name}-heads"
             )
-        found[layer.layer] = numbers
-    return found
+        checked[layer.layer] = numbers
+    return checked

@@ -26,10 +26,10 @@ def token_positions(side: str, wanted: Any, pieces: Sequence[str], words: Words)
         PageError: a word that is not there, or is there several times.
     """
     given = [wanted] if isinstance(wanted, int | str) else list(wanted)
-    found: list[int] = []
+    positions: list[int] = []
     for each in given:
-        found += _places(side, each, pieces, words) if isinstance(each, str) else [each]
-    return found
+        positions += _places(side, each, pieces, words) if isinstance(each, str) else [each]
+    return positions
 
 
 def _places(side: str, word: str, pieces: Sequence[str], words: Words) -> list[int]:

@@ -107,12 +107,12 @@ def _text(value: Any) -> str:
 
 def _from_line(line: str) -> dict[str, Any]:
     place, *rest = line.split() or [""]
-    found = PLACE.fullmatch(place)
-    if found is None:
+    match = PLACE.fullmatch(place)
+    if match is None:
         raise PageError(f"tray={line!r} has no place; {FORM}")
-    entry: dict[str, Any] = {"layer": int(found[1])}
-    if found[2]:
-        entry["heads"] = [int(head) for head in found[2].split(",")]
+    entry: dict[str, Any] = {"layer": int(match[1])}
+    if match[2]:
+        entry["heads"] = [int(head) for head in match[2].split(",")]
     for word in rest:
         name, equals, value = word.partition("=")
         if not equals or name not in USUAL:
@@ -168,15 +168,15 @@ def _line(entry: dict[str, Any], stacks: Sequence[PageStack], quantities: Sequen
     _place("layer", entry["layer"], [layer["layer"] for layer in stack["layers"]])
     for head in entry.get("heads", ()):
         _place("head", head, stack["head_numbers"])
-    found = dict(entry, stack=None if stack["name"] == names[0] else stack["name"])
+    line = dict(entry, stack=None if stack["name"] == names[0] else stack["name"])
     for name, side in (("query", stack["query"]), ("key", stack["key"])):
         places = token_positions(
             name, entry.get(name, ()), side["pieces"], (side["labels"], side["continues"])
         )
         for place in places:
             _place(name, place, range(len(side["pieces"])))
-        found[name] = sorted(set(places))
-    return written(found)
+        line[name] = sorted(set(places))
+    return written(line)
 
 
 def _place(name: str, given: Any, known: Sequence[Any]) -> int:

@@ -160,15 +160,15 @@ def view(record: Any, *others: Any, **options: Any) -> Any:
 
 @shows("comparison")
 @shows("effect")
-def difference_view(found: Comparison | Effect, **options: Unpack[PageOptions]) -> View:
+def difference_view(difference: Comparison | Effect, **options: Unpack[PageOptions]) -> View:
     """The second of two records, with how it differs from the first.
 
     Args:
-        found: what `compare` or `effect` gave.
+        difference: what `compare` or `effect` gave.
         **options: see `PageOptions`.
     """
     options = cast(PageOptions, renamed(options))
-    shown, more = difference_page(found)
+    shown, more = difference_page(difference)
     return View(
         shown,
         {**more, **options, "quantities": {**more["quantities"], **options.get("quantities", {})}},

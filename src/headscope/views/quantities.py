@@ -21,7 +21,7 @@ Maps = Float[np.ndarray, "*head query key"]
 
 
 @dataclass(frozen=True)
-class Words:
+class QuantityWords:
     """How a quantity is called and explained."""
 
     label: str
@@ -29,7 +29,7 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Known(Words):
+class KnownQuantity(QuantityWords):
     """A quantity that every page knows.
 
     Args:
@@ -74,44 +74,48 @@ DIFFERENCE = "difference"
 OTHER = "other"
 BUILT_IN = ("weight", "score")
 """What every record with queries and keys has; the browser computes it itself."""
-KNOWN: Mapping[str, Known] = {
-    "weight": Known("weight", "softmax of the scores"),
-    "score": Known(
+KNOWN: Mapping[str, KnownQuantity] = {
+    "weight": KnownQuantity("weight", "softmax of the scores"),
+    "score": KnownQuantity(
         "score", "what goes into the softmax, which sees differences within a row", signed=True
     ),
     # The browser multiplies weights and value norms, so that it is in no layer's maps.
-    CONTRIBUTION: Known(
+    CONTRIBUTION: KnownQuantity(
         "contribution", "weight × ‖f(x)‖: the length of the vector that a key adds through a head"
     ),
-    "contribution-heads": Known(
+    "contribution-heads": KnownQuantity(
         "contribution of all heads",
         "‖Σ a f(x)‖: the length of the vector that a key adds over all heads",
         of_layer=_kept("attention"),
     ),
-    "contribution-residual": Known(
+    "contribution-residual": KnownQuantity(
         "contribution with residual",
         "length of what a token adds, the residual and a layer norm that follows included",
         of_layer=_kept("output", "residual"),
     ),
-    "alti": Known(
+    "alti": KnownQuantity(
         "ALTI",
         "a token's share of the layer's output, by how near what it adds comes to the whole",
         of_layer=_kept("alti"),
     ),
-    "rollout": Known(
+    "rollout": KnownQuantity(
         "rollout",
         "part of each input token in what this layer passes on: the weights of all layers so "
         "far, multiplied",
         of_stack=_rollout,
     ),
-    DIFFERENCE: Known("difference", "weight of this record less that of another", kept=False),
-    "effect": Known(
+    DIFFERENCE: KnownQuantity(
+        "difference", "weight of this record less that of another", kept=False
+    ),
+    "effect": KnownQuantity(
         "effect",
         "what the key adds to the Jensen-Shannon distance of this row from that of another "
         "record, in nats",
         kept=False,
     ),
-    OTHER: Known("other weight", "weight of the record that this one is compared with", kept=False),
+    OTHER: KnownQuantity(
+        "other weight", "weight of the record that this one is compared with", kept=False
+    ),
 }
 """In the order in which they are offered."""
 RECORD_QUANTITIES = tuple(name for name, known in KNOWN.items() if known.kept)

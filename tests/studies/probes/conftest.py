@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from headscope.linguistics import Sentence
-from headscope.studies.probes._items import Data, Item, parts_of
+from headscope.studies.probes._items import Data, ProbeItem, parts_of
 
 WORDS = (
     "cat",
@@ -76,6 +76,6 @@ def random_item(rng):
 
     def made(sentence):
         ends = rng.random((MAPS, 2, 2, len(sentence))).astype(np.float32) / 10
-        return Item(sentence=sentence, maps=random_maps(rng, len(sentence)), ends=ends)
+        return ProbeItem(sentence=sentence, maps=random_maps(rng, len(sentence)), ends=ends)
 
     return made

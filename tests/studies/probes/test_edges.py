@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from headscope.studies.probes._edges import DEPENDENCIES, TAGS, EdgeProbe, Store, edge_scores
-from headscope.studies.probes._items import Item
+from headscope.studies.probes._items import ProbeItem
 from headscope.studies.probes._training import Training
 
 LAYERS, FEATURES, PLANTED = 3, 9, 1
@@ -27,7 +27,7 @@ def planted(sentences, data_of, rng):
                 states.append(state)
             pieces.append(tuple(range(first, first + count)))
         joined = np.concatenate(states, axis=1).astype(np.float16)
-        return Item(sentence=sentence, states=joined, pieces=tuple(pieces))
+        return ProbeItem(sentence=sentence, states=joined, pieces=tuple(pieces))
 
     return data_of(sentences, made)
 

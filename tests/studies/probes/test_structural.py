@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from headscope.linguistics import power2_embedding
-from headscope.studies.probes._items import Item
+from headscope.studies.probes._items import ProbeItem
 from headscope.studies.probes._structural import (
     Structural,
     _batch,
@@ -25,7 +25,7 @@ def item_of(sentence, states):
     for word in range(len(sentence)):
         pieces[1:1] = [states[:, word : word + 1] * 0.5, states[:, word : word + 1] * 1.5]
     places = tuple((1 + 2 * word, 2 + 2 * word) for word in reversed(range(len(sentence))))
-    return Item(sentence=sentence, states=np.concatenate(pieces, axis=1), pieces=places)
+    return ProbeItem(sentence=sentence, states=np.concatenate(pieces, axis=1), pieces=places)
 
 
 @pytest.fixture

@@ -171,11 +171,11 @@ def _check_placeholder(processor: Any, text: str, pictures: int) -> list[str]:
     marks = [mark for mark in marks if isinstance(mark, str)]
     if not pictures or not marks:
         return marks
-    found = max(text.count(mark) for mark in marks)
-    if not found:
+    marked = max(text.count(mark) for mark in marks)
+    if not marked:
         raise TextError(f"The text has no place for the picture; put {marks[0]} where it belongs")
-    if found != pictures:
-        places = f"{found} place{'s' * (found > 1)} for pictures"
+    if marked != pictures:
+        places = f"{marked} place{'s' * (marked > 1)} for pictures"
         raise TextError(
             f"The text has {places}, and {pictures} were given; put {marks[0]} where each belongs"
         )

@@ -82,18 +82,18 @@ def _renamed(given: Mapping) -> Mapping:
     """The same with texts under our names, whatever a data set calls them; its other columns
     stay.
     """
-    found = dict(given)
+    renamed = dict(given)
     for ours, names in (("text", FIRST), ("text_pair", SECOND)):
         theirs = next((name for name in names if name in given), None)
-        is_needed = ours == "text" or "text" in found
+        is_needed = ours == "text" or "text" in renamed
         if (
             theirs is not None
             and theirs != ours
             and is_needed
             and not {"image", "sound"} & set(given)
         ):
-            found[ours] = found.pop(theirs)
-    return found
+            renamed[ours] = renamed.pop(theirs)
+    return renamed
 
 
 def _from_mapping(given: Mapping) -> Item:

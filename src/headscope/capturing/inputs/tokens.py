@@ -106,11 +106,11 @@ def _words(
     The numbers of some tokenizers do: to them all of "Once upon a time," is one word.
     """
     starts = [[match.start() for match in re.finditer(r"\S+", text)] for text in texts]
-    found: list[int | None] = []
+    words: list[int | None] = []
     last, word = None, -1
     for number, span, segment in zip(numbers, spans, segments, strict=True):
         if number is None or span is None:
-            found.append(None)
+            words.append(None)
             continue
         written = texts[segment][slice(*span)]
         begins = span[0] + len(written) - len(written.lstrip())
@@ -122,17 +122,17 @@ def _words(
         )
         word += mark != last
         last = mark
-        found.append(word)
-    return tuple(found)
+        words.append(word)
+    return tuple(words)
 
 
 def _filled(sources: Sequence[int | None]) -> tuple[int, ...]:
     """Segment of every token: special tokens belong to the text that they close, or open."""
-    found, last = [], 0
+    filled, last = [], 0
     for source in sources:
         last = last if source is None else source
-        found.append(last)
-    return tuple(found)
+        filled.append(last)
+    return tuple(filled)
 
 
 def _plain(ids: Any, example: int) -> list[int]:

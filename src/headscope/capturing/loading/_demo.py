@@ -19,13 +19,13 @@ def demo_model() -> Path:
     Raises:
         ModelError: where the package is missing, or its weights are not those they should be.
     """
-    found = importlib.util.find_spec(PACKAGE)
-    if found is None or found.origin is None:
+    package = importlib.util.find_spec(PACKAGE)
+    if package is None or package.origin is None:
         raise ModelError(
             "The demo model is not installed: pip install 'headscope[demo]', or name a model "
             "with --model"
         )
-    folder = Path(found.origin).parent / "model"
+    folder = Path(package.origin).parent / "model"
     with (folder / "model.safetensors").open("rb") as file:
         given = hashlib.file_digest(file, "sha256").hexdigest()
     if given != WEIGHTS_SHA256:

@@ -97,10 +97,10 @@ def load_for(
     name = demo_model() if name is None else name
     config = _loaded(AutoConfig, name, **loading.files)
     loader = (kept_class(config) if kept else None) or loader_of(config, writes=kept and not more)
-    found = class_of(loader, config)
-    if found is not None:
-        check_reads(found, text, image=image, sound=sound)
-    asks = head_of(found, config) if kept and not allow_unfit else ""
+    cls = class_of(loader, config)
+    if cls is not None:
+        check_reads(cls, text, image=image, sound=sound)
+    asks = head_of(cls, config) if kept and not allow_unfit else ""
     model = _whole(loader, name, loading, asks, config=config)
     if not more:
         return model, _loaded(AutoTokenizer, name, **loading.files)
@@ -141,12 +141,8 @@ def kept_class(config: Any) -> type | None:
     import transformers
 
     name = next(iter(getattr(config, "architectures", None) or ()), "")
-    found = getattr(transformers, name, None)
-    return (
-        found
-        if isinstance(found, type) and issubclass(found, transformers.PreTrainedModel)
-        else None
-    )
+    cls = getattr(transformers, name, None)
+    return cls if isinstance(cls, type) and issubclass(cls, transformers.PreTrainedModel) else None
 
 
 def head_of(model_class: type | None, config: Any) -> str:
@@ -172,8 +168,8 @@ def head_of(model_class: type | None, config: Any) -> str:
 def class_of(loader: Any, config: Any) -> type | None:
     """The class that a loader makes of a configuration; None where that is not known beforehand."""
     classes = getattr(loader, "_model_mapping", None)
-    found = loader if classes is None else classes.get(type(config), None)
-    return found if isinstance(found, type) else None  # some configurations are of several models
+    cls = loader if classes is None else classes.get(type(config), None)
+    return cls if isinstance(cls, type) else None  # some configurations are of several models
 
 
 def load_masked_model(
@@ -283,11 +279,11 @@ def _whole(loader: Any, name: str | Path, loading: Loading, asks: str = "", *, c
     for, else a warning.
     """
     weights = loading.weights | {"dtype": loading.dtype_of(config), "output_loading_info": True}
-    model, found = _loaded(loader, name, **loading.files, **weights)
+    model, loaded = _loaded(loader, name, **loading.files, **weights)
     if asks:
-        check_loaded(display_name(model), found["missing_keys"], asks)
+        check_loaded(display_name(model), loaded["missing_keys"], asks)
     else:
-        warn_of_new(display_name(model), found["missing_keys"])
+        warn_of_new(display_name(model), loaded["missing_keys"])
     try:
         return loading.placed(model)
     except torch.OutOfMemoryError as error:

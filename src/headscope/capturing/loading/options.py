@@ -163,13 +163,13 @@ def parse_dtype(given: Any) -> torch.dtype | None:
     """
     if isinstance(given, str) and given == "auto":
         return None
-    found = getattr(torch, given.removeprefix("torch."), None) if isinstance(given, str) else given
-    if not isinstance(found, torch.dtype) or not found.is_floating_point:
+    dtype = getattr(torch, given.removeprefix("torch."), None) if isinstance(given, str) else given
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
         raise ModelError(
             f"There is no precision {str(given)!r} for weights; give auto, float32, bfloat16, "
             "float16 or float64 (--dtype)"
         )
-    return found
+    return dtype
 
 
 def check_not_loaded(model: Any, options: Mapping[str, Any]) -> None:

@@ -195,13 +195,17 @@ class Follow(TorchFunctionMode):
         fitting = [mark for mark in marks if mark.shape == result.shape]
         if not fitting:
             return next(
-                (found for mark in marks if (found := _stretched(mark, result.shape)) is not None),
+                (
+                    stretched
+                    for mark in marks
+                    if (stretched := _stretched(mark, result.shape)) is not None
+                ),
                 None,
             )
-        found = fitting[0]
+        stretched = fitting[0]
         for mark in fitting[1:]:
-            found = found if mark is found else _first(found, mark)
-        return found
+            stretched = stretched if mark is stretched else _first(stretched, mark)
+        return stretched
 
     def _write(self, target: torch.Tensor, where: Any, source: Any) -> None:
         mark, given = (
@@ -248,8 +252,8 @@ def positions_of(tensor: torch.Tensor | None, *, heads: int) -> np.ndarray | Non
     mark = marks_of(tensor)
     if mark is None or not mark.numel():
         return None
-    found = mark.select(heads, 0)[..., 0].cpu().numpy()
-    return found if found.any() else None
+    positions = mark.select(heads, 0)[..., 0].cpu().numpy()
+    return positions if positions.any() else None
 
 
 def _even(tensor: torch.Tensor, number: int) -> torch.Tensor:

@@ -61,22 +61,22 @@ def tokens_from_marks(marks: np.ndarray, origins: Origins, texts: Tokens | None)
         origins: what the marks are the numbers of.
         texts: the tokens of the text among them, padding included; None where there is none.
     """
-    found = _read(marks, origins)
+    places = _read(marks, origins)
     worded = _is_worded(marks, origins)
     if (
         texts is not None
         and len(texts) == len(marks)
         and (origins.column[marks - 1] == np.arange(len(marks)))[worded].all()
     ):
-        labels = tuple(own or label for own, label in zip(found.labels, texts.labels, strict=True))
+        labels = tuple(own or label for own, label in zip(places.labels, texts.labels, strict=True))
         plain = tuple(
             special and own is None
-            for own, special in zip(found.labels, texts.special, strict=True)
+            for own, special in zip(places.labels, texts.special, strict=True)
         )
-        return replace(texts, labels=labels, special=plain, **found.fields)
+        return replace(texts, labels=labels, special=plain, **places.fields)
     names = _learned(marks, origins)
     pieces, labels, special = [], [], []
-    for position, (mark, own) in enumerate(zip(marks, found.labels, strict=True)):
+    for position, (mark, own) in enumerate(zip(marks, places.labels, strict=True)):
         at = int(origins.column[mark - 1])
         if texts is not None and worded[position]:
             piece, label, mask = texts.pieces[at], texts.labels[at], texts.special[at]
@@ -87,7 +87,7 @@ def tokens_from_marks(marks: np.ndarray, origins: Origins, texts: Tokens | None)
         labels.append(label)
         special.append(mask)
     return Tokens(
-        pieces=tuple(pieces), labels=tuple(labels), special=tuple(special), **found.fields
+        pieces=tuple(pieces), labels=tuple(labels), special=tuple(special), **places.fields
     )
 
 

@@ -66,7 +66,7 @@ def pictures_of(processor: Any, features: Mapping[str, Any]) -> tuple[Picture, .
     )
     if len(real) != len(values):
         return ()
-    found = []
+    pictures = []
     for picture, mask in zip(values, real, strict=True):
         pixels = _brought_back(own, np.moveaxis(picture, 0, -1))
         if pixels is None:
@@ -77,8 +77,8 @@ def pictures_of(processor: Any, features: Mapping[str, Any]) -> tuple[Picture, .
             pixels = pixels[
                 : mask.any(axis=1).nonzero()[0][-1] + 1, : mask.any(axis=0).nonzero()[0][-1] + 1
             ]
-        found.append(Picture(_shrunk(pixels), pixels.shape[:2]))
-    return tuple(found)
+        pictures.append(Picture(_shrunk(pixels), pixels.shape[:2]))
+    return tuple(pictures)
 
 
 def lie_within(marks: np.ndarray, origins: Origins, pictures: tuple[Picture, ...]) -> bool:

@@ -101,15 +101,15 @@ def origins_of(
             items = pictures if kind == VISION else sounds
         else:
             items = [_line(tensor.shape[1])] * len(tensor)
-        found = [
+        origins = [
             np.column_stack([np.full((len(spots), 3), (KINDS.index(kind), example, item)), spots])
             for item, (example, spots) in enumerate(
                 zip(_examples(tensor, items, count, kind), items, strict=True)
             )
         ]
-        numbers = torch.arange(size + 1, size + 1 + sum(map(len, found)), dtype=torch.int32)
+        numbers = torch.arange(size + 1, size + 1 + sum(map(len, origins)), dtype=torch.int32)
         marks[name] = _spread(numbers, tensor)
-        parts += found
+        parts += origins
         size += len(numbers)
     table = np.concatenate(parts).T
     return Origins(

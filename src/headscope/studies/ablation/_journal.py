@@ -204,10 +204,10 @@ def _row(line: bytes, place: str, *, summed: bool) -> dict[str, Any]:
     return row
 
 
-def _check(found: Mapping[str, Any], wanted: Mapping[str, Any], path: Path) -> None:
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+def _check(header: Mapping[str, Any], wanted: Mapping[str, Any], path: Path) -> None:
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ValueError
-    other = [name for name in wanted if name != "has_sums" and found.get(name) != wanted[name]]
+    other = [name for name in wanted if name != "has_sums" and header.get(name) != wanted[name]]
     if other:
         raise FileError(
             f"{path} holds an ablation with another {' and '.join(other)}; give the same again, "

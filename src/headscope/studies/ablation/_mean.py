@@ -39,14 +39,14 @@ def averaged(model: nn.Module, task: Task, *, values: bool = False) -> tuple[Rec
     """
     last = len(task.batches) - 1
     order = [last, *range(0, last, max(1, last // 4))]
-    found: list[Record] = []
+    records: list[Record] = []
     for number in order:
         for arguments in _arguments(model, task, number):
             for one in _singly(arguments):
-                if len(found) == AVERAGED:
-                    return tuple(found)
-                found.append(_record(model, one, KEEPING[values]))
-    return tuple(found)
+                if len(records) == AVERAGED:
+                    return tuple(records)
+                records.append(_record(model, one, KEEPING[values]))
+    return tuple(records)
 
 
 def _record(model: nn.Module, arguments: dict[str, torch.Tensor], keeping: Keeping) -> Record:
@@ -73,7 +73,7 @@ def _singly(arguments: dict[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]
     """Each example by itself, without padding."""
     mask = arguments.get("attention_mask")
     count = max((len(tensor) for tensor in arguments.values()), default=0)
-    found = []
+    singles = []
     for row in range(count):
         one = {
             name: tensor[row : row + 1]
@@ -86,16 +86,16 @@ def _singly(arguments: dict[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]
                 name: tensor[:, kept] if tensor.shape[:2] == (1, len(kept)) else tensor
                 for name, tensor in one.items()
             }
-        found.append(one)
-    return found
+        singles.append(one)
+    return singles
 
 
 def _arguments(model: nn.Module, task: Task, number: int) -> list[dict[str, torch.Tensor]]:
     """The tensors that the model is given by name on a batch, run by run."""
-    found: list[dict[str, torch.Tensor]] = []
+    arguments: list[dict[str, torch.Tensor]] = []
 
     def note(_: nn.Module, args: tuple, options: dict[str, Any]) -> None:
-        found.append(
+        arguments.append(
             {
                 name: value
                 for name, value in options.items()
@@ -108,4 +108,4 @@ def _arguments(model: nn.Module, task: Task, number: int) -> list[dict[str, torc
         task.values(model, number)
     finally:
         handle.remove()
-    return found
+    return arguments

@@ -20,7 +20,7 @@ SCALARS = (bool, int, float, str, torch.dtype, torch.device, type(None))
 
 
 @dataclass(frozen=True, eq=False)
-class _Kept:
+class _ModuleCall:
     """One call of a module: what it was given, what it returned, and how often these tensors had
     been written to.
     """
@@ -63,7 +63,7 @@ class Prefix:
         self._model = model
         self._blocks = blocks_of(model, places)
         self._inner = {place.module: projections_of(model, place) for place in places}
-        self._kept: dict[str, list[_Kept]] = {}
+        self._kept: dict[str, list[_ModuleCall]] = {}
         shared = any(place.visit for place in places)
         self.reason = ""
         if shared:
@@ -88,7 +88,7 @@ class Prefix:
             yield
         for calls in self._kept.values():
             calls[:] = [
-                call if _versions(call) == call.versions else _Kept(None, None, ())
+                call if _versions(call) == call.versions else _ModuleCall(None, None, ())
                 for call in calls
             ]
 
@@ -138,9 +138,9 @@ class Prefix:
         for place in places:
             if not self.works:
                 return
-            with self.sharing(place), _outputs(self._model) as found:
+            with self.sharing(place), _outputs(self._model) as outputs:
                 act()
-            if not _same(whole, found):
+            if not _same(whole, outputs):
                 self.reason = (
                     f"passing over the layers below {place.name} changes what the model returns"
                 )
@@ -160,9 +160,9 @@ class Prefix:
     def _recorded(self, name: str, forward: Callable) -> Callable:
         def record(*args: Any, **options: Any) -> Any:
             returned = forward(*args, **options)
-            call = _Kept((args, options), returned, ())
+            call = _ModuleCall((args, options), returned, ())
             versions = _versions(call)
-            self._kept[name].append(_Kept(call.given, returned, versions))
+            self._kept[name].append(_ModuleCall(call.given, returned, versions))
             return returned
 
         return record
@@ -189,14 +189,14 @@ class Prefix:
 
 def blocks_of(model: nn.Module, places: Iterable[Place]) -> list[str]:
     """Names of the modules that are children of a list of modules and hold attention."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for place in places:
         parts = place.module.split(".")
         for end in range(1, len(parts) + 1):
             parent = model.get_submodule(".".join(parts[: end - 1]))
             if isinstance(parent, nn.ModuleList | nn.Sequential):
-                found[".".join(parts[:end])] = None
-    return list(found)
+                names[".".join(parts[:end])] = None
+    return list(names)
 
 
 def projections_of(model: nn.Module, place: Place) -> list[str]:
@@ -213,12 +213,12 @@ def projections_of(model: nn.Module, place: Place) -> list[str]:
 @contextmanager
 def _outputs(model: nn.Module) -> Generator[list[Any]]:
     """The tensors that the model returns, call by call, while the block is open."""
-    found: list[Any] = []
+    outputs: list[Any] = []
     handle = hook_after(
-        model, lambda module, args, options, returned: found.append(_plain(returned))
+        model, lambda module, args, options, returned: outputs.append(_plain(returned))
     )
     try:
-        yield found
+        yield outputs
     finally:
         handle.remove()
 
@@ -237,7 +237,7 @@ def _restore(module: nn.Module, own: Any) -> None:
         module.forward = own
 
 
-def _versions(call: _Kept) -> tuple[int, ...]:
+def _versions(call: _ModuleCall) -> tuple[int, ...]:
     """How often each tensor of a call was written to; -1 for those that are not counted."""
     return tuple(
         -1 if tensor.is_inference() else tensor._version

@@ -152,10 +152,10 @@ class Ablation(Result):
     @cached_property
     def corrected(self) -> Float[np.ndarray, " cell"]:
         """`p` corrected for the number of heads, and for that of layers."""
-        found = np.full(len(self.cells), np.nan)
+        corrected = np.full(len(self.cells), np.nan)
         for family in (self.of_layers, ~self.of_layers):
-            found[family] = CORRECTIONS[self.correction](self.p[family])
-        return found
+            corrected[family] = CORRECTIONS[self.correction](self.p[family])
+        return corrected
 
     @property
     def significant(self) -> Bool[np.ndarray, " cell"]:
@@ -182,23 +182,23 @@ class Ablation(Result):
         rows, layers = self._values(what), self.layers(stack)
         chosen = self._stack(stack)
         own = [at for at, cell in enumerate(self.cells) if cell[0] == chosen and cell[2] >= 0]
-        found = np.full(
+        grid = np.full(
             (len(layers), max((self.cells[at][2] for at in own), default=-1) + 1), np.nan
         )
         for at in own:
-            found[layers.index(self.cells[at][1]), self.cells[at][2]] = rows[at]
-        return found
+            grid[layers.index(self.cells[at][1]), self.cells[at][2]] = rows[at]
+        return grid
 
     def by_layer(
         self, what: str = "change", stack: str | None = None
     ) -> Float[np.ndarray, " layer"]:
         """Whole layers of a stack, as `grid`."""
         rows, layers, chosen = self._values(what), self.layers(stack), self._stack(stack)
-        found = np.full(len(layers), np.nan)
+        values = np.full(len(layers), np.nan)
         for (name, layer, head), value in zip(self.cells, rows, strict=True):
             if name == chosen and head < 0:
-                found[layers.index(layer)] = value
-        return found
+                values[layers.index(layer)] = value
+        return values
 
     def layers(self, stack: str | None = None) -> list[int]:
         """Numbers of the layers of a stack."""
@@ -207,7 +207,7 @@ class Ablation(Result):
 
     def columns(self) -> dict[str, list[Any]]:
         """One row for each head and layer; the head of a layer is -1."""
-        found: dict[str, list[Any]] = dict(
+        columns: dict[str, list[Any]] = dict(
             zip(("stack", "layer", "head"), map(list, zip(*self.cells, strict=True)), strict=True)
         )
         values = (
@@ -218,10 +218,10 @@ class Ablation(Result):
             self.corrected,
             self.significant,
         )
-        found |= {name: value.tolist() for name, value in zip(FIELDS[3:], values, strict=True)}
+        columns |= {name: value.tolist() for name, value in zip(FIELDS[3:], values, strict=True)}
         if self.control is not None:
-            found["random_change"] = self.control.change.tolist()
-        return found | {name: list(values[1:]) for name, values in self.totals.items()}
+            columns["random_change"] = self.control.change.tolist()
+        return columns | {name: list(values[1:]) for name, values in self.totals.items()}
 
     def _kept(self) -> Kept:
         from headscope.studies.ablation._file import kept_of
@@ -264,8 +264,8 @@ class Ablation(Result):
         values = {"change": self.change, "score": self.baseline + self.change, "significant": None}
         if what not in values:
             raise RecordError(f"An ablation has no {what!r}; it has {', '.join(values)}")
-        found = values[what]
-        return self.significant.astype(float) if found is None else found
+        values_of = values[what]
+        return self.significant.astype(float) if values_of is None else values_of
 
     def _stack(self, stack: str | None) -> str:
         if stack is not None and stack not in self.stacks:
@@ -338,15 +338,15 @@ class Ablation(Result):
         chosen = (
             order if len(order) <= 2 * NAMED else np.concatenate([order[:NAMED], order[-NAMED:]])
         )
-        found = self._rows(chosen)
+        lines = self._rows(chosen)
         if len(chosen) < len(order):
-            found.insert(1 + NAMED, ("...", "", "", "", ""))
-        return TextTable.of_rows(found, says=SAYS)
+            lines.insert(1 + NAMED, ("...", "", "", "", ""))
+        return TextTable.of_rows(lines, says=SAYS)
 
     def _layers(self) -> TextTable | None:
         """Whole layers with their evidence."""
-        found = np.flatnonzero(self.of_layers)
-        return TextTable.of_rows(self._rows(found), says=SAYS) if len(found) else None
+        layers = np.flatnonzero(self.of_layers)
+        return TextTable.of_rows(self._rows(layers), says=SAYS) if len(layers) else None
 
     def _rows(self, chosen: np.ndarray) -> list[tuple[str, ...]]:
         rows = [("disabled", "change", f"{self.confidence:.0%} interval", "p", "corrected")]

@@ -13,7 +13,7 @@ from headscope._progress import Progress
 from headscope.errors import FileError
 from headscope.interventions import Intervention, intervene
 from headscope.interventions.importance import one_of
-from headscope.interventions.plan import Plan
+from headscope.interventions.plan import ModelPlan
 from headscope.studies.ablation._journal import Journal
 from headscope.studies.ablation._prefix import Prefix
 from headscope.studies.ablation._result import Cell
@@ -25,7 +25,7 @@ CLOSE = 1e-3
 """How far scores of the same model may lie apart on another machine."""
 
 
-class Run:
+class TaskRun:
     """A task on a model.
 
     Args:
@@ -36,7 +36,7 @@ class Run:
     """
 
     def __init__(
-        self, model: nn.Module, task: Task, plan: Plan, make: Callable[..., Intervention]
+        self, model: nn.Module, task: Task, plan: ModelPlan, make: Callable[..., Intervention]
     ) -> None:
         self._model, self._task, self._make = model, task, make
         self._places = {(place.stack, place.layer): place for place in plan.places}
@@ -70,13 +70,13 @@ class Run:
 
     def _intact(self, number: int, journal: Journal, *, shares: bool) -> None:
         with self._prefix.recording() if shares else nullcontext():
-            found = self._task.values(self._model, number)
+            scores = self._task.values(self._model, number)
         if (number, None) not in journal:
-            journal.add(number, None, found)
+            journal.add(number, None, scores)
             return
         kept = journal[number, None]
-        if kept.shape != found.shape or not np.allclose(
-            kept, found, rtol=CLOSE, atol=CLOSE, equal_nan=True
+        if kept.shape != scores.shape or not np.allclose(
+            kept, scores, rtol=CLOSE, atol=CLOSE, equal_nan=True
         ):
             raise FileError(
                 "The file to go on with holds other scores of the intact model on batch "

@@ -25,12 +25,12 @@ from headscope.evidence import parse_groups
 from headscope.evidence.correction import CORRECTIONS
 from headscope.evidence.groups import group_of
 from headscope.interventions import Intervention, Mean, MeanOutput, Uniform, Zero
-from headscope.interventions.plan import Plan
+from headscope.interventions.plan import ModelPlan
 from headscope.interventions.session import plan_on
 from headscope.studies.ablation._journal import Journal
 from headscope.studies.ablation._mean import averaged
 from headscope.studies.ablation._result import Ablation, Cell
-from headscope.studies.ablation._run import Run
+from headscope.studies.ablation._run import TaskRun
 from headscope.tasks import Task, parse_task
 
 By = Callable[..., Intervention]
@@ -124,27 +124,29 @@ def ablate(
             it is to predict.
 
     Example:
-        >>> found = ablate(
+        >>> result = ablate(
         ...     model,
         ...     headscope.tasks.next_word(tokenizer, texts),
         ...     by="uniform",
         ...     resume="ablation.jsonl",
         ... )
-        >>> found.plot("ablation.pdf")
+        >>> result.plot("ablation.pdf")
     """
     _check(options)
     task, model = parse_task(task), unwrapped(model)
     if not options.get("allow_unfit", False):
         task.check(model)
     task = task.grouped(options.get("groups"))
-    found = _ablated(model, task, by, options)
+    result = _ablated(model, task, by, options)
     if not options.get("random_weights"):
-        return found
+        return result
     beside = options.get("resume")
     again = AblationOptions(
         **options | {"resume": None if beside is None else f"{os.fspath(beside)}{RANDOM}"}
     )
-    return replace(found, control=replace(_ablated(random_twin(model), task, by, again), totals={}))
+    return replace(
+        result, control=replace(_ablated(random_twin(model), task, by, again), totals={})
+    )
 
 
 def _ablated(model: nn.Module, task: Task, by: By | str, options: AblationOptions) -> Ablation:
@@ -158,7 +160,7 @@ def _ablated(model: nn.Module, task: Task, by: By | str, options: AblationOption
             "task": task.fingerprint,
             "way of disabling heads": done,
         }
-        run = Run(model, task, plan, make)
+        run = TaskRun(model, task, plan, make)
         with closing(Journal(options.get("resume"), header)) as journal:
             shared = run.all(
                 cells,
@@ -275,7 +277,7 @@ def _check(options: Mapping[str, Any]) -> None:
         )
 
 
-def _cells(plan: Plan, options: Mapping[str, Any]) -> tuple[Cell, ...]:
+def _cells(plan: ModelPlan, options: Mapping[str, Any]) -> tuple[Cell, ...]:
     """What is disabled, one after the other.
 
     Raises:
@@ -306,16 +308,16 @@ def _cells(plan: Plan, options: Mapping[str, Any]) -> tuple[Cell, ...]:
                 f"There is no layer {missing[0]}; there are {sorted({c[1] for c in whole})}"
             )
         whole = [cell for cell in whole if cell[1] in set(layers)]
-    found: tuple[Cell, ...] = ()
+    cells: tuple[Cell, ...] = ()
     if heads is not False:
-        found += tuple(single)
+        cells += tuple(single)
     if layers is not False:
-        found += tuple(whole)
-    if not found:
+        cells += tuple(whole)
+    if not cells:
         raise InterventionError(
             "Nothing is to be disabled; leave heads or layers as True, or name some"
         )
-    return found
+    return cells
 
 
 def _said(cells: list[Cell]) -> str:

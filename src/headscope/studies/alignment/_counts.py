@@ -31,7 +31,7 @@ def counts_of(
         gold: the true links.
         special: see `headscope.word_alignment`.
     """
-    found = np.full((2, len(STATES), len(BY), len(stack), stack.heads + 1), np.nan)
+    values = np.full((2, len(STATES), len(BY), len(stack), stack.heads + 1), np.nan)
     refused = {}
     for number, layer in enumerate(stack):
         for way, by in enumerate(BY):
@@ -45,8 +45,8 @@ def counts_of(
                 for place, state in enumerate(STATES):
                     links = links_of(maps, source, target[state], special=special)
                     counts = [alignment_counts(*gold, each) for each in links]
-                    found[:, place, way, number, heads] = np.transpose(counts)
-    return found, refused
+                    values[:, place, way, number, heads] = np.transpose(counts)
+    return values, refused
 
 
 def diagonal_counts(source: int, target: int, gold: Gold) -> Float[np.ndarray, " 2"]:
@@ -82,9 +82,9 @@ def _maps(layer: Layer, by: str) -> list[tuple[np.ndarray, slice]]:
         weights = np.asarray(layer.weights_of(), np.float64)
         return [(weights, heads), (weights.mean(axis=0, keepdims=True), together)]
     added = layer.contributions
-    found = (
+    maps = (
         [] if not layer.has("value_norms") else [(np.asarray(layer.head_contributions_of()), heads)]
     )
     if added is not None and added.attention is not None:
-        found.append((np.asarray(added.attention)[None], together))
-    return found
+        maps.append((np.asarray(added.attention)[None], together))
+    return maps

@@ -56,21 +56,21 @@ def load_alignment_study(path: str | os.PathLike[str]) -> AlignmentStudy:
     said, arrays = load_kept(path, KIND)
     with reading(path, KIND):
         check_document(said, SAID)
-        found = AlignmentStudy(**said["options"])
-        found.model, found.layers, found.heads = said["model"], tuple(said["layers"]), said["heads"]
-        found.left_out, found.digests = said["left_out"], said["digests"]
-        found.fingerprint = said.get("fingerprint", "")
-        found.refused, found.lengths = dict(said["refused"]), dict(said.get("lengths") or {})
-        sentences, columns = len(said["sentences"]), (found.heads + 1 if found.layers else 1)
+        study = AlignmentStudy(**said["options"])
+        study.model, study.layers, study.heads = said["model"], tuple(said["layers"]), said["heads"]
+        study.left_out, study.digests = said["left_out"], said["digests"]
+        study.fingerprint = said.get("fingerprint", "")
+        study.refused, study.lengths = dict(said["refused"]), dict(said.get("lengths") or {})
+        sentences, columns = len(said["sentences"]), (study.heads + 1 if study.layers else 1)
         counts = array_of(
-            arrays, "counts", "f", (sentences, 2, len(STATES), len(BY), len(found.layers), columns)
+            arrays, "counts", "f", (sentences, 2, len(STATES), len(BY), len(study.layers), columns)
         )
         diagonals = array_of(arrays, "diagonal", "f", (sentences, 2))
-        found.statistic = Statistic(counts.shape[1:])
+        study.statistic = Statistic(counts.shape[1:])
         groups = said.get("groups") or [None] * sentences
         for name, count, diagonal, group in zip(
             said["sentences"], counts, diagonals, groups, strict=True
         ):
-            found.statistic.update(name, count, group=group)
-            found.diagonal.update(name, diagonal, group=group)
-    return found
+            study.statistic.update(name, count, group=group)
+            study.diagonal.update(name, diagonal, group=group)
+    return study

@@ -61,7 +61,7 @@ class AlignedPair:
         Raises:
             RecordError: where a link is written otherwise, or names a word that is not there.
         """
-        found: dict[str, set[Link]] = {"-": set(), "p": set()}
+        by_kind: dict[str, set[Link]] = {"-": set(), "p": set()}
         for each in links.split():
             match = LINK.fullmatch(each)
             if match is None:
@@ -69,5 +69,5 @@ class AlignedPair:
                     f"{each!r} is no link; they are written 0-1 (sure) or 0p1 (possible), from "
                     f"{first}"
                 )
-            found[match[2]].add((int(match[1]) - first, int(match[3]) - first))
-        return cls(source, target, frozenset(found["-"]), frozenset(found["p"]), name)
+            by_kind[match[2]].add((int(match[1]) - first, int(match[3]) - first))
+        return cls(source, target, frozenset(by_kind["-"]), frozenset(by_kind["p"]), name)

@@ -151,20 +151,20 @@ class AlignmentStudy(OneModel, Result):
                 "These studies are of other models or options, or share a sentence; they cannot "
                 "be added up"
             )
-        found = AlignmentStudy(stack=self.stack, special=self.special, confidence=self.confidence)
+        both = AlignmentStudy(stack=self.stack, special=self.special, confidence=self.confidence)
         full = [each for each in (self, other) if each.layers]
         if full:
-            found.layers, found.heads, found.model = full[0].layers, full[0].heads, full[0].model
-            found.fingerprint = self.fingerprint or other.fingerprint
-            found.statistic = (
+            both.layers, both.heads, both.model = full[0].layers, full[0].heads, full[0].model
+            both.fingerprint = self.fingerprint or other.fingerprint
+            both.statistic = (
                 full[0].statistic if len(full) == 1 else self.statistic + other.statistic
             )
-            found.diagonal = self.diagonal + other.diagonal
-        found.left_out, found.refused = self.left_out | other.left_out, self.refused | other.refused
-        found.digests, found.lengths = self.digests | other.digests, self.lengths | other.lengths
+            both.diagonal = self.diagonal + other.diagonal
+        both.left_out, both.refused = self.left_out | other.left_out, self.refused | other.refused
+        both.digests, both.lengths = self.digests | other.digests, self.lengths | other.lengths
         if self.control is not None and other.control is not None:
-            found.control = self.control + other.control
-        return found
+            both.control = self.control + other.control
+        return both
 
     @property
     def sentences(self) -> int:

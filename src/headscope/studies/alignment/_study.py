@@ -96,15 +96,15 @@ def alignment_study(
                 model, tokenizer, pair.source, target=pair.target, keep=("weights", "norms"), **more
             )
 
-        found = AlignmentStudy(**options)
-        found.fingerprint = fingerprint_of(model)
+        whole = AlignmentStudy(**options)
+        whole.fingerprint = fingerprint_of(model)
         if kept is not None and kept.exists():
-            found = _resumed(found, kept, display_name(model), named)
-        _count(found, named, captured, kept=kept, progress=progress)
-        if not found.sentences:
-            reason = next(iter(found.left_out.values()), "none was given")
+            whole = _resumed(whole, kept, display_name(model), named)
+        _count(whole, named, captured, kept=kept, progress=progress)
+        if not whole.sentences:
+            reason = next(iter(whole.left_out.values()), "none was given")
             raise RecordError(f"alignment_study has no sentence left: {reason}")
-        return found
+        return whole
 
     path = None if resume is None else Path(resume)
     result = study(model, path)
@@ -135,19 +135,19 @@ def _grouped(pairs: Iterable[AlignedPair], groups: Iterable[Any] | None) -> Iter
 
 
 def _named(pairs: Iterable[AlignedPair]) -> dict[str, AlignedPair]:
-    found: dict[str, AlignedPair] = {}
+    named: dict[str, AlignedPair] = {}
     for number, pair in enumerate(pairs):
         name = pair.name or f"{number:06}"
-        if name in found:
+        if name in named:
             raise RecordError(
                 f"Two sentences are called {name!r}; give every one a name of its own"
             )
-        found[name] = pair
-    return found
+        named[name] = pair
+    return named
 
 
 def _count(
-    found: AlignmentStudy,
+    study: AlignmentStudy,
     named: dict[str, AlignedPair],
     captured: Callable[[AlignedPair], Record],
     *,
@@ -157,55 +157,55 @@ def _count(
     """Count the sentences that were not counted before, and keep the study on the way."""
     from headscope.capturing.many import OF_ONE_INPUT, reason_of
 
-    left = [(name, pair) for name, pair in named.items() if name not in found]
+    left = [(name, pair) for name, pair in named.items() if name not in study]
     for number, (name, pair) in enumerate(counted(left, "Aligning", "sentence", shows=progress), 1):
-        found.digests[name] = _digest(pair)
+        study.digests[name] = _digest(pair)
         try:
             record = captured(pair)
         except OF_ONE_INPUT as error:
-            found.left_out[name] = str(reason_of(error))
+            study.left_out[name] = str(reason_of(error))
         else:
-            found.update(name, record, pair.sure, pair.possible, group=pair.group)
+            study.update(name, record, pair.sure, pair.possible, group=pair.group)
         if kept is not None and (number % KEPT_EVERY == 0 or number == len(left)):
-            found.save(kept)
+            study.save(kept)
 
 
 def _resumed(
     fresh: AlignmentStudy, path: Path, model: str, named: dict[str, AlignedPair]
 ) -> AlignmentStudy:
     """What was kept, where it is of the same model, options and sentences."""
-    found = load_alignment_study(path)
+    study = load_alignment_study(path)
     others = [
         name
-        for name, digest in found.digests.items()
+        for name, digest in study.digests.items()
         if name in named and digest != _digest(named[name])
     ]
     options = [
         name
         for name in OPTIONS
-        if name != "confidence" and getattr(found, name) != getattr(fresh, name)
+        if name != "confidence" and getattr(study, name) != getattr(fresh, name)
     ]
     what = ""
-    if found.model and found.model != model:
-        what = f"of the model {found.model}, and this one is {model}"
-    elif found.fingerprint not in ("", fresh.fingerprint):
+    if study.model and study.model != model:
+        what = f"of the model {study.model}, and this one is {model}"
+    elif study.fingerprint not in ("", fresh.fingerprint):
         what = f"of {model} with other weights"
     elif options:
-        what = f"with {options[0]}={getattr(found, options[0])!r}"
+        what = f"with {options[0]}={getattr(study, options[0])!r}"
     elif others:
         what = f"of another sentence {others[0]!r}"
     if what:
         raise RecordError(
             f"{path} keeps a study {what}; resume with the same, or name another file"
         )
-    if not found.fingerprint:
+    if not study.fingerprint:
         warnings.warn(
             f"{path} was kept by an earlier headscope, which did not note the weights: that they "
             "are the same is taken on trust",
             stacklevel=2,
         )
-    found.confidence, found.fingerprint = fresh.confidence, fresh.fingerprint
-    return found
+    study.confidence, study.fingerprint = fresh.confidence, fresh.fingerprint
+    return study
 
 
 def _digest(pair: AlignedPair) -> str:

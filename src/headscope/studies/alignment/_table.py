@@ -28,7 +28,7 @@ LEAST = 4
 
 def columns_of(study: AlignmentStudy) -> dict[str, list[Any]]:
     """See `AlignmentStudy.columns`."""
-    found: dict[str, list[Any]] = {name: [] for name in FIELDS}
+    columns: dict[str, list[Any]] = {name: [] for name in FIELDS}
     for state in STATES:
         for by in BY:
             rates, ends = study.error_rates(by, state), study.intervals(by, state)
@@ -44,10 +44,10 @@ def columns_of(study: AlignmentStudy) -> dict[str, list[Any]]:
                     study.sentences,
                 )
                 for field, cell in zip(FIELDS, cells, strict=True):
-                    found[field].append(cell.item() if isinstance(cell, np.generic) else cell)
+                    columns[field].append(cell.item() if isinstance(cell, np.generic) else cell)
     if study.control is not None:
-        found["random_aer"] = columns_of(study.control)["aer"]
-    return found
+        columns["random_aer"] = columns_of(study.control)["aer"]
+    return columns
 
 
 def summary_of(study: AlignmentStudy) -> str:

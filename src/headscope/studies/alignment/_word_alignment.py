@@ -187,10 +187,10 @@ def _by_space(tokens: Tokens) -> Words:
         for segment, text in enumerate(tokens.texts)
         for match in re.finditer(r"\S+", text)
     ]
-    found, rest = words_of_spans(tokens, spans)
+    words, rest = words_of_spans(tokens, spans)
     _check_covered(tokens)
     names = tuple(tokens.texts[segment][start:stop] for segment, start, stop in spans)
-    return Words(names, found, rest)
+    return Words(names, words, rest)
 
 
 def _check_covered(tokens: Tokens) -> None:

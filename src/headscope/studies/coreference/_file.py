@@ -45,20 +45,20 @@ def load_coref(path: str | os.PathLike[str]) -> Coreference:
     said, arrays = load_kept(path, KIND)
     with reading(path, KIND):
         check_document(said, SAID)
-        found = anew(Coreference, said)
-        found.data = said["data"]
+        study = anew(Coreference, said)
+        study.data = said["data"]
         kept = said["passages"]
         questions = sum(len(kinds) for _, _, kinds in kept)
         if kept:
             rules = array_of(arrays, "rules", "b", (len(RULES), questions))
-            heads = array_of(arrays, "heads", "b", (len(CANDIDATES), len(found.cells), questions))
+            heads = array_of(arrays, "heads", "b", (len(CANDIDATES), len(study.cells), questions))
         place = 0
         for name, document, kinds in kept:
             asked = slice(place, place + len(kinds))
-            found._read[name] = Answers(
+            study._read[name] = Answers(
                 document, tuple(map(tuple, kinds)), rules[:, asked], heads[..., asked]
             )
             place += len(kinds)
-        if len(found._read) != len(kept):
+        if len(study._read) != len(kept):
             raise ValueError("two of its passages have one name")
-    return found
+    return study

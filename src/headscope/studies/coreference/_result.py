@@ -18,7 +18,7 @@ from headscope.studies.coreference._table import blocks_of, summary_of
 from headscope.studies.coreference._tally import ALL, CANDIDATES, Answers, answers_of
 from headscope.studies.shared._chosen_head import columns_of, places_of
 from headscope.studies.shared._head_study import HeadStudy, Telling, added, joined
-from headscope.studies.shared._held_out import Asked, halves_of, measured
+from headscope.studies.shared._held_out import DocumentHits, halves_of, measured
 
 
 class Coreference(HeadStudy):
@@ -87,9 +87,9 @@ class Coreference(HeadStudy):
         """
         if not isinstance(other, Coreference):
             return NotImplemented
-        found = added(self, other)
-        found.data = joined(self.data, other.data)
-        return found
+        both = added(self, other)
+        both.data = joined(self.data, other.data)
+        return both
 
     @property
     def passages(self) -> int:
@@ -104,11 +104,11 @@ class Coreference(HeadStudy):
     @property
     def kinds(self) -> tuple[str, ...]:
         """What can be asked for: all questions, kinds of mentions, groups of passages."""
-        found: dict[str, None] = {}
+        names: dict[str, None] = {}
         for each in self._listed:
-            found |= dict.fromkeys(kind for kinds in each.kinds for kind in kinds)
-        order = [name for name in (ALL, "pronoun", "proper", "nominal") if name in found]
-        return (*order, *sorted(set(found) - set(order)))
+            names |= dict.fromkeys(kind for kinds in each.kinds for kind in kinds)
+        order = [name for name in (ALL, "pronoun", "proper", "nominal") if name in names]
+        return (*order, *sorted(set(names) - set(order)))
 
     def accuracy(self, kind: str = ALL, candidates: str = "mentions") -> Float[np.ndarray, " head"]:
         """Share of questions that each head answers right; heads as in ``cells``.
@@ -206,15 +206,15 @@ class Coreference(HeadStudy):
             **numbers,
         )
 
-    def _asked_of(self, hits: np.ndarray, nearest: np.ndarray, asked: np.ndarray) -> Asked:
+    def _asked_of(self, hits: np.ndarray, nearest: np.ndarray, asked: np.ndarray) -> DocumentHits:
         every = np.ones((1, len(self._documents)), bool)
         wholes, heads, rules = (self._by_document(each, asked) for each in (every, hits, nearest))
-        return Asked(wholes=wholes[0], hits=heads, baselines=rules)
+        return DocumentHits(wholes=wholes[0], hits=heads, baselines=rules)
 
     def _by_document(self, hits: np.ndarray, asked: np.ndarray) -> np.ndarray:
-        found = np.zeros((len(hits), self.documents))
-        np.add.at(found.T, self._documents[asked], hits[:, asked].T)
-        return found
+        counts = np.zeros((len(hits), self.documents))
+        np.add.at(counts.T, self._documents[asked], hits[:, asked].T)
+        return counts
 
     @property
     def documents(self) -> int:
@@ -247,12 +247,12 @@ class Coreference(HeadStudy):
 
     def _asked(self, kind: str) -> np.ndarray:
         kinds = [names for each in self._listed for names in each.kinds]
-        found = np.array([place for place, names in enumerate(kinds) if kind in names], int)
-        if not len(found):
+        places = np.array([place for place, names in enumerate(kinds) if kind in names], int)
+        if not len(places):
             raise RecordError(
                 f"There is no question of the kind {kind!r}; there are {', '.join(self.kinds)}"
             )
-        return found
+        return places
 
 
 def _place(candidates: str) -> int:

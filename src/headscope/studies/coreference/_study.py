@@ -87,8 +87,8 @@ def coref(
     assert source is not None, "texts were given"
 
     def study() -> Coreference:
-        found = Coreference(rows=rows, **options)
-        found.data = data
-        return found
+        result = Coreference(rows=rows, **options)
+        result.data = data
+        return result
 
     return asked(study, source, listed, random_weights=random_weights)

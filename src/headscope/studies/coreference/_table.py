@@ -29,46 +29,47 @@ SAYS = {
 HELD = {"head": "the one chosen most often"}
 
 
-def summary_of(found: Coreference) -> str:
+def summary_of(coreference: Coreference) -> str:
     """How often the best head finds what a mention means, beside the nearest mention."""
-    if not found.passages:
-        return repr(found)
-    passages = f"{found.passages} passages ({found.length_said})"
-    best = found.best()
+    if not coreference.passages:
+        return repr(coreference)
+    passages = f"{coreference.passages} passages ({coreference.length_said})"
+    best = coreference.best()
     share, nearest = percent(best.held_out_accuracy), percent(best.held_out_nearest)
     return (
-        f"{titled(found)}: {len(found.cells)} heads, {passages}, {found.questions} questions. On "
-        "documents it was not chosen on, the best head looks most at what a mention means for "
+        f"{titled(coreference)}: {len(coreference.cells)} heads, {passages}, "
+        f"{coreference.questions} questions. On documents it was not chosen on, the "
+        "best head looks most at what a mention means for "
         f"{share} % of mentions; the nearest mention is right for {nearest} % (p "
         f"{p_shown(best.p_corrected)})"
     )
 
 
-def blocks_of(found: Coreference) -> list[TextTable | str]:
+def blocks_of(coreference: Coreference) -> list[TextTable | str]:
     """The tables for both candidate sets, what their numbers mean, and what was left out."""
-    if not found.passages:
-        return ["\n".join(said_of(found.left_out, "passages are"))]
-    tables = [table for candidates in CANDIDATES for table in _tables(found, candidates)]
+    if not coreference.passages:
+        return ["\n".join(said_of(coreference.left_out, "passages are"))]
+    tables = [table for candidates in CANDIDATES for table in _tables(coreference, candidates)]
     note = (
         "Held out: the head is chosen on one half of the documents and measured on the other, "
-        f"both ways; mean over {found.splits} splits. Intervals do not hold the spread over "
-        f"splits. p: {found.correction} over kinds."
+        f"both ways; mean over {coreference.splits} splits. Intervals do not hold the spread over "
+        f"splits. p: {coreference.correction} over kinds."
     )
-    return [*tables, "\n".join([note, *said_of(found.left_out, "passages are")])]
+    return [*tables, "\n".join([note, *said_of(coreference.left_out, "passages are")])]
 
 
-def titled(found: Coreference) -> str:
+def titled(coreference: Coreference) -> str:
     """The model, and what it read."""
-    return f"{found.model or 'a model'}, {found.data or 'texts'}"
+    return f"{coreference.model or 'a model'}, {coreference.data or 'texts'}"
 
 
-def _tables(found: Coreference, candidates: str) -> list[TextTable]:
+def _tables(coreference: Coreference, candidates: str) -> list[TextTable]:
     """The head that is best on all documents, and the one that was chosen on half of them."""
-    level = f"[{found.confidence:.0%}]"
+    level = f"[{coreference.confidence:.0%}]"
     best = [("mention", "count", "head", f"accuracy {level}", "nearest", "head match", "sieves")]
     held = [("mention", "head", f"accuracy {level}", "nearest", f"above {level}", "splits", "p")]
-    held[0] += ("random weights",) * (found.control is not None)
-    for each in found.heads_of(candidates):
+    held[0] += ("random weights",) * (coreference.control is not None)
+    for each in coreference.heads_of(candidates):
         rules = (percent(value) for value in (each.nearest, each.head_match, each.sieves))
         best.append(
             (
@@ -82,8 +83,8 @@ def _tables(found: Coreference, candidates: str) -> list[TextTable]:
         cells = [each.kind, each.held_out_place]
         cells += [percent(each.held_out_accuracy, (each.held_out_low, each.held_out_high))]
         cells += [percent(each.held_out_nearest), *above_of(each), p_shown(each.p_corrected)]
-        if found.control is not None:
-            cells.append(percent(found.control.best(each.kind, candidates).held_out_accuracy))
+        if coreference.control is not None:
+            cells.append(percent(coreference.control.best(each.kind, candidates).held_out_accuracy))
         held.append(tuple(cells))
     among = "the heads of the candidate mentions" if candidates == "mentions" else "all other words"
     says = SAYS | {f"accuracy {level}": SAYS["accuracy"], f"above {level}": SAYS["above"]}

@@ -36,16 +36,16 @@ def _head_hits(
     passage: Passage, maps: Float[np.ndarray, "head word word"]
 ) -> Bool[np.ndarray, "candidates head question"]:
     questions = passage.questions or ()
-    found = np.zeros((len(CANDIDATES), len(maps), len(questions)), bool)
+    hits = np.zeros((len(CANDIDATES), len(maps), len(questions)), bool)
     for number, question in enumerate(questions):
         row = maps[:, question.mention.head].copy()
         right = np.array(question.right)
-        found[0, :, number] = right[mention_answers(row, question)]
+        hits[0, :, number] = right[mention_answers(row, question)]
         row[:, question.mention.head] = -1
         heads = [
             each.head
             for each, is_right in zip(question.candidates, question.right, strict=True)
             if is_right
         ]
-        found[1, :, number] = np.isin(row.argmax(axis=1), heads)
-    return found
+        hits[1, :, number] = np.isin(row.argmax(axis=1), heads)
+    return hits

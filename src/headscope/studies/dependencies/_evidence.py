@@ -23,14 +23,16 @@ LOOKS = {
 SOURCE = "Clark et al. 2019, section 4.2; mean over sentences of the share of words"
 
 
-def heads_of(found: Relations, *, least: int, threshold: float) -> Heads:
+def heads_of(relations: Relations, *, least: int, threshold: float) -> Heads:
     """Every relation as a label of every head, see `Relations.as_heads`.
 
     Raises:
         RecordError: where no relation has so many words.
     """
     shown = [
-        each for each in found.heads_of() if each.count >= least and each.relation in found.named
+        each
+        for each in relations.heads_of()
+        if each.count >= least and each.relation in relations.named
     ]
     if not shown:
         raise RecordError(f"No relation has {least} words or more; ask for fewer with least=")
@@ -44,22 +46,24 @@ def heads_of(found: Relations, *, least: int, threshold: float) -> Heads:
         )
         for each in shown
     )
-    tally = Tally(patterns, stack=found.stack)
-    tally.cells, tally.model = list(found.cells), found.model
-    values = np.full((found.sentences, len(tally.rows), len(found.cells)), np.nan)
+    tally = Tally(patterns, stack=relations.stack)
+    tally.cells, tally.model = list(relations.cells), relations.model
+    values = np.full((relations.sentences, len(tally.rows), len(relations.cells)), np.nan)
     for each in shown:
         row = tally.rows.index(each.relation)
-        values[:, row], baseline = _shares(found.corpus, each)
+        values[:, row], baseline = _shares(relations.corpus, each)
         values[:, tally.rows.index(f"{each.relation}:position")] = baseline[:, None]
     tally.statistic = Statistic(values.shape[1:], tally.rows)
-    documents = [found._read[name].document for name in found.names]
-    for name, of, document in zip(found.names, values, documents, strict=True):
+    documents = [relations._read[name].document for name in relations.names]
+    for name, of, document in zip(relations.names, values, documents, strict=True):
         tally.statistic.update(name, of, group=document)
         tally.shown[name] = name
     levels = None
-    if found.control is not None:
-        levels = {each.relation: found.control.best(each.relation).accuracy for each in shown}
-    return Heads(tally, confidence=found.confidence, correction=found.correction, levels=levels)
+    if relations.control is not None:
+        levels = {each.relation: relations.control.best(each.relation).accuracy for each in shown}
+    return Heads(
+        tally, confidence=relations.confidence, correction=relations.correction, levels=levels
+    )
 
 
 def _shares(corpus: Corpus, each: RelationHead) -> tuple[np.ndarray, np.ndarray]:

@@ -45,25 +45,25 @@ def load_relations(path: str | os.PathLike[str]) -> Relations:
     said, arrays = load_kept(path, KIND)
     with reading(path, KIND):
         check_document(said, SAID)
-        found = anew(Relations, said)
-        found.treebank = said["treebank"]
+        study = anew(Relations, said)
+        study.treebank = said["treebank"]
         kept = said["sentences"]
         words = sum(len(each[1]) for each in kept)
         if kept:
             heads = array_of(arrays, "heads", "i", (words,))
             predicted = array_of(
-                arrays, "predicted", "i", (len(DECODINGS), len(DIRECTIONS), len(found.cells), words)
+                arrays, "predicted", "i", (len(DECODINGS), len(DIRECTIONS), len(study.cells), words)
             )
         place = 0
         for name, names, *document in kept:  # files from before 0.2 have no documents
             part = slice(place, place + len(names))
-            found._read[name] = Read(
+            study._read[name] = Read(
                 tuple(names), *_checked(heads[part], predicted[..., part]), *document
             )
             place += len(names)
-        if len(found._read) != len(kept):
+        if len(study._read) != len(kept):
             raise ValueError("two of its sentences have one name")
-    return found
+    return study
 
 
 def _checked(heads: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -109,9 +109,9 @@ class Relations(HeadStudy):
         """
         if not isinstance(other, Relations):
             return NotImplemented
-        found = added(self, other)
-        found.treebank = joined(self.treebank, other.treebank)
-        return found
+        both = added(self, other)
+        both.treebank = joined(self.treebank, other.treebank)
+        return both
 
     @property
     def sentences(self) -> int:

@@ -82,9 +82,9 @@ def relations(
     assert source is not None, "texts were given"
 
     def study() -> Relations:
-        found = Relations(rows=rows, trees=trees, **options)
-        found.treebank = bank.name
-        return found
+        result = Relations(rows=rows, trees=trees, **options)
+        result.treebank = bank.name
+        return result
 
     return asked(study, source, readable, random_weights=random_weights, unreadable=unreadable)
 

@@ -33,41 +33,48 @@ LEAST = 20
 """How many words a relation has that is printed; tables to export hold them all."""
 
 
-def summary_of(found: Relations) -> str:
+def summary_of(relations: Relations) -> str:
     """How many relations some head follows better than any fixed offset."""
-    if not found.sentences:
-        return repr(found)
-    sentences = f"{found.sentences} sentences{_of(found)} ({found.length_said})"
+    if not relations.sentences:
+        return repr(relations)
+    sentences = f"{relations.sentences} sentences{_of(relations)} ({relations.length_said})"
     tried = [
-        each for each in found.heads_of() if each.count >= LEAST and each.relation not in GROUPS
+        each for each in relations.heads_of() if each.count >= LEAST and each.relation not in GROUPS
     ]
-    first = f"{titled(found)}: {len(found.cells)} heads, {sentences}, {found.words} words"
+    first = (
+        f"{titled(relations)}: {len(relations.cells)} heads, {sentences}, {relations.words} words"
+    )
     if not tried:
         return f"{first}. No relation has {LEAST} words, which is too few to tell of any"
     better = [each for each in tried if each.p_corrected < ALPHA and each.held_out_above > 0]
     return (
         f"{first}. {len(better)} of {len(tried)} relations with {LEAST} words or more have a head "
         "that names the head of a word more often than the best fixed offset does, on documents "
-        f"it was not chosen on (p < {ALPHA:g}, {found.correction})"
+        f"it was not chosen on (p < {ALPHA:g}, {relations.correction})"
     )
 
 
-def blocks_of(found: Relations) -> list[TextTable | str]:
+def blocks_of(relations: Relations) -> list[TextTable | str]:
     """The tables of relations, what trees give, what the numbers mean, and what was left out."""
-    if not found.sentences:
-        return ["\n".join(said_of(found.left_out, "sentences are"))]
-    notes = [*_rare(found), *_trees(found), _note(found), *said_of(found.left_out, "sentences are")]
-    return [*_tables(found), "\n".join(notes)]
+    if not relations.sentences:
+        return ["\n".join(said_of(relations.left_out, "sentences are"))]
+    notes = [
+        *_rare(relations),
+        *_trees(relations),
+        _note(relations),
+        *said_of(relations.left_out, "sentences are"),
+    ]
+    return [*_tables(relations), "\n".join(notes)]
 
 
-def titled(found: Relations) -> str:
+def titled(relations: Relations) -> str:
     """The model, and the treebank."""
-    return f"{found.model or 'a model'}, {found.treebank or 'a treebank'}"
+    return f"{relations.model or 'a model'}, {relations.treebank or 'a treebank'}"
 
 
-def _tables(found: Relations) -> list[TextTable]:
+def _tables(relations: Relations) -> list[TextTable]:
     """The head that is best on all documents, and the one that was chosen on half of them."""
-    level = f"[{found.confidence:.0%}]"
+    level = f"[{relations.confidence:.0%}]"
     best = [("relation", "words", "head", "looks", f"accuracy {level}", "offset", "baseline")]
     held = [
         (
@@ -82,8 +89,8 @@ def _tables(found: Relations) -> list[TextTable]:
             "p",
         )
     ]
-    held[0] += ("random weights",) * (found.control is not None)
-    for each in found.heads_of():
+    held[0] += ("random weights",) * (relations.control is not None)
+    for each in relations.heads_of():
         if each.count < LEAST and each.relation not in GROUPS:
             continue
         accuracy = percent(each.accuracy, (each.low, each.high))
@@ -93,8 +100,8 @@ def _tables(found: Relations) -> list[TextTable]:
         cells += [percent(each.held_out_accuracy, (each.held_out_low, each.held_out_high))]
         cells += ["-" if each.held_out_offset is None else f"{each.held_out_offset:+d}"]
         cells += [percent(each.held_out_baseline), *above_of(each), p_shown(each.p_corrected)]
-        if found.control is not None:
-            cells.append(percent(found.control.best(each.relation).held_out_accuracy))
+        if relations.control is not None:
+            cells.append(percent(relations.control.best(each.relation).held_out_accuracy))
         held.append(tuple(cells))
     says = SAYS | {f"accuracy {level}": SAYS["accuracy"], f"above {level}": SAYS["above"]}
     return [
@@ -105,14 +112,16 @@ def _tables(found: Relations) -> list[TextTable]:
     ]
 
 
-def _of(found: Relations) -> str:
-    return "" if found.documents == found.sentences else f" of {found.documents} documents"
+def _of(relations: Relations) -> str:
+    return (
+        "" if relations.documents == relations.sentences else f" of {relations.documents} documents"
+    )
 
 
-def _rare(found: Relations) -> list[str]:
+def _rare(relations: Relations) -> list[str]:
     rare = [
         each.relation
-        for each in found.heads_of()
+        for each in relations.heads_of()
         if each.count < LEAST and each.relation not in GROUPS
     ]
     return (
@@ -122,20 +131,19 @@ def _rare(found: Relations) -> list[str]:
     )
 
 
-def _trees(found: Relations) -> list[str]:
-    if NO_ROOT not in found.relations:
+def _trees(relations: Relations) -> list[str]:
+    if NO_ROOT not in relations.relations:
         return []
     lines = []
-    for score in (score for score in found.scores if score != "max"):
-        best = found.best(NO_ROOT, score)
+    for score in (score for score in relations.scores if score != "max"):
+        best = relations.best(NO_ROOT, score)
         cells = (
             f"{percent(best.held_out_accuracy, (best.held_out_low, best.held_out_high))} held out"
         )
         control = ""
-        if found.control is not None:
-            control = (
-                f", random weights {percent(found.control.best(NO_ROOT, score).held_out_accuracy)}"
-            )
+        if relations.control is not None:
+            theirs = relations.control.best(NO_ROOT, score)
+            control = f", random weights {percent(theirs.held_out_accuracy)}"
         lines.append(
             f"{score}, {NO_ROOT}: {best.place} {best.direction} {percent(best.accuracy)}; "
             f"{best.held_out_place} {cells}, offset {percent(best.held_out_baseline)}{control}"
@@ -143,9 +151,9 @@ def _trees(found: Relations) -> list[str]:
     return lines
 
 
-def _note(found: Relations) -> str:
+def _note(relations: Relations) -> str:
     return (
         "Held out: head and offset are chosen on one half of the documents and measured on the "
-        f"other, both ways; mean over {found.splits} splits. Intervals do not hold the spread "
-        f"over splits. p: {found.correction} over relations."
+        f"other, both ways; mean over {relations.splits} splits. Intervals do not hold the spread "
+        f"over splits. p: {relations.correction} over relations."
     )

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 
 from headscope.linguistics import OFFSETS, Sentence, decode_tree, offset_heads, predicted_heads
 from headscope.linguistics.dependencies import groups_of
-from headscope.studies.shared._held_out import Asked
+from headscope.studies.shared._held_out import DocumentHits
 
 SCORES = ("max", "max undirected", "tree", "tree undirected")
 """How heads are read: the largest value (Clark), the best tree (Htut); undirected, either end may
@@ -137,21 +137,23 @@ class Corpus:
         document = self.document_of_sentence[self.sentence_of[words]]
         order = np.argsort(document, kind="stable")
         there, starts = np.unique(document[order], return_index=True)
-        found = np.zeros((len(hits), self.documents))
+        counts = np.zeros((len(hits), self.documents))
         if len(words):
-            found[:, there] = np.add.reduceat(hits[:, words[order]], starts, axis=1, dtype=np.int64)
-        return found
+            counts[:, there] = np.add.reduceat(
+                hits[:, words[order]], starts, axis=1, dtype=np.int64
+            )
+        return counts
 
     def _right(
         self, predicted: Int[np.ndarray, "*axes word"], undirected: bool
     ) -> Bool[np.ndarray, "*axes word"]:
-        found = predicted == self.gold
+        right = predicted == self.gold
         if undirected:
             starts = np.cumsum(self.sizes) - self.sizes
             own = np.arange(len(self.gold)) - starts[self.sentence_of]
             above = np.maximum(self.gold, 0) + starts[self.sentence_of]
-            found |= predicted[..., above] == own
-        return found
+            right |= predicted[..., above] == own
+        return right
 
 
 def corpus_of(sentences: Iterable[Read], *, universal: bool) -> Corpus:
@@ -159,11 +161,13 @@ def corpus_of(sentences: Iterable[Read], *, universal: bool) -> Corpus:
     return Corpus(tuple(sentences), universal)
 
 
-def asked_of(corpus: Corpus, hits: tuple[np.ndarray, np.ndarray], words: np.ndarray) -> Asked:
+def asked_of(
+    corpus: Corpus, hits: tuple[np.ndarray, np.ndarray], words: np.ndarray
+) -> DocumentHits:
     """What heads, by direction, and offsets get right of some words in each document."""
     of_heads, of_offsets = hits
     every = np.ones((1, len(corpus.gold)), bool)
-    return Asked(
+    return DocumentHits(
         wholes=corpus.by_document(every, words)[0],
         hits=corpus.by_document(of_heads.reshape(-1, of_heads.shape[-1]), words),
         baselines=corpus.by_document(of_offsets, words),

@@ -96,7 +96,7 @@ class Explaining:
             )
         try:
             with torch.no_grad():
-                found = getattr(
+                logits = getattr(
                     self._model(**self._inputs([range(len(self._text))] * 2)), "logits", None
                 )
         except ValueError as error:
@@ -104,8 +104,8 @@ class Explaining:
             raise ModelError(
                 f"{type(self._model).__name__} cannot read two texts at once: {error}"
             ) from error
-        if found is None or found.ndim != 2 or found.shape[-1] < 2:
-            given = "no logits" if found is None else f"logits {tuple(found.shape)}"
+        if logits is None or logits.ndim != 2 or logits.shape[-1] < 2:
+            given = "no logits" if logits is None else f"logits {tuple(logits.shape)}"
             raise ModelError(
                 f"{type(self._model).__name__} gives {given}; wanted is a classifier's [example "
                 "class] with two classes or more, such as transformers' "
@@ -124,15 +124,15 @@ class Explaining:
             raise ModelError(
                 f"The attention is of {len(stack.query)} tokens and the text has {length}"
             )
-        found, missing = {}, {}
+        signals, missing = {}, {}
         for name, map_of in FLOWING.items():
             try:
-                found[name] = np.asarray(map_of(stack, self._layer), float)[
+                signals[name] = np.asarray(map_of(stack, self._layer), float)[
                     self._query, self._ranked
                 ]
             except RecordError as error:
                 missing[name] = str(error)
-        return found, missing
+        return signals, missing
 
     def _attention(self) -> tuple[list[torch.Tensor], int]:
         """Rows ``[head key]`` of the query in each layer."""
@@ -198,8 +198,10 @@ class Explaining:
         )
         held = Given(weights=lambda weights: weights.detach())
         with torch.enable_grad(), intervene(self._model, held):
-            found = self._model(inputs_embeds=vectors, **inputs).logits.softmax(-1)[0]
-            slopes = [torch.autograd.grad(one, vectors, retain_graph=True)[0] for one in found]
+            probabilities = self._model(inputs_embeds=vectors, **inputs).logits.softmax(-1)[0]
+            slopes = [
+                torch.autograd.grad(one, vectors, retain_graph=True)[0] for one in probabilities
+            ]
         total = torch.stack([(slope * vectors).sum(-1)[0].abs() for slope in slopes]).sum(0)
         ranked = total.detach().double().cpu().numpy()[self._ranked]
         return ranked / max(float(ranked.sum()), 1e-30)
@@ -229,8 +231,8 @@ class Explaining:
             row[:, ranked] = row[:, ranked[torch.randperm(len(ranked), generator=self._generator)]]
         at_once = max(1, AT_ONCE // len(self._text))
         with torch.no_grad():
-            found = torch.cat([self._with_rows(some) for some in rows.split(at_once)])
-        return _distance(found.cpu(), own).numpy()
+            probabilities = torch.cat([self._with_rows(some) for some in rows.split(at_once)])
+        return _distance(probabilities.cpu(), own).numpy()
 
     def _adversarial(
         self, own: torch.Tensor, steps: int, within: float, starts: int = 5
@@ -255,8 +257,8 @@ class Explaining:
         with torch.no_grad():
             rows = logits.softmax(-1)
             held = _distance(self._with_rows(rows), own) <= within
-            found = divergence(rows, base)[held]
-        return float(found.max()) if len(found) else None
+            distances = divergence(rows, base)[held]
+        return float(distances.max()) if len(distances) else None
 
 
 def divergence(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
@@ -271,9 +273,9 @@ def divergence(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     return (entropies[0] - (entropies[1] + entropies[2]) / 2).mean(-1)
 
 
-def _distance(found: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
+def _distance(probabilities: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
     """Total variation distance of distributions ``[run class]`` and ``[class]``."""
-    return (found - own).abs().sum(-1) / 2
+    return (probabilities - own).abs().sum(-1) / 2
 
 
 def _rolled(quantity: Any) -> Callable[[Stack, int], np.ndarray]:

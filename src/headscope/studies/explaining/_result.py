@@ -102,25 +102,25 @@ class Faithfulness(Result):
     @cached_property
     def values(self) -> dict[Name, Float[np.ndarray, " text"]]:
         """One value for each text, NaN for none, by measure, signal and what it is set against."""
-        found: dict[Name, np.ndarray] = {}
+        values: dict[Name, np.ndarray] = {}
         for against in AGAINST:
             for signal in (name for name in self.signals if name != against):
                 columns = zip(AGREEMENT, self.agreement(signal, against).T, strict=True)
-                found |= {(measure, signal, against): column for measure, column in columns}
+                values |= {(measure, signal, against): column for measure, column in columns}
         for measure in ERASURE:
             for signal in self.signals:
-                found[measure, signal, ""] = np.array(
+                values[measure, signal, ""] = np.array(
                     [getattr(text, measure)[signal] for text in self.texts]
                 )
         medians = [
             float(np.median(text.permuted)) if len(text.permuted) else np.nan for text in self.texts
         ]
         nearest = [np.nan if text.adversarial is None else text.adversarial for text in self.texts]
-        found[PERMUTED, "attention", ""], found[ADVERSARIAL, "attention", ""] = (
+        values[PERMUTED, "attention", ""], values[ADVERSARIAL, "attention", ""] = (
             np.array(medians),
             np.array(nearest),
         )
-        return {name: column for name, column in found.items() if np.isfinite(column).any()}
+        return {name: column for name, column in values.items() if np.isfinite(column).any()}
 
     @cached_property
     def means(self) -> dict[Name, tuple[float, float, float, float, int]]:
@@ -168,13 +168,13 @@ class Faithfulness(Result):
     def columns(self) -> dict[str, list[Any]]:
         """The summary as a table, one list for each column."""
         rows = [(*name, *numbers) for name, numbers in self.means.items()]
-        found = {field: [row[place] for row in rows] for place, field in enumerate(FIELDS)}
+        columns = {field: [row[place] for row in rows] for place, field in enumerate(FIELDS)}
         if self.control is not None:
             theirs = self.control.means
-            found["random_mean"] = [
+            columns["random_mean"] = [
                 theirs[name][0] if name in theirs else np.nan for name in self.means
             ]
-        return found
+        return columns
 
     def _kept(self) -> Kept:
         from headscope.studies.explaining._file import kept_of

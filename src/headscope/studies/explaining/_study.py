@@ -104,8 +104,8 @@ def faithfulness(
     if not anyway:
         check_fit(source.model, CLASS)
     how = tampering or Tampering()
-    found, groups = _explained(source, (layer, query), how)
-    if not found:
+    explained, groups = _explained(source, (layer, query), how)
+    if not explained:
         raise TextError("None of the texts can be explained; give texts of two words or more")
     control = None
     if random_weights:
@@ -114,7 +114,7 @@ def faithfulness(
             Faithfulness(tuple(beside), confidence, RANDOM, layer, None, theirs) if beside else None
         )
     return Faithfulness(
-        tuple(found), confidence, display_name(source.model), layer, control, groups
+        tuple(explained), confidence, display_name(source.model), layer, control, groups
     )
 
 
@@ -123,7 +123,7 @@ def _explained(
 ) -> tuple[list[Explained], tuple | None]:
     """Each text that can be explained, and the documents that these are of."""
     model, tokenizer, options = unwrapped(source.model), source.tokenizer, source.options
-    found, kept = [], []
+    explained, kept = [], []
     on_error = options.get("on_error") or (_stop if len(source.texts) == 1 else _left_out)
     with at_rest(model):
         texts = counted(source.texts, "Explaining", "text", shows=options.get("progress", False))
@@ -140,12 +140,14 @@ def _explained(
                 on_error(number, reason_of(error))
                 continue
             try:
-                found.append(Explaining(model, tokenizer, read, at).run(how, how.seed + number))
+                explained.append(Explaining(model, tokenizer, read, at).run(how, how.seed + number))
             except (CaptureError, RecordError) as error:
                 on_error(number, error)
                 continue
             kept.append(number)
-    return found, None if source.groups is None else tuple(source.groups[number] for number in kept)
+    return explained, None if source.groups is None else tuple(
+        source.groups[number] for number in kept
+    )
 
 
 def _stop(_: int, error: HeadscopeError) -> None:

@@ -116,13 +116,13 @@ class NormStudy(OneModel, Result):
         if not other.layers or not self.layers:
             return self if self.layers else other
         self._check_models(other)
-        found = NormStudy(stack=self.stack, confidence=self.confidence)
-        found.statistic = self.statistic + other.statistic
-        found.layers, found.model = self.layers, self.model or other.model
-        found.refused = self.refused | other.refused
+        both = NormStudy(stack=self.stack, confidence=self.confidence)
+        both.statistic = self.statistic + other.statistic
+        both.layers, both.model = self.layers, self.model or other.model
+        both.refused = self.refused | other.refused
         if self.control is not None and other.control is not None:
-            found.control = self.control + other.control
-        return found
+            both.control = self.control + other.control
+        return both
 
     def _kept(self) -> Kept:
         said = {
@@ -183,7 +183,7 @@ class NormStudy(OneModel, Result):
         With a model with random weights beside it, ``random_mean`` is its own.
         """
         means, counts = self.statistic.mean, self.statistic.count
-        found: dict[str, list[Any]] = {name: [] for name in FIELDS}
+        columns: dict[str, list[Any]] = {name: [] for name in FIELDS}
         for number, row in enumerate(ROWS):
             quantity, _, of = row.partition(": ")
             for column, layer in enumerate((*self.layers, None)):
@@ -198,10 +198,10 @@ class NormStudy(OneModel, Result):
                     counts[number, column],
                 )
                 for name, cell in zip(FIELDS, cells, strict=True):
-                    found[name].append(cell.item() if isinstance(cell, np.generic) else cell)
+                    columns[name].append(cell.item() if isinstance(cell, np.generic) else cell)
         if self.control is not None:
-            found["random_mean"] = self.control.statistic.mean.ravel().tolist()
-        return found
+            columns["random_mean"] = self.control.statistic.mean.ravel().tolist()
+        return columns
 
     def __repr__(self) -> str:
         return f"<NormStudy of {self.texts} texts>"
@@ -363,12 +363,12 @@ def norm_study(
                 "random_weights=True needs a model to run: norm_study(model, tokenizer, texts, ...)"
             )
         return _counted(records, groups, stack=stack, confidence=confidence)
-    found = _counted(**source.grouped(keep=KEPT), stack=stack, confidence=confidence)
+    study = _counted(**source.grouped(keep=KEPT), stack=stack, confidence=confidence)
     if random_weights:
-        found.control = _counted(
+        study.control = _counted(
             **source.random_twin().grouped(keep=KEPT), stack=stack, confidence=confidence
         )
-    return found
+    return study
 
 
 @reads(NormStudy.KIND)
@@ -395,19 +395,19 @@ def load_norm_study(
     said, arrays = load_kept(path, NormStudy.KIND)
     with reading(path, "study of norms"):
         check_document(said, SAID)
-        found = NormStudy(stack=stack or said["stack"], confidence=confidence or said["confidence"])
-        found.model, found.refused = said["model"], dict(said["refused"])
+        study = NormStudy(stack=stack or said["stack"], confidence=confidence or said["confidence"])
+        study.model, study.refused = said["model"], dict(said["refused"])
         values = array_of(arrays, "values", "f", (len(said["texts"]), None, None))
         statistic = Statistic(values.shape[1:], tuple(said["names"]))
         nothing = [None] * len(values)
         facts = (said["texts"], values, said["groups"] or nothing, said["lengths"] or nothing)
         for text, row, group, length in zip(*facts, strict=True):
             statistic.update(text, row, group=group, length=length)
-    return found if not said["names"] else _with_statistic(path, found, statistic)
+    return study if not said["names"] else _with_statistic(path, study, statistic)
 
 
 def _with_statistic(
-    path: str | os.PathLike[str], found: NormStudy, statistic: Statistic
+    path: str | os.PathLike[str], study: NormStudy, statistic: Statistic
 ) -> NormStudy:
     """The study with what was counted of it.
 
@@ -420,39 +420,39 @@ def _with_statistic(
     if names[: len(rows)] != rows:
         raise RecordError(f"{path} holds no study of norms")
     with reading(path, "study of norms"):
-        found.layers = tuple(
+        study.layers = tuple(
             int(name.removeprefix(LAYER)) for name in names[len(rows) :] if name != ALL
         )
-        if names != (*rows, *_columns(found.layers)) or statistic.shape != (
+        if names != (*rows, *_columns(study.layers)) or statistic.shape != (
             len(rows),
-            len(found.layers) + 1,
+            len(study.layers) + 1,
         ):
             raise ValueError(
-                f"it has values {list(statistic.shape)} for {len(found.layers)} layers"
+                f"it has values {list(statistic.shape)} for {len(study.layers)} layers"
             )
-    found.statistic = statistic if rows == ROWS else _filled(statistic, found.layers)
-    return found
+    study.statistic = statistic if rows == ROWS else _filled(statistic, study.layers)
+    return study
 
 
 def _filled(old: Statistic, layers: tuple[int, ...]) -> Statistic:
     """What a file from before 0.2 holds, without a value in the rows that came later."""
-    found = Statistic((len(ROWS), len(layers) + 1), (*ROWS, *_columns(layers)))
+    filled = Statistic((len(ROWS), len(layers) + 1), (*ROWS, *_columns(layers)))
     for text, values in zip(old.texts, old.values, strict=True):
-        whole = np.full(found.shape, np.nan)
+        whole = np.full(filled.shape, np.nan)
         whole[: len(FIRST_ROWS)] = values
-        found.update(text, whole)
-    return found
+        filled.update(text, whole)
+    return filled
 
 
 def _counted(
     records: Any, groups: Iterable[Any] | None, *, stack: str | None, confidence: float
 ) -> NormStudy:
-    found = NormStudy(stack=stack, confidence=confidence)
+    study = NormStudy(stack=stack, confidence=confidence)
     for number, (record, group) in enumerate(with_groups(records, groups, "norm_study")):
-        found.update(f"{number:06}", record, group=group)
-    if not found.texts:
+        study.update(f"{number:06}", record, group=group)
+    if not study.texts:
         raise RecordError("norm_study was given no record; capture at least one text")
-    return found
+    return study
 
 
 def _columns(layers: tuple[int, ...]) -> tuple[str, ...]:

@@ -33,17 +33,17 @@ Classes = dict[str, Bool[np.ndarray, " token"]]
 
 def classes_of(tokens: Tokens) -> Classes:
     """The tokens of each class; every token is in one."""
-    found = {name: token_class(tokens, name) for name in ("cls", "sep", "first", "stop")}
-    found["stop"] = found["stop"] & ~found["first"]
-    found["first"] = found["first"] & ~found["cls"] & ~found["sep"]
-    found["other"] = ~np.any(list(found.values()), axis=0)
-    return {name: found[name] for name in CLASSES}
+    classes = {name: token_class(tokens, name) for name in ("cls", "sep", "first", "stop")}
+    classes["stop"] = classes["stop"] & ~classes["first"]
+    classes["first"] = classes["first"] & ~classes["cls"] & ~classes["sep"]
+    classes["other"] = ~np.any(list(classes.values()), axis=0)
+    return {name: classes[name] for name in CLASSES}
 
 
 def values_of(stack: Stack) -> Float[np.ndarray, "row column"]:
     """The rows of one text; a column for each layer and one for all layers together."""
     keys, queries = classes_of(stack.key), classes_of(stack.query)
-    found = np.full((len(ROWS), len(stack) + 1), np.nan)
+    values_of_text = np.full((len(ROWS), len(stack) + 1), np.nan)
     ranked: list[tuple[np.ndarray, np.ndarray]] = []
     for column, layer in enumerate(stack):
         if not layer.has("value_norms"):
@@ -61,15 +61,15 @@ def values_of(stack: Stack) -> Float[np.ndarray, "row column"]:
         )
         values |= _within_heads(ranked[-1], keys)
         values |= _mixing(layer, weights, queries, is_self=stack.query == stack.key)
-        found[:, column] = [values[row] for row in ROWS]
-    whole = [~np.isnan(row[:-1]) for row in found]
-    found[:, -1] = [
+        values_of_text[:, column] = [values[row] for row in ROWS]
+    whole = [~np.isnan(row[:-1]) for row in values_of_text]
+    values_of_text[:, -1] = [
         row[:-1][known].mean() if known.any() else np.nan
-        for row, known in zip(found, whole, strict=True)
+        for row, known in zip(values_of_text, whole, strict=True)
     ]
     for row, value in _agreement(ranked, keys).items():
-        found[ROWS.index(row), -1] = value
-    return found
+        values_of_text[ROWS.index(row), -1] = value
+    return values_of_text
 
 
 def _shares(
@@ -80,17 +80,17 @@ def _shares(
     """Mean over heads and queries of the share that each class has in a row, by weight and by
     norm.
     """
-    found = {}
+    shares = {}
     for by, maps in zip(BY, (weights, weights * lengths[:, None]), strict=True):
         sums = maps.sum(-1)
         for name, chosen in keys.items():
             share = np.divide(
                 maps[..., chosen].sum(-1), sums, out=np.zeros_like(sums), where=sums > 0
             )
-            found[f"share by {by}: {name}"] = (
+            shares[f"share by {by}: {name}"] = (
                 float(share[sums > 0].mean()) if (sums > 0).any() else np.nan
             )
-    return found
+    return shares
 
 
 def _lengths(lengths: Float[np.ndarray, "head key"], keys: Classes) -> dict[str, float]:
@@ -112,29 +112,29 @@ def _looked_at(
 
 def _agreement(ranked: list[tuple[np.ndarray, np.ndarray]], keys: Classes) -> dict[str, float]:
     """Spearman of weight and length over all heads and tokens of a class, in all layers given."""
-    found = {}
+    ranks = {}
     for name, chosen in (*keys.items(), (ALL, np.ones_like(keys["other"]))):
         pairs = [
             np.concatenate([pair[part][:, chosen].ravel() for pair in ranked] or [[]])
             for part in (0, 1)
         ]
-        found[f"spearman: {name}"] = spearman(pairs[0], pairs[1]) if len(pairs[0]) > 2 else np.nan
-    return found
+        ranks[f"spearman: {name}"] = spearman(pairs[0], pairs[1]) if len(pairs[0]) > 2 else np.nan
+    return ranks
 
 
 def _within_heads(pair: tuple[np.ndarray, np.ndarray], keys: Classes) -> dict[str, float]:
     """Spearman of weight and length over the tokens of a class in each head by itself, mean over
     heads.
     """
-    found = {}
+    ranks = {}
     for name, chosen in (*keys.items(), (ALL, np.ones_like(keys["other"]))):
         each = [np.nan]
         if chosen.sum() > 2:
             looked_at, lengths = (of[:, chosen] for of in pair)
             each = [spearman(*head) for head in zip(looked_at, lengths, strict=True)]
         known = [value for value in each if not np.isnan(value)]
-        found[f"spearman within heads: {name}"] = float(np.mean(known)) if known else np.nan
-    return found
+        ranks[f"spearman within heads: {name}"] = float(np.mean(known)) if known else np.nan
+    return ranks
 
 
 def _mixing(
@@ -147,14 +147,14 @@ def _mixing(
     if is_self:
         mean = weights.mean(axis=0)
         ratios["weights"] = mean.sum(-1) - np.diagonal(mean)
-    found: dict[str, float] = {"expansion": np.nan}
+    mixing: dict[str, float] = {"expansion": np.nan}
     if added is not None and added.expansion is not None:
-        found["expansion"] = added.expansion
+        mixing["expansion"] = added.expansion
     for kind in MIXINGS:
         ratio = ratios.get(kind)
         for name, chosen in (*queries.items(), (ALL, np.ones(len(queries["other"]), bool))):
             there = ratio is not None and chosen.any()
-            found[f"mixing {kind}: {name}"] = (
+            mixing[f"mixing {kind}: {name}"] = (
                 float(np.asarray(ratio)[chosen].mean()) if there else np.nan
             )
-    return found
+    return mixing

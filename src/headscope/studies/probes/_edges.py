@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 from headscope.errors import TextError
 from headscope.linguistics import centre_of_gravity, control_labels, expected_layer
 from headscope.linguistics.probe_features import pair_distances
-from headscope.studies.probes._items import Data, Item
+from headscope.studies.probes._items import Data, ProbeItem
 from headscope.studies.probes._score import CONTROL, PROBE, Score
 from headscope.studies.probes._training import Training, fit
 
@@ -61,7 +61,7 @@ class Store:
     first: np.ndarray
 
     @classmethod
-    def of(cls, items: Sequence[Item]) -> Store:
+    def of(cls, items: Sequence[ProbeItem]) -> Store:
         """Of the states of sentences."""
         widest = max(len(pieces) for item in items for pieces in item.pieces)
         words = np.full((sum(map(len, items)), widest), -1)
@@ -137,14 +137,14 @@ def edge_scores(
         Scores; and the weights of layers, centre of gravity and expected layer of each task.
     """
     stores = {name: Store.of(items) for name, items in data.sides.items()}
-    found: list[Score] = []
+    all_scores: list[Score] = []
     facts: dict[str, Any] = {}
     for task, spans in ((TAGS, _tags(data, least)), (DEPENDENCIES, _dependencies(data, least))):
         edges = _Edges(task, spans, data, how)
         scores, told = edges.run(stores, layers=layers)
-        found += scores
+        all_scores += scores
         facts |= {f"{name}, {task}": value for name, value in told.items()}
-    return found, facts
+    return all_scores, facts
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +222,7 @@ class _Edges:
     def baselines(self, train: np.ndarray, shares: np.ndarray) -> list[Score]:
         """What the labels' frequencies say, with the word, or with the distance."""
         spans, most = self.spans, int(shares.argmax())
-        found = [self.score(MAJORITY, spans.labels == most)]
+        scores = [self.score(MAJORITY, spans.labels == most)]
         if spans.at.shape[1] == 2:
             keys, name = list(spans.types), OF_WORD
         else:
@@ -240,7 +240,7 @@ class _Edges:
         said = np.array(
             [counts[key].most_common(1)[0][0] if key in counts else most for key in keys]
         )
-        return [*found, self.score(name, said == spans.labels)]
+        return [*scores, self.score(name, said == spans.labels)]
 
     def score(self, of: str, right: np.ndarray) -> Score:
         number = self.spans.at[:, 0]

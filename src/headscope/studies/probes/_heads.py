@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 from headscope.linguistics import control_heads, offset_heads
 from headscope.linguistics.probe_features import best_offset, head_distances
 from headscope.linguistics.probe_scores import attached
-from headscope.studies.probes._items import Data, Item
+from headscope.studies.probes._items import Data, ProbeItem
 from headscope.studies.probes._score import CONTROL, Score
 from headscope.studies.probes._training import Training, fit
 
@@ -35,7 +35,7 @@ class Batch:
 
     Args:
         maps: axes sentence, map, word, word.
-        ends: see `Item`; a sentence axis before.
+        ends: see `ProbeItem`; a sentence axis before.
         distances: axes sentence, candidate, word, feature.
         vectors: axes sentence, word, feature; or None.
         wanted: the candidate that each word's head is.
@@ -159,7 +159,7 @@ def head_scores(data: Data, how: Training) -> tuple[list[Score], dict[str, Any]]
     runs = {name: (probe, items, False) for name, items in data.sides.items()}
     runs[CONTROL] = (probe, data.items, True)
     runs["distances" if words is None else "distances and words"] = (nearest, data.items, False)
-    found, epochs = [], {}
+    scores, epochs = [], {}
     for name, (make, items, control) in runs.items():
         scale = _scale([items[number] for number in data.parts.train])
         heads = [control_heads(item.forms) if control else item.heads for item in items]
@@ -170,27 +170,27 @@ def head_scores(data: Data, how: Training) -> tuple[list[Score], dict[str, Any]]
         fitted = fit(make, (train, aside), _loss, how, name=name)
         epochs[name] = fitted.epoch
         hits = dict(_hits(fitted.module, items, heads, data.parts.test, scale=scale))
-        found.append(_score(name, [hits[number] for number in data.parts.test]))
+        scores.append(_score(name, [hits[number] for number in data.parts.test]))
     offset = best_offset([np.where(item.counted, item.heads, -2) for item in data.train])
-    found.append(
+    scores.append(
         _score(f"best offset ({offset:+d})", [_offset_hits(item, offset) for item in data.test])
     )
-    found.append(_score("next word", [_offset_hits(item, 1) for item in data.test]))
-    return found, epochs
+    scores.append(_score("next word", [_offset_hits(item, 1) for item in data.test]))
+    return scores, epochs
 
 
 def _score(name: str, hits: Sequence[tuple[float, float]]) -> Score:
     return Score(task=TASK, measure=UAS, of=name, hits=np.array(hits))
 
 
-def _offset_hits(item: Item, offset: int) -> tuple[float, float]:
+def _offset_hits(item: ProbeItem, offset: int) -> tuple[float, float]:
     right = (offset_heads(len(item), offset) - 1 == item.heads) & item.counted
     return float(right.sum()), float(item.counted.sum())
 
 
 def _hits(
     module: nn.Module,
-    items: Sequence[Item],
+    items: Sequence[ProbeItem],
     heads: Sequence[np.ndarray],
     part: Sequence[int],
     *,
@@ -205,7 +205,7 @@ def _hits(
             yield number, attached(each[: size + 1, :size], heads[number], items[number].counted)
 
 
-def _scale(items: Sequence[Item]) -> np.ndarray:
+def _scale(items: Sequence[ProbeItem]) -> np.ndarray:
     """One divided by the deviation of each map over the pairs of words learnt from.
 
     The weights could do as much themselves, but slowly: maps of random weights are almost even.
@@ -218,7 +218,7 @@ def _scale(items: Sequence[Item]) -> np.ndarray:
 
 
 def _batches(
-    items: Sequence[Item], heads: Sequence[np.ndarray], part: Sequence[int], scale: np.ndarray
+    items: Sequence[ProbeItem], heads: Sequence[np.ndarray], part: Sequence[int], scale: np.ndarray
 ) -> Iterator[tuple[list[int], Batch]]:
     """Sentences of like length together, with their numbers."""
     numbers: list[int] = []
@@ -239,7 +239,7 @@ def _batches(
         )
 
 
-def _batch(items: Sequence[Item], heads: Sequence[np.ndarray], scale: np.ndarray) -> Batch:
+def _batch(items: Sequence[ProbeItem], heads: Sequence[np.ndarray], scale: np.ndarray) -> Batch:
     longest, count, maps = max(map(len, items)), len(items), len(scale)
     filled: dict[str, np.ndarray] = {
         "maps": np.zeros((count, maps, longest, longest), np.float32),

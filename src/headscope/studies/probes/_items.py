@@ -14,7 +14,7 @@ from headscope.linguistics import Sentence
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Item:
+class ProbeItem:
     """A sentence and what a model made of it; only what a probe asks for is there.
 
     Args:
@@ -87,28 +87,28 @@ class Data:
     weights.
     """
 
-    items: tuple[Item, ...]
-    twin: tuple[Item, ...] | None
+    items: tuple[ProbeItem, ...]
+    twin: tuple[ProbeItem, ...] | None
     parts: Parts
 
     @property
-    def sides(self) -> dict[str, tuple[Item, ...]]:
+    def sides(self) -> dict[str, tuple[ProbeItem, ...]]:
         """Whose items, by the name of the score."""
         return {"probe": self.items} | ({} if self.twin is None else {"random weights": self.twin})
 
     @property
     def documents(self) -> tuple[str | None, ...] | None:
         """The document of each sentence reported on; None where none has one."""
-        found = tuple(item.sentence.document or None for item in self.test)
-        return found if any(found) else None
+        documents = tuple(item.sentence.document or None for item in self.test)
+        return documents if any(documents) else None
 
     @property
-    def test(self) -> list[Item]:
+    def test(self) -> list[ProbeItem]:
         """The sentences reported on."""
         return [self.items[number] for number in self.parts.test]
 
     @property
-    def train(self) -> list[Item]:
+    def train(self) -> list[ProbeItem]:
         """The sentences learnt from."""
         return [self.items[number] for number in self.parts.train]
 

@@ -17,7 +17,7 @@ from headscope.errors import HeadscopeError, RecordError, TextError
 from headscope.linguistics import Sentence, read_treebank
 from headscope.studies.probes._edges import edge_scores
 from headscope.studies.probes._heads import head_scores
-from headscope.studies.probes._items import Data, Item, parts_of
+from headscope.studies.probes._items import Data, ProbeItem, parts_of
 from headscope.studies.probes._probing import Probing
 from headscope.studies.probes._reading import (
     LeftOut,
@@ -93,7 +93,7 @@ class ProbeOptions(LoadOptions, total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class ProbePlan:
     """The options, checked."""
 
     sentences: int | None = None
@@ -215,7 +215,7 @@ def probe(
     return Probing(scores=scores, sentences=counts, facts=facts, left_out=left_out, **shown)
 
 
-def _plan(kind: str, options: Any) -> Plan:
+def _plan(kind: str, options: Any) -> ProbePlan:
     if kind not in KINDS:
         raise RecordError(f"There is no probe {kind!r}; there are {', '.join(KINDS)}")
     unknown = sorted(set(options) - set(ProbeOptions.__annotations__))
@@ -224,10 +224,10 @@ def _plan(kind: str, options: Any) -> Plan:
             f"probe has no option {', '.join(unknown)}; it has "
             f"{', '.join(ProbeOptions.__annotations__)}"
         )
-    return Plan(**options)
+    return ProbePlan(**options)
 
 
-def _drawn(sentences: list[Sentence], plan: Plan) -> list[Sentence]:
+def _drawn(sentences: list[Sentence], plan: ProbePlan) -> list[Sentence]:
     if not sentences:
         raise TextError(f"The treebank has no sentence of at most {plan.most_words} words")
     if plan.sentences is None or plan.sentences >= len(sentences):
@@ -240,11 +240,11 @@ def _both(
     kind: str,
     source: Source,
     sentences: Sequence[Sentence],
-    plan: Plan,
+    plan: ProbePlan,
     *,
     left_out: dict,
     random_weights: bool,
-) -> tuple[tuple[Item, ...], tuple[Item, ...] | None]:
+) -> tuple[tuple[ProbeItem, ...], tuple[ProbeItem, ...] | None]:
     """The items of the model, and of its random twin, of the sentences that both can read.
 
     Args:
@@ -274,29 +274,36 @@ def _both(
 
 
 def _read(
-    kind: str, model: tuple[Any, Any], sentences: Sequence[Sentence], plan: Plan, *, note: LeftOut
-) -> dict[int, Item]:
+    kind: str,
+    model: tuple[Any, Any],
+    sentences: Sequence[Sentence],
+    plan: ProbePlan,
+    *,
+    note: LeftOut,
+) -> dict[int, ProbeItem]:
     """The items of the sentences that can be read, in order."""
     most = 1.0 if plan.allow_unfit else MOST_UNKNOWN
     how: dict[str, Any] = {"on_error": note, "progress": plan.progress, "max_unknown": most}
     read = with_states if kind in ("structural", "edge") else with_maps
-    found = read(*model, sentences, **how)
-    if not found:
+    items = read(*model, sentences, **how)
+    if not items:
         raise TextError("None of the sentences could be read by the model; on_error= tells why")
     if kind == "attention-words":
-        found = (
-            with_embeddings(*model, found)
+        items = (
+            with_embeddings(*model, items)
             if plan.vectors is None
-            else with_table(Path(plan.vectors), found)
+            else with_table(Path(plan.vectors), items)
         )
-    return dict(sorted(found.items()))
+    return dict(sorted(items.items()))
 
 
-def _data(items: tuple[Item, ...], twin: tuple[Item, ...] | None, plan: Plan) -> Data:
+def _data(
+    items: tuple[ProbeItem, ...], twin: tuple[ProbeItem, ...] | None, plan: ProbePlan
+) -> Data:
     return Data(items, twin, parts_of([item.sentence for item in items], plan.split, plan.seeds[0]))
 
 
-def _trained(kind: str, data: Data, plan: Plan) -> tuple[tuple[Score, ...], dict[str, Any]]:
+def _trained(kind: str, data: Data, plan: ProbePlan) -> tuple[tuple[Score, ...], dict[str, Any]]:
     """The scores, means over the seeds, and the facts of the first seed."""
     runs, facts = [], []
     for seed in plan.seeds:
@@ -316,7 +323,9 @@ def _many(facts: Sequence[dict[str, Any]]) -> bool:
     return len(facts) > 1 and "layer" in facts[0]
 
 
-def _scores(kind: str, data: Data, plan: Plan, seed: int) -> tuple[list[Score], dict[str, Any]]:
+def _scores(
+    kind: str, data: Data, plan: ProbePlan, seed: int
+) -> tuple[list[Score], dict[str, Any]]:
     how = replace(plan.training(kind), seed=seed)
     if kind == "relation":
         return relation_scores(data, how, least=plan.least)

@@ -75,9 +75,9 @@ class Probing(Result):
         """Of each task and measure the probe's score less that of the control task (Hewitt and
         Liang 2019).
         """
-        found = {(each.task, each.measure, each.of): each for each in self.scores}
+        known = {(each.task, each.measure, each.of): each for each in self.scores}
         pairs = [
-            (each, found.get((each.task, each.measure, CONTROL)))
+            (each, known.get((each.task, each.measure, CONTROL)))
             for each in self.scores
             if each.of == PROBE
         ]

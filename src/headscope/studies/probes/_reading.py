@@ -20,7 +20,7 @@ from headscope.capturing.run import at_rest, unwrapped
 from headscope.errors import CaptureError, FileError, HeadscopeError, RecordError
 from headscope.linguistics import Sentence, Words, read_vectors, word_attention, words_at
 from headscope.record import Record, Tokens
-from headscope.studies.probes._items import Item
+from headscope.studies.probes._items import ProbeItem
 
 STATES_AT_ONCE = 32
 """How many sentences of like length are read together for their hidden states."""
@@ -36,7 +36,7 @@ def with_maps(
     on_error: LeftOut,
     progress: bool = False,
     max_unknown: float = 1.0,
-) -> dict[int, Item]:
+) -> dict[int, ProbeItem]:
     """Attention between the words of each sentence, of all heads of all layers; by number of the
     sentence.
 
@@ -59,16 +59,16 @@ def with_maps(
     records = capture_many(
         model, tokenizer, texts, progress=progress, on_error=note, max_unknown=max_unknown
     )
-    found, number = {}, -1
+    items, number = {}, -1
     for record in records:
         number += 1
         while number in failed:
             number += 1
         try:
-            found[number] = _mapped(sentences[number], record)
+            items[number] = _mapped(sentences[number], record)
         except RecordError as error:
             on_error(number, error)
-    return found
+    return items
 
 
 def with_states(
@@ -79,7 +79,7 @@ def with_states(
     on_error: LeftOut,
     progress: bool = False,
     max_unknown: float = 1.0,
-) -> dict[int, Item]:
+) -> dict[int, ProbeItem]:
     """The hidden states of each sentence as transformers returns them, in half precision; see
     `with_maps`.
 
@@ -102,34 +102,36 @@ def with_states(
     batches = [
         order[first : first + STATES_AT_ONCE] for first in range(0, len(order), STATES_AT_ONCE)
     ]
-    found = {}
+    items = {}
     with at_rest(model):
         for batch in counted(batches, "Reading", "batch", shows=progress):
             read = _batch_states(model, {each: encoded[each][0] for each in batch}, on_error)
             for number, states in read.items():
-                found[number] = Item(
+                items[number] = ProbeItem(
                     sentence=sentences[number], states=states, pieces=encoded[number][1].tokens
                 )
-    return found
+    return items
 
 
-def with_embeddings(model: Any, tokenizer: Any, items: dict[int, Item]) -> dict[int, Item]:
+def with_embeddings(
+    model: Any, tokenizer: Any, items: dict[int, ProbeItem]
+) -> dict[int, ProbeItem]:
     """The same with word vectors: the mean of the model's own input embeddings of a word's
     pieces.
     """
     table = unwrapped(model).get_input_embeddings().weight.detach().float().cpu().numpy()
-    found = {}
+    by_number = {}
     for number, item in items.items():
         encoding = encode(unwrapped(model), tokenizer, item.sentence.text, None, truncate=False)
         ids = np.array(encoding["input_ids"])
         tokens = _words(item.sentence, _tokens(tokenizer, encoding, item.sentence)).tokens
-        found[number] = replace(
+        by_number[number] = replace(
             item, vectors=np.stack([table[ids[list(pieces)]].mean(axis=0) for pieces in tokens])
         )
-    return found
+    return by_number
 
 
-def with_table(path: Path, items: dict[int, Item]) -> dict[int, Item]:
+def with_table(path: Path, items: dict[int, ProbeItem]) -> dict[int, ProbeItem]:
     """The same with word vectors of a file in GloVe's text format; zeros for words that are not in
     it.
 
@@ -155,7 +157,7 @@ def with_table(path: Path, items: dict[int, Item]) -> dict[int, Item]:
     }
 
 
-def _mapped(sentence: Sentence, record: Record) -> Item:
+def _mapped(sentence: Sentence, record: Record) -> ProbeItem:
     """Attention between words, and between words and the special tokens at both ends."""
     stack = next((stack for stack in record.stacks.values() if stack.query == stack.key), None)
     if stack is None:
@@ -173,7 +175,7 @@ def _mapped(sentence: Sentence, record: Record) -> Item:
         out = [none if end is None else among[:, end][:, places] for end in outer]
         back = [none if end is None else among[:, :, end][:, places] for end in outer]
         ends.append(np.stack([np.stack(out, axis=1), np.stack(back, axis=1)], axis=1))
-    return Item(
+    return ProbeItem(
         sentence=sentence,
         maps=np.concatenate(maps).astype(np.float32),
         ends=np.concatenate(ends).astype(np.float32),
@@ -209,16 +211,16 @@ def _batch_states(
                 states[number] = _states(model, [encoding])[0]
             except OF_ONE_INPUT as error:
                 on_error(number, reason_of(error))
-    found = {}
+    by_number = {}
     for number, own in states.items():
         if np.isfinite(own).all():
-            found[number] = own
+            by_number[number] = own
         else:
             on_error(
                 number,
                 RecordError("the hidden states of the sentence are not finite in half precision"),
             )
-    return found
+    return by_number
 
 
 def _states(model: Any, encodings: Sequence[dict[str, list[int]]]) -> list[np.ndarray]:

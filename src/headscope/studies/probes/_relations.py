@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from headscope.errors import TextError
 from headscope.linguistics import control_labels
 from headscope.linguistics.probe_features import pair_distances, unrelated_pairs
-from headscope.studies.probes._items import Data, Item
+from headscope.studies.probes._items import Data, ProbeItem
 from headscope.studies.probes._score import CONTROL, PROBE, Score
 from headscope.studies.probes._training import Training, fit
 
@@ -26,7 +26,7 @@ LEFT_OUT = ("punct", "root")
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class WordPairs:
     """Ordered pairs of words of many sentences.
 
     Args:
@@ -54,16 +54,18 @@ def relation_scores(data: Data, how: Training, *, least: int) -> tuple[list[Scor
         Scores, and the relations.
     """
     related = _related(data, least)
-    found: list[Score] = []
+    all_scores: list[Score] = []
     facts: dict[str, Any] = {"relations": related.names}
     for task, pairs in ((BINARY, _any(data.items, related, how.seed)), (WHICH, related)):
         scores, epochs = _scores(task, pairs, data, how)
-        found += scores
+        all_scores += scores
         facts |= {f"pairs, {task}": len(pairs.at), f"epochs, {task}": epochs}
-    return found, facts
+    return all_scores, facts
 
 
-def attention_vectors(items: Sequence[Item], pairs: Pairs, *, both: bool = False) -> np.ndarray:
+def attention_vectors(
+    items: Sequence[ProbeItem], pairs: WordPairs, *, both: bool = False
+) -> np.ndarray:
     """The attention of all heads from the first word of each pair to the second; ``both`` adds that
     back.
 
@@ -73,20 +75,20 @@ def attention_vectors(items: Sequence[Item], pairs: Pairs, *, both: bool = False
     Returns:
         Axes pair, map.
     """
-    found = []
+    vectors = []
     for number, first, second in pairs.at.tolist():
         maps = items[number].maps
         if maps is None:
             raise ValueError("attention was not read")
-        found.append(
+        vectors.append(
             np.concatenate([maps[:, first, second], maps[:, second, first]])
             if both
             else maps[:, first, second]
         )
-    return np.array(found, np.float32)
+    return np.array(vectors, np.float32)
 
 
-def _related(data: Data, least: int) -> Pairs:
+def _related(data: Data, least: int) -> WordPairs:
     """Dependents with their heads, of the relations that are often enough."""
     edges = [
         (number, word, head, item.relations[word])
@@ -107,7 +109,7 @@ def _related(data: Data, least: int) -> Pairs:
     return _pairs(data.items, [edge[:3] for edge in kept], labels, names)
 
 
-def _any(items: Sequence[Item], related: Pairs, seed: int) -> Pairs:
+def _any(items: Sequence[ProbeItem], related: WordPairs, seed: int) -> WordPairs:
     """The same pairs, and in each sentence as many without an edge in either direction, punctuation
     left out.
     """
@@ -126,20 +128,20 @@ def _any(items: Sequence[Item], related: Pairs, seed: int) -> Pairs:
 
 
 def _pairs(
-    items: Sequence[Item],
+    items: Sequence[ProbeItem],
     places: Sequence[tuple[int, ...]],
     labels: np.ndarray,
     names: tuple[str, ...],
-) -> Pairs:
+) -> WordPairs:
     forms = [item.forms for item in items]
     types = tuple(
         f"{forms[number][first]} {forms[number][second]}" for number, first, second in places
     )
-    return Pairs(np.array(places), labels, names, types)
+    return WordPairs(np.array(places), labels, names, types)
 
 
 def _scores(
-    task: str, pairs: Pairs, data: Data, how: Training
+    task: str, pairs: WordPairs, data: Data, how: Training
 ) -> tuple[list[Score], dict[str, Any]]:
     sizes = np.array([len(item) for item in data.items])
     number, first, second = pairs.at.T
@@ -149,15 +151,15 @@ def _scores(
     inputs[CONTROL] = inputs[PROBE]
     inputs[BOTH] = attention_vectors(data.items, pairs, both=True)
     inputs[DISTANCES] = pair_distances(first, second, sizes[number]).astype(np.float32)
-    found, epochs = [], {}
+    scores, epochs = [], {}
     for name, features in inputs.items():
         labels = control_labels(pairs.types, shares) if name == CONTROL else pairs.labels
         said, epochs[name] = _learnt(
             features, labels, number, data, how=how, name=f"{task}: {name}"
         )
-        found.append(_score(task, name, _hits(said == labels, number, data)))
-    found.append(_score(task, MAJORITY, _hits(pairs.labels == shares.argmax(), number, data)))
-    return found, epochs
+        scores.append(_score(task, name, _hits(said == labels, number, data)))
+    scores.append(_score(task, MAJORITY, _hits(pairs.labels == shares.argmax(), number, data)))
+    return scores, epochs
 
 
 def _learnt(

@@ -101,8 +101,8 @@ class Score:
     def _values(
         self, times: Float[np.ndarray, "resample sentence"]
     ) -> Float[np.ndarray, " resample"]:
-        found = _ratio(self.hits, times, self.lengths)
-        return found if self.less is None else found - _ratio(self.less, times, self.lengths)
+        values = _ratio(self.hits, times, self.lengths)
+        return values if self.less is None else values - _ratio(self.less, times, self.lengths)
 
 
 def over_seeds(scores: Sequence[Score]) -> Score:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from headscope.errors import RecordError
 from headscope.linguistics import control_tree, tree_depths, tree_distances
 from headscope.linguistics.probe_scores import depth_ranks, distance_ranks, edges_hit, root_hit
-from headscope.studies.probes._items import Data, Item
+from headscope.studies.probes._items import Data, ProbeItem
 from headscope.studies.probes._score import CONTROL, PROBE, Score
 from headscope.studies.probes._training import Fitted, Training, fit
 
@@ -90,14 +90,14 @@ def structural_scores(
             f"layer is {layer}; the model's hidden states are 0 to {count - 1}, 0 the embeddings"
         )
     layers = range(count) if layer is None else [layer]
-    found: list[Score] = []
+    all_scores: list[Score] = []
     chosen: tuple[float, int, list[Score]] | None = None
     for number in layers:
         trees = _trees(data.items, states[PROBE], number)
         fitted = _trained(trees, data, how, (rank, f"layer {number}"))
         scores = _scores(f"layer {number}", fitted, [trees[at] for at in data.parts.test])
         aside = _scores(PROBE, fitted, [trees[at] for at in data.parts.aside])[0].value
-        found += scores if layer is None else []
+        all_scores += scores if layer is None else []
         if chosen is None or aside > chosen[0]:
             chosen = aside, number, scores
     if chosen is None:
@@ -113,11 +113,11 @@ def structural_scores(
         fitted = _trained(trees, data, how, (rank, name))
         shown += _scores(name, fitted, [trees[at] for at in data.parts.test])
     shown += _chain([_trees(data.items, states[PROBE], best)[at] for at in data.parts.test])
-    return shown + found, {"layer": best}
+    return shown + all_scores, {"layer": best}
 
 
 def _trees(
-    items: Sequence[Item], states: Sequence[np.ndarray], layer: int, *, control: bool = False
+    items: Sequence[ProbeItem], states: Sequence[np.ndarray], layer: int, *, control: bool = False
 ) -> list[Tree]:
     return [
         Tree(control_tree(item.forms) if control else item.heads, item.counted, each[layer])

@@ -33,10 +33,10 @@ def asked(
     Raises:
         RecordError: where no text is left.
     """
-    found = _counted(study(), source, texts, unreadable or {})
+    counted = _counted(study(), source, texts, unreadable or {})
     if random_weights:
-        found.control = _counted(study(), source.random_twin(), texts, unreadable or {})
-    return found
+        counted.control = _counted(study(), source.random_twin(), texts, unreadable or {})
+    return counted
 
 
 def _counted(

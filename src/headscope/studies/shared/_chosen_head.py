@@ -31,8 +31,8 @@ def columns_of(
         twins: the same of a model with random weights, for ``random_accuracy`` and
             ``random_held_out_accuracy``.
     """
-    found = {name: [getattr(each, name) for each in listed] for name in fields}
+    columns = {name: [getattr(each, name) for each in listed] for name in fields}
     if twins is not None:
         for name in ("accuracy", "held_out_accuracy"):
-            found[f"random_{name}"] = [getattr(each, name) for each in twins]
-    return found
+            columns[f"random_{name}"] = [getattr(each, name) for each in twins]
+    return columns

@@ -176,13 +176,13 @@ def added(first: Study, second: Study) -> Study:
             f"These are of other models or options, or share a {first.TEXT}; they cannot be added "
             "up"
         )
-    found = type(first)(**first._options)
-    found.cells, found.model = first.cells or second.cells, first.model or second.model
-    found._read, found.left_out = first._read | second._read, first.left_out | second.left_out
-    found._lengths = first._lengths | second._lengths
+    both = type(first)(**first._options)
+    both.cells, both.model = first.cells or second.cells, first.model or second.model
+    both._read, both.left_out = first._read | second._read, first.left_out | second.left_out
+    both._lengths = first._lengths | second._lengths
     if first.control is not None and second.control is not None:
-        found.control = first.control + second.control
-    return found
+        both.control = first.control + second.control
+    return both
 
 
 SAID: dict[str, Any] = {
@@ -214,11 +214,11 @@ def anew(kind: type[Study], said: dict[str, Any]) -> Study:
     check_document(said, SAID)
     if said["options"].get("splits", 1) > MOST_SPLITS:
         raise ValueError(f"splits is {said['options']['splits']}")
-    found = kind(**said["options"])
-    found.model, found.left_out = said["model"], said["left_out"]
-    found._lengths = dict(said.get("lengths", {}))
-    found.cells = tuple((layer, head) for layer, head in said["cells"])
-    return found
+    study = kind(**said["options"])
+    study.model, study.left_out = said["model"], said["left_out"]
+    study._lengths = dict(said.get("lengths", {}))
+    study.cells = tuple((layer, head) for layer, head in said["cells"])
+    return study
 
 
 def joined(first: str, second: str) -> str:

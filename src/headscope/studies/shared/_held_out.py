@@ -23,9 +23,9 @@ split's.
 
 def half_of(count: int, seed: int) -> Bool[np.ndarray, " document"]:
     """One half of the documents; of an odd number the smaller one."""
-    found = np.zeros(count, bool)
-    found[np.random.default_rng(seed).permutation(count)[: count // 2]] = True
-    return found
+    half = np.zeros(count, bool)
+    half[np.random.default_rng(seed).permutation(count)[: count // 2]] = True
+    return half
 
 
 def halves_of(count: int, seed: int, splits: int) -> Bool[np.ndarray, "split document"]:
@@ -34,7 +34,7 @@ def halves_of(count: int, seed: int, splits: int) -> Bool[np.ndarray, "split doc
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Asked:
+class DocumentHits:
     """What was right in each document, of everything that was asked of one kind.
 
     Args:
@@ -78,7 +78,7 @@ class Held:
         return max(self.choices[0].values()) / count if count else float("nan")
 
 
-def held_out(asked: Asked, halves: Bool[np.ndarray, "split document"]) -> Held:
+def held_out(asked: DocumentHits, halves: Bool[np.ndarray, "split document"]) -> Held:
     """Choose on each half of every split and measure on the other."""
     heads, rules = [], []
     choices: tuple[Counter[int], Counter[int]] = (Counter(), Counter())
@@ -100,7 +100,7 @@ def held_out(asked: Asked, halves: Bool[np.ndarray, "split document"]) -> Held:
 
 
 def measured(
-    asked: Sequence[Asked],
+    asked: Sequence[DocumentHits],
     halves: Bool[np.ndarray, "split document"],
     *,
     confidence: float,
@@ -136,13 +136,13 @@ def measured(
     above = redrawn_interval(
         redrawn_ratios(np.nan_to_num(heads - rules), wholes), wholes, confidence=confidence
     )
-    found = []
+    numbers = []
     for number, (each, own) in enumerate(zip(asked, held, strict=True)):
         whole = float(each.wholes.sum())
         shares = {name: getattr(own, name).sum(axis=1) / whole for name in ("head", "rule")}
         chosen = own.most(0) is not None
         rule = int(each.baselines.sum(axis=1).argmax())
-        found.append(
+        numbers.append(
             {
                 "best": best[number],
                 "rule": rule,
@@ -168,7 +168,7 @@ def measured(
                 "p_corrected": float(tests[number]),
             }
         )
-    return found
+    return numbers
 
 
 def _over(values: np.ndarray, what: Any) -> float:

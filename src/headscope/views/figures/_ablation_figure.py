@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from typing_extensions import Unpack
 
+from headscope._renamed import renamed_argument
 from headscope.results import draws
 from headscope.views.figures._figure import Figure
 from headscope.views.figures._head_map import (
@@ -28,7 +29,8 @@ BAR = 2.2
 
 
 @draws("ablation")
-def ablation_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
+@renamed_argument("found", "ablation")
+def ablation_figure(ablation: Any, **options: Unpack[ResultOptions]) -> Figure:
     """Layers and heads, coloured by the score without each of them, and a bar for each layer
     without all of its heads.
 
@@ -39,7 +41,7 @@ def ablation_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
     Source: Kovaleva et al. 2019, figure 8 (heads and layers with the score of the intact model).
 
     Args:
-        found: an `Ablation`.
+        ablation: an `Ablation`.
         **options: see `ResultOptions`.
 
     Raises:
@@ -48,30 +50,30 @@ def ablation_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
     Example:
         >>> ablation_figure(ablate(model, task)).save("ablation.pdf")
     """
-    _, layers, heads = zip(*found.cells, strict=True)
+    _, layers, heads = zip(*ablation.cells, strict=True)
     drawn = Drawn(
         kind="ablation",
-        title=f"{found.model or 'A model'}: {found.metric} without each head",
-        note=f"{found.task}, {found.examples:,} examples; disabled: {found.by}",
-        model=found.model,
+        title=f"{ablation.model or 'A model'}: {ablation.metric} without each head",
+        note=f"{ablation.task}, {ablation.examples:,} examples; disabled: {ablation.by}",
+        model=ablation.model,
         layers=layers,
         heads=[head for head in heads if head >= 0],
-        texts=[found.task, str(found.examples)],
+        texts=[ablation.task, str(ablation.examples)],
     )
-    return draw_result(drawn, options, lambda sheet, y: _draw(sheet, found, y))
+    return draw_result(drawn, options, lambda sheet, y: _draw(sheet, ablation, y))
 
 
-def _draw(sheet: Sheet, found: Any, y: float) -> tuple[float, list[str]]:
+def _draw(sheet: Sheet, ablation: Any, y: float) -> tuple[float, list[str]]:
     """Maps and bars of every stack; give the next y and the notes."""
-    for stack in found.stacks:
-        y = _stack(sheet, found, stack, y)
+    for stack in ablation.stacks:
+        y = _stack(sheet, ablation, stack, y)
     notes = [
         "rows are layers, columns are heads, both from 0",
-        f"a dot: the change is significant (paired sign-flip test, {found.correction} over "
-        f"all heads and over all layers, alpha {found.alpha:g})",
+        f"a dot: the change is significant (paired sign-flip test, {ablation.correction} over "
+        f"all heads and over all layers, alpha {ablation.alpha:g})",
     ]
-    if found.of_layers.any():
-        notes.append(f"whiskers: {found.confidence:.0%} bootstrap interval over examples")
+    if ablation.of_layers.any():
+        notes.append(f"whiskers: {ablation.confidence:.0%} bootstrap interval over examples")
     return y, notes
 
 
@@ -82,51 +84,51 @@ def short_change(value: float, largest: float) -> str:
     return f"−{text}" if value < 0 and float(text) else text
 
 
-def _stack(sheet: Sheet, found: Any, stack: str, y: float) -> float:
+def _stack(sheet: Sheet, ablation: Any, stack: str, y: float) -> float:
     """The map and the bars of one stack; give the next y."""
-    style, grid, bars = sheet.style, found.grid(stack=stack), found.by_layer(stack=stack)
-    rows, both = len(found.layers(stack)), bool(grid.size) and not np.isnan(bars).all()
+    style, grid, bars = sheet.style, ablation.grid(stack=stack), ablation.by_layer(stack=stack)
+    rows, both = len(ablation.layers(stack)), bool(grid.size) and not np.isnan(bars).all()
     side = sheet.width_of("00", style.small) + 0.5 * style.em
     room = (sheet.width if not both else MAP * sheet.width) - side
     cell = min(LARGEST_CELL, room / grid.shape[1]) if grid.size else LARGEST_CELL
-    named = f"{stack}, " if len(found.stacks) > 1 else ""
+    named = f"{stack}, " if len(ablation.stacks) > 1 else ""
     top = y + 1.5 * style.em
     if not grid.size:
-        draw_layer_numbers(sheet, found.layers(stack), at=(side, top), cell=cell)
+        draw_layer_numbers(sheet, ablation.layers(stack), at=(side, top), cell=cell)
     x, bottom = 0.0, top + rows * cell
     if grid.size:
         sheet.text(side, y + 0.6 * style.em, f"{named}without one head")
-        _map(sheet, found, stack, at=(side, top), cell=cell)
+        _map(sheet, ablation, stack, at=(side, top), cell=cell)
         wide = max(grid.shape[1] * cell, sheet.width_of(f"{named}without one head"))
         x = side + wide + 2.2 * style.em
     if not np.isnan(bars).all():
         start = x if grid.size else side
         sheet.text(start, y + 0.6 * style.em, f"{named}without the whole layer")
-        _bars(sheet, found, stack, at=(start, top), cell=cell)
+        _bars(sheet, ablation, stack, at=(start, top), cell=cell)
     return bottom + 4.6 * style.em
 
 
-def _map(sheet: Sheet, found: Any, stack: str, *, at: tuple[float, float], cell: float) -> None:
-    style, grid, sure = sheet.style, found.grid(stack=stack), found.grid("significant", stack)
-    largest = float(np.abs(found.change[~found.of_layers]).max())
+def _map(sheet: Sheet, ablation: Any, stack: str, *, at: tuple[float, float], cell: float) -> None:
+    style, grid, sure = sheet.style, ablation.grid(stack=stack), ablation.grid("significant", stack)
+    largest = float(np.abs(ablation.change[~ablation.of_layers]).max())
     scale = Scale(
         style.score_scale(1.0).colours, largest, signed=True, power=1.0, masked=style.masked
     )
     rgb, (x, y) = scale.rgb(grid), at
     high, wide = (size * cell for size in grid.shape)
-    layers = found.layers(stack)
+    layers = ablation.layers(stack)
     draw_head_map(sheet, rgb, layers, at=at, cell=cell, hidden=np.isnan(grid))
     for row, column in np.argwhere(sure == 1):
         dot = 0.26 * cell
         place = (x + (column + 0.5) * cell - dot / 2, y + (row + 0.5) * cell - dot / 2)
         sheet.rect(*place, dot, dot, fill=text_on(rgb[row, column]), round=dot / 2, layer=4)
     _colour_bar(
-        sheet, found, scale, at=(x, y + high + 1.6 * style.em), width=max(wide, 16 * style.em)
+        sheet, ablation, scale, at=(x, y + high + 1.6 * style.em), width=max(wide, 16 * style.em)
     )
 
 
 def _colour_bar(
-    sheet: Sheet, found: Any, scale: Scale, *, at: tuple[float, float], width: float
+    sheet: Sheet, ablation: Any, scale: Scale, *, at: tuple[float, float], width: float
 ) -> None:
     """Scores below the bar, the intact one marked; one number where nothing changed."""
     style, (x, y), largest = sheet.style, at, scale.largest
@@ -137,21 +139,23 @@ def _colour_bar(
     middle = x + width / 2
     sheet.line([middle, middle], [y - 0.6, y + BAR + 0.6], colour=style.ink, line=1.0)
     words = y + BAR + 0.85 * style.em
-    sheet.note(middle, words, f"intact {short_change(found.baseline, largest)}", anchor="center")
+    sheet.note(middle, words, f"intact {short_change(ablation.baseline, largest)}", anchor="center")
     if largest > 0:
-        sheet.note(x, words, short_change(found.baseline - largest, largest))
+        sheet.note(x, words, short_change(ablation.baseline - largest, largest))
         sheet.note(
-            x + width, words, short_change(found.baseline + largest, largest), anchor="right"
+            x + width, words, short_change(ablation.baseline + largest, largest), anchor="right"
         )
 
 
-def _bars(sheet: Sheet, found: Any, stack: str, *, at: tuple[float, float], cell: float) -> None:
+def _bars(sheet: Sheet, ablation: Any, stack: str, *, at: tuple[float, float], cell: float) -> None:
     style, (x, y) = sheet.style, at
     own = [
-        number for number, (name, _, head) in enumerate(found.cells) if name == stack and head < 0
+        number
+        for number, (name, _, head) in enumerate(ablation.cells)
+        if name == stack and head < 0
     ]
-    change, ends = found.change[own], found.intervals[own]
-    layers = found.layers(stack)
+    change, ends = ablation.change[own], ablation.intervals[own]
+    layers = ablation.layers(stack)
     spots = np.concatenate([[0.0], change, ends[~np.isnan(ends)].ravel()])
     low, high = float(spots.min()), float(spots.max())
     span = max(high - low, 1e-12)
@@ -163,7 +167,7 @@ def _bars(sheet: Sheet, found: Any, stack: str, *, at: tuple[float, float], cell
     zero = x - low * unit
     bottom = y + len(layers) * cell
     for number, value, (least, most), word in zip(own, change, ends, written, strict=True):
-        middle = y + (layers.index(found.cells[number][1]) + 0.5) * cell
+        middle = y + (layers.index(ablation.cells[number][1]) + 0.5) * cell
         first, last = sorted((zero, zero + value * unit))
         fill = style.negative if value < 0 else style.positive
         sheet.rect(first, middle - 0.3 * cell, last - first, 0.6 * cell, fill=fill, layer=2)
@@ -174,12 +178,12 @@ def _bars(sheet: Sheet, found: Any, stack: str, *, at: tuple[float, float], cell
                 colour=style.ink,
                 line=0.7,
             )
-        mark = " •" if found.significant[number] else ""
+        mark = " •" if ablation.significant[number] else ""
         sheet.note(sheet.width, middle, word + mark if mark else word, anchor="right")
     sheet.line(
         [zero, zero], [y - 0.4 * style.em, bottom + 0.4 * style.em], colour=style.ink, line=0.7
     )
-    words = f"intact {short_change(found.baseline, max(abs(low), abs(high)))}"
+    words = f"intact {short_change(ablation.baseline, max(abs(low), abs(high)))}"
     edge = sheet.width_of(words, style.small) / 2
     sheet.note(
         min(max(zero, x + edge), sheet.width - edge),

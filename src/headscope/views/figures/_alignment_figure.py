@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from typing_extensions import Unpack
 
+from headscope._renamed import renamed_argument
 from headscope.errors import FigureError
 from headscope.results import draws
 from headscope.views.figures._figure import Figure
@@ -31,7 +32,8 @@ BAR = 2.2
 
 
 @draws("alignment study")
-def alignment_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
+@renamed_argument("found", "study")
+def alignment_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
     """Alignment error rate of every head and layer, by weight beside norm, for both states of the
     decoder.
 
@@ -42,7 +44,7 @@ def alignment_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
     Source: Kobayashi et al. 2020, section 5 (rates of layers and heads).
 
     Args:
-        found: an `AlignmentStudy`.
+        study: an `AlignmentStudy`.
         **options: see `ResultOptions`.
 
     Raises:
@@ -51,57 +53,57 @@ def alignment_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
     Example:
         >>> alignment_figure(alignment_study(model, tokenizer, pairs)).save("alignment.pdf")
     """
-    if not found.sentences:
+    if not study.sentences:
         raise FigureError(
             "No sentence was counted, so there is nothing to draw; update the study with one first"
         )
-    sentences = f"{found.sentences:,} sentence{'s' * (found.sentences != 1)}"
+    sentences = f"{study.sentences:,} sentence{'s' * (study.sentences != 1)}"
     drawn = Drawn(
         kind="alignment",
-        title=f"{found.model or 'A model'}: word alignment by weight and by norm",
+        title=f"{study.model or 'A model'}: word alignment by weight and by norm",
         note=f"alignment error rate in %, {sentences}",
-        model=found.model,
-        layers=found.layers,
-        heads=range(found.heads),
-        texts=found.statistic.texts,
+        model=study.model,
+        layers=study.layers,
+        heads=range(study.heads),
+        texts=study.statistic.texts,
     )
-    return draw_result(drawn, options, lambda sheet, y: _draw(sheet, found, y))
+    return draw_result(drawn, options, lambda sheet, y: _draw(sheet, study, y))
 
 
-def _draw(sheet: Sheet, found: Any, y: float) -> tuple[float, list[str]]:
+def _draw(sheet: Sheet, study: Any, y: float) -> tuple[float, list[str]]:
     """The maps and layers of both states; give the next y and the notes."""
-    scale = _scale(sheet, found)
+    scale = _scale(sheet, study)
     for state in STATES:
-        y = _state(sheet, found, state, scale, y=y)
-    y = _colour_bar(sheet, found, scale, y)
+        y = _state(sheet, study, state, scale, y=y)
+    y = _colour_bar(sheet, study, scale, y)
     notes = [
         "rows are layers of the decoder, columns its heads, both from 0; “all”: all heads of "
         "a layer together",
         "framed: the fewest errors of a map",
         "diagonal: each word linked to the one at its relative place, without any attention",
     ]
-    if found.sentences > 1:
-        notes.append(f"whiskers: {found.confidence:.0%} bootstrap interval over sentences")
-    if found.refused:
-        layers = ", ".join(map(str, found.refused))
-        notes.append(f"no norms of layer{'s' * (len(found.refused) > 1)} {layers}")
+    if study.sentences > 1:
+        notes.append(f"whiskers: {study.confidence:.0%} bootstrap interval over sentences")
+    if study.refused:
+        layers = ", ".join(map(str, study.refused))
+        notes.append(f"no norms of layer{'s' * (len(study.refused) > 1)} {layers}")
     return y, notes
 
 
-def _scale(sheet: Sheet, found: Any) -> Scale:
+def _scale(sheet: Sheet, study: Any) -> Scale:
     """Of errors fewer than the diagonal's (above 0) or more."""
-    style, baseline = sheet.style, found.baseline
+    style, baseline = sheet.style, study.baseline
     return Scale(
         style.score_scale(1.0).colours, max(baseline, 1 - baseline), True, 1.0, style.masked
     )
 
 
-def _state(sheet: Sheet, found: Any, state: str, scale: Scale, *, y: float) -> float:
+def _state(sheet: Sheet, study: Any, state: str, scale: Scale, *, y: float) -> float:
     """The maps and layers of one state; give the next y."""
-    style, layers = sheet.style, found.layers
-    shown = [by for by in BY if not np.isnan(found.error_rates(by, state)).all()]
+    style, layers = sheet.style, study.layers
+    shown = [by for by in BY if not np.isnan(study.error_rates(by, state)).all()]
     side = sheet.width_of("00", style.small) + 0.6 * style.em
-    columns, gap = found.heads + 1 + ALL_APART, 1.6 * style.em
+    columns, gap = study.heads + 1 + ALL_APART, 1.6 * style.em
     room = (MAPS * sheet.width - side - gap * len(BY)) / len(BY)
     cell = min(LARGEST_CELL, room / columns)
     sheet.text(side, y + 0.6 * style.em, f"{state}: {STATES[state]}")
@@ -115,14 +117,14 @@ def _state(sheet: Sheet, found: Any, state: str, scale: Scale, *, y: float) -> f
         sheet.note(x, names, NAMES[by])
         _map(
             sheet,
-            found.error_rates(by, state),
+            study.error_rates(by, state),
             scale,
             at=(x, top),
             cell=cell,
-            baseline=found.baseline,
+            baseline=study.baseline,
         )
         x += columns * cell + gap
-    _layers(sheet, found, state, shown, at=(x + 0.6 * style.em, top), cell=cell)
+    _layers(sheet, study, state, shown, at=(x + 0.6 * style.em, top), cell=cell)
     return top + len(layers) * cell + 2.8 * style.em
 
 
@@ -163,28 +165,28 @@ def _map(
 
 
 def _layers(
-    sheet: Sheet, found: Any, state: str, shown: list[str], *, at: tuple[float, float], cell: float
+    sheet: Sheet, study: Any, state: str, shown: list[str], *, at: tuple[float, float], cell: float
 ) -> None:
     """All heads of each layer together, a mark for each of weight and norm, and the diagonal as a
     line.
     """
     style, (x, y) = sheet.style, at
-    wide, high = sheet.width - x - sheet.width_of("100", style.small) / 2, len(found.layers) * cell
+    wide, high = sheet.width - x - sheet.width_of("100", style.small) / 2, len(study.layers) * cell
     for tick in (0, 25, 50, 75, 100):
         at_tick = x + wide * tick / 100
         sheet.line([at_tick, at_tick], [y, y + high], colour=style.edge, line=0.4)
         sheet.note(at_tick, y + high + 0.8 * style.em, str(tick), anchor="center")
-    for row in range(len(found.layers) + 1):
+    for row in range(len(study.layers) + 1):
         sheet.line([x, x + wide], [y + row * cell, y + row * cell], colour=style.edge, line=0.4)
-    line = x + wide * found.baseline
-    low, most = found.baseline_interval
+    line = x + wide * study.baseline
+    low, most = study.baseline_interval
     if np.isfinite(low):
         sheet.rect(x + wide * low, y, wide * (most - low), high, fill=style.masked, layer=1)
     sheet.line([line, line], [y - 0.3 * style.em, y + high], colour=style.muted, line=1.0)
     half = sheet.width_of("diagonal", style.small) / 2
     sheet.note(min(line, sheet.width - half), y - 0.8 * style.em, "diagonal", anchor="center")
     for number, by in enumerate(shown):
-        rates, ends = found.error_rates(by, state)[:, -1], found.intervals(by, state)[:, -1]
+        rates, ends = study.error_rates(by, state)[:, -1], study.intervals(by, state)[:, -1]
         shift = (number - (len(shown) - 1) / 2) * 0.36 * cell
         for row, (rate, (low, most)) in enumerate(zip(rates, ends, strict=True)):
             height = y + (row + 0.5) * cell + shift
@@ -213,11 +215,11 @@ def mark(sheet: Sheet, x: float, y: float, by: str, *, size: float) -> None:
     )
 
 
-def _colour_bar(sheet: Sheet, found: Any, scale: Scale, y: float) -> float:
+def _colour_bar(sheet: Sheet, study: Any, scale: Scale, y: float) -> float:
     """Rates below the bar, that of the diagonal marked, and what the marks on the right are; give
     the next y.
     """
-    style, baseline = sheet.style, found.baseline
+    style, baseline = sheet.style, study.baseline
     side = sheet.width_of("00", style.small) + 0.6 * style.em
     width = min(60.0, 0.4 * sheet.width)
     sheet.cells(scale.rgb(baseline - np.linspace(0, 1, 256)[None]), at=(side, y), size=(width, BAR))

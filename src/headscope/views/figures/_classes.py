@@ -23,16 +23,16 @@ BEFORE_ALL = 1.6
 """Millimetres more before the bar of all layers together."""
 
 
-def bars_of(found: Heads, others: Mapping[str, Heads] | None) -> dict[str, dict[str, float]]:
+def bars_of(heads: Heads, others: Mapping[str, Heads] | None) -> dict[str, dict[str, float]]:
     """The share of each class in each bar, by the bar's name: the layers and all of them, or every
     set of texts.
 
     Raises:
         FigureError: where another set is no result of `headscope.heads`.
     """
-    whole = {name: float(np.mean(shares)) for name, shares in found.classes.items()}
+    whole = {name: float(np.mean(shares)) for name, shares in heads.classes.items()}
     if others is None:
-        layers = {f"layer {layer}": shares for layer, shares in found.classes_of_layers().items()}
+        layers = {f"layer {layer}": shares for layer, shares in heads.classes_of_layers().items()}
         return layers | {"all": whole}
     for name, other in others.items():
         if not isinstance(other, Heads):
@@ -40,7 +40,7 @@ def bars_of(found: Heads, others: Mapping[str, Heads] | None) -> dict[str, dict[
                 f"classes has a {type(other).__name__} for {name!r}; give what headscope.heads "
                 "found"
             )
-    bars = {found.tally.model or "this": whole}
+    bars = {heads.tally.model or "this": whole}
     for name, each in others.items():
         bars[str(name)] = {of: float(np.mean(shares)) for of, shares in each.classes.items()}
     return bars

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from headscope.record import Tokens
 from headscope.views.figures._frame import spaced, token_size
 from headscope.views.figures._generation import first_written
-from headscope.views.figures._options import Plan
+from headscope.views.figures._options import FigurePlan
 from headscope.views.figures._sheet import Sheet
 
 PITCH = 1.42
@@ -51,7 +51,7 @@ class Columns:
         return start + (np.arange(count) + 0.5) * self.pitch
 
 
-def place_columns(sheet: Sheet, plan: Plan, y: float) -> Columns:
+def place_columns(sheet: Sheet, plan: FigurePlan, y: float) -> Columns:
     """Columns below y, with room for bars where one token is chosen; write what each column is."""
     style, stack = plan.style, plan.stack
     most = max(len(stack.query), len(stack.key))
@@ -78,7 +78,7 @@ def place_columns(sheet: Sheet, plan: Plan, y: float) -> Columns:
     return Columns(left, right, (names[0], names[1]), y + title, most * pitch, pitch, size)
 
 
-def write_names(sheet: Sheet, plan: Plan, columns: Columns) -> int:
+def write_names(sheet: Sheet, plan: FigurePlan, columns: Columns) -> int:
     """The tokens on both sides; give every how many have their name."""
     every = spaced(max(len(plan.stack.query), len(plan.stack.key)), columns.pitch, columns.size)
     for side, tokens in (("query", plan.stack.query), ("key", plan.stack.key)):
@@ -103,7 +103,7 @@ def write_names(sheet: Sheet, plan: Plan, columns: Columns) -> int:
     return every
 
 
-def _rule(sheet: Sheet, plan: Plan, columns: Columns, side: str) -> None:
+def _rule(sheet: Sheet, plan: FigurePlan, columns: Columns, side: str) -> None:
     """A line between the prompt and what the model wrote after it."""
     tokens: Tokens = getattr(plan.stack, side)
     first = first_written(plan, tokens)
@@ -132,7 +132,7 @@ def bar_width(sheet: Sheet) -> float:
     return min(14.0, 0.1 * sheet.width)
 
 
-def _name_colour(plan: Plan, side: str, position: int) -> str:
+def _name_colour(plan: FigurePlan, side: str, position: int) -> str:
     style = plan.style
     shown = (plan.from_ if side == "query" else plan.to)[position]
     if not shown or getattr(plan, side) not in (None, position):
@@ -140,7 +140,7 @@ def _name_colour(plan: Plan, side: str, position: int) -> str:
     return style.muted if getattr(plan.stack, side).special[position] else style.ink
 
 
-def _brackets(sheet: Sheet, plan: Plan, columns: Columns, side: str) -> None:
+def _brackets(sheet: Sheet, plan: FigurePlan, columns: Columns, side: str) -> None:
     """A thin line beside each text of a pair, and its letter."""
     tokens: Tokens = getattr(plan.stack, side)
     if {*tokens.segments} != {0, 1}:

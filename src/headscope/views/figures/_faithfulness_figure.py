@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 from typing_extensions import Unpack
 
+from headscope._renamed import renamed_argument
 from headscope.results import draws
 from headscope.views.figures._axis import Axis, apart, draw_level_grid, draw_upright_grid
 from headscope.views.figures._figure import Figure
@@ -40,7 +41,8 @@ TALL = 42.0
 
 
 @draws("faithfulness")
-def faithfulness_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
+@renamed_argument("found", "faithfulness")
+def faithfulness_figure(faithfulness: Any, **options: Unpack[ResultOptions]) -> Figure:
     """Agreement of each signal with gradient and leaving out, and what erasing tokens in its order
     does.
 
@@ -51,7 +53,7 @@ def faithfulness_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
     Source: Jain and Wallace 2019 (agreement); DeYoung et al. 2020 (erasure).
 
     Args:
-        found: a `Faithfulness`.
+        faithfulness: a `Faithfulness`.
         **options: see `ResultOptions`.
 
     Raises:
@@ -60,31 +62,31 @@ def faithfulness_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
     Example:
         >>> faithfulness_figure(faithfulness(classifier, tokenizer, texts)).save("faithfulness.pdf")
     """
-    texts = f"{len(found.texts):,} text{'s' * (len(found.texts) != 1)}"
+    texts = f"{len(faithfulness.texts):,} text{'s' * (len(faithfulness.texts) != 1)}"
     drawn = Drawn(
         kind="faithfulness",
-        title=f"{found.model or 'A classifier'}: what agrees with what mattered",
+        title=f"{faithfulness.model or 'A classifier'}: what agrees with what mattered",
         note=f"mean over {texts}; what comes out is reported, nothing is asserted about it",
-        model=found.model,
-        layers=(found.layer,),
-        texts=[" ".join(text.pieces) for text in found.texts],
+        model=faithfulness.model,
+        layers=(faithfulness.layer,),
+        texts=[" ".join(text.pieces) for text in faithfulness.texts],
     )
-    return draw_result(drawn, options, lambda sheet, y: _draw(sheet, found, y))
+    return draw_result(drawn, options, lambda sheet, y: _draw(sheet, faithfulness, y))
 
 
-def _draw(sheet: Sheet, found: Any, y: float) -> tuple[float, list[str]]:
+def _draw(sheet: Sheet, faithfulness: Any, y: float) -> tuple[float, list[str]]:
     """Agreement, erasure and its curves; give the next y and the notes."""
-    colours = _colours(sheet, found.signals)
-    y = _rows(sheet, found, colours, y)
-    y = _curves(sheet, found, colours, y)
+    colours = _colours(sheet, faithfulness.signals)
+    y = _rows(sheet, faithfulness, colours, y)
+    y = _curves(sheet, faithfulness, colours, y)
     notes = [
         "agreement: rank correlation over the tokens of a text, filled Spearman’s rho, "
         "hollow Kendall’s tau-b",
         "comprehensiveness and sufficiency: what the curves below are in the mean",
     ]
-    if len(found.texts) > 1:
-        over = "texts" if found.groups is None else "documents"
-        notes.append(f"whiskers: {found.confidence:.0%} interval over {over}")
+    if len(faithfulness.texts) > 1:
+        over = "texts" if faithfulness.groups is None else "documents"
+        notes.append(f"whiskers: {faithfulness.confidence:.0%} interval over {over}")
     if "random" in colours:
         notes.append(
             "random: one random draw for each text; its line, what any cut of tokens does, "
@@ -100,7 +102,7 @@ def _colours(sheet: Sheet, signals: Sequence[str]) -> dict[str, str]:
     return {name: known.get(name, style.muted) for name in signals}
 
 
-def _rows(sheet: Sheet, found: Any, colours: dict[str, str], y: float) -> float:
+def _rows(sheet: Sheet, faithfulness: Any, colours: dict[str, str], y: float) -> float:
     """A row for each signal, a panel for each measure; give the next y."""
     style = sheet.style
     pitch, top = ROW * style.em, y + 1.5 * style.em
@@ -119,13 +121,13 @@ def _rows(sheet: Sheet, found: Any, colours: dict[str, str], y: float) -> float:
         start = side + number * (wide + gap)
         sheet.text(start, y + 0.6 * style.em, sheet.fitted(words, wide + 0.8 * gap))
         axis = _axis(
-            found,
+            faithfulness,
             measures,
             PANELS[number - number % 2 : number - number % 2 + 2],
             (start, start + wide),
         )
         draw_upright_grid(sheet, axis, (top, bottom))
-        _zero_line(sheet, _random(found, measures), axis, (top, bottom))
+        _zero_line(sheet, _random(faithfulness, measures), axis, (top, bottom))
         for row in range(1, len(colours)):
             sheet.line([start, start + wide], [top + row * pitch] * 2, colour=style.edge, line=0.3)
         for row, (name, colour) in enumerate(colours.items()):
@@ -134,18 +136,25 @@ def _rows(sheet: Sheet, found: Any, colours: dict[str, str], y: float) -> float:
                 sheet.note(axis.at(0.0) + 0.6 * style.em, middle, "itself")
             for place, measure in enumerate(measures):
                 shift = (place - (len(measures) - 1) / 2) * 0.34 * pitch
-                _mark(sheet, found, (measure, name, against), axis, y=middle + shift, colour=colour)
+                _mark(
+                    sheet,
+                    faithfulness,
+                    (measure, name, against),
+                    axis,
+                    y=middle + shift,
+                    colour=colour,
+                )
     return bottom + 2.6 * style.em
 
 
 def _axis(
-    found: Any, measures: Sequence[str], beside: Sequence[tuple], ends: tuple[float, float]
+    faithfulness: Any, measures: Sequence[str], beside: Sequence[tuple], ends: tuple[float, float]
 ) -> Axis:
     """The same for panels of one kind."""
     names = {measure for kinds, _, _ in beside for measure in kinds} | set(measures)
     spots = [
         number
-        for (measure, *_), (mean, _, low, high, _) in found.means.items()
+        for (measure, *_), (mean, _, low, high, _) in faithfulness.means.items()
         if measure in names
         for number in (mean, low, high)
         if np.isfinite(number)
@@ -154,10 +163,10 @@ def _axis(
     return Axis(*ends, np.floor(low * 10) / 10, np.ceil(high * 10) / 10)
 
 
-def _random(found: Any, measures: Sequence[str]) -> list[float]:
+def _random(faithfulness: Any, measures: Sequence[str]) -> list[float]:
     """What cutting tokens in random order does, of measures of erasure; none of others."""
     names = [(measure, "random", "") for measure in measures]
-    return [found.means[name][0] for name in names if name in found.means]
+    return [faithfulness.means[name][0] for name in names if name in faithfulness.means]
 
 
 def _zero_line(
@@ -168,11 +177,17 @@ def _zero_line(
 
 
 def _mark(
-    sheet: Sheet, found: Any, name: tuple[str, str, str], axis: Axis, *, y: float, colour: str
+    sheet: Sheet,
+    faithfulness: Any,
+    name: tuple[str, str, str],
+    axis: Axis,
+    *,
+    y: float,
+    colour: str,
 ) -> None:
-    if name not in found.means:
+    if name not in faithfulness.means:
         return
-    mean, _, low, high, _ = found.means[name]
+    mean, _, low, high, _ = faithfulness.means[name]
     size = min(MARK, 0.5 * ROW * sheet.style.em)
     if np.isfinite(low):
         sheet.line([axis.at(low), axis.at(high)], [y, y], colour=colour, line=1.1)
@@ -191,11 +206,13 @@ def _mark(
     )
 
 
-def _curves(sheet: Sheet, found: Any, colours: dict[str, str], y: float) -> float:
+def _curves(sheet: Sheet, faithfulness: Any, colours: dict[str, str], y: float) -> float:
     """What the answer loses by the share of tokens, two panels; give the next y."""
     style = sheet.style
     of_all = {
-        (name, measure): found.erasure(name, measure) for name in colours for measure, *_ in CURVES
+        (name, measure): faithfulness.erasure(name, measure)
+        for name in colours
+        for measure, *_ in CURVES
     }
     values = np.concatenate([curve[:, 0] for curve in of_all.values()])
     low, high = min(0.0, float(values.min())), max(0.1, float(values.max()))

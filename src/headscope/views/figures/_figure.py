@@ -150,21 +150,21 @@ def figure(record: Any, *, ax: Any = None, **options: Unpack[FigureOptions]) -> 
     return Figure(sheet.matplotlib, recipe_of(plan, given), "".join(sorted(sheet.missing)))
 
 
-def _of_result(found: Any, ax: Any, options: Mapping[str, Any]) -> Figure:
+def _of_result(result: Any, ax: Any, options: Mapping[str, Any]) -> Figure:
     """The figure of a result.
 
     Raises:
         FigureError: where it is no result, or one that has no figure; and as of that figure.
     """
-    draw = drawing_of(found)
+    draw = drawing_of(result)
     if draw is None:
-        raise FigureError(_not_drawn(found))
+        raise FigureError(_not_drawn(result))
     if ax is not None:
         raise FigureError(
-            f"The figure of a {type(found).__name__} is one of its own and fits into no axes; "
+            f"The figure of a {type(result).__name__} is one of its own and fits into no axes; "
             "leave ax= out"
         )
-    return draw(found, **options)
+    return draw(result, **options)
 
 
 def _not_drawn(given: Any) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from jaxtyping import Float
 
-from headscope.views.figures._options import Plan
+from headscope.views.figures._options import FigurePlan
 from headscope.views.figures._palette import parse_hex
 from headscope.views.figures._panel import Panel
 from headscope.views.figures._scale import Scale
@@ -22,7 +22,7 @@ BAR = 2.0
 """Height of the bar that explains colours, in millimetres."""
 
 
-def heading(sheet: Sheet, plan: Plan, title: str) -> float:
+def heading(sheet: Sheet, plan: FigurePlan, title: str) -> float:
     """Title on the left, the model on the right or below it; give the y where the view begins."""
     style = sheet.style
     wanted = title if plan.title is None else " ".join(plan.title.split())
@@ -79,14 +79,14 @@ def title_lines(sheet: Sheet, text: str, room: float) -> list[str]:
     return [sheet.fitted(" · ".join(part), room) for part in (parts[:cut], parts[cut:]) if part]
 
 
-def where(plan: Plan) -> str:
+def where(plan: FigurePlan) -> str:
     """``"Layer 2 · head 0"``, ``"Cross · layer 2 · 12 heads"``."""
     stack = "" if plan.stack.name == "self" else f"{plan.stack.name.capitalize()} · "
     text = f"{stack}layer {plan.layer.layer} · {heads_in_words(plan)}"
     return text[0].upper() + text[1:]
 
 
-def heads_in_words(plan: Plan, *, mean: bool = False) -> str:
+def heads_in_words(plan: FigurePlan, *, mean: bool = False) -> str:
     """``"head 0"``, ``"heads 0, 3"``, ``"12 heads"``; with ``"mean of"`` before several where
     asked.
     """
@@ -99,13 +99,13 @@ def heads_in_words(plan: Plan, *, mean: bool = False) -> str:
     return f"mean of {words}" if mean else words
 
 
-def quoted(sheet: Sheet, plan: Plan, side: str) -> str:
+def quoted(sheet: Sheet, plan: FigurePlan, side: str) -> str:
     """The chosen query or key in quotation marks."""
     position = getattr(plan, side)
     return f"“{sheet.shown(getattr(plan.stack, side).labels[position])}”"
 
 
-def closing(sheet: Sheet, plan: Plan, y: float, notes: Iterable[str]) -> None:
+def closing(sheet: Sheet, plan: FigurePlan, y: float, notes: Iterable[str]) -> None:
     """Write what the figure shows and hides, and end the sheet below it."""
     said = [
         note
@@ -132,19 +132,19 @@ def missing_note(sheet: Sheet) -> str:
     return "□ stands for a character that no font here can write"
 
 
-def most_note(sheet: Sheet, plan: Plan) -> str:
+def most_note(sheet: Sheet, plan: FigurePlan) -> str:
     """Says which keys take most of the mass, where they are drawn."""
     if plan.view not in ("head", "matrix", "text") or not plan.shown.weights or plan.without:
         return ""
-    found = {key: part for key, part in find_sinks(plan.layer, plan.heads).items() if plan.to[key]}
+    sinks = {key: part for key, part in find_sinks(plan.layer, plan.heads).items() if plan.to[key]}
     names = ", ".join(
         f"“{sheet.shown(plan.stack.key.labels[key])}” {percent(part)}"
-        for key, part in found.items()
+        for key, part in sinks.items()
     )
-    return f"keys that take most of the attention: {names}" if found else ""
+    return f"keys that take most of the attention: {names}" if sinks else ""
 
 
-def not_kept_of(plan: Plan) -> Float[np.ndarray, " query"]:
+def not_kept_of(plan: FigurePlan) -> Float[np.ndarray, " query"]:
     """The share of each query's weight that was cut before it came here, mean over the heads."""
     kept = np.mean(
         [plan.layer.weights_of(head).sum(axis=-1, dtype=np.float64) for head in plan.heads], axis=0
@@ -152,7 +152,7 @@ def not_kept_of(plan: Plan) -> Float[np.ndarray, " query"]:
     return np.where(plan.layer.dead, 0.0, np.clip(1 - kept, 0.0, 1.0))
 
 
-def sinks_note(sheet: Sheet, plan: Plan) -> str:
+def sinks_note(sheet: Sheet, plan: FigurePlan) -> str:
     """Says where rows do not sum to 1."""
     if not plan.shown.weights or plan.view == "scatter":
         return ""
@@ -166,7 +166,7 @@ def sinks_note(sheet: Sheet, plan: Plan) -> str:
     return ""
 
 
-def _cut_of(sheet: Sheet, plan: Plan, cut: Sequence[float]) -> tuple[float, str]:
+def _cut_of(sheet: Sheet, plan: FigurePlan, cut: Sequence[float]) -> tuple[float, str]:
     """The share that was cut before it came here, and of what, as the view shows it."""
     if plan.view in OF_ALL_LAYERS:
         return sum(cut) / len(cut), "the attention"
@@ -222,4 +222,4 @@ def token_size(pitch: float, wanted: float, least: float = 4.0) -> float:
     return float(np.clip(pitch / POINT / 1.08, least, wanted))
 
 
-Drawing = Callable[[Plan], Sheet]
+Drawing = Callable[[FigurePlan], Sheet]

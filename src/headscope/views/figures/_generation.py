@@ -10,7 +10,7 @@ import numpy as np
 
 from headscope.record import Generation, Tokens
 from headscope.views.figures._frame import spaced, token_size
-from headscope.views.figures._options import Plan
+from headscope.views.figures._options import FigurePlan
 from headscope.views.figures._sheet import Sheet
 
 BAR = 7.0
@@ -21,7 +21,7 @@ NAMES = 11.0
 """Millimetres for the names of written tokens, which stand upright."""
 
 
-def first_written(plan: Plan, tokens: Tokens) -> int | None:
+def first_written(plan: FigurePlan, tokens: Tokens) -> int | None:
     """Position of the first token of a side that the model wrote; None where all were given."""
     generation = plan.record.generation
     if (
@@ -33,7 +33,7 @@ def first_written(plan: Plan, tokens: Tokens) -> int | None:
     return generation.prompt
 
 
-def generation_of(plan: Plan) -> Generation | None:
+def generation_of(plan: FigurePlan) -> Generation | None:
     """How the query tokens that are drawn were written, where they were; none for a picture in a
     row.
     """
@@ -42,7 +42,7 @@ def generation_of(plan: Plan) -> Generation | None:
     return plan.record.generation
 
 
-def draw_generation(sheet: Sheet, plan: Plan, y: float) -> float:
+def draw_generation(sheet: Sheet, plan: FigurePlan, y: float) -> float:
     """Probability and entropy of each written token, below what is drawn; give the next y."""
     generation = generation_of(plan)
     if generation is None:
@@ -71,7 +71,7 @@ def draw_generation(sheet: Sheet, plan: Plan, y: float) -> float:
     return top + NAMES + 0.6 * style.em
 
 
-def generation_notes(plan: Plan) -> Iterator[str]:
+def generation_notes(plan: FigurePlan) -> Iterator[str]:
     """What the rule and the strip mean."""
     generation = generation_of(plan)
     if generation is None:

@@ -8,14 +8,14 @@ from headscope.views.figures._columns import GAP, Columns, bar_width, place_colu
 from headscope.views.figures._frame import closing, heading, heads_in_words, quoted, where
 from headscope.views.figures._generation import draw_generation, generation_notes
 from headscope.views.figures._lines import Lines, draw_lines, draw_samples, lines_of
-from headscope.views.figures._options import Plan
+from headscope.views.figures._options import FigurePlan
 from headscope.views.figures._palette import parse_hex, text_on
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import POINT
 from headscope.views.figures._words import counted, ordinal, percent
 
 
-def draw_head(plan: Plan) -> Sheet:
+def draw_head(plan: FigurePlan) -> Sheet:
     """Lines between two columns of tokens, colour = head, opacity = weight."""
     sheet = Sheet(plan.width, plan.style, plan.panel)
     y = heading(sheet, plan, where(plan))
@@ -32,7 +32,7 @@ def draw_head(plan: Plan) -> Sheet:
     return sheet
 
 
-def _chips(sheet: Sheet, plan: Plan, y: float) -> float:
+def _chips(sheet: Sheet, plan: FigurePlan, y: float) -> float:
     """One numbered square for each head; give the next y."""
     style = plan.style
     side = max(1.55 * style.small * POINT, sheet.width_of("00", style.small) + 0.5 * style.em)
@@ -50,7 +50,7 @@ def _chips(sheet: Sheet, plan: Plan, y: float) -> float:
     return y + -(-len(plan.heads) // most) * step + 0.5 * style.em
 
 
-def _readouts(sheet: Sheet, plan: Plan, lines: Lines, columns: Columns) -> None:
+def _readouts(sheet: Sheet, plan: FigurePlan, lines: Lines, columns: Columns) -> None:
     """A bar and a number, mean of the heads, at each token that the chosen one is joined with."""
     style = plan.style
     for side, other, axis in (("query", "key", 1), ("key", "query", 2)):
@@ -90,7 +90,7 @@ def _readouts(sheet: Sheet, plan: Plan, lines: Lines, columns: Columns) -> None:
             )
 
 
-def _notes(sheet: Sheet, plan: Plan, lines: Lines, every: int) -> list[str]:
+def _notes(sheet: Sheet, plan: FigurePlan, lines: Lines, every: int) -> list[str]:
     mass = f"{percent(lines.part)} of {plan.shown.mass} of {heads_in_words(plan)}"
     notes = [f"{counted(int(lines.drawn.sum()), 'line')}, {mass}"]
     if plan.query is not None:

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from typing_extensions import Unpack
 
+from headscope._renamed import renamed_argument
 from headscope.errors import FigureError
 from headscope.patterns import Heads
 from headscope.results import draws
@@ -41,8 +42,9 @@ LARGEST_CELL = 5.0
 
 
 @draws("heads")
+@renamed_argument("found", "result")
 def heads_figure(
-    found: Heads,
+    result: Heads,
     *,
     show: Collection[str] | None = None,
     mds: bool | Literal["only"] | None = None,
@@ -57,7 +59,7 @@ def heads_figure(
     label.
 
     Args:
-        found: what was told of the heads.
+        result: what was told of the heads.
         show: patterns and measures, by name; by default every pattern that some text shows and
             every measure.
         mds: whether to draw the map of all heads (Clark et al. 2019), or nothing else; by default
@@ -79,21 +81,21 @@ def heads_figure(
     with our_settings():
         width, style = parse_result_options(options)
         sheet = Sheet(width, style)
-        title = options.get("title", found.tally.model or "Heads")
+        title = options.get("title", result.tally.model or "Heads")
         texts = (
             "1 text: what it shows says nothing of others"
-            if found.texts == 1
-            else f"{found.texts} texts"
+            if result.texts == 1
+            else f"{result.texts} texts"
         )
-        if not np.isnan(found.tokens):
-            texts += f", median {found.tokens:.0f} tokens"
-        y = result_heading(sheet, title, f"{len(found.cells)} heads over {texts}")
-        wants_map = found.tally.distances is not None if mds is None else bool(mds)
-        notes = [] if found.texts > 1 else ["one text gives no label: what it shows"]
-        if shows_candidates(found):
+        if not np.isnan(result.tokens):
+            texts += f", median {result.tokens:.0f} tokens"
+        y = result_heading(sheet, title, f"{len(result.cells)} heads over {texts}")
+        wants_map = result.tally.distances is not None if mds is None else bool(mds)
+        notes = [] if result.texts > 1 else ["one text gives no label: what it shows"]
+        if shows_candidates(result):
             notes.append("no label holds: candidates, on too few texts to tell")
         if classes is not False:
-            bars = bars_of(found, None if classes is True else classes)
+            bars = bars_of(result, None if classes is True else classes)
             y = draw_classes(sheet, bars, y)
             notes = [
                 "percent of the maps of all heads on all texts, by rules (Kovaleva et al. "
@@ -102,44 +104,46 @@ def heads_figure(
             if classes is not True:
                 notes += [f"{name}: {each.texts} texts" for name, each in classes.items()]
             sheet.finish(sheet.paragraph(y, notes) + 0.3 * style.em)
-            return Figure(sheet.matplotlib, _recipe(found, "classes=...", options, style))
+            return Figure(sheet.matplotlib, _recipe(result, "classes=...", options, style))
         if axes is not None:
-            y = draw_by_measures(sheet, found, axes, y)
+            y = draw_by_measures(sheet, result, axes, y)
         elif mds != "only":
-            y = _maps(sheet, found, _chosen(found, show), colours=label_colours(found, sheet), y=y)
+            y = _maps(
+                sheet, result, _chosen(result, show), colours=label_colours(result, sheet), y=y
+            )
             notes = [
                 "rows are layers, columns are heads, both from 0",
                 *(notes or ["a dot: the label holds"]),
             ]
         if axes is None and wants_map:
-            y = draw_map(sheet, found, y)
+            y = draw_map(sheet, result, y)
         plain = style.masked if axes is None and mds != "only" else style.faint
-        sheet.finish(draw_legend(sheet, found, y, notes, plain=plain) + 0.3 * style.em)
+        sheet.finish(draw_legend(sheet, result, y, notes, plain=plain) + 0.3 * style.em)
     return Figure(
         sheet.matplotlib,
-        _recipe(found, f"show={show!r}, mds={mds!r}, axes={axes!r}", options, style),
+        _recipe(result, f"show={show!r}, mds={mds!r}, axes={axes!r}", options, style),
     )
 
 
-def _recipe(found: Heads, chosen: str, options: ResultOptions, style: Style) -> Recipe:
+def _recipe(result: Heads, chosen: str, options: ResultOptions, style: Style) -> Recipe:
     """How the figure was made."""
-    layers, numbers = zip(*found.cells, strict=True)
+    layers, numbers = zip(*result.cells, strict=True)
     return result_recipe(
         "heads",
-        model=found.tally.model,
+        model=result.tally.model,
         layers=layers,
         heads=numbers,
-        texts=found.tally.shown.values(),
+        texts=result.tally.shown.values(),
         call=f"headscope.figure(result, {chosen}{written_options(options)})",
         style=style,
     )
 
 
-def _chosen(found: Heads, show: Collection[str] | None) -> list[str]:
-    scored = list(dict.fromkeys(label.pattern for label in found.all_labels))
+def _chosen(result: Heads, show: Collection[str] | None) -> list[str]:
+    scored = list(dict.fromkeys(label.pattern for label in result.all_labels))
     known = [
         *scored,
-        *(name for name, values in found.measures.items() if not np.isnan(values).all()),
+        *(name for name, values in result.measures.items() if not np.isnan(values).all()),
     ]
     for name in show or ():
         if name not in known:
@@ -148,12 +152,12 @@ def _chosen(found: Heads, show: Collection[str] | None) -> list[str]:
 
 
 def _maps(
-    sheet: Sheet, found: Heads, names: list[str], *, colours: dict[str, str], y: float
+    sheet: Sheet, result: Heads, names: list[str], *, colours: dict[str, str], y: float
 ) -> float:
     """Small maps beside each other; give the next y."""
     style = sheet.style
-    layers = list(dict.fromkeys(layer for layer, _ in found.cells))
-    heads = max(head for _, head in found.cells) + 1
+    layers = list(dict.fromkeys(layer for layer, _ in result.cells))
+    heads = max(head for _, head in result.cells) + 1
     gap = 1.6 * style.em
     columns = max(1, min(len(names) + 1, int((sheet.width + gap) / (PANEL + gap))))
     width = (sheet.width - (columns - 1) * gap) / columns
@@ -162,15 +166,15 @@ def _maps(
     tall = 1.5 * style.em + len(layers) * cell + 1.6 * style.em
     for number, name in enumerate(["label", *names]):
         x, top = (number % columns) * (width + gap), y + (number // columns) * tall
-        rgb, holds, scale = _panel(sheet, found, name, colours)
+        rgb, holds, scale = _panel(sheet, result, name, colours)
         sheet.text(x + side, top + 0.6 * style.em, name)
         sheet.note(x + side + heads * cell, top + 0.6 * style.em, scale, anchor="right")
         grid = np.broadcast_to(parse_hex(style.paper), (len(layers), heads, 3)).copy()
         at = (x + side, top + 1.4 * style.em)
-        for (layer, head), colour in zip(found.cells, rgb, strict=True):
+        for (layer, head), colour in zip(result.cells, rgb, strict=True):
             grid[layers.index(layer), head] = colour
         sheet.cells(grid, at=at, size=(heads * cell, len(layers) * cell))
-        for (layer, head), marked, colour in zip(found.cells, holds, rgb, strict=True):
+        for (layer, head), marked, colour in zip(result.cells, holds, rgb, strict=True):
             if marked:
                 dot = 0.3 * cell
                 place = (
@@ -194,26 +198,28 @@ def _maps(
 
 
 def _panel(
-    sheet: Sheet, found: Heads, name: str, colours: dict[str, str]
+    sheet: Sheet, result: Heads, name: str, colours: dict[str, str]
 ) -> tuple[np.ndarray, list[bool], str]:
     """Colour of each head, whether it has a dot, and what the colours mean."""
     style = sheet.style
     if name == "label":
-        labels = told(found)
+        labels = told(result)
         rgb = [
             parse_hex(colours[labels[cell]] if cell in labels else style.masked)
-            for cell in found.cells
+            for cell in result.cells
         ]
         return np.array(rgb), [False] * len(rgb), ""
-    if name in found.measures:
-        values = found.measures[name]
+    if name in result.measures:
+        values = result.measures[name]
         largest = float(np.nanmax(values)) or 1.0
         end = two_digits(largest) if largest < 1 else f"{largest:.1f}"
         scale = f"0–{end} {UNITS.get(name, '')}".rstrip()
         return style.weight_scale(largest, power=1.0).rgb(values), [False] * len(values), scale
-    mine = {(label.layer, label.head): label for label in found.all_labels if label.pattern == name}
-    values = np.array([mine[cell].score if cell in mine else np.nan for cell in found.cells])
-    holds = [cell in mine and mine[cell].holds for cell in found.cells]
+    mine = {
+        (label.layer, label.head): label for label in result.all_labels if label.pattern == name
+    }
+    values = np.array([mine[cell].score if cell in mine else np.nan for cell in result.cells])
+    holds = [cell in mine and mine[cell].holds for cell in result.cells]
     shades = style.weight_scale(1.0, power=1.0).rgb(
         np.where(np.isnan(values), values, np.clip(values, 0, 1))
     )

@@ -26,25 +26,25 @@ Cell = tuple[int, int]
 Point = tuple[float, float]
 
 
-def told(found: Heads) -> dict[tuple[int, int], str]:
+def told(result: Heads) -> dict[tuple[int, int], str]:
     """The label that says most of each head: that which fewest heads hold. Where no label holds,
     the candidates.
     """
-    held = found.labels or found.candidates
+    held = result.labels or result.candidates
     counts = Counter(label.pattern for label in held)
     order = sorted(held, key=lambda label: (-counts[label.pattern], label.score))
     return {(label.layer, label.head): label.pattern for label in order}
 
 
-def shows_candidates(found: Heads) -> bool:
+def shows_candidates(result: Heads) -> bool:
     """Whether `told` gives candidates, of several texts that are too few to tell."""
-    return found.texts > 1 and not found.labels and bool(found.candidates)
+    return result.texts > 1 and not result.labels and bool(result.candidates)
 
 
-def label_colours(found: Heads, sheet: Sheet) -> dict[str, str]:
+def label_colours(result: Heads, sheet: Sheet) -> dict[str, str]:
     """One colour for each label that some head holds, the same whatever else is held."""
-    names = [pattern.name for pattern in found.tally.patterns]
-    held = [name for name in names if name in set(told(found).values())]
+    names = [pattern.name for pattern in result.tally.patterns]
+    held = [name for name in names if name in set(told(result).values())]
     style = sheet.style
     if not style.colour:
         return dict(zip(held, head_greys(len(held), dark=style.dark), strict=True)) if held else {}
@@ -52,45 +52,45 @@ def label_colours(found: Heads, sheet: Sheet) -> dict[str, str]:
     return {name: palette[names.index(name)] for name in held}
 
 
-def axis_names(found: Heads) -> list[str]:
+def axis_names(result: Heads) -> list[str]:
     """What heads can be told apart by: measures, shares of Kovaleva's classes, scores of patterns,
     the layer.
     """
-    measured = [name for name, values in found.measures.items() if not np.isnan(values).all()]
-    scored = list(dict.fromkeys(label.pattern for label in found.all_labels))
+    measured = [name for name, values in result.measures.items() if not np.isnan(values).all()]
+    scored = list(dict.fromkeys(label.pattern for label in result.all_labels))
     return ["layer", *measured, *(f"class {name}" for name in CLASSES), *scored]
 
 
-def axis_values(found: Heads, name: str) -> Float[np.ndarray, " head"]:
+def axis_values(result: Heads, name: str) -> Float[np.ndarray, " head"]:
     """One number for each head; NaN where there is none.
 
     Raises:
         FigureError: where there is no such measure.
     """
-    if name not in axis_names(found):
+    if name not in axis_names(result):
         raise FigureError(
-            f"There is no {name!r} of heads; there are {', '.join(axis_names(found))}"
+            f"There is no {name!r} of heads; there are {', '.join(axis_names(result))}"
         )
     if name == "layer":
-        return np.array([float(layer) for layer, _ in found.cells])
-    if name in found.measures:
-        return np.asarray(found.measures[name], float)
+        return np.array([float(layer) for layer, _ in result.cells])
+    if name in result.measures:
+        return np.asarray(result.measures[name], float)
     if name.removeprefix("class ") in CLASSES:
-        return np.asarray(found.classes[name.removeprefix("class ")], float)
+        return np.asarray(result.classes[name.removeprefix("class ")], float)
     scores = {
         (label.layer, label.head): label.score
-        for label in found.all_labels
+        for label in result.all_labels
         if label.pattern == name
     }
-    return np.array([scores.get(cell, np.nan) for cell in found.cells])
+    return np.array([scores.get(cell, np.nan) for cell in result.cells])
 
 
 def draw_by_measures(
-    sheet: Sheet, found: Heads, axes: tuple[str, str], y: float, *, chosen: Collection[Cell] = ()
+    sheet: Sheet, result: Heads, axes: tuple[str, str], y: float, *, chosen: Collection[Cell] = ()
 ) -> float:
     """Heads by two of their measures, with ticks and titles; give the next y."""
     style = sheet.style
-    values = [axis_values(found, name) for name in axes]
+    values = [axis_values(result, name) for name in axes]
     known = ~np.isnan(values[0] + values[1])
     if not known.any():
         raise FigureError(f"No head has both {axes[0]} and {axes[1]}; choose other measures")
@@ -115,25 +115,25 @@ def draw_by_measures(
     sheet.note(right, bottom, _title(sheet, axes[0]), anchor="right")
     xs = left + _parts(values[0], ends[0]) * (right - left)
     heights = top + tall - _parts(values[1], ends[1]) * tall
-    places = zip(found.cells, xs.tolist(), heights.tolist(), known, strict=True)
+    places = zip(result.cells, xs.tolist(), heights.tolist(), known, strict=True)
     dots = {cell: (x, height) for cell, x, height, there in places if there}
-    _dots(sheet, found, dots, chosen)
-    _names(sheet, found, dots, chosen, between=(left, right))
+    _dots(sheet, result, dots, chosen)
+    _names(sheet, result, dots, chosen, between=(left, right))
     missing = int((~known).sum())
     note = [f"{missing} heads have no such number and are left out"] if missing else []
     return sheet.paragraph(bottom + 0.8 * line, note) if note else bottom + 0.8 * line
 
 
-def draw_map(sheet: Sheet, found: Heads, y: float, *, chosen: Collection[Cell] = ()) -> float:
+def draw_map(sheet: Sheet, result: Heads, y: float, *, chosen: Collection[Cell] = ()) -> float:
     """All heads, like heads close together (Clark et al. 2019, section 6); give the next y."""
     style = sheet.style
-    places = found.map
+    places = result.map
     sheet.text(0, y + 0.6 * style.em, "map of all heads")
-    apart = f"like heads close together, {found.texts} texts"
+    apart = f"like heads close together, {result.texts} texts"
     sheet.note(
         sheet.width,
         y + 0.6 * style.em,
-        f"{apart}; stress {stress(found.distances, places):.2f}",
+        f"{apart}; stress {stress(result.distances, places):.2f}",
         anchor="right",
     )
     top = y + 1.8 * style.em
@@ -144,17 +144,19 @@ def draw_map(sheet: Sheet, found: Heads, y: float, *, chosen: Collection[Cell] =
     points = np.array([left, top + DOT]) + scale * (places - low)
     dots = {
         cell: (float(x), float(height))
-        for cell, (x, height) in zip(found.cells, points, strict=True)
+        for cell, (x, height) in zip(result.cells, points, strict=True)
     }
-    _dots(sheet, found, dots, chosen)
-    _names(sheet, found, dots, chosen, between=(0.0, sheet.width))
+    _dots(sheet, result, dots, chosen)
+    _names(sheet, result, dots, chosen, between=(0.0, sheet.width))
     return top + scale * span[1] + 2 * DOT + 0.6 * style.em
 
 
-def draw_legend(sheet: Sheet, found: Heads, y: float, notes: Iterable[str], *, plain: str) -> float:
+def draw_legend(
+    sheet: Sheet, result: Heads, y: float, notes: Iterable[str], *, plain: str
+) -> float:
     """What the colours of labels mean, that of no label too, and notes; give the next y."""
-    style, colours = sheet.style, label_colours(found, sheet)
-    counts = Counter(told(found).values())
+    style, colours = sheet.style, label_colours(result, sheet)
+    counts = Counter(told(result).values())
     entries = [
         (colour, f"{sheet.shown(name)} ({counts[name]})") for name, colour in colours.items()
     ]
@@ -169,21 +171,21 @@ def draw_legend(sheet: Sheet, found: Heads, y: float, notes: Iterable[str], *, p
         x += wide
     more = (
         ["a head with several labels shows the rarest"]
-        if len(set(counts)) < _patterns(found)
+        if len(set(counts)) < _patterns(result)
         else []
     )
     return sheet.paragraph(y + 1.3 * pitch, [*notes, *more])
 
 
-def _patterns(found: Heads) -> int:
-    return len({label.pattern for label in found.labels})
+def _patterns(result: Heads) -> int:
+    return len({label.pattern for label in result.labels})
 
 
 def _dots(
-    sheet: Sheet, found: Heads, points: Mapping[Cell, Point], chosen: Collection[Cell]
+    sheet: Sheet, result: Heads, points: Mapping[Cell, Point], chosen: Collection[Cell]
 ) -> None:
     """A dot for each head in the colour of its label, a ring around each that is chosen."""
-    style, labels, colours = sheet.style, told(found), label_colours(found, sheet)
+    style, labels, colours = sheet.style, told(result), label_colours(result, sheet)
     for cell, (x, y) in points.items():
         fill = colours[labels[cell]] if cell in labels else style.faint
         sheet.dot(x, y, DOT, fill=fill, edge=style.paper, line=0.3)
@@ -193,14 +195,14 @@ def _dots(
 
 def _names(
     sheet: Sheet,
-    found: Heads,
+    result: Heads,
     points: Mapping[Cell, Point],
     chosen: Collection[Cell],
     *,
     between: tuple[float, float],
 ) -> None:
     """Names beside the dots where there is room, of chosen heads and rare labels first."""
-    labels = told(found)
+    labels = told(result)
     counts = Counter(labels.values())
     order = sorted(
         points, key=lambda cell: (cell not in chosen, counts.get(labels.get(cell, ""), len(points)))
@@ -238,8 +240,8 @@ def _parts(values: Float[np.ndarray, " n"], ends: tuple[float, float]) -> Float[
 def _ticks(low: float, high: float) -> list[float]:
     from matplotlib.ticker import MaxNLocator
 
-    found = MaxNLocator(nbins=6, steps=[1, 2, 5, 10]).tick_values(low, high)
-    return [float(tick) for tick in found if low <= tick <= high]
+    ticks = MaxNLocator(nbins=6, steps=[1, 2, 5, 10]).tick_values(low, high)
+    return [float(tick) for tick in ticks if low <= tick <= high]
 
 
 def _tick(tick: float) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from headscope.errors import FigureError
 from headscope.views.figures._frame import closing, heading
-from headscope.views.figures._options import Plan
+from headscope.views.figures._options import FigurePlan
 from headscope.views.figures._palette import head_colours
 from headscope.views.figures._sheet import Sheet
 
@@ -34,7 +34,7 @@ class Lane:
     colours: Sequence[str]
 
 
-def draw_input(plan: Plan) -> Sheet:
+def draw_input(plan: FigurePlan) -> Sheet:
     """The lanes of a text below each other, in as many lines as it needs, and what reads them.
 
     Raises:
@@ -60,7 +60,7 @@ def draw_input(plan: Plan) -> Sheet:
     return sheet
 
 
-def _lanes(sheet: Sheet, plan: Plan) -> list[Lane]:
+def _lanes(sheet: Sheet, plan: FigurePlan) -> list[Lane]:
     """Tokens; of a pair which text each is of; and where each stands."""
     style, tokens = sheet.style, plan.stack.query
     blue, orange = head_colours(2, dark=style.dark) if style.colour else (style.muted, style.faint)
@@ -119,7 +119,7 @@ def _draw_line(
         y += PITCH * style.em
 
 
-def _draw_layers(sheet: Sheet, plan: Plan, left: float, y: float) -> float:
+def _draw_layers(sheet: Sheet, plan: FigurePlan, left: float, y: float) -> float:
     """An arrow to a box that stands for all layers; gives the next y."""
     style = sheet.style
     middle = left + (sheet.width - left) / 2
@@ -144,7 +144,7 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _notes(plan: Plan, lanes: Sequence[Lane]) -> list[str]:
+def _notes(plan: FigurePlan, lanes: Sequence[Lane]) -> list[str]:
     notes = [f"{len(plan.stack.query)} tokens"]
     if lanes[-1].name == "position":
         notes.append("positions are not added: they turn the queries and keys of every layer")

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from headscope.views.constants import BEND, SPREAD
 from headscope.views.figures._columns import Columns
 from headscope.views.figures._numbers import affordable_share, numbers_of, top_share
-from headscope.views.figures._options import Plan
+from headscope.views.figures._options import FigurePlan
 from headscope.views.figures._sheet import LEADING, Sheet
 from headscope.views.figures._style import POINT
 from headscope.views.figures._words import short_score, short_weight
@@ -54,7 +54,7 @@ class Lines:
         return float(self.sizes[self.drawn].sum() / total) if total else 0.0
 
 
-def lines_of(plan: Plan, columns: Columns) -> Lines:
+def lines_of(plan: FigurePlan, columns: Columns) -> Lines:
     """The lines of a plan: the strongest of each row, as many as can be printed or as were asked
     for.
     """
@@ -75,7 +75,7 @@ def lines_of(plan: Plan, columns: Columns) -> Lines:
     return Lines(values, sizes, top_share(sizes, share) & seen, opacity, share, gain, gamma)
 
 
-def draw_lines(sheet: Sheet, plan: Plan, lines: Lines, columns: Columns) -> None:
+def draw_lines(sheet: Sheet, plan: FigurePlan, lines: Lines, columns: Columns) -> None:
     """Faint lines first; each path holds the lines of one head, opacity and sign."""
     starts, ends = columns.middle(lines.sizes.shape[1]), columns.middle(lines.sizes.shape[2])
     level = np.digitize(lines.opacity, LEVELS[1:] / np.sqrt(LEVELS[1] / LEVELS[0]))
@@ -101,7 +101,7 @@ def draw_lines(sheet: Sheet, plan: Plan, lines: Lines, columns: Columns) -> None
                 )
 
 
-def draw_samples(sheet: Sheet, plan: Plan, lines: Lines, y: float) -> float:
+def draw_samples(sheet: Sheet, plan: FigurePlan, lines: Lines, y: float) -> float:
     """Lines as dark as those of some weights; give the next y."""
     style = plan.style
     size, largest = style.small, lines.sizes.max(initial=0.0)
@@ -125,7 +125,7 @@ def draw_samples(sheet: Sheet, plan: Plan, lines: Lines, y: float) -> float:
     return y + LEADING * size * POINT + 0.1 * style.em
 
 
-def _exposure(plan: Plan, sizes: np.ndarray, columns: Columns) -> float:
+def _exposure(plan: FigurePlan, sizes: np.ndarray, columns: Columns) -> float:
     """The gain that gives every figure the same mean darkness: one head or twelve, 20 tokens or
     128.
     """
@@ -134,7 +134,7 @@ def _exposure(plan: Plan, sizes: np.ndarray, columns: Columns) -> float:
     return float(min(most, AIM[plan.style.dark] / coverage)) if coverage > 0 else most
 
 
-def _thickness(plan: Plan, columns: Columns) -> float:
+def _thickness(plan: FigurePlan, columns: Columns) -> float:
     """Thickness of a line in points."""
     wide = 0.07 if len(plan.maps) == 1 else 0.056
     return float(np.clip(wide * columns.pitch / POINT, 0.3, 1.2))

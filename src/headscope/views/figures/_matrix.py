@@ -20,7 +20,7 @@ from headscope.views.figures._frame import (
 )
 from headscope.views.figures._generation import draw_generation, first_written, generation_notes
 from headscope.views.figures._numbers import largest_of, mean_of, numbers_of, pooled
-from headscope.views.figures._options import Plan
+from headscope.views.figures._options import FigurePlan
 from headscope.views.figures._palette import parse_hex
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import POINT
@@ -42,7 +42,7 @@ MOST_LEFT_OUT = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class MatrixCells:
     """Where the cells stand, in millimetres; rows are queries, columns are keys.
 
     Args:
@@ -67,7 +67,7 @@ class Grid:
         return len(self.columns) * self.cell, len(self.rows) * self.cell
 
 
-def draw_matrix(plan: Plan) -> Sheet:
+def draw_matrix(plan: FigurePlan) -> Sheet:
     """Rows are queries, columns are keys; colour is the number."""
     sheet = Sheet(plan.width, plan.style, plan.panel)
     values = mean_of(numbers_of(plan.layer, plan.heads, plan.shown, plan.without))[plan.from_][
@@ -99,7 +99,7 @@ def draw_matrix(plan: Plan) -> Sheet:
     return sheet
 
 
-def _grid(sheet: Sheet, plan: Plan, y: float) -> Grid:
+def _grid(sheet: Sheet, plan: FigurePlan, y: float) -> MatrixCells:
     style, stack = plan.style, plan.stack
     rows, columns = (tuple(np.nonzero(shown)[0].tolist()) for shown in (plan.from_, plan.to))
     most = WIDEST_NAME * sheet.width
@@ -121,14 +121,14 @@ def _grid(sheet: Sheet, plan: Plan, y: float) -> Grid:
     sheet.note(left, y + title / 2, "to (key)")
     beside = y + title / 2 if numbered else top - 0.75 * style.em
     sheet.note(left - GAP * style.em, beside, "from (query)", anchor="right")
-    return Grid(left, top, cell, rows, columns, numbered)
+    return MatrixCells(left, top, cell, rows, columns, numbered)
 
 
-def _shows_not_kept(plan: Plan) -> bool:
+def _shows_not_kept(plan: FigurePlan) -> bool:
     return plan.layer.partial and plan.shown.weights and not plan.without
 
 
-def _draw_not_kept(sheet: Sheet, plan: Plan, grid: Grid) -> None:
+def _draw_not_kept(sheet: Sheet, plan: FigurePlan, grid: MatrixCells) -> None:
     """Beside each row, hatched, the share of its weight that was cut before it came here; the
     number where it fits.
     """
@@ -158,7 +158,7 @@ def _name(sheet: Sheet, tokens: Tokens, position: int) -> str:
     return ("–" if tokens.continues[position] else "") + sheet.shown(tokens.labels[position])
 
 
-def _names(sheet: Sheet, plan: Plan, grid: Grid) -> str:
+def _names(sheet: Sheet, plan: FigurePlan, grid: MatrixCells) -> str:
     """Write the tokens, or their positions where tokens stand too close; give what to say about
     it.
     """
@@ -196,7 +196,7 @@ def _names(sheet: Sheet, plan: Plan, grid: Grid) -> str:
     return f"every {ordinal(every)} token is named" if every > 1 else ""
 
 
-def _numbers(sheet: Sheet, plan: Plan, grid: Grid) -> None:
+def _numbers(sheet: Sheet, plan: FigurePlan, grid: MatrixCells) -> None:
     """Round positions along both sides."""
     style = plan.style
     most = max(*grid.rows, *grid.columns)
@@ -224,7 +224,7 @@ def _round_step(least: float) -> int:
     )
 
 
-def _borders(sheet: Sheet, plan: Plan, grid: Grid) -> None:
+def _borders(sheet: Sheet, plan: FigurePlan, grid: MatrixCells) -> None:
     """Thin lines between the texts of a pair."""
     for side, positions in (("query", grid.rows), ("key", grid.columns)):
         tokens = getattr(plan.stack, side)
@@ -239,7 +239,9 @@ def _borders(sheet: Sheet, plan: Plan, grid: Grid) -> None:
                 _border(sheet, grid, side, number, colour=plan.style.faint, line=0.4)
 
 
-def _border(sheet: Sheet, grid: Grid, side: str, before: int, *, colour: str, line: float) -> None:
+def _border(
+    sheet: Sheet, grid: MatrixCells, side: str, before: int, *, colour: str, line: float
+) -> None:
     """A line through the whole grid behind so many rows of queries, or columns of keys."""
     width, height = grid.size
     edge = before * grid.cell

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from typing_extensions import Unpack
 
+from headscope._renamed import renamed_argument
 from headscope.errors import FigureError
 from headscope.patterns import Mechanism, Reading
 from headscope.results import draws
@@ -32,8 +33,9 @@ NOTES = [
 
 
 @draws("mechanism")
+@renamed_argument("found", "mechanism")
 def mechanism_figure(
-    found: Mechanism,
+    mechanism: Mechanism,
     *,
     at: Collection[tuple[int, int]] | None = None,
     of: Reading = "margin",
@@ -45,7 +47,7 @@ def mechanism_figure(
     with the position there is a pattern along the rows.
 
     Args:
-        found: what was counted.
+        mechanism: what was counted.
         at: layer and head of those that are drawn, 12 at most; by default all that were looked
             into.
         of: ``"margin"`` or ``"score"``, see `Mechanism`.
@@ -58,43 +60,43 @@ def mechanism_figure(
     Example:
         >>> mechanism_figure(mechanism(records, [(2, 0), (7, 3)])).save("neurons.pdf")
     """
-    cells = list(found.cells if at is None else at)
+    cells = list(mechanism.cells if at is None else at)
     if not 0 < len(cells) <= MOST:
         raise FigureError(
             f"{len(cells)} heads were asked for; the figure has room for 1 to {MOST}, give "
             "at=[(2, 0)]"
         )
-    is_plain = all(len(member) == 1 for cell in cells for member in _members(found, cell))
+    is_plain = all(len(member) == 1 for cell in cells for member in _members(mechanism, cell))
     what = "neurons" if is_plain else "units"
     looks = "what each query looks at"
-    if found.tally.pattern is not None:
-        looks = f"“{found.tally.pattern.name}”"
+    if mechanism.tally.pattern is not None:
+        looks = f"“{mechanism.tally.pattern.name}”"
     layers, heads = zip(*cells, strict=True)
     drawn = Drawn(
         kind="mechanism",
-        title=f"{found.tally.model or 'Heads'}: {what} that carry attention",
-        note=f"{looks}, {found.texts} texts, read by the {of}",
-        model=found.tally.model,
+        title=f"{mechanism.tally.model or 'Heads'}: {what} that carry attention",
+        note=f"{looks}, {mechanism.texts} texts, read by the {of}",
+        model=mechanism.tally.model,
         layers=layers,
         heads=heads,
-        texts=found.tally.statistic.texts,
+        texts=mechanism.tally.statistic.texts,
         chosen=f", at={cells!r}, of={of!r}",
     )
 
     def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
-        shares = [(cell, found.carried_at(*cell, of=of)) for cell in cells]
-        return _panels(sheet, found, shares, y, of=of), NOTES
+        shares = [(cell, mechanism.carried_at(*cell, of=of)) for cell in cells]
+        return _panels(sheet, mechanism, shares, y, of=of), NOTES
 
     return draw_result(drawn, options, draw)
 
 
-def _members(found: Mechanism, cell: tuple[int, int]) -> tuple:
-    return found.tally.units[cell[0]].members
+def _members(mechanism: Mechanism, cell: tuple[int, int]) -> tuple:
+    return mechanism.tally.units[cell[0]].members
 
 
 def _panels(
     sheet: Sheet,
-    found: Mechanism,
+    mechanism: Mechanism,
     shares: Sequence[tuple[tuple[int, int], np.ndarray]],
     y: float,
     *,
@@ -105,7 +107,7 @@ def _panels(
     """
     em, rows = (
         sheet.style.em,
-        max(found.tally.seen_often(found.cells.index(cell)) for cell, _ in shares),
+        max(mechanism.tally.seen_often(mechanism.cells.index(cell)) for cell, _ in shares),
     )
     gap = 2 * em
     columns = max(1, min(len(shares), int((sheet.width + gap) / (PANEL + gap))))
@@ -113,13 +115,13 @@ def _panels(
     tall = 3.2 * em + size[1] + 1.6 * em
     for number, (cell, values) in enumerate(shares):
         place = ((number % columns) * (size[0] + gap), y + (number // columns) * tall)
-        _panel(sheet, found, cell, values[:rows], of=of, at=place, size=size)
+        _panel(sheet, mechanism, cell, values[:rows], of=of, at=place, size=size)
     return y + -(-len(shares) // columns) * tall
 
 
 def _panel(
     sheet: Sheet,
-    found: Mechanism,
+    mechanism: Mechanism,
     cell: tuple[int, int],
     shares: np.ndarray,
     *,
@@ -128,7 +130,7 @@ def _panel(
     size: tuple[float, float],
 ) -> None:
     style = sheet.style
-    columns = found.columns()
+    columns = mechanism.columns()
     keys = zip(columns["layer"], columns["head"], columns["of"], strict=True)
     row = list(keys).index((*cell, of))
     side = sheet.width_of("00", style.small) + 0.5 * style.em

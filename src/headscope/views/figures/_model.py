@@ -10,7 +10,7 @@ import numpy as np
 from headscope.record import Layer
 from headscope.views.figures._frame import closing, colour_bar, heading
 from headscope.views.figures._numbers import largest_of, numbers_of, pooled
-from headscope.views.figures._options import Plan
+from headscope.views.figures._options import FigurePlan
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._words import counted
@@ -56,7 +56,7 @@ class Tiles:
         return self.tops[-1] + self.height
 
 
-def draw_model(plan: Plan) -> Sheet:
+def draw_model(plan: FigurePlan) -> Sheet:
     """A grid of layers and heads; each thumbnail is a head's matrix, max-pooled, and all share one
     scale.
     """
@@ -90,7 +90,7 @@ def _any_hidden(thumbnails: Sequence[Sequence[np.ndarray]]) -> bool:
 
 
 def grid_of_heads(
-    sheet: Sheet, plan: Plan, y: float, *, aspect: float, tallest: float = LARGEST_THUMBNAIL
+    sheet: Sheet, plan: FigurePlan, y: float, *, aspect: float, tallest: float = LARGEST_THUMBNAIL
 ) -> Tiles:
     """Tiles of layers and heads with their numbers; heads that share keys and values stand closer
     together.
@@ -132,7 +132,9 @@ def _number_heads(sheet: Sheet, lefts: Sequence[float], width: float, y: float) 
         sheet.note(lefts[head] + width / 2, y, words, anchor="center")
 
 
-def _grid_of_layers(sheet: Sheet, plan: Plan, y: float, *, aspect: float, tallest: float) -> Tiles:
+def _grid_of_layers(
+    sheet: Sheet, plan: FigurePlan, y: float, *, aspect: float, tallest: float
+) -> Tiles:
     """One tile for each layer, in lines, its number above it."""
     style, count = plan.style, len(plan.layers)
     line, gap = 1.35 * style.em, 0.5 * style.em
@@ -156,7 +158,7 @@ def _grid_of_layers(sheet: Sheet, plan: Plan, y: float, *, aspect: float, talles
     return tiles
 
 
-def frame_chosen(sheet: Sheet, plan: Plan, tiles: Tiles) -> None:
+def frame_chosen(sheet: Sheet, plan: FigurePlan, tiles: Tiles) -> None:
     """A frame around the layer, or around those of its heads, that were asked for."""
     if not plan.chosen or plan.layer not in plan.layers:
         return
@@ -176,14 +178,14 @@ def frame_chosen(sheet: Sheet, plan: Plan, tiles: Tiles) -> None:
         )
 
 
-def missing_layers(plan: Plan) -> str:
+def missing_layers(plan: FigurePlan) -> str:
     """Says which layers between those that are drawn are not in the record."""
     have = {layer.layer for layer in plan.stack.layers}
     gone = [number for number in range(max(have)) if number not in have]
     return f"without layers {', '.join(map(str, gone))}: not in the record" if gone else ""
 
 
-def missing_heads(plan: Plan) -> str:
+def missing_heads(plan: FigurePlan) -> str:
     """Says that empty tiles are heads that were not kept."""
     return (
         ""
@@ -192,22 +194,22 @@ def missing_heads(plan: Plan) -> str:
     )
 
 
-def shared_note(plan: Plan) -> str:
+def shared_note(plan: FigurePlan) -> str:
     """Says what a wider gap between heads means."""
     grouped = not plan.shown.whole and any(layer.kv_heads < layer.heads for layer in plan.layers)
     return "heads that share keys and values stand together" if grouped else ""
 
 
-def _stack(plan: Plan) -> str:
+def _stack(plan: FigurePlan) -> str:
     return "" if plan.stack.name == "self" else f"{plan.stack.name.capitalize()} · "
 
 
-def _thumbnails(layer: Layer, plan: Plan) -> list[np.ndarray]:
+def _thumbnails(layer: Layer, plan: FigurePlan) -> list[np.ndarray]:
     values = numbers_of(layer, layer.head_numbers, plan.shown)[:, plan.from_][:, :, plan.to]
     return [pooled(head, CELLS) for head in values]
 
 
-def _notes(plan: Plan, scale: Scale) -> Iterator[str]:
+def _notes(plan: FigurePlan, scale: Scale) -> Iterator[str]:
     queries, keys = int(plan.from_.sum()), int(plan.to.sum())
     yield "rows are queries, columns are keys"
     yield f"{queries} × {keys} {'numbers' if plan.shown.explanation else f'{plan.shown.label}s'}"

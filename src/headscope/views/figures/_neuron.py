@@ -20,7 +20,7 @@ from headscope.views.figures._frame import (
     where,
 )
 from headscope.views.figures._numbers import largest_of
-from headscope.views.figures._options import Plan
+from headscope.views.figures._options import FigurePlan
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._words import ordinal, percent, short_score, short_weight
 
@@ -103,32 +103,35 @@ class Table:
         return self.top + self.keys * self.pitch
 
 
-def ordered(found: Neurons, layer: Layer, order: str) -> np.ndarray:
+def ordered(neurons: Neurons, layer: Layer, order: str) -> np.ndarray:
     """The features as they stand beside each other: as the model has them, by what they add, or
     pair by pair.
     """
     if order == "ranked":
-        return np.argsort(-np.abs(found.added), kind="stable")
+        return np.argsort(-np.abs(neurons.added), kind="stable")
     if order == "pairs" and layer.rotary is not None:
         turned = np.stack(layer.rotary.pairs, axis=1).ravel()
-        return np.concatenate([turned, np.setdiff1d(np.arange(len(found.query)), turned)])
-    return np.arange(len(found.query))
+        return np.concatenate([turned, np.setdiff1d(np.arange(len(neurons.query)), turned)])
+    return np.arange(len(neurons.query))
 
 
-def draw_neuron(plan: Plan) -> Sheet:
+def draw_neuron(plan: FigurePlan) -> Sheet:
     """Query, keys, their products, and the dot product, score and weight that follow."""
-    found = neurons_of(plan.layer, plan.heads[0], plan.query or 0)
+    neurons = neurons_of(plan.layer, plan.heads[0], plan.query or 0)
     sheet = Sheet(plan.width, plan.style, plan.panel)
     style = plan.style
     y = heading(sheet, plan, f"{where(plan)} · query {quoted(sheet, plan, 'query')}")
     table = _table(sheet, plan, y)
-    ranges = (max(largest_of(found.query), largest_of(found.keys)), largest_of(found.products))
+    ranges = (
+        max(largest_of(neurons.query), largest_of(neurons.keys)),
+        largest_of(neurons.products),
+    )
     both, products = (style.score_scale(largest) for largest in ranges)
-    order = ordered(found, plan.layer, plan.neurons)
+    order = ordered(neurons, plan.layer, plan.neurons)
     _titles(sheet, table)
-    _query(sheet, table, both.rgb(found.query[None, order]))
+    _query(sheet, table, both.rgb(neurons.query[None, order]))
     for number, (scale, values) in enumerate(
-        ((both, found.keys[:, order]), (products, found.products[:, order]))
+        ((both, neurons.keys[:, order]), (products, neurons.products[:, order]))
     ):
         size = (table.picture, table.keys * table.pitch)
         sheet.cells(
@@ -138,8 +141,8 @@ def draw_neuron(plan: Plan) -> Sheet:
             hidden=np.isnan(values),
         )
     every = _names(sheet, plan, table)
-    _bars(sheet, plan, table, found)
-    hidden = bool(np.isnan(found.scores).any())
+    _bars(sheet, plan, table, neurons)
+    hidden = bool(np.isnan(neurons.scores).any())
     first = table.bottom + 1.5 * style.em
     beside = sheet.width > BESIDE
     y = colour_bar(
@@ -154,7 +157,7 @@ def draw_neuron(plan: Plan) -> Sheet:
         y = colour_bar(sheet, products, "q × k", y=first, span=(0.55 * sheet.width, sheet.width))
     else:
         y = colour_bar(sheet, products, "q × k", y=y)
-    closing(sheet, plan, y, _notes(plan, found, every))
+    closing(sheet, plan, y, _notes(plan, neurons, every))
     return sheet
 
 
@@ -183,7 +186,7 @@ def neurons_of(layer: Layer, head: int, query: int) -> Neurons:
     )
 
 
-def _table(sheet: Sheet, plan: Plan, y: float) -> Table:
+def _table(sheet: Sheet, plan: FigurePlan, y: float) -> Table:
     style, tokens = plan.style, plan.stack.key
     keys = len(tokens)
     pitch = min(PITCH * style.em, TALLEST / keys)
@@ -217,7 +220,7 @@ def _titles(sheet: Sheet, table: Table) -> None:
         sheet.note(table.bar_at(number), y, words)
 
 
-def _names(sheet: Sheet, plan: Plan, table: Table) -> int:
+def _names(sheet: Sheet, plan: FigurePlan, table: Table) -> int:
     tokens, style = plan.stack.key, plan.style
     size = token_size(table.pitch, style.size)
     every = spaced(len(tokens), table.pitch, size)
@@ -229,16 +232,16 @@ def _names(sheet: Sheet, plan: Plan, table: Table) -> int:
     return every
 
 
-def _bars(sheet: Sheet, plan: Plan, table: Table, found: Neurons) -> None:
-    for number, values in enumerate((found.dots, found.scores)):
+def _bars(sheet: Sheet, plan: FigurePlan, table: Table, neurons: Neurons) -> None:
+    for number, values in enumerate((neurons.dots, neurons.scores)):
         _signed_bars(sheet, table, values, table.bar_at(number))
     style, left = plan.style, table.bar_at(2)
     words = sheet.width_of("<.001", style.small)
     room = table.bar - words - 0.3 * style.em
     size = min(style.small, token_size(table.pitch, style.size))
-    largest = largest_of(found.weights) or 1.0
+    largest = largest_of(neurons.weights) or 1.0
     numbered = table.pitch > 0.9 * size * style.em / style.size
-    for key, weight in enumerate(found.weights):
+    for key, weight in enumerate(neurons.weights):
         if np.isnan(weight):
             continue
         y = table.top + (key + 0.5) * table.pitch
@@ -281,18 +284,18 @@ def _signed_bars(sheet: Sheet, table: Table, values: np.ndarray, left: float) ->
             sheet.note(x, y, short_score(value), anchor=anchor)
 
 
-def _notes(plan: Plan, found: Neurons, every: int) -> Iterator[str]:
+def _notes(plan: FigurePlan, neurons: Neurons, every: int) -> Iterator[str]:
     layer = plan.layer
     formula = f"score = q · k × {layer.scale:.3g}"
     if layer.soft_cap is not None:
         formula += f", capped at {layer.soft_cap:g}"
     if layer.has("bias"):
         formula += " + bias"
-    yield f"{len(found.query)} features, {ORDERS[plan.neurons]}"
-    few = min(4, len(found.query))
-    enough = int(np.searchsorted(found.carried, 0.8 - 1e-9)) + 1
+    yield f"{len(neurons.query)} features, {ORDERS[plan.neurons]}"
+    few = min(4, len(neurons.query))
+    enough = int(np.searchsorted(neurons.carried, 0.8 - 1e-9)) + 1
     yield (
-        f"the strongest {few} carry {percent(found.carried[few - 1])} of what sets the attended "
+        f"the strongest {few} carry {percent(neurons.carried[few - 1])} of what sets the attended "
         "keys apart"
     )
     yield f"80 % needs {enough}"
@@ -300,7 +303,7 @@ def _notes(plan: Plan, found: Neurons, every: int) -> Iterator[str]:
     yield "weight = softmax of the scores"
     if layer.kv_heads < layer.heads:
         yield f"keys of key/value head {plan.heads[0] // (layer.heads // layer.kv_heads)}"
-    if np.isnan(found.scores).any():
+    if np.isnan(neurons.scores).any():
         yield "keys that the query may not look at are masked"
     if every > 1:
         yield f"every {ordinal(every)} token is named"

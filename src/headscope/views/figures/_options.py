@@ -131,7 +131,7 @@ EVERY = ("view", "stack", "layer", "theme", "title", "width", "font_size", "font
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Plan:
+class FigurePlan:
     """What is drawn, checked: nothing behind it asks again.
 
     Args:
@@ -214,7 +214,7 @@ def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def parse_options(record: Record, options: Mapping[str, Any]) -> Plan:
+def parse_options(record: Record, options: Mapping[str, Any]) -> FigurePlan:
     """The plan of a figure.
 
     Raises:
@@ -233,7 +233,7 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> Plan:
     to = to & ~np.isin(np.arange(len(to)), without)
     if not to.any():
         raise FigureError("All keys are left out; drop hide_special= and sinks=")
-    return Plan(
+    return FigurePlan(
         record=record,
         view=view,
         stack=stack,
@@ -301,21 +301,21 @@ def _check_needed(view: FigureView, options: Mapping[str, Any]) -> None:
 def _evidence(view: str, stack: Stack, options: Mapping[str, Any]) -> Heads | None:
     if view != "scatter":
         return None
-    found = options.get("evidence")
-    if not isinstance(found, Heads):
-        given = "nothing" if found is None else f"a {type(found).__name__}"
+    evidence = options.get("evidence")
+    if not isinstance(evidence, Heads):
+        given = "nothing" if evidence is None else f"a {type(evidence).__name__}"
         raise FigureError(
             f"View 'scatter' shows what headscope.heads found, and {given} was given; give "
             "evidence=hs.heads(records) (--evidence, --evidence-of)"
         )
     there = set(stack.held_heads)
-    if not set(found.cells) <= there:
-        layer, head = next(cell for cell in found.cells if cell not in there)
+    if not set(evidence.cells) <= there:
+        layer, head = next(cell for cell in evidence.cells if cell not in there)
         raise FigureError(
             f"The evidence has a head {layer}-{head}, and the record has none; give that of this "
             "model"
         )
-    return found
+    return evidence
 
 
 def _style(options: Mapping[str, Any]) -> Style:
@@ -359,16 +359,16 @@ def _without(
     """The keys that are left out because they take most of the mass, and words for that."""
     if options.get("sinks", True):
         return (), ()
-    found = find_sinks(layer, heads)
-    if not found:
+    sinks = find_sinks(layer, heads)
+    if not sinks:
         return (), ("no key takes most of the attention, so none is left out",)
     part, names = (
-        percent(sum(found.values())),
-        ", ".join(f"“{readable(stack.key.labels[key])}”" for key in found),
+        percent(sum(sinks.values())),
+        ", ".join(f"“{readable(stack.key.labels[key])}”" for key in sinks),
     )
     if options.get("quantity", "weight") != "weight":
-        return tuple(found), (f"without {names}, which take {part} of the attention",)
-    return tuple(found), (
+        return tuple(sinks), (f"without {names}, which take {part} of the attention",)
+    return tuple(sinks), (
         f"without {names}: {part} of the attention removed, the rest renormalised",
     )
 

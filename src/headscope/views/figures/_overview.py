@@ -15,7 +15,7 @@ from headscope.views.figures._model import (
     missing_layers,
 )
 from headscope.views.figures._numbers import numbers_of, pooled
-from headscope.views.figures._options import Plan
+from headscope.views.figures._options import FigurePlan
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._words import counted
@@ -33,7 +33,7 @@ CLAUSES = {
 """What heads of a kind do, as the legend says it."""
 
 
-def draw_overview(plan: Plan) -> Sheet:
+def draw_overview(plan: FigurePlan) -> Sheet:
     """All heads on one scale of weights, hue by kind; the legend counts the heads of each kind on
     this text.
     """
@@ -75,11 +75,11 @@ def draw_overview(plan: Plan) -> Sheet:
     return sheet
 
 
-def _scale(plan: Plan, kind: str) -> Scale:
+def _scale(plan: FigurePlan, kind: str) -> Scale:
     return plan.style.weight_scale(1.0, KIND_COLOURS[kind][1 if plan.style.dark else 0])
 
 
-def _legend(sheet: Sheet, plan: Plan, kinds: HeadKinds, y: float) -> float:
+def _legend(sheet: Sheet, plan: FigurePlan, kinds: HeadKinds, y: float) -> float:
     """A square and a count for each kind there is, in lines; gives the y below them."""
     style = plan.style
     square, line = 0.75 * style.em, 1.4 * style.em

@@ -16,7 +16,7 @@ from headscope.views.figures._model import (
     shared_note,
 )
 from headscope.views.figures._numbers import largest_of, numbers_of
-from headscope.views.figures._options import Plan
+from headscope.views.figures._options import FigurePlan
 from headscope.views.figures._palette import text_on
 from headscope.views.figures._quantity import Shown
 from headscope.views.figures._sheet import Sheet
@@ -28,7 +28,7 @@ SMALLEST = 3.5
 FAINT = 0.0005
 
 
-def draw_pair(plan: Plan) -> Sheet:
+def draw_pair(plan: FigurePlan) -> Sheet:
     """A tile for each head of each layer, with its number."""
     sheet = Sheet(plan.width, plan.style)
     style, weights = plan.style, plan.shown.weights
@@ -63,7 +63,7 @@ def draw_pair(plan: Plan) -> Sheet:
     return sheet
 
 
-def _title(sheet: Sheet, plan: Plan) -> str:
+def _title(sheet: Sheet, plan: FigurePlan) -> str:
     stack = "" if plan.stack.name == "self" else f"{plan.stack.name.capitalize()} · "
     return f"{stack}{quoted(sheet, plan, 'query')} → {quoted(sheet, plan, 'key')}"
 
@@ -94,5 +94,5 @@ def _size(sheet: Sheet, words: list[str], width: float) -> float:
     return size if size >= SMALLEST else 0.0
 
 
-def _numbers(layer: Layer, plan: Plan) -> Float[np.ndarray, " head"]:
+def _numbers(layer: Layer, plan: FigurePlan) -> Float[np.ndarray, " head"]:
     return numbers_of(layer, layer.head_numbers, plan.shown)[:, plan.query, plan.key]

@@ -65,8 +65,8 @@ class Veil(Scale):
         """Red, green, blue of each number over paper."""
         hidden = np.isnan(values)
         paper = np.broadcast_to(np.array(parse_hex(self.paper), float), (*values.shape, 3))
-        found = self.over(paper, np.where(hidden, 0.0, values))
-        return np.where(hidden[..., None], parse_hex(self.masked), found)
+        rgb = self.over(paper, np.where(hidden, 0.0, values))
+        return np.where(hidden[..., None], parse_hex(self.masked), rgb)
 
     def bar(self, squares: int) -> UInt8[np.ndarray, "row column 3"]:
         """The bar over a chequer that stands for a picture."""

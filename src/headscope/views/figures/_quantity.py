@@ -18,7 +18,7 @@ from headscope.views._quantities import (
 )
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._words import short_score, short_weight
-from headscope.views.quantities import BUILT_IN, CONTRIBUTION, KNOWN, Words
+from headscope.views.quantities import BUILT_IN, CONTRIBUTION, KNOWN, QuantityWords
 
 if TYPE_CHECKING:
     from headscope.views.figures._style import Style
@@ -125,7 +125,7 @@ def shown_quantity(
     arrays = []
     if wanted not in (*BUILT_IN, CONTRIBUTION):
         arrays = [quantities_of(layer, given)[wanted] for layer in stack]
-    words = KNOWN.get(wanted, Words(wanted, ""))
+    words = KNOWN.get(wanted, QuantityWords(wanted, ""))
     return Shown(
         name=wanted,
         label=words.label,

@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 from headscope._version import __version__
 from headscope.record import Record
 from headscope.views.figures._frame import OF_ALL_LAYERS
-from headscope.views.figures._options import Plan
+from headscope.views.figures._options import FigurePlan
 
 TOO_LONG = ("quantities", "evidence")
 """Options that a call cannot hold."""
@@ -42,7 +42,7 @@ class Recipe(TypedDict):
     versions: dict[str, str]
 
 
-def recipe_of(plan: Plan, options: Mapping[str, Any]) -> Recipe:
+def recipe_of(plan: FigurePlan, options: Mapping[str, Any]) -> Recipe:
     """The recipe of a planned figure."""
     model = plan.record.model
     arguments = "".join(

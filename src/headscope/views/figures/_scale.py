@@ -74,13 +74,13 @@ class Scale:
 
     def _ticks_of_weights(self) -> list[tuple[float, str]]:
         """Round weights that stand far enough from each other and from the ends."""
-        found = [(0.0, "0")]
+        ticks = [(0.0, "0")]
         for mark in WEIGHT_TICKS:
             place = float(self.place(np.array(mark)))
             if (
                 mark < self.largest
-                and place - found[-1][0] > CLOSEST_TICKS
+                and place - ticks[-1][0] > CLOSEST_TICKS
                 and place < 1 - CLOSEST_TICKS
             ):
-                found.append((place, short_weight(mark)))
-        return [*found, (1.0, two_digits(self.largest))]
+                ticks.append((place, short_weight(mark)))
+        return [*ticks, (1.0, two_digits(self.largest))]

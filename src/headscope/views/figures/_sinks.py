@@ -38,10 +38,10 @@ def without_keys(
         values: NaN where a query may not look.
         keys: positions of those that are left out.
     """
-    found = values.copy()
-    found[:, :, list(keys)] = 0
+    weights = values.copy()
+    weights[:, :, list(keys)] = 0
     before, after = (
         np.nansum(values, axis=-1, keepdims=True),
-        np.nansum(found, axis=-1, keepdims=True),
+        np.nansum(weights, axis=-1, keepdims=True),
     )
-    return found * np.where(after > 0, before / np.where(after > 0, after, 1), 0)
+    return weights * np.where(after > 0, before / np.where(after > 0, after, 1), 0)

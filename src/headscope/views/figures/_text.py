@@ -21,7 +21,7 @@ from headscope.views.figures._frame import (
 )
 from headscope.views.figures._generation import draw_generation, first_written, generation_notes
 from headscope.views.figures._numbers import largest_of, mean_of, numbers_of
-from headscope.views.figures._options import Plan
+from headscope.views.figures._options import FigurePlan
 from headscope.views.figures._palette import text_on
 from headscope.views.figures._pictured import (
     LONGEST,
@@ -55,7 +55,7 @@ class Placed:
     width: float
 
 
-def draw_text(plan: Plan) -> Sheet:
+def draw_text(plan: FigurePlan) -> Sheet:
     """Running text; the colour behind a word is what it receives, or what one query gives it, or it
     gives one key.
     """
@@ -99,14 +99,14 @@ def draw_text(plan: Plan) -> Sheet:
     return sheet
 
 
-def _scale(plan: Plan, largest: float) -> Scale:
+def _scale(plan: FigurePlan, largest: float) -> Scale:
     colour = plan.colours[plan.head] if plan.head is not None else None
     one = plan.query is not None or plan.key is not None
     power = 0.5 if one else 1.0  # what many queries give is more even than what one gives
     return plan.shown.scale(plan.style, largest, colour, power=power)
 
 
-def _chosen(plan: Plan) -> int | None:
+def _chosen(plan: FigurePlan) -> int | None:
     """The token that is framed: one that was chosen, where queries and keys are the same tokens."""
     if plan.stack.query != plan.stack.key:
         return None
@@ -120,7 +120,7 @@ def _frame(sheet: Sheet, word: Placed) -> None:
     sheet.rect(*box, edge=sheet.style.ink, line=0.9, round=0.2 * em)
 
 
-def heat_of(plan: Plan) -> Float[np.ndarray, " token"]:
+def heat_of(plan: FigurePlan) -> Float[np.ndarray, " token"]:
     """One number for each token that is written, NaN where it may not be looked at or takes no
     part.
     """
@@ -134,7 +134,7 @@ def heat_of(plan: Plan) -> Float[np.ndarray, " token"]:
     return np.where(plan.to, mean_of(values[plan.from_]), np.nan)
 
 
-def _title(sheet: Sheet, plan: Plan) -> str:
+def _title(sheet: Sheet, plan: FigurePlan) -> str:
     if plan.query is not None:
         return f"Where {quoted(sheet, plan, 'query')} looks"
     if plan.key is not None:
@@ -143,7 +143,7 @@ def _title(sheet: Sheet, plan: Plan) -> str:
 
 
 def _set(
-    sheet: Sheet, plan: Plan, tokens: Tokens, y: float
+    sheet: Sheet, plan: FigurePlan, tokens: Tokens, y: float
 ) -> tuple[list[Placed], list[Framed], float]:
     """The tokens as running text, the patches of each picture over it, or else in rows and
     columns.
@@ -164,8 +164,8 @@ def _set(
             y += shown.size[1] + GAP * sheet.style.em
             continue
         put = set_text if picture is None else _picture
-        found, y = put(sheet, tokens, words, y)
-        placed += found
+        lines, y = put(sheet, tokens, words, y)
+        placed += lines
     return placed, pictured, y
 
 
@@ -286,13 +286,13 @@ def draw_word(sheet: Sheet, word: Placed, rgb: np.ndarray, *, takes_part: bool) 
     sheet.text(word.x + PADDING * style.em, word.y, word.text, colour=colour)
 
 
-def _place_of(plan: Plan) -> str:
+def _place_of(plan: FigurePlan) -> str:
     if plan.query is not None:
         return f"query {plan.query}"
     return f"key {plan.key}" if plan.key is not None else ""
 
 
-def _notes(plan: Plan, scale: Scale) -> list[str]:
+def _notes(plan: FigurePlan, scale: Scale) -> list[str]:
     over = (
         ""
         if plan.query is not None or plan.key is not None

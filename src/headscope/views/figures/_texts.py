@@ -14,7 +14,7 @@ from headscope.errors import FigureError
 from headscope.record import Record, Tokens
 from headscope.views.figures._frame import closing, colour_bar, heading, heads_in_words
 from headscope.views.figures._numbers import largest_of
-from headscope.views.figures._options import Plan, parse_options
+from headscope.views.figures._options import FigurePlan, parse_options
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._text import PITCH, draw_word, heat_of, set_text, words_of
@@ -31,7 +31,7 @@ WRONG = "≠ "
 OF_ALL = ("beside", *COLUMNS)
 
 
-def draw_texts(record: Record, options: Mapping[str, Any]) -> tuple[Sheet, Plan]:
+def draw_texts(record: Record, options: Mapping[str, Any]) -> tuple[Sheet, FigurePlan]:
     """All texts on one paper and one scale, and the plan of the first of them.
 
     Raises:
@@ -76,7 +76,7 @@ def draw_texts(record: Record, options: Mapping[str, Any]) -> tuple[Sheet, Plan]
     return sheet, first
 
 
-def _plans(records: Sequence[Record], options: Mapping[str, Any]) -> list[Plan]:
+def _plans(records: Sequence[Record], options: Mapping[str, Any]) -> list[FigurePlan]:
     """Each text as a figure of view ``text`` with the same options."""
     common: dict[str, Any] = {"width": WIDTH}
     for name, value in options.items():
@@ -86,7 +86,7 @@ def _plans(records: Sequence[Record], options: Mapping[str, Any]) -> list[Plan]:
     return [replace(parse_options(of, common), view="texts") for of in records]
 
 
-def _scale(first: Plan, heats: Sequence[np.ndarray]) -> Scale:
+def _scale(first: FigurePlan, heats: Sequence[np.ndarray]) -> Scale:
     """One scale for the words of all texts, so that equal colours are equal numbers."""
     colour = first.colours[first.head] if first.head is not None else None
     one = first.query is not None or first.key is not None
@@ -109,7 +109,7 @@ def _cell(sheet: Sheet, at: tuple[float, float], width: float, words: str, *, ma
     sheet.text(*at, sheet.fitted(text, width - 0.5 * sheet.style.em), bold=marked)
 
 
-def _title(plan: Plan) -> str:
+def _title(plan: FigurePlan) -> str:
     if plan.query is not None:
         return "Where the framed token looks"
     if plan.key is not None:
@@ -118,7 +118,7 @@ def _title(plan: Plan) -> str:
 
 
 def _row(
-    sheet: Sheet, plan: Plan, heat: np.ndarray, scale: Scale, *, place: tuple[float, float]
+    sheet: Sheet, plan: FigurePlan, heat: np.ndarray, scale: Scale, *, place: tuple[float, float]
 ) -> float:
     """One text from this y on, in this room; gives the next y."""
     y, room = place

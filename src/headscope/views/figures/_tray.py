@@ -15,7 +15,7 @@ from headscope.views._beside import records_beside
 from headscope.views._tray import no_record, parse_entries
 from headscope.views.constants import MOST_IN_TRAY
 from headscope.views.figures._frame import title_lines, where
-from headscope.views.figures._options import NARROWEST, WIDEST, Plan, between, parse_options
+from headscope.views.figures._options import NARROWEST, WIDEST, FigurePlan, between, parse_options
 from headscope.views.figures._panel import Panel
 from headscope.views.figures._sheet import MARGIN, Sheet
 
@@ -30,8 +30,10 @@ PAGE_ONLY = ("direction",)
 
 
 def draw_tray(
-    record: Record, options: Mapping[str, Any], drawings: Mapping[str, Callable[[Plan], Sheet]]
-) -> tuple[Sheet, Plan]:
+    record: Record,
+    options: Mapping[str, Any],
+    drawings: Mapping[str, Callable[[FigurePlan], Sheet]],
+) -> tuple[Sheet, FigurePlan]:
     """All pictures of a tray on one paper, and the plan of the first of them.
 
     Raises:
@@ -69,7 +71,7 @@ def draw_tray(
     return whole, plans[0]
 
 
-def _lines_of_titles(whole: Sheet, plans: Sequence[Plan], room: float) -> int:
+def _lines_of_titles(whole: Sheet, plans: Sequence[FigurePlan], room: float) -> int:
     """How many lines the titles of all pictures take, so that the pictures begin at one height."""
     for plan in plans:
         if plan.view == "neuron" or len(title_lines(whole, where(plan), room)) > 1:
@@ -93,15 +95,15 @@ def clearest_of_each(record: Record) -> list[dict[str, Any]]:
     stack = next(iter(record.stacks.values()))
     kinds = head_kinds(stack)
     of, score = kinds.number("kind"), kinds.number("score")
-    found = []
+    clearest = []
     for kind, name in enumerate(KINDS):
         if name == "none" or not (of == kind).any():
             continue
         row, head = np.unravel_index(np.nanargmax(np.where(of == kind, score, -np.inf)), of.shape)
-        found.append((name, {"layer": kinds.layers[row], "heads": [int(head)]}))
-    if len(found) > MOST_IN_TRAY:
-        found = [(name, entry) for name, entry in found if name != "near"]
-    return [entry for _, entry in found[:MOST_IN_TRAY]]
+        clearest.append((name, {"layer": kinds.layers[row], "heads": [int(head)]}))
+    if len(clearest) > MOST_IN_TRAY:
+        clearest = [(name, entry) for name, entry in clearest if name != "near"]
+    return [entry for _, entry in clearest[:MOST_IN_TRAY]]
 
 
 def _entries(record: Record, tray: Any, beside: Any) -> list[tuple[Record, dict[str, Any]]]:
@@ -155,26 +157,26 @@ def _figure_options(entry: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a figure for a picture of a tray: one query and one key, heads as they are
     named.
     """
-    found = {name: value for name, value in entry.items() if name not in PAGE_ONLY}
+    options = {name: value for name, value in entry.items() if name not in PAGE_ONLY}
     for name in ("query", "key"):
-        tokens = found.pop(name, ())
+        tokens = options.pop(name, ())
         if len(tokens) > 1:
             raise FigureError(
                 f"tray: a picture in print follows one {name}, not {tokens}; give one"
             )
         if tokens:
-            found[name] = tokens[0]
-    if found.get("neurons") == "hidden":
+            options[name] = tokens[0]
+    if options.get("neurons") == "hidden":
         # Without its neurons the view is lines between words.
-        found["view"] = "head"
-    if found.get("view") != "neuron":
-        found.pop("neurons", None)
-    elif "heads" in found:
-        found["head"] = found.pop("heads")[0]
-    return found
+        options["view"] = "head"
+    if options.get("view") != "neuron":
+        options.pop("neurons", None)
+    elif "heads" in options:
+        options["head"] = options.pop("heads")[0]
+    return options
 
 
-def _plan(record: Record, entry: Mapping[str, Any], quantities: Any) -> Plan:
+def _plan(record: Record, entry: Mapping[str, Any], quantities: Any) -> FigurePlan:
     given = (
         {}
         if quantities is None or entry.get("quantity") not in quantities
@@ -183,7 +185,7 @@ def _plan(record: Record, entry: Mapping[str, Any], quantities: Any) -> Plan:
     return parse_options(record, {**entry, **given})
 
 
-def _models(plans: Sequence[Plan]) -> list[str]:
+def _models(plans: Sequence[FigurePlan]) -> list[str]:
     """Which model, or which models where there are several."""
     names = {
         plan.panel.letter: plan.record.model.name

@@ -1,0 +1,37 @@
+"""The check of names finds what it is for, and finds none in src."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import check_names  # noqa: E402
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["found = 1", "def read(found): ...", "for found in (): pass", "x = [found for found in ()]"],
+)
+def test_a_name_that_says_nothing_is_found(source):
+    assert [name for _, name in check_names.empty_names(source)] == ["found"]
+
+
+def test_prose_and_other_names_are_none():
+    assert not list(check_names.empty_names('"""What was found."""\nfound_at = 1\nx.found()'))
+
+
+def test_two_classes_of_one_name_are_found():
+    source = "class Plan: ...\ndef f():\n    class _Plan: ..."
+    assert [name for _, name in check_names.classes_of(source)] == ["Plan", "_Plan"]
+    assert check_names.repeated({"Plan": ["a:1", "b:2"], "Run": ["a:3"]}) == {
+        "Plan": ["a:1", "b:2"]
+    }
+
+
+def test_src_has_none():
+    done = subprocess.run([sys.executable, ROOT / "tools" / "check_names.py"], check=False)
+    assert done.returncode == 0
