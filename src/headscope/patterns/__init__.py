@@ -5,6 +5,7 @@ label.
 from headscope.patterns._card import HeadCard
 from headscope.patterns._change import Change, Changes
 from headscope.patterns._change_file import load_changes
+from headscope.patterns._head_measures import MEASURES, Measure
 from headscope.patterns._heads import Heads, heads
 from headscope.patterns._heads_file import load_heads
 from headscope.patterns._kinds import (
@@ -34,6 +35,7 @@ __all__ = [
     "CLASSES",
     "COLUMNS",
     "KINDS",
+    "MEASURES",
     "PATTERNS",
     "RUNS",
     "Change",
@@ -45,6 +47,7 @@ __all__ = [
     "Heads",
     "Label",
     "Maps",
+    "Measure",
     "Mechanism",
     "MechanismTally",
     "Neuron",

@@ -16,9 +16,10 @@ from headscope.errors import HeadscopeError, RecordError
 from headscope.evidence.correction import CORRECTIONS
 from headscope.measures import head_map
 from headscope.patterns._card import HeadCard
+from headscope.patterns._head_measures import MEASURES
 from headscope.patterns._kovaleva import CLASSES
 from headscope.patterns._pattern import PATTERNS, Pattern
-from headscope.patterns._tally import MEASURES, Tally
+from headscope.patterns._tally import MEASURE, Tally
 from headscope.patterns.label import FIELDS, MARGIN, RUNS, Label, labels_of, texts_needed
 from headscope.patterns.records import with_groups
 from headscope.results import Kept, Result, Summary, TextTable
@@ -122,7 +123,7 @@ class Heads(Result):
     @cached_property
     def measures(self) -> dict[str, Float[np.ndarray, " head"]]:
         """Mean over texts of each measure, one value for each of `cells`."""
-        return {name: self._mean(f"measure {name}") for name in MEASURES}
+        return {name: self._mean(f"{MEASURE}{name}") for name in MEASURES}
 
     @cached_property
     def classes(self) -> dict[str, Float[np.ndarray, " head"]]:
@@ -344,11 +345,7 @@ class Heads(Result):
 HEADER = ("head", *MEASURES, "class")
 SAYS = {
     "head": "layer-head, both from 0",
-    "entropy": "of a row, mean over queries and texts, in nats",
-    "confidence": "largest weight of a row, mean",
-    "distance": "how many tokens away the weight is, mean",
-    "self": "weight on the token itself",
-    "special": "weight on special tokens",
+    **{name: measure.legend for name, measure in MEASURES.items()},
     "class": "of Kovaleva's kinds of maps the most frequent, and its share of the texts",
 }
 """The legend of the table."""

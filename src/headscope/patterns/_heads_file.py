@@ -11,7 +11,7 @@ from headscope.evidence import MapSum, Statistic
 from headscope.evidence.correction import CORRECTIONS
 from headscope.patterns._heads import Heads
 from headscope.patterns._pattern import PATTERNS, LeftBehind, Pattern
-from headscope.patterns._tally import Tally, rows_and_heads
+from headscope.patterns._tally import Tally, rows_and_heads, with_later_measures
 from headscope.results import Kept, reads
 from headscope.storage import PAIR, Finite, array_of, check_document, load_kept, reading
 
@@ -100,16 +100,14 @@ def heads_of_kept(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> Heads:
 def _tally(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tally:
     patterns = tuple(_pattern(facts) for facts in said["patterns"])
     tally = Tally(patterns, stack=said["stack"])
-    if list(tally.rows) != said["rows"]:
-        raise ValueError("its rows are not those of its patterns; it was made by another headscope")
     tally.model, tally.cells = said["model"], [(layer, head) for layer, head in said["cells"]]
     texts = said["texts"]
     tally.shown = {text: text for text in texts}
-    tally.statistic = _statistic(
-        tally, array_of(arrays, "values", "f", (len(texts), *_size(tally))), said
-    )
+    shape = len(texts), len(said["rows"]), len(tally.cells)
+    values = array_of(arrays, "values", "f", shape)
+    tally.statistic = _statistic(tally, with_later_measures(values, said["rows"], tally.rows), said)
     if said["battery"] is not None:
-        tally.battery = _battery(tally, said["battery"], arrays)
+        tally.battery = _battery(tally, said, arrays)
     distances = {
         name.removeprefix(DISTANCES): array
         for name, array in arrays.items()
@@ -135,12 +133,15 @@ def _statistic(tally: Tally, values: np.ndarray, said: dict[str, Any]) -> Statis
     return statistic
 
 
-def _battery(tally: Tally, names: list[str], arrays: dict[str, np.ndarray]) -> Tally:
+def _battery(tally: Tally, said: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tally:
     """The runs of repeated tokens, numbered."""
+    names = said["battery"]
     battery = Tally(tuple(pattern for pattern in tally.patterns if pattern.name in names))
+    kept = [row for row in battery.rows if row in said["rows"]]
     battery.cells = tally.cells
     battery.statistic = Statistic(_size(battery), rows_and_heads(battery.rows, battery.cells))
-    for number, run in enumerate(array_of(arrays, "battery", "f", (None, *_size(battery)))):
+    values = array_of(arrays, "battery", "f", (None, len(kept), len(tally.cells)))
+    for number, run in enumerate(with_later_measures(values, kept, battery.rows)):
         battery.statistic.update(f"{number:06}", run)
     return battery
 

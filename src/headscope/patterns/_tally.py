@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,9 @@ from headscope.evidence import (
     uniform_map,
 )
 from headscope.measures import (
-    confidence,
-    entropy,
     head_distances,
-    mass_at_offsets,
-    mass_on,
-    mean_distance,
 )
+from headscope.patterns._head_measures import MEASURES, unknown
 from headscope.patterns._kovaleva import CLASSES, kovaleva_class
 from headscope.patterns._maps import Maps, Sides, maps_of
 from headscope.patterns._pattern import PATTERNS, Pattern
@@ -39,17 +35,8 @@ SHUFFLES = 8
 BASELINES = ("uniform", "shuffled", "position", "like words")
 LIKE_WORDS = 1
 """Seed of the draws of words among their kind, which are other draws than those among all words."""
-MEASURES: Mapping[str, Callable[[Maps], np.ndarray]] = {
-    "entropy": lambda maps: entropy(maps.weights, queries=maps.seeing),
-    "confidence": lambda maps: confidence(maps.weights, queries=maps.seeing),
-    "distance": lambda maps: (
-        mean_distance(maps.weights, signed=False) if maps.sides.is_self else _none(maps)
-    ),
-    "self": lambda maps: (
-        mass_at_offsets(maps.weights, [0])[:, 0] if maps.sides.is_self else _none(maps)
-    ),
-    "special": lambda maps: mass_on(maps.weights, ~maps.sides.key_words, queries=maps.seeing),
-}
+MEASURE = "measure "
+"""Before the name of a measure, in the name of its row."""
 BATTERY = "battery "
 """What the array of the runs of repeated tokens is called in a file, before the names of their
 patterns.
@@ -274,20 +261,20 @@ class Tally(OneModel):
             rows += [pattern.of(maps), np.broadcast_to(pattern.of(even), (heads,))]
             if pairs is None or pattern.by_place:
                 rows += [
-                    _none(maps),
-                    _none(maps) if pattern.by_position is None else pattern.by_position(maps),
+                    unknown(maps),
+                    unknown(maps) if pattern.by_position is None else pattern.by_position(maps),
                 ]
-                rows.append(_none(maps))
+                rows.append(unknown(maps))
                 continue
             shuffled, alike = (_on_drawn(pattern, maps, each) for each in drawn)
             rows += [
                 shuffled,
-                _none(maps) if placed is None else pattern.on_pairs(placed, pairs),
+                unknown(maps) if placed is None else pattern.on_pairs(placed, pairs),
                 alike,
             ]
         classes = kovaleva_class(maps)
         rows += [(classes == number).astype(np.float64) for number in range(len(CLASSES))]
-        rows += [measure(maps) for measure in MEASURES.values()]
+        rows += [measure.of(maps) for measure in MEASURES.values()]
         rows.append(np.full(heads, len(maps.sides.query), np.float64))
         return np.stack(rows)
 
@@ -356,7 +343,11 @@ def _with_rows(kept: Statistic, tally: Tally, path: str | os.PathLike[str]) -> S
         return kept
     if TOKENS not in rows:
         rows = tuple(_name_of_today(name) for name in rows)
-    later = {row for row in tally.rows if TOKENS not in rows and _was_added(row)}
+    later = {
+        row
+        for row in tally.rows
+        if row.startswith(MEASURE) or (TOKENS not in rows and _was_added(row))
+    }
     if set(rows) - set(tally.rows) or set(tally.rows) - set(rows) - later:
         raise RecordError(f"{path} was made of other patterns; give those it was made of")
     statistic = Statistic(
@@ -389,9 +380,30 @@ def _row_names(patterns: tuple[Pattern, ...]) -> tuple[str, ...]:
     return (
         *scores,
         *(f"class {name}" for name in CLASSES),
-        *(f"measure {name}" for name in MEASURES),
+        *(f"{MEASURE}{name}" for name in MEASURES),
         TOKENS,
     )
+
+
+def with_later_measures(
+    values: Float[np.ndarray, "text row head"], kept: Sequence[str], today: Sequence[str]
+) -> Float[np.ndarray, "text today head"]:
+    """Kept values with a row of NaN for each measure that came after they were kept.
+
+    Args:
+        values: as they were kept.
+        kept: names of their rows.
+        today: names of the rows that are wanted.
+
+    Raises:
+        ValueError: where other rows differ.
+    """
+    later = [at for at, row in enumerate(today) if row not in kept]
+    others = [row for row in today if row in kept]
+    if list(kept) != others or not all(today[at].startswith(MEASURE) for at in later):
+        raise ValueError("its rows are not those of its patterns; it was made by another headscope")
+    # NumPy counts places of new rows without those that come before them
+    return np.insert(values, [at - before for before, at in enumerate(later)], np.nan, axis=1)
 
 
 def rows_and_heads(rows: tuple[str, ...], cells: list[tuple[int, int]]) -> tuple[str, ...]:
@@ -401,7 +413,7 @@ def rows_and_heads(rows: tuple[str, ...], cells: list[tuple[int, int]]) -> tuple
 def _on_drawn(pattern: Pattern, maps: Maps, drawn: Mapping) -> Float[np.ndarray, " head"]:
     """Mean score of a pattern over the places that were drawn for it; NaN where none were."""
     if pattern.name not in drawn:
-        return _none(maps)
+        return unknown(maps)
     return _mean_of_known(
         np.stack([pattern.on_pairs(maps, pairs) for pairs in drawn[pattern.name]])
     )
@@ -412,7 +424,3 @@ def _mean_of_known(drawn: Float[np.ndarray, "draw head"]) -> Float[np.ndarray, "
     count = known.sum(axis=0)
     sums = np.where(known, drawn, 0.0).sum(axis=0)
     return np.divide(sums, count, out=np.full(drawn.shape[1], np.nan), where=count > 0)
-
-
-def _none(maps: Maps) -> np.ndarray:
-    return np.full(len(maps.weights), np.nan)

@@ -11,7 +11,7 @@ import numpy as np
 
 from headscope.axes import HEAD, LAYER
 from headscope.errors import PageError
-from headscope.patterns import CLASSES, RUNS, Heads, Label
+from headscope.patterns import CLASSES, MEASURES, RUNS, Heads, Label
 from headscope.record import Record
 from headscope.views._examples import Pairs, Texts
 from headscope.views._head_map import page_map
@@ -31,15 +31,8 @@ NONE, CANDIDATE, HOLDS = 0, 1, 2
 MOST_SHOWN = 1000
 """Labels for which the page says what to look at; the highest scores first."""
 MAP = "map"
-WORDS: Mapping[str, tuple[str, str]] = {
-    "layer": ("number of the layer, from 0", ""),
-    "entropy": ("how widely a query spreads its attention, mean over queries and texts", "nats"),
-    "confidence": ("the largest weight of a query, mean over queries and texts", ""),
-    "distance": ("how far away the attention goes, mean over queries and texts", "tokens"),
-    "self": ("mass on the token itself", ""),
-    "special": ("mass on special tokens", ""),
-}
-"""What a measure says, and its unit."""
+LAYER_AXIS = ("number of the layer, from 0", "")
+"""What the depth of a head says, and its unit, as of a measure."""
 
 
 @dataclass(frozen=True)
@@ -88,14 +81,15 @@ def page_evidence(
     cells = Cells([layer["layer"] for layer in stack["layers"]], stack["head_numbers"], known)
     labels = [label for label in evidence.all_labels if (label.layer, label.head) in cells]
     measures = {
-        name: (WORDS.get(name, ("", "")), values) for name, values in evidence.measures.items()
+        name: ((MEASURES[name].says, MEASURES[name].unit), values)
+        for name, values in evidence.measures.items()
     }
     depth = np.array([layer for layer, _ in evidence.cells])
     classes = {
         f"class {name}": ((f"share of texts whose map is {name}", ""), evidence.classes[name])
         for name in CLASSES
     }
-    rows = {"layer": (WORDS["layer"], depth)} | measures | classes
+    rows = {"layer": (LAYER_AXIS, depth)} | measures | classes
     texts = Texts(evidence)
     return {
         "stack": stack["name"],

@@ -1,0 +1,83 @@
+"""The measures that `heads` takes of every head, each declared once: how it is taken, and what it
+says.
+
+An entry of `MEASURES` is a column of the table and of `to_pandas`, a map of the figure, and an axis
+and an order of the viewer. Files that were kept before it came still load; there it is NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.measures import (
+    confidence,
+    entropy,
+    mass_at_offsets,
+    mass_on,
+    mean_distance,
+)
+from headscope.patterns._maps import Maps
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number of each head.
+
+    Args:
+        of: takes it of the maps of one text, NaN where it has no meaning.
+        says: what it is, in a few words.
+        unit: empty for shares from 0 to 1.
+    """
+
+    of: Callable[[Maps], Float[np.ndarray, " head"]]
+    says: str
+    unit: str = ""
+
+    @property
+    def legend(self) -> str:
+        """What stands below a table."""
+        return f"{self.says}, in {self.unit}" if self.unit else self.says
+
+
+def unknown(maps: Maps) -> Float[np.ndarray, " head"]:
+    """NaN for each head."""
+    return np.full(len(maps.weights), np.nan)
+
+
+def _entropy(maps: Maps) -> np.ndarray:
+    return entropy(maps.weights, queries=maps.seeing)
+
+
+def _confidence(maps: Maps) -> np.ndarray:
+    return confidence(maps.weights, queries=maps.seeing)
+
+
+def _distance(maps: Maps) -> np.ndarray:
+    return mean_distance(maps.weights, signed=False) if maps.sides.is_self else unknown(maps)
+
+
+def _itself(maps: Maps) -> np.ndarray:
+    return mass_at_offsets(maps.weights, [0])[:, 0] if maps.sides.is_self else unknown(maps)
+
+
+def _special(maps: Maps) -> np.ndarray:
+    return mass_on(maps.weights, ~maps.sides.key_words, queries=maps.seeing)
+
+
+MEASURES: Mapping[str, Measure] = {
+    "entropy": Measure(
+        _entropy, "how widely a query spreads its attention, mean over queries and texts", "nats"
+    ),
+    "confidence": Measure(
+        _confidence, "the largest weight of a query, mean over queries and texts"
+    ),
+    "distance": Measure(
+        _distance, "how far away the attention goes, mean over queries and texts", "tokens"
+    ),
+    "self": Measure(_itself, "weight on the token itself"),
+    "special": Measure(_special, "weight on special tokens"),
+}

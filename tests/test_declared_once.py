@@ -1,0 +1,163 @@
+"""What is declared in one place arrives everywhere: in a copy of the package one option, one view,
+one quantity and one measure are added, each by a single edit.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headscope.patterns import heads
+from headscope.testing import random_record
+
+pytest.importorskip("pydantic", minversion="2.12")
+pytest.importorskip("cyclopts", reason="needs the extra cli")
+pytest.importorskip("sklearn", reason="places the heads on their map")
+
+ROOT = Path(__file__).parents[1]
+EDITS = {
+    "views/options.py": [
+        (
+            "    theme: Annotated[Theme,",
+            '    glow: Annotated[Literal["dim", "bright"], Default("dim")]\n'
+            '    """How lines shine: ``"dim"`` (default) or ``"bright"``."""\n'
+            "    theme: Annotated[Theme,",
+        ),
+        ('    "overview", "head", "model"', '    "globe", "overview", "head", "model"'),
+    ],
+    "views/view_table.py": [
+        (
+            '    "overview": ViewFacts(',
+            '    "globe": ViewFacts(wide=True, figure=HEADS),\n    "overview": ViewFacts(',
+        )
+    ],
+    "views/quantities.py": [
+        (
+            '    "alti": Known(',
+            '    "loudness": Known(\n'
+            '        "loudness", "twice the weight", of_layer=lambda layer: 2 * layer.weights\n'
+            '    ),\n    "alti": Known(',
+        )
+    ],
+    "patterns/_head_measures.py": [
+        (
+            '    "self": Measure(',
+            '    "pointed": Measure(lambda maps: maps.weights.max(axis=(1, 2)), "peak", "peaks"),\n'
+            '    "self": Measure(',
+        )
+    ],
+}
+SCRIPT = """
+import json, sys
+sys.path.insert(0, TOOLS)
+import headscope as hs
+from headscope.cli import run
+from headscope.cli._app import app
+from headscope.patterns import heads
+from headscope.testing import random_record
+from headscope.views import _html
+from headscope.views.figures._options import check_names
+import write_contract
+
+_html.bundle = lambda name="page.js": ""
+record = random_record()
+hs.save(record, "run.safetensors")
+found = heads(record)
+page = hs.view(record, view="globe", glow="bright", quantity="loudness", evidence=found).header
+assert run(["view", "run.safetensors", "--glow", "bright", "--out", "a.html"]) == 0
+arguments = app["view"].assemble_argument_collection()
+try:
+    hs.view(record, glow="blinding")
+except hs.PageError as error:
+    refused = str(error)
+try:
+    check_names({"view": "globe", "sinks": False})
+except hs.FigureError as error:
+    figure = str(error)
+old = hs.load("old.safetensors")
+print("FACTS" + json.dumps({
+    "selection": page["selection"],
+    "measures": page["measures" if "measures" in page else "evidence"]["measures"],
+    "quantities": page["quantities"],
+    "written": open("a.html").read().count('"glow": "bright"'),
+    "help": {name: each.parameter.help for each in arguments for name in each.names},
+    "schema": json.loads(write_contract.schema())["$defs"]["PageSelection"],
+    "values": write_contract.values(),
+    "refused": refused,
+    "figure": figure,
+    "columns": list(found.columns()),
+    "table": str(found),
+    "old": [str(old.measures["pointed"][0]), float(old.measures["entropy"][0])],
+    "drawn": hs.figure(record, quantity="loudness").recipe["call"],
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory):
+    """What a package with these edits says."""
+    folder = tmp_path_factory.mktemp("edited")
+    shutil.copytree(
+        ROOT / "src/headscope",
+        folder / "src/headscope",
+        ignore=shutil.ignore_patterns("*.js", "__pycache__"),
+    )
+    for name, edits in EDITS.items():
+        path = folder / "src/headscope" / name
+        text = path.read_text(encoding="utf-8")
+        for before, after in edits:
+            assert text.count(before) == 1, f"{before!r} in {name}"
+            text = text.replace(before, after)
+        path.write_text(text, encoding="utf-8")
+    heads(random_record()).save(folder / "old.safetensors")
+    run = subprocess.run(
+        [sys.executable, "-c", f"TOOLS = {str(ROOT / 'tools')!r}\n{SCRIPT}"],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(folder / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout.partition("FACTS")[2])
+
+
+def test_an_option_is_in_python_command_line_and_contract(facts):
+    assert facts["selection"]["glow"] == "bright"
+    assert facts["refused"] == "glow must be 'dim' or 'bright', not 'blinding'"
+    assert facts["written"] == 1
+    assert facts["help"]["--glow"] == "How lines shine: dim (default) or bright."
+    assert facts["schema"]["properties"]["glow"]["enum"] == ["dim", "bright"]
+    assert "glow" in facts["schema"]["required"]
+    assert '  glow: ["dim", "bright"],' in facts["values"]
+    assert '  glow: "dim",' in facts["values"]
+
+
+def test_a_view_is_in_page_contract_and_figure(facts):
+    assert facts["selection"]["view"] == "globe"
+    assert '  view: ["globe", "overview",' in facts["values"]
+    assert '  wide: ["globe", "model",' in facts["values"]
+    assert facts["figure"].startswith("View 'globe' has no option 'sinks'; it has view,")
+
+
+def test_a_quantity_is_in_page_contract_and_figure(facts):
+    words = {each["name"]: each["explanation"] for each in facts["quantities"]}
+    assert words["loudness"] == "twice the weight"
+    assert facts["selection"]["quantity"] == "loudness"
+    assert '"loudness", "alti"' in facts["values"]
+    assert "quantity='loudness'" in facts["drawn"]
+
+
+def test_a_measure_is_a_column_and_an_axis_and_older_files_load(facts):
+    assert "pointed" in facts["columns"]
+    header = next(line.split() for line in facts["table"].splitlines() if "entropy" in line)
+    assert header.index("pointed") == header.index("distance") + 1
+    assert "pointed: peak, in peaks" in " ".join(facts["table"].split())
+    axes = {each["name"]: each for each in facts["measures"]}
+    assert axes["pointed"] == {"name": "pointed", "says": "peak", "unit": "peaks"}
+    assert facts["old"][0] == "nan"
+    assert facts["old"][1] > 0
