@@ -149,11 +149,8 @@ def _brackets(sheet: Sheet, plan: FigurePlan, columns: Columns, side: str) -> No
     narrow = plan.panel is not None and plan.panel.narrow
     inset = (0.3 if narrow else 0.95) * style.em
     x = inset if side == "query" else sheet.width - inset
-    edges = [
-        0,
-        *(at for at in range(1, len(tokens)) if tokens.segments[at] != tokens.segments[at - 1]),
-        len(tokens),
-    ]
+    changes = np.flatnonzero(np.diff(tokens.segments)) + 1
+    edges = [0, *changes.tolist(), len(tokens)]
     for start, end in pairwise(edges):
         ends = (middles[start] - 0.4 * columns.pitch, middles[end - 1] + 0.4 * columns.pitch)
         sheet.line((x, x), ends, colour=style.edge, line=0.6)

@@ -82,47 +82,66 @@ def heads_figure(
         width, style = parse_result_options(options)
         sheet = Sheet(width, style)
         title = options.get("title", result.tally.model or "Heads")
-        texts = (
-            "1 text: what it shows says nothing of others"
-            if result.texts == 1
-            else f"{result.texts} texts"
-        )
-        if not np.isnan(result.tokens):
-            texts += f", median {result.tokens:.0f} tokens"
-        y = result_heading(sheet, title, f"{len(result.cells)} heads over {texts}")
-        wants_map = result.tally.distances is not None if mds is None else bool(mds)
-        notes = [] if result.texts > 1 else ["one text gives no label: what it shows"]
-        if shows_candidates(result):
-            notes.append("no label holds: candidates, on too few texts to tell")
+        y = result_heading(sheet, title, f"{len(result.cells)} heads over {_texts(result)}")
         if classes is not False:
-            bars = bars_of(result, None if classes is True else classes)
-            y = draw_classes(sheet, bars, y)
-            notes = [
-                "percent of the maps of all heads on all texts, by rules (Kovaleva et al. "
-                "trained a CNN)"
-            ]
-            if classes is not True:
-                notes += [f"{name}: {each.texts} texts" for name, each in classes.items()]
-            sheet.finish(sheet.paragraph(y, notes) + 0.3 * style.em)
+            y = _class_bars(sheet, result, classes, y)
+            sheet.finish(y + 0.3 * style.em)
             return Figure(sheet.matplotlib, _recipe(result, "classes=...", options, style))
+        notes = _notes(result)
+        plain = style.faint
         if axes is not None:
             y = draw_by_measures(sheet, result, axes, y)
-        elif mds != "only":
-            y = _maps(
-                sheet, result, _chosen(result, show), colours=label_colours(result, sheet), y=y
-            )
-            notes = [
-                "rows are layers, columns are heads, both from 0",
-                *(notes or ["a dot: the label holds"]),
-            ]
-        if axes is None and wants_map:
-            y = draw_map(sheet, result, y)
-        plain = style.masked if axes is None and mds != "only" else style.faint
+        else:
+            if mds != "only":
+                names = _chosen(result, show)
+                y = _maps(sheet, result, names, colours=label_colours(result, sheet), y=y)
+                dots = notes or ["a dot: the label holds"]
+                notes = ["rows are layers, columns are heads, both from 0", *dots]
+                plain = style.masked
+            if _wants_map(result, mds):
+                y = draw_map(sheet, result, y)
         sheet.finish(draw_legend(sheet, result, y, notes, plain=plain) + 0.3 * style.em)
     return Figure(
         sheet.matplotlib,
         _recipe(result, f"show={show!r}, mds={mds!r}, axes={axes!r}", options, style),
     )
+
+
+def _texts(result: Heads) -> str:
+    """How many texts, and how long they are."""
+    words = f"{result.texts} texts"
+    if result.texts == 1:
+        words = "1 text: what it shows says nothing of others"
+    if np.isnan(result.tokens):
+        return words
+    return f"{words}, median {result.tokens:.0f} tokens"
+
+
+def _notes(result: Heads) -> list[str]:
+    """What a reader has to know before believing a label."""
+    notes = [] if result.texts > 1 else ["one text gives no label: what it shows"]
+    if shows_candidates(result):
+        notes.append("no label holds: candidates, on too few texts to tell")
+    return notes
+
+
+def _wants_map(result: Heads, mds: bool | str | None) -> bool:
+    """Whether the map of all heads is drawn: by default where distances were added up for it."""
+    return result.tally.distances is not None if mds is None else bool(mds)
+
+
+def _class_bars(
+    sheet: Sheet, result: Heads, classes: Literal[True] | Mapping[str, Heads], y: float
+) -> float:
+    """Kovaleva's classes as stacked bars, and what they are made of; give the next y."""
+    notes = [
+        "percent of the maps of all heads on all texts, by rules (Kovaleva et al. trained a CNN)"
+    ]
+    if classes is True:
+        return sheet.paragraph(draw_classes(sheet, bars_of(result, None), y), notes)
+    y = draw_classes(sheet, bars_of(result, classes), y)
+    notes += [f"{name}: {each.texts} texts" for name, each in classes.items()]
+    return sheet.paragraph(y, notes)
 
 
 def _recipe(result: Heads, chosen: str, options: ResultOptions, style: Style) -> Recipe:
@@ -204,10 +223,10 @@ def _panel(
     style = sheet.style
     if name == "label":
         labels = told(result)
-        rgb = [
-            parse_hex(colours[labels[cell]] if cell in labels else style.masked)
-            for cell in result.cells
-        ]
+        rgb = []
+        for cell in result.cells:
+            colour = colours[labels[cell]] if cell in labels else style.masked
+            rgb.append(parse_hex(colour))
         return np.array(rgb), [False] * len(rgb), ""
     if name in result.measures:
         values = result.measures[name]
@@ -215,6 +234,11 @@ def _panel(
         end = two_digits(largest) if largest < 1 else f"{largest:.1f}"
         scale = f"0–{end} {UNITS.get(name, '')}".rstrip()
         return style.weight_scale(largest, power=1.0).rgb(values), [False] * len(values), scale
+    return _pattern_panel(style, result, name)
+
+
+def _pattern_panel(style: Style, result: Heads, name: str) -> tuple[np.ndarray, list[bool], str]:
+    """The scores of one pattern, with a dot on the heads that hold it."""
     mine = {
         (label.layer, label.head): label for label in result.all_labels if label.pattern == name
     }

@@ -24,6 +24,7 @@ UNITS = {"entropy": "nats", "distance": "tokens"}
 MAP = "map"
 Cell = tuple[int, int]
 Point = tuple[float, float]
+Box = tuple[float, float, float, float]
 
 
 def told(result: Heads) -> dict[tuple[int, int], str]:
@@ -104,13 +105,9 @@ def draw_by_measures(
     sheet.rect(left, top, right - left, tall, edge=style.edge, line=0.4)
 
     across = left + _parts(np.array(ticks[0]), ends[0]) * (right - left)
-    for tick, x in zip(ticks[0], across.tolist(), strict=True):
-        sheet.line((x, x), (top + tall, top + tall + 0.8), colour=style.muted, line=0.4)
-        sheet.note(x, top + tall + 0.9 * style.em, _tick(tick), anchor="center")
     up = top + tall - _parts(np.array(ticks[1]), ends[1]) * tall
-    for tick, height in zip(ticks[1], up.tolist(), strict=True):
-        sheet.line((left - 0.8, left), (height, height), colour=style.muted, line=0.4)
-        sheet.note(left - 0.5 * style.em, height, _tick(tick), anchor="right")
+    _draw_ticks(sheet, zip(ticks[0], across.tolist(), strict=True), below=top + tall)
+    _draw_ticks(sheet, zip(ticks[1], up.tolist(), strict=True), left_of=left)
     bottom = top + tall + 0.9 * style.em + line
     sheet.note(right, bottom, _title(sheet, axes[0]), anchor="right")
     xs = left + _parts(values[0], ends[0]) * (right - left)
@@ -122,6 +119,24 @@ def draw_by_measures(
     missing = int((~known).sum())
     note = [f"{missing} heads have no such number and are left out"] if missing else []
     return sheet.paragraph(bottom + 0.8 * line, note) if note else bottom + 0.8 * line
+
+
+def _draw_ticks(
+    sheet: Sheet,
+    ticks: Iterable[tuple[float, float]],
+    *,
+    below: float | None = None,
+    left_of: float = 0.0,
+) -> None:
+    """Each number at its place, below the plane or on its left."""
+    style = sheet.style
+    for tick, at in ticks:
+        if below is not None:
+            sheet.line((at, at), (below, below + 0.8), colour=style.muted, line=0.4)
+            sheet.note(at, below + 0.9 * style.em, _tick(tick), anchor="center")
+        else:
+            sheet.line((left_of - 0.8, left_of), (at, at), colour=style.muted, line=0.4)
+            sheet.note(left_of - 0.5 * style.em, at, _tick(tick), anchor="right")
 
 
 def draw_map(sheet: Sheet, result: Heads, y: float, *, chosen: Collection[Cell] = ()) -> float:
@@ -214,15 +229,19 @@ def _names(
         x, y = points[cell]
         name, away = "{}-{}".format(*cell), 0.7 * (RING if cell in chosen else DOT)
         wide = sheet.width_of(name, size)
+        # On the right of its dot, else on the left, else not at all.
         for left in (x + away, x - away - wide):
             box = (left, y - high / 2, left + wide, y + high / 2)
             inside = between[0] <= left and left + wide <= between[1]
-            if inside and not any(
-                box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken
-            ):
+            if inside and not _overlaps(box, taken):
                 taken.append(box)
                 sheet.note(left, y, name)
                 break
+
+
+def _overlaps(box: Box, others: Collection[Box]) -> bool:
+    left, top, right, bottom = box
+    return any(left < o[2] and o[0] < right and top < o[3] and o[1] < bottom for o in others)
 
 
 def _ends(values: Float[np.ndarray, " head"]) -> tuple[float, float]:

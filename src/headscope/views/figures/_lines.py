@@ -104,11 +104,8 @@ def draw_lines(sheet: Sheet, plan: FigurePlan, lines: Lines, columns: Columns) -
 def draw_samples(sheet: Sheet, plan: FigurePlan, lines: Lines, y: float) -> float:
     """Lines as dark as those of some weights; give the next y."""
     style = plan.style
-    size, largest = style.small, lines.sizes.max(initial=0.0)
-    if plan.shown.weights:
-        marks = [(mark, short_weight(mark)) for mark in SAMPLES if mark <= 1.2 * largest][-5:]
-    else:
-        marks = [(part * largest, short_score(part * largest)) for part in (0.1, 0.25, 0.5, 1.0)]
+    size = style.small
+    marks = _marks(plan, lines.sizes.max(initial=0.0))
     sheet.note(0, y + 0.7 * size * POINT, plan.shown.label)
     x = sheet.width_of(plan.shown.label, size) + 0.9 * style.em
     colour = plan.colours[plan.maps[0]] if len(plan.maps) == 1 else style.ink
@@ -123,6 +120,13 @@ def draw_samples(sheet: Sheet, plan: FigurePlan, lines: Lines, y: float) -> floa
         sheet.note(x + length + 0.7, y + 0.7 * size * POINT, words)
         x += length + 0.7 + sheet.width_of(words, size) + 1.1 * style.em
     return y + LEADING * size * POINT + 0.1 * style.em
+
+
+def _marks(plan: FigurePlan, largest: float) -> list[tuple[float, str]]:
+    """The numbers that samples are drawn of: round weights, or parts of the largest number."""
+    if plan.shown.weights:
+        return [(mark, short_weight(mark)) for mark in SAMPLES if mark <= 1.2 * largest][-5:]
+    return [(part * largest, short_score(part * largest)) for part in (0.1, 0.25, 0.5, 1.0)]
 
 
 def _exposure(plan: FigurePlan, sizes: np.ndarray, columns: Columns) -> float:

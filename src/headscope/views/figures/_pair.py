@@ -31,7 +31,7 @@ FAINT = 0.0005
 def draw_pair(plan: FigurePlan) -> Sheet:
     """A tile for each head of each layer, with its number."""
     sheet = Sheet(plan.width, plan.style)
-    style, weights = plan.style, plan.shown.weights
+    style = plan.style
     rows = [_numbers(layer, plan) for layer in plan.layers]
     largest = max(largest_of(row) for row in rows)
     scale = plan.shown.scale(style, largest)
@@ -39,9 +39,11 @@ def draw_pair(plan: FigurePlan) -> Sheet:
     wide = LARGEST_THUMBNAIL
     if not plan.shown.whole:
         wide = (sheet.width - 3 * style.em) / plan.stack.heads
+    # Numbers are wider than tall: a tile need not be higher than a line of text.
     aspect = min(1.0, TALLEST * style.em / wide)
     tiles = grid_of_heads(sheet, plan, y, aspect=aspect, tallest=TALLEST * style.em)
-    size = _size(sheet, [_words(number, plan.shown) for row in rows for number in row], tiles.width)
+    numbers = np.concatenate(rows)
+    size = _size(sheet, [_words(number, plan.shown) for number in numbers], tiles.width)
     for line, row in enumerate(rows):
         columns = [0] if plan.shown.whole else plan.layers[line].head_numbers
         for head, number, rgb in zip(columns, row, scale.rgb(row), strict=True):
@@ -52,12 +54,11 @@ def draw_pair(plan: FigurePlan) -> Sheet:
             if size:
                 _write(sheet, box, _words(number, plan.shown), colour=text_on(rgb), size=size)
     frame_chosen(sheet, plan, tiles)
-    numbers = np.concatenate(rows)
     hidden = bool(np.isnan(numbers).any())
     y = colour_bar(sheet, scale, plan.shown.label, y=tiles.bottom + 0.9 * style.em, masked=hidden)
     positions = f"token {plan.query} looks at token {plan.key}"
     notes = [positions, scale.words, shared_note(plan), missing_layers(plan), missing_heads(plan)]
-    if size and weights and (numbers < FAINT).any():
+    if size and plan.shown.weights and (numbers < FAINT).any():
         notes.insert(1, "no number: below .0005")
     closing(sheet, plan, y, notes)
     return sheet
