@@ -37,10 +37,10 @@ EDITS = {
     ],
     "views/quantities.py": [
         (
-            '    "alti": Known(',
-            '    "loudness": Known(\n'
+            '    "alti": KnownQuantity(',
+            '    "loudness": KnownQuantity(\n'
             '        "loudness", "twice the weight", of_layer=lambda layer: 2 * layer.weights\n'
-            '    ),\n    "alti": Known(',
+            '    ),\n    "alti": KnownQuantity(',
         )
     ],
     "patterns/_head_measures.py": [
