@@ -6,7 +6,7 @@ HeadscopeError
 ├── TextError       a text that is empty, unknown to the tokenizer, or too long for the model
 ├── ModelError      a model or tokenizer that cannot be loaded, or is unfit for what is asked of it
 ├── CaptureError    a model whose attention could not be captured exactly
-├── InterventionError   a change that attention cannot carry, or of a head that is not there
+├── InterventionError   a change that attention cannot carry, or of a head that does not exist
 ├── FileError       a file that cannot be read or written, or is not what it should be
 ├── PageError       a page that cannot be made
 └── FigureError     a figure that cannot be drawn
@@ -25,7 +25,7 @@ class HeadscopeError(Exception):
 
 
 class RecordError(HeadscopeError, ValueError):
-    """Arrays or tokens that do not fit together, or a layer, head or stack that is not there."""
+    """Arrays or tokens that do not fit together, or a layer, head or stack that does not exist."""
 
 
 class TextError(HeadscopeError, ValueError):
@@ -43,7 +43,7 @@ class CaptureError(HeadscopeError):
 
 
 class InterventionError(HeadscopeError, ValueError):
-    """A change that a model's attention cannot carry, or a head or token that is not there."""
+    """A change that a model's attention cannot carry, or a head or token that does not exist."""
 
 
 class FileError(HeadscopeError, OSError):

@@ -78,7 +78,7 @@ def test_so_say_the_commands(command, tmp_path, capsys, monkeypatch):
     (tmp_path / "texts.txt").write_text("a cat sat on the mat\nthe dog ran off\n", encoding="utf-8")
     arguments = {
         "generate": ["Once upon", "--model", str(demo_model()), "--out", "g.safetensors"],
-        "ablate": ["--task", "next-word", "--data", "texts.txt", "--no-layers"],
+        "ablate": ["--task", "next-word", "--data", "texts.txt", "--no-whole-layers"],
     }
     assert run([command, *arguments[command]]) == 1
     assert UNTRAINED in capsys.readouterr().err

@@ -165,7 +165,7 @@ def test_a_bad_input_is_reported_with_its_number_and_the_rest_goes_on(processor,
     assert len(found) == 2
     same(found[1], hs.capture(model, processor, image=picture(2)))
     wanted = {
-        1: "gone.png is not there",
+        1: "gone.png does not exist",
         2: "An input has no 'picture'; there are text, text_pair, image",
         3: "An input holds nothing to read; give a text, an image or a sound",
         4: (

@@ -343,7 +343,7 @@ def test_a_target_is_captured_beside_a_picture(processor):
             r"must be uint8 .*, not float64 \[4, 5, 3\]",
         ),
         ("vit", {"image": np.zeros((4, 5), np.uint8)}, CaptureError, r"not uint8 \[4, 5\]"),
-        ("vit", {"image": "nowhere.png"}, FileError, "The picture nowhere.png is not there"),
+        ("vit", {"image": "nowhere.png"}, FileError, "The picture nowhere.png does not exist"),
         (
             "bert",
             {"image": np.zeros((4, 5, 3), np.uint8)},

@@ -141,7 +141,7 @@ def test_a_wav_file_is_captured(samples, extractor, tmp_path):
 @pytest.mark.parametrize(
     ("sound", "rate", "error", "message"),
     [
-        ("nowhere.wav", None, FileError, "The sound nowhere.wav is not there"),
+        ("nowhere.wav", None, FileError, "The sound nowhere.wav does not exist"),
         (
             np.zeros(5, np.int16),
             RATE,

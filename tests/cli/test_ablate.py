@@ -63,7 +63,7 @@ def test_other_tasks(folder, here, capsys):
         "b.jsonl",
         "--model",
         folder,
-        "--no-heads",
+        "--no-single-heads",
         "--limit",
         "1",
     ]
@@ -79,10 +79,10 @@ def test_other_tasks(folder, here, capsys):
     [
         (["--task", "poetry"], "There is no task 'poetry'; there are next-word, masked-word"),
         (["--task", "next-word"], "The task 'next-word' needs a file of examples"),
-        (["--task", "next-word", "--data", "gone.txt"], "gone.txt is not there"),
+        (["--task", "next-word", "--data", "gone.txt"], "gone.txt does not exist"),
         (
             ["--task", "next-word", "--data", "a.txt", "--save", "b.csv"],
-            "--save is b.csv; scores are kept as .saf",
+            "Expected a .safetensors file for --save, got b.csv",
         ),
         (
             ["--task", "minimal-pairs", "--data", "a.txt"],
@@ -115,7 +115,7 @@ def test_a_bad_example_costs_one_example(folder, here, capsys):
     (here / "bad.jsonl").write_text(
         "".join(json.dumps(row) + "\n" for row in rows), encoding="ascii"
     )
-    arguments = ["--task", "next-word", "--model", folder, "--no-layers"]
+    arguments = ["--task", "next-word", "--model", folder, "--no-whole-layers"]
     assert run(["ablate", *arguments, "--data", "a.txt"]) == 0
     wanted = capsys.readouterr().out
     assert run(["ablate", *arguments, "--data", "bad.jsonl"]) == 3
@@ -135,7 +135,7 @@ def test_examples_of_unknown_tokens_are_refused(folder, here, capsys):
         "next-word",
         "--model",
         folder,
-        "--no-layers",
+        "--no-whole-layers",
         "--data",
         "unknown.txt",
     ]
@@ -169,5 +169,5 @@ def test_a_head_that_was_not_trained_is_refused_unless_it_is_meant(task, saved, 
     ]
     assert run(arguments) == 1
     assert "has no trained" in capsys.readouterr().err
-    assert run([*arguments, "--allow-unfit", "--no-layers"]) == 0
+    assert run([*arguments, "--allow-unfit", "--no-whole-layers"]) == 0
     assert "3 examples" in capsys.readouterr().out

@@ -71,12 +71,12 @@ def test_parts_are_added_up_and_gone_on_with(folder, here, capsys):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ([], "There is nothing to align; name a file of sentences with --pairs"),
-        (["--pairs", "none.jsonl"], "none.jsonl is not there"),
+        ([], "Expected a file of sentences with --pairs"),
+        (["--pairs", "none.jsonl"], "none.jsonl does not exist"),
         (["--pairs", "a.jsonl"], "a.jsonl, row 1: The link"),
         (
             ["--pairs", "a.jsonl", "--from-one"],
-            "The demo model does not translate; name an encoder-decoder",
+            "Expected an encoder-decoder with --model; the demo model does not translate",
         ),
         (
             ["--pairs", "a.jsonl", "--from-one", "--model", "m", "--truncate"],
@@ -85,14 +85,14 @@ def test_parts_are_added_up_and_gone_on_with(folder, here, capsys):
         (["--pairs", "a.jsonl", "--from-one", "--model", "BERT"], "tiny is no encoder-decoder"),
         (
             ["--pairs", "a.jsonl", "--save", "a.csv"],
-            "is kept as .safetensors, and the file is a.csv; name it a.saf",
+            "Expected a .safetensors file for the result, got a.csv; use a.saf",
         ),
         (
             ["--pairs", "a.jsonl", "--confidence", "2"],
             "confidence is a number between 0 and 1, not 2",
         ),
         (["--add", "a.jsonl"], "a.jsonl is cut or no .safetensors file"),
-        (["--pairs", "a.jsonl", "--out", "a.txt"], "--out is a.txt"),
+        (["--pairs", "a.jsonl", "--out", "a.txt"], "for --out, got a.txt"),
     ],
 )
 def test_bad_input_is_one_line(given, said, here, saved, capsys):

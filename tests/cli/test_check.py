@@ -55,9 +55,9 @@ def test_one_flipped_bit_is_enough(name, files, capsys):
 
 def test_what_is_nothing_of_ours_is_said(here, capsys):
     assert run(["check"]) == 1
-    assert "Nothing was given to check" in capsys.readouterr().err
+    assert "Expected records or saved results to check" in capsys.readouterr().err
     assert run(["check", "gone.safetensors"]) == 1
-    assert "gone.safetensors is not there" in capsys.readouterr().err
+    assert "gone.safetensors does not exist" in capsys.readouterr().err
     assert run(["check", "poem.txt"]) == 1
     assert (
         "poem.txt is neither a record or result (.safetensors) nor one of 0.1 (.npz)"

@@ -195,7 +195,7 @@ def broken_record():
         ),
         (
             ["generate", "a", "--model", "m", "--out", "a.txt"],
-            "headscope: A record is a .safetensors file",
+            "headscope: Expected a .safetensors file for --out",
         ),
         (
             ["generate", "a", "--model", "no/such/model", "--out", "a.safetensors"],
@@ -222,19 +222,19 @@ def broken_record():
             ["view", "a", "--out", "no/page.html"],
             "headscope: Cannot write no/page.html: there is no folder",
         ),
-        (["view", "a", "--out", "."], "headscope: --out is the folder ."),
-        (["view", "gone.safetensors"], "headscope: gone.safetensors is not there"),
+        (["view", "a", "--out", "."], "headscope: Expected a file for --out, got the folder ."),
+        (["view", "gone.safetensors"], "headscope: gone.safetensors does not exist"),
         (
             ["view", "broken.safetensors"],
             "headscope: broken.safetensors is cut or no .safetensors file",
         ),
         (
             ["view", "broken.safetensors", "b"],
-            "headscope: broken.safetensors is a record file, which holds its texts",
+            "headscope: broken.safetensors is a record file, which already holds its texts",
         ),
         (
             ["capture", "a", "--out", "run.bin"],
-            "headscope: A record is a .safetensors file, and --out is run.bin",
+            "headscope: Expected a .safetensors file for --out, got run.bin",
         ),
     ],
     ids=lambda value: None if isinstance(value, str) else " ".join(value)[:40],
@@ -269,7 +269,7 @@ check_place(Path({str(closed)!r}) / "page.html")
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
-    assert "may not be written to; choose another" in result.stderr
+    assert "no permission to write to" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_a_fault_of_ours_is_one_line_too(here, capsys, monkeypatch):
     monkeypatch.setattr("headscope.storage.load", lambda _: 1 / 0)
     assert run(["view", "a.safetensors"]) == 1
     assert (
-        "unexpected ZeroDivisionError: division by zero; this is a fault of headscope"
+        "unexpected ZeroDivisionError: division by zero; this is a bug in headscope"
         in capsys.readouterr().err
     )
     monkeypatch.setenv("HEADSCOPE_DEBUG", "1")
@@ -320,7 +320,7 @@ def test_help_loads_nothing_heavy(capsys):
 )
 def test_the_help_of_a_command_that_writes_names_force(command, capsys):
     run([command, "--help"])
-    assert "With --force a file of another kind" in capsys.readouterr().out
+    assert "Add --force to replace an existing file" in capsys.readouterr().out
 
 
 def test_chosen_heads_of_a_text_that_is_written_alone_are_kept(here, writer):
@@ -334,19 +334,19 @@ def test_chosen_heads_of_a_text_that_is_written_alone_are_kept(here, writer):
         "--out",
         "run.safetensors",
     ]
-    assert run([*asked, "--heads", "1-2", "0-0"]) == 0
+    assert run([*asked, "--keep-heads", "1-2", "0-0"]) == 0
     assert hs.load("run.safetensors")["self"].held_heads == ((0, 0), (1, 2))
 
 
 def test_chosen_heads_alone_are_kept(here, folder, capsys):
     out = ["--model", folder, "--out", "run.safetensors"]
-    assert run(["capture", "a cat", *out, "--heads", "1-2", "self:0-0"]) == 0
+    assert run(["capture", "a cat", *out, "--keep-heads", "1-2", "self:0-0"]) == 0
     assert hs.load("run.safetensors")["self"].held_heads == ((0, 0), (1, 2))
     assert "2 chosen heads (0-0, 1-2)" in capsys.readouterr().out
-    assert run(["capture", "a cat", *out, "--heads", "12"]) == 1
+    assert run(["capture", "a cat", *out, "--keep-heads", "12"]) == 1
     assert (
-        "headscope: --heads 12: a head is named by its layer and its number"
+        "headscope: Expected layer and head for --keep-heads, such as 12-7"
         in capsys.readouterr().err
     )
-    assert run(["capture", "a cat", *out, "--heads", "9-0"]) == 1
+    assert run(["capture", "a cat", *out, "--keep-heads", "9-0"]) == 1
     assert "there are the layers 0, 1" in capsys.readouterr().err

@@ -79,22 +79,22 @@ def test_effect_tells_what_moves(here, writer, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["compare", "0.safetensors", "page.html"], "page.html is no record"),
+        (["compare", "0.safetensors", "page.html"], "page.html is not a record"),
         (["compare", "0.safetensors", "none.safetensors"], "none.safetensors"),
         (
             ["compare", "0.safetensors", "1.safetensors", "--spread", "2.safetensors"],
-            "was given 1 records; give pairs",
+            "Expected pairs of records for --spread, got 1 records",
         ),
         (
             ["compare", "0.safetensors", "1.safetensors", "--out", "x.txt"],
-            "the table can be written as .csv",
+            "Expected .csv",
         ),
         (
             ["compare", "0.safetensors", "1.safetensors", "--stack", "self"],
             "has the stacks 'cross', not 'self'",
         ),
-        (["effect", "a text"], "effect changes heads: say which with --zero or --uniform"),
-        (["effect", "a text", "--zero", "first"], "'first': write layer and heads from 0"),
+        (["effect", "a text"], "Expected heads to disable with --zero or --uniform"),
+        (["effect", "a text", "--zero", "first"], "Expected layer and heads, such as 2-0"),
         (["effect", " ", "--zero", "1"], "The text is empty"),
     ],
 )

@@ -72,8 +72,7 @@ def test_evidence_of_heads_that_were_kept(here, capsys):
     assert header_of(here / "headscope.html")["evidence"]["texts"] == 2
     assert run(["view", "run.safetensors", "--evidence-of", "run.safetensors"]) == 1
     assert (
-        "run.safetensors holds a Record; evidence is kept by heads(...).save("
-        in capsys.readouterr().err
+        "got a Record in run.safetensors; save one with heads(...).save(" in capsys.readouterr().err
     )
 
 
@@ -92,11 +91,11 @@ def test_evidence_of_a_record_and_of_a_tally_that_were_kept(here):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--evidence", "--evidence-of", "a.txt"], "headscope: --evidence is of this one text"),
-        (["--evidence-of", "gone.txt"], "headscope: gone.txt is not there"),
+        (["--evidence", "--evidence-of", "a.txt"], "headscope: --evidence uses this one text"),
+        (["--evidence-of", "gone.txt"], "headscope: gone.txt does not exist"),
         (
             ["--evidence-of", "a.pdf"],
-            "headscope: --evidence-of is a.pdf; evidence is read from .txt, .jsonl",
+            "headscope: Expected .txt, .jsonl",
         ),
         (["--evidence-of", "empty.txt"], "headscope: empty.txt holds no example"),
         (["--view", "scatter"], "headscope: view='scatter' needs evidence of what heads do"),

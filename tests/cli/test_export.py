@@ -49,7 +49,7 @@ def test_a_layer_or_a_head_alone(record):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--out", "w.txt"], "--out is w.txt; weights can be written as .csv, .parquet, .nc, .npz"),
+        (["--out", "w.txt"], "Expected .csv, .parquet, .nc, .npz for --out, got w.txt"),
         (["--out", "w.csv", "--layer", "7"], "Stack 'self' has layers 0, 1, not 7"),
         (["--out", "w.csv", "--stack", "cross"], "This record has the stacks 'self', not 'cross'"),
     ],

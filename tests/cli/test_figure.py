@@ -111,13 +111,13 @@ def test_pictures_stand_in_a_row(here, tray):
     [
         (
             ["--at", "2_0", "--out", "f.svg"],
-            "headscope: --at is '2_0'; write layer and heads from 0, such as 2-0",
+            "headscope: Expected layer and heads for --at, such as 2-0",
         ),
         (["--at", "5", "--out", "f.svg"], "headscope: Stack 'cross' has layers 0, 1, not 5"),
         (["--at", "1-7", "--out", "f.svg"], "headscope: heads=[7]: layer 1 has heads 0 to 2"),
         (
             ["--out", "f.jpg"],
-            "headscope: A figure can be saved as .svg, .pdf or .png, and --out is f.jpg",
+            "headscope: Expected .svg, .pdf or .png for --out, got f.jpg",
         ),
         (["--out", "no/f.svg"], "headscope: Cannot write no/f.svg: there is no folder"),
         (
@@ -150,7 +150,7 @@ def test_bad_input_is_one_line_and_leaves_nothing_behind(here, arguments, line, 
 
 def test_a_file_that_is_not_there_is_said(here, capsys):
     assert run(["figure", "gone.safetensors", "--out", "f.svg"]) == 1
-    assert capsys.readouterr().err.startswith("headscope: gone.safetensors is not there")
+    assert capsys.readouterr().err.startswith("headscope: gone.safetensors does not exist")
 
 
 def test_an_unknown_view_is_wrong_usage(here, capsys):

@@ -129,27 +129,30 @@ def test_texts_that_cannot_be_read_are_left_out_and_said(here, folder, capsys):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ([], "headscope: Give one text (or a pair), or a file of texts with --texts"),
-        (["a", "--texts", "a.txt"], "headscope: Give one text (or a pair), or a file"),
-        (["--texts", "gone.txt"], "headscope: gone.txt is not there"),
+        ([], "headscope: Expected a text (or a pair), or a file of texts with --texts"),
+        (["a", "--texts", "a.txt"], "headscope: Expected a text (or a pair), or a file"),
+        (["--texts", "gone.txt"], "headscope: gone.txt does not exist"),
         (
             ["--texts", "a.pdf"],
-            "headscope: --texts is a.pdf; texts are read from .txt, .jsonl, .csv, .tsv, .parquet",
+            "headscope: Expected .txt, .jsonl, .csv, .tsv, .parquet for --texts, got a.pdf",
         ),
         (["--texts", "empty.txt"], "headscope: empty.txt holds no example"),
         (["--texts", "bad.jsonl"], "headscope: bad.jsonl cannot be read: line 2: "),
         (["--texts", "bad.csv"], "headscope: bad.csv has the fields "),
         (
             ["a", "--out", "b.xlsx"],
-            "headscope: --out is b.xlsx; the table can be written as .csv, .json, .parquet",
+            "headscope: Expected .csv, .json, .parquet for --out, got b.xlsx",
         ),
         (["a " * 99], "headscope: The text has 101 tokens"),
         (
             ["a", "--plot", "b.jpg"],
-            "headscope: --plot is b.jpg; the figure can be written as .svg, .pdf, .png",
+            "headscope: Expected .svg, .pdf, .png for --plot, got b.jpg",
         ),
         ([""], "headscope: The text is empty"),
-        (["a", "--target", "b"], "headscope: --target and --target-tokenizer belong to one text"),
+        (
+            ["a", "--target", "b"],
+            "headscope: --target and --target-tokenizer are for commands that read one text",
+        ),
         (
             ["a", "--stack", "decoder"],
             "headscope: This record has the stacks 'self', not 'decoder'",

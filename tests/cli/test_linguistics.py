@@ -136,12 +136,15 @@ def test_coreference_of_schemas(folder, here, capsys):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["relations", "--treebank", "none.conllu"], "none.conllu is not there"),
+        (["relations", "--treebank", "none.conllu"], "none.conllu does not exist"),
         (
             ["relations", "--treebank", "bad.conllu"],
             "bad.conllu, line 1: the head is 9; wanted is a number from 0 to 1",
         ),
-        (["relations", "--treebank", "bank.conllu", "--out", "found.txt"], "--out is found.txt"),
+        (
+            ["relations", "--treebank", "bank.conllu", "--out", "found.txt"],
+            "for --out, got found.txt",
+        ),
         (["coref", "--data", "bank.conllu"], "bank.conllu is none of LitBank"),
     ],
 )
@@ -188,12 +191,12 @@ def test_view_shows_a_tree_over_a_record_of_its_text(folder, here, capsys):
             "bank.conllu has no sentence 'five'; give a sent_id, such as",
         ),
         (["--treebank", "bank.conllu", "--sentence", "4"], "or a number from 0 to 3"),
-        (["--treebank", "none.conllu"], "none.conllu is not there"),
+        (["--treebank", "none.conllu"], "none.conllu does not exist"),
         (
             ["it sat", "--sentence", "two"],
             "--sentence two is of no treebank; name its file with --treebank",
         ),
-        ([], "There is nothing to read: give a text, a picture with --image, or a sound"),
+        ([], "Expected a text, a picture with --image, or a sound"),
     ],
 )
 def test_view_of_no_sentence_is_one_line(given, said, here, capsys):

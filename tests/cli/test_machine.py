@@ -76,7 +76,7 @@ def test_commands_that_run_no_model_have_no_options_of_one(command, capsys):
 
 
 REFUSED = [
-    (["--device", "gpu"], 2, "there is no device 'gpu'; give auto, cpu, cuda, cuda:1, mps or xpu"),
+    (["--device", "gpu"], 2, "Expected auto, cpu, cuda, cuda:1, mps or xpu, got 'gpu'"),
     (["--dtype", "bf16"], 2, 'Choose from: "auto", "float32", "bfloat16"'),
     (["--batch-size", "0"], 2, "Must be >= 1"),
     (
@@ -84,7 +84,7 @@ REFUSED = [
         1,
         "There is no folder 'no/such/folder', and a hub name looks like",
     ),
-    (["--image", "no.png"], 1, "The picture no.png is not there"),
+    (["--image", "no.png"], 1, "The picture no.png does not exist"),
     (["--revision", "main"], 1, "the demo model has none; leave it out"),
 ]
 
@@ -116,16 +116,16 @@ REFUSED_BY_COMMAND = [
         "values alone have no attention in them",
     ),
     (
-        ["capture", "x", "--out", "r.safetensors", "--heads", "x"],
+        ["capture", "x", "--out", "r.safetensors", "--keep-heads", "x"],
         1,
-        "a head is named by its layer and its number",
+        "Expected layer and head for --keep-heads",
     ),
     (
         ["generate", "x", "--model", "no/such/folder", "--out", "r.safetensors"],
         1,
         "There is no folder 'no/such/folder'",
     ),
-    (["generate", "x", "--model", "a/b", "--out", "gone/r.safetensors"], 1, "make it first"),
+    (["generate", "x", "--model", "a/b", "--out", "gone/r.safetensors"], 1, "create it first"),
     (
         ["generate", "x", "--model", "a/b", "--out", "r.safetensors", "--max-new-tokens", "0"],
         2,
@@ -150,17 +150,21 @@ REFUSED_BY_COMMAND = [
     (
         ["generate", "--texts", "gone.txt", "--model", "a/b", "--out", "r"],
         1,
-        "gone.txt is not there",
+        "gone.txt does not exist",
     ),
     (
         ["generate", "--texts", "empty.txt", "--model", "a/b", "--out", "r"],
         1,
         "empty.txt holds no example",
     ),
-    (["generate", "x", "y", "--model", "a/b", "--out", "a.txt"], 1, "--out is the file a.txt"),
+    (
+        ["generate", "x", "y", "--model", "a/b", "--out", "a.txt"],
+        1,
+        "Expected a folder for --out, got the file a.txt",
+    ),
     (["generate", "x", " ", "--model", "a/b", "--out", "r"], 1, "The prompt is empty"),
     (["support", "--batch-size", "0"], 2, "Must be >= 1"),
-    (["support", "--out", "table.csv"], 1, "can be written as .md or .json"),
+    (["support", "--out", "table.csv"], 1, "Expected .md or .json for --out"),
     (
         [
             "generate",
@@ -181,17 +185,17 @@ REFUSED_BY_COMMAND = [
     (["ablate", "--task", "next-word", "--data", "empty.txt"], 1, "empty.txt holds no example"),
     (["view", "--texts", "empty.txt"], 1, "empty.txt holds no example"),
     (["heads", "--texts", "empty.txt", "--model", "a/b"], 1, "empty.txt holds no example"),
-    (["norms", "--texts", "gone.txt", "--model", "a/b"], 1, "gone.txt is not there"),
-    (["mechanism", "--texts", "a.txt", "--at", "nonsense"], 1, "write layer and head from 0"),
+    (["norms", "--texts", "gone.txt", "--model", "a/b"], 1, "gone.txt does not exist"),
+    (["mechanism", "--texts", "a.txt", "--at", "nonsense"], 1, "Expected layer and heads for --at"),
     (["faithfulness", "--texts", "empty.txt", "--model", "a/b"], 1, "empty.txt holds no example"),
-    (["effect", "x"], 1, "say which with --zero or --uniform"),
-    (["probe", "--treebank", "gone.conllu"], 1, "gone.conllu is not there"),
+    (["effect", "x"], 1, "Expected heads to disable with --zero or --uniform"),
+    (["probe", "--treebank", "gone.conllu"], 1, "gone.conllu does not exist"),
     (["relations", "--treebank", "empty.txt"], 1, "has no sentences"),
-    (["coref", "--data", "gone.tsv"], 1, "gone.tsv is not there"),
+    (["coref", "--data", "gone.tsv"], 1, "gone.tsv does not exist"),
     (["align", "--pairs", "empty.txt", "--model", "a/b"], 1, "empty.txt holds no example"),
     (["support", "no/such/folder"], 1, "There is no folder 'no/such/folder'"),
-    (["figure", "gone.safetensors", "--out", "f.svg"], 1, "gone.safetensors is not there"),
-    (["serve", "gone.safetensors"], 1, "gone.safetensors is not there"),
+    (["figure", "gone.safetensors", "--out", "f.svg"], 1, "gone.safetensors does not exist"),
+    (["serve", "gone.safetensors"], 1, "gone.safetensors does not exist"),
     (["compare", "gone.safetensors", "gone.safetensors"], 1, "gone.safetensors"),
     (["export", "gone.safetensors", "--out", "w.csv"], 1, "gone.safetensors"),
     (["check", "gone.safetensors"], 1, "gone.safetensors"),
@@ -346,12 +350,12 @@ def test_several_texts_are_viewed_with_one_model(folder, here, capsys, monkeypat
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["a cat", "--texts", "a.txt"], "--texts takes the place of a text"),
+        (["a cat", "--texts", "a.txt"], "--texts replaces a text"),
         (
             ["--texts", "a.txt", "--out", "a.txt"],
-            "--out is the file a.txt; with --texts name a folder",
+            "Expected a folder for --out with --texts, got the file a.txt",
         ),
-        (["--texts", "gone.txt"], "gone.txt is not there"),
+        (["--texts", "gone.txt"], "gone.txt does not exist"),
     ],
 )
 def test_pages_of_several_texts_say_what_they_need(arguments, line, here, capsys):

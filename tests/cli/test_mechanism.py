@@ -86,7 +86,7 @@ def test_without_an_embedding(here, folder, capsys):
         )
         == 0
     )
-    assert "<Changes:" in capsys.readouterr().out
+    assert "without the embedding of positions" in capsys.readouterr().out
     assert (here / "b.csv").read_text(encoding="utf-8").startswith("layer,head,pattern,before,")
     assert (
         run(
@@ -110,16 +110,16 @@ def test_without_an_embedding(here, folder, capsys):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--at", "2"], "headscope: --at is '2'; write layer and head from 0, such as 2-0"),
+        (["--at", "2"], "headscope: Expected layer and heads for --at, such as 2-0"),
         (["--at", "9-9"], "headscope: There is no head 9-9"),
-        (["--plot", "b.svg"], "headscope: --plot has room for 1 to 12 heads, and --at names 0"),
+        (["--plot", "b.svg"], "headscope: Expected 1 to 12 heads with --at for --plot"),
         (
             ["--without", "position", "--pattern", "sep"],
-            "headscope: --at, --pattern and --plot are about neurons",
+            "headscope: --at, --pattern and --plot show neurons",
         ),
         (["--without", "segment"], "headscope: TokenizersBackend tells the model no segments"),
         (["--pattern", "nowhere"], "headscope: The rule 'nowhere' cannot be read"),
-        (["--out", "b.xlsx"], "headscope: --out is b.xlsx; the table can be written as .csv"),
+        (["--out", "b.xlsx"], "headscope: Expected .csv, .json, .parquet for --out, got b.xlsx"),
     ],
 )
 def test_bad_input_is_one_line(arguments, line, here, folder, capsys):

@@ -125,12 +125,12 @@ def test_effect_changes_a_model_of_pictures(here, models, capsys):
 @pytest.mark.parametrize(
     ("given", "line"),
     [
-        (["--image", "gone.png", "--model", "vit"], "The picture gone.png is not there"),
+        (["--image", "gone.png", "--model", "vit"], "The picture gone.png does not exist"),
         (
             ["--image", "notes.png", "--model", "vit"],
             "Cannot read the picture notes.png: cannot identify",
         ),
-        (["--sound", "gone.wav", "--model", "wav2vec2"], "The sound gone.wav is not there"),
+        (["--sound", "gone.wav", "--model", "wav2vec2"], "The sound gone.wav does not exist"),
         (["--sound", "cat.png", "--model", "wav2vec2"], "Cannot read the sound cat.png"),
         (["--image", "cat.png", "--model", "bert"], "BertModel reads no pictures; give it a text"),
         (
@@ -164,7 +164,7 @@ def test_effect_changes_a_model_of_pictures(here, models, capsys):
         ),
         (
             ["a", "b", "--image", "cat.png", "--model", "clip"],
-            "A picture or sound goes with one text; leave 'b' out",
+            "A picture or sound goes with one text only; remove 'b'",
         ),
         (
             ["--image", "cat.png"],
@@ -220,10 +220,7 @@ def test_what_a_model_does_not_read_is_said_before_its_weights_are_loaded(
 def test_nothing_to_read_is_wrong_usage(command, here, models, capsys):
     more = {"view": [], "capture": ["--out", "x.safetensors"], "effect": ["--zero", "0-1"]}[command]
     assert run([command, "--model", models["vit"], *more]) == 2
-    wanted = (
-        "headscope: There is nothing to read: give a text, a picture with --image, or a sound "
-        "with --sound"
-    )
+    wanted = "headscope: Expected a text, a picture with --image, or a sound with --sound"
     assert capsys.readouterr().err == f"{wanted} (headscope --help)\n"
 
 
@@ -235,7 +232,4 @@ def test_a_record_file_holds_what_was_read(here, models, capsys):
     assert run(["view", "run.safetensors"]) == 0
     capsys.readouterr()
     assert run(["view", "run.safetensors", "--image", "cat.png"]) == 1
-    assert (
-        "run.safetensors is a record file, which holds what was read already"
-        in capsys.readouterr().err
-    )
+    assert "run.safetensors is a record file and already holds its input" in capsys.readouterr().err

@@ -85,14 +85,14 @@ def test_a_port_that_is_taken_is_one_line(file, capsys):
         assert run(["serve", file, "--port", str(port)]) == 1
     err = capsys.readouterr().err
     assert err.startswith(f"headscope: Cannot listen on port {port}: ")
-    assert "choose another with --port, or leave it out for any free one" in err
+    assert "choose another with --port, or omit it for any free one" in err
     assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["gone.safetensors"], "headscope: gone.safetensors is not there"),
+        (["gone.safetensors"], "headscope: gone.safetensors does not exist"),
         (
             ["FILE", "--include-layers", "1", "9"],
             "headscope: include_layers=[1, 9]: this record has the layers [0, 1]",
@@ -104,7 +104,7 @@ def test_a_port_that_is_taken_is_one_line(file, capsys):
         ),
         (
             ["FILE", "--evidence-of", "a.docx"],
-            "headscope: --evidence-of is a.docx; evidence is read from .txt",
+            "headscope: Expected .txt, .jsonl, .csv",
         ),
         (
             ["FILE", "--port", "99999"],

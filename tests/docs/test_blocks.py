@@ -35,7 +35,7 @@ def written(tmp_path, monkeypatch):
         (
             "```sh\nheadscope figure gone.safetensors --out a.pdf\n```\n",
             AssertionError,
-            "gone.safetensors is not there",
+            "gone.safetensors does not exist",
         ),
         ("```sh\ngit clone x\n```\n", AssertionError, "page.md:2: git is not run here"),
         (

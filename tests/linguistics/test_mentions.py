@@ -273,7 +273,7 @@ def test_malformed_files_give_line_and_reason(tmp_path, name, old, new, said):
 def test_other_files_are_refused(tmp_path):
     with pytest.raises(FileError, match="is none of LitBank"):
         read_coreference(written(tmp_path, "notes.txt", "nothing to see\n"))
-    with pytest.raises(FileError, match="is not there"):
+    with pytest.raises(FileError, match="does not exist"):
         read_coreference(tmp_path / "none.tsv")
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileError, match=r"has no \.ann files"):

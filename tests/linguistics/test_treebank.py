@@ -93,7 +93,7 @@ def test_a_malformed_file_gives_file_line_and_reason(tmp_path, old, new, said):
 
 
 def test_files_that_are_none_are_refused(tmp_path):
-    with pytest.raises(FileError, match="is not there"):
+    with pytest.raises(FileError, match="does not exist"):
         read_treebank(tmp_path / "none.conllu")
     with pytest.raises(FileError, match="has no sentences"):
         read_treebank(written(tmp_path, "# only = this\n"))
@@ -125,8 +125,8 @@ def test_words_that_are_not_in_the_text_as_written_are_named(treebank):
         ({"relations": ("root",)}, "1 relations for 2 words"),
         ({"words": ("a", " ")}, "Word 2 of sentence '' has no letters"),
         ({"heads": (0, 0)}, "2 roots"),
-        ({"heads": (0, 3)}, "the head 3 is not there"),
-        ({"heads": (-1, 0)}, "the head -1 is not there"),
+        ({"heads": (0, 3)}, "the head 3 does not exist"),
+        ({"heads": (-1, 0)}, "the head -1 does not exist"),
     ],
 )
 def test_a_sentence_that_is_no_tree_is_refused(fields, said):

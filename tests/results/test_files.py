@@ -116,7 +116,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
     assert kind_of(record) == "record"
     with pytest.raises(hs.FileError, match="holds a statistic of your own"):
         hs.load(Statistic((1,)).save(tmp_path / "s.safetensors"))
-    with pytest.raises(hs.FileError, match=r"gone\.safetensors is not there"):
+    with pytest.raises(hs.FileError, match=r"gone\.safetensors does not exist"):
         hs.load(tmp_path / "gone.safetensors")
     with pytest.raises(
         hs.FileError, match="holds 'lengths', which this headscope does not know; update"

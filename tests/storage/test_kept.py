@@ -41,7 +41,7 @@ def test_other_files_are_refused(tmp_path):
         FileError, match=r"c\.npz was written by a newer headscope \(format 2, this one reads 1\)"
     ):
         load_kept(tmp_path / "c.npz", "counts")
-    with pytest.raises(FileError, match=r"d\.npz is not there"):
+    with pytest.raises(FileError, match=r"d\.npz does not exist"):
         load_kept(tmp_path / "d.npz", "counts")
 
 

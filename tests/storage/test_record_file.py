@@ -268,7 +268,7 @@ def rewritten(path, change):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda p: p.unlink(), "is not there"),
+        (lambda p: p.unlink(), "does not exist"),
         (lambda p: p.write_bytes(b""), "is cut or no .safetensors file"),
         (lambda p: p.write_bytes(p.read_bytes()[:-5]), "is cut or no .safetensors file"),
         (lambda p: p.write_bytes(p.read_bytes()[:90]), "is cut or no .safetensors file"),

@@ -34,7 +34,7 @@ def test_what_was_brought_stays_while_it_is_read():
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        ("memory://records/gone.safetensors", "memory://records/gone.safetensors is not there"),
+        ("memory://records/gone.safetensors", "memory://records/gone.safetensors does not exist"),
         ("nowhere://a.safetensors", "nowhere://a.safetensors cannot be opened: Protocol not known"),
     ],
 )

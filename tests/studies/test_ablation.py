@@ -422,7 +422,7 @@ def test_it_is_kept_whole(found, tmp_path):
     (tmp_path / "b.npz").write_bytes((tmp_path / "a.npz").read_bytes()[:-40])
     with pytest.raises(FileError, match=r"b\.npz is cut or holds no ablation"):
         Ablation.load(tmp_path / "b.npz")
-    with pytest.raises(FileError, match=r"c\.npz is not there"):
+    with pytest.raises(FileError, match=r"c\.npz does not exist"):
         Ablation.load(tmp_path / "c.npz")
 
 

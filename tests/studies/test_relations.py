@@ -316,7 +316,7 @@ def test_studies_add_up_and_are_kept(bank, tmp_path):
     (tmp_path / "cut.npz").write_bytes((tmp_path / "left.npz").read_bytes()[:-80])
     with pytest.raises(FileError, match="cut or holds no relations"):
         load_relations(tmp_path / "cut.npz")
-    with pytest.raises(FileError, match="is not there"):
+    with pytest.raises(FileError, match="does not exist"):
         load_relations(tmp_path / "nothing.npz")
 
 

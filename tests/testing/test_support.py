@@ -176,7 +176,7 @@ def test_the_command_prints_a_row_for_a_folder(tmp_path, capsys):
     assert run(["support", str(tmp_path / "model"), "--out", str(tmp_path / "table.json")]) == 0
     assert '"output_difference"' in (tmp_path / "table.json").read_text()
     assert run(["support", "--out", str(tmp_path / "table.csv")]) == 1
-    assert "can be written as .md or .json" in capsys.readouterr().err
+    assert "Expected .md or .json for --out" in capsys.readouterr().err
 
 
 def test_rounded_weights_are_seen_as_different(monkeypatch):

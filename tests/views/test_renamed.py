@@ -65,7 +65,7 @@ def test_an_old_option_of_the_command_line_says_so_and_does_the_same(
     monkeypatch.chdir(tmp_path)
     hs.save(random_record(), "run.safetensors")
     assert run(old) == 0
-    assert f"is called {new} now; the old name goes with version 0.3" in capsys.readouterr().err
+    assert f"is now {new}; the old name will be removed in 0.3" in capsys.readouterr().err
     made = (tmp_path / old[-1]).read_bytes()
     renamed = with_new_names(old)
     capsys.readouterr()

@@ -78,7 +78,7 @@ def rewrite_notebook(
         where it was written, and one line for each cell that changed.
 
     Raises:
-        FileError: a file that is not there, is no notebook, or has nothing of BertViz in it.
+        FileError: a file that does not exist, is no notebook, or has nothing of BertViz in it.
     """
     source = Path(path)
     if source.suffix not in SUFFIXES:

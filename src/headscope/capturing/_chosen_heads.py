@@ -42,7 +42,7 @@ class ChosenHeads:
         return {heads for stack in stacks if (heads := self.of_layer(layer, stack, most=most))}
 
     def check(self, there: Mapping[str, Mapping[int, int]]) -> None:
-        """Raise where one of the heads is not there.
+        """Raise where one of the heads does not exist.
 
         Args:
             there: the number of heads of each layer, by stack.

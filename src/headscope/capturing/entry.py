@@ -60,7 +60,7 @@ def capture(
 
     Raises:
         TextError: an empty text, or one longer than the model's positions.
-        ModelError: a model that cannot be loaded, a device that is not there, or options of loading
+        ModelError: a model that cannot be loaded, a device that is missing, or options of loading
             with a model that is loaded already.
         CaptureError: a model whose attention could not be captured exactly.
         InterventionError: an intervention that this model cannot carry.

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from headscope.cli._left_out import left_out
+from headscope.cli._places import hyphenated
 from headscope.cli._run import ModelOptions, check_place, note_where, quiet, say, status
 from headscope.cli._study import check_results, tell
 from headscope.errors import FileError
@@ -17,15 +18,17 @@ WRITING = ("next-word", "minimal-pairs", "repeats", "translation")
 
 def ablate(
     *,
-    task: str,
+    task: Annotated[str, Parameter(converter=hyphenated)],
     data: Path | None = None,
     model: ModelOptions | None = None,
-    by: Literal["zero", "uniform", "mean-attention", "mean-output", "mean"] = "zero",
-    heads: bool = True,
-    layers: bool = True,
+    by: Annotated[
+        Literal["zero", "uniform", "mean-attention", "mean-output", "mean"],
+        Parameter(converter=hyphenated),
+    ] = "zero",
+    single_heads: bool = True,
+    whole_layers: bool = True,
     stack: str | None = None,
     limit: int | None = None,
-    batch: Annotated[int | None, Parameter(show=False)] = None,
     threads: int | None = None,
     resume: Path | None = None,
     out: Path | None = None,
@@ -38,44 +41,46 @@ def ablate(
     correction: Literal["holm", "benjamini-hochberg"] = "holm",
     random_weights: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Tell what each head and each layer matters to a task, by disabling one after the other.
+    """Measure how much each head and each layer matters for a task, by disabling one after the
+    other.
 
     Tasks: next-word, masked-word (texts), classification (texts or pairs with a label), likeness
-    (pairs with a label or score; by embeddings), minimal-pairs (sentence_good, sentence_bad),
-    translation (source, target; summaries too), repeats (random tokens said again), or
-    file.py:function, which is called with model and tokenizer. The table has the change of the
-    score without each head, with an interval over examples and a paired test corrected for their
-    number.
+    (similarity of pairs with a label or score; by embeddings), minimal-pairs (sentence_good,
+    sentence_bad), translation (source, target; summaries too), repeats (repeated random tokens), or
+    file.py:function, which is called with model and tokenizer. The table lists the change of the
+    score without each head, with an interval over examples and a paired test corrected for the
+    number of heads.
 
     Args:
-        task: Which task.
-        data: A file of examples: .jsonl, .csv, .tsv, .parquet, or .txt with a text on each line.
-            Fields are named as in GLUE, BLiMP or our own files: text, text_b, label; sentence1,
-            sentence2; premise, hypothesis ... The field group names the document of an example, so
-            that intervals and tests are over documents.
-        model: Which model, with the head that the task needs.
-        by: What disabled heads do: hand on zeros (Michel et al. 2019), look at everything alike
-            (Kovaleva et al. 2019), attend as they do on average over the examples by position
-            (mean-attention), or hand on their mean output over examples and tokens, the field's
-            mean ablation (mean-output).
-        heads: Disable single heads.
-        layers: Disable whole layers.
-        stack: Of which stack of the model, such as decoder; all by default.
-        limit: How many examples are read at most.
-        batch: The former name of --batch-size, of examples here.
-        threads: How many threads torch takes.
-        resume: Keep every value in this file as it is found; go on from it where it is there
-            already.
-        out: Write the row of every head and layer to this file (.csv, .json or .parquet) too.
-        plot: Draw heads and layers around the intact score to this file (.svg, .pdf or .png) too.
-        save: Keep the scores of all examples in this file (.safetensors), for headscope.load.
-        share: Compute layers below the changed one once.
-        masked: For minimal pairs: whether the model guesses hidden words, or the next one.
-        confidence: Of the intervals.
-        alpha: Chance of a false change that is accepted, over all heads.
-        correction: For trying many heads; holm keeps any false change away, benjamini-hochberg
-            their share.
-        random_weights: Do the same to this architecture with random weights, too.
+        task: Name of the task; next-word and next_word are the same.
+        data: Annotated data: a file of examples: .jsonl, .csv, .tsv, .parquet, or .txt with one
+            text per line. Fields are named as in GLUE, BLiMP or our own files: text, text_b, label;
+            sentence1, sentence2; premise, hypothesis ... The field group names the document of an
+            example, so that intervals and tests are over documents.
+        model: Model, and how it runs.
+        by: What replaces what is disabled: zeros (zero; Michel et al. 2019), uniform attention
+            (uniform; Kovaleva et al. 2019), a head's mean attention over the examples by position
+            (mean-attention), or its mean output over examples and tokens, the usual mean ablation
+            (mean-output).
+        single_heads: Disable each head on its own.
+        whole_layers: Disable each layer as a whole.
+        stack: Attention stack of the model, such as decoder or cross; by default all.
+        limit: Maximum number of examples to read.
+        threads: Number of threads that PyTorch uses.
+        resume: Save intermediate results to this file (.safetensors), and continue from it if it
+            exists.
+        out: Write the table of heads and layers to this file (.csv, .json or .parquet), besides
+            printing it.
+        plot: Draw the score without each head and layer to this file (.svg, .pdf or .png).
+        save: Save the result to this file (.safetensors), for headscope.load.
+        share: Compute the layers below the disabled one only once.
+        masked: For minimal pairs: whether the model predicts masked words (--masked) or the next
+            word (--causal).
+        confidence: Confidence level of the intervals.
+        alpha: Significance level, over all tests together.
+        correction: Correction for multiple tests: holm controls the family-wise error rate,
+            benjamini-hochberg the false discovery rate.
+        random_weights: Repeat with the same architecture and random weights, as a baseline.
     """
     from headscope.tasks import check_task, read_rows
 
@@ -97,13 +102,13 @@ def ablate(
     with status(f"Loading {options.model or 'the demo model'}"), quiet():
         loaded, tokenizer = _loaded(task, options, masked=masked)
     note_where(loaded)
-    reading = _reading(task, options, batch=options.batch_size or batch or 16, masked=masked)
+    reading = _reading(task, options, batch=options.batch_size or 16, masked=masked)
     left_out.begin("example")
     made = named_task(task, loaded, tokenizer, data, limit=limit, **reading)
     left_out.of = len(made.order or ()) + len(made.left_out)
     chosen: dict[str, Any] = {
-        "heads": heads,
-        "layers": layers,
+        "heads": single_heads,
+        "layers": whole_layers,
         "stack": stack,
         "resume": resume,
         "share": share,
@@ -120,12 +125,12 @@ def ablate(
 def _check_files(data: Path | None, resume: Path | None, save: Path | None) -> None:
     """Raise where files are not there or could not be written, before any long work."""
     if data is not None and not data.is_file():
-        raise FileError(f"{data} is not there")
+        raise FileError(f"{data} does not exist")
     for path in (resume, save):
         if path is not None:
             check_place(path)
     if save is not None and save.suffix not in (".safetensors", ".npz"):
-        raise FileError(f"--save is {save}; scores are kept as .safetensors")
+        raise FileError(f"Expected a .safetensors file for --save, got {save}")
 
 
 def _reading(

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from headscope.cli._left_out import left_out
 from headscope.cli._run import ModelOptions, check_place, quiet, say, status
-from headscope.cli._study import check_results, loaded, report
+from headscope.cli._study import check_results, loaded, tell
 from headscope.errors import FileError, ModelError, TextError
 
 if TYPE_CHECKING:
@@ -37,29 +37,30 @@ def align(
     out: Path | None = None,
     plot: Path | None = None,
 ) -> None:
-    """Tell which layers and heads of a translation model align words, by weight and by norm.
+    """Evaluate word alignment by the attention of a translation model, by weight and by norm.
 
-    Of sentences whose word alignment is known: the error rate of every layer with its interval, of
-    the state that writes a word and of the one that reads it, beside the diagonal; and the best
-    layer and head, chosen on one half of the sentences (of their documents, where a field group
-    names these) and measured on the other half, both ways over several splits.
+    Needs sentences whose word alignment is known. Prints the alignment error rate of every layer
+    with its interval, for the state that writes a word and the state that reads it, next to the
+    diagonal baseline; and the best layer and head, chosen on one half of the sentences (of their
+    documents, if a field group names them) and measured on the other half, over several splits.
 
     Args:
         pairs: Files of sentences: .jsonl, .csv, .tsv or .parquet with the fields source, target and
-            links (0-1 is sure, 0p1 possible, source first, words between white space), or .txt with
-            lines of source ||| target ||| links.
-        model: Which encoder-decoder.
+            links (0-1 is sure, 0p1 possible, source first, words separated by white space), or .txt
+            with lines of source ||| target ||| links.
+        model: Model, and how it runs.
         from_one: Links count words from 1, not from 0.
-        special: Whether tokens that belong to no word, such as the end of the source, may be looked
-            at most.
-        confidence: Of the intervals.
-        random_weights: Count the same of this architecture with random weights, too.
-        add: Studies of other sentences that were kept with --save or --resume; they are added up.
-        resume: Keep what is counted in this file (.safetensors) on the way; go on from it where it
-            is there already.
-        save: Keep what was counted in this file (.safetensors), with what was added.
-        out: Write the rate of every layer and head to this file (.csv, .json or .parquet).
-        plot: Draw layers and heads by weight beside norm to this file (.svg, .pdf or .png).
+        special: Whether the most attended token may be one that belongs to no word, such as the end
+            of the source.
+        confidence: Confidence level of the intervals.
+        random_weights: Repeat with the same architecture and random weights, as a baseline.
+        add: Results of other sentences, saved with --save or --resume, to add to this one.
+        resume: Save intermediate results to this file (.safetensors), and continue from it if it
+            exists.
+        save: Save the result to this file (.safetensors), for headscope.load.
+        out: Write the error rate of every layer and head to this file (.csv, .json or .parquet),
+            besides printing it.
+        plot: Draw layers and heads, by weight next to norm, to this file (.svg, .pdf or .png).
     """
     from headscope.studies import AlignmentStudy, load_alignment_study, read_aligned_pairs
 
@@ -73,10 +74,7 @@ def align(
     for path in pairs:
         listed += read_aligned_pairs(path, first=int(from_one), on_error=left_out.note)
     if not listed and not parts:
-        raise TextError(
-            "There is nothing to align; name a file of sentences with --pairs, or kept studies "
-            "with --add"
-        )
+        raise TextError("Expected a file of sentences with --pairs, or saved results with --add")
     if listed:
         chosen: dict[str, Any] = {"special": special, "random_weights": random_weights}
         chosen["allow_unfit"] = options.allow_unfit
@@ -85,7 +83,7 @@ def align(
     study = reduce(added, parts)
     study.confidence = confidence
     left_out.take(study.left_out)
-    report(study, out, plot)
+    tell(study, out, plot)
     if save is not None:
         say(f"Wrote {study.save(save).resolve()}")
 
@@ -98,19 +96,19 @@ def _check_kept(*paths: Path | None) -> None:
         check_place(path)
         if path.suffix not in KEPT:
             wanted = path.with_suffix(KEPT[0])
-            raise FileError(
-                f"A study is kept as {KEPT[0]}, and the file is {path}; name it {wanted}"
-            )
+            raise FileError(f"Expected a {KEPT[0]} file for the result, got {path}; use {wanted}")
 
 
 def _aligned(
     listed: list[AlignedPair], options: ModelOptions, chosen: dict[str, Any]
 ) -> AlignmentStudy:
     if options.model is None:
-        raise ModelError("The demo model does not translate; name an encoder-decoder with --model")
+        raise ModelError(
+            "Expected an encoder-decoder with --model; the demo model does not translate"
+        )
     if options.truncate:
         raise TextError(
-            "--truncate would cut words off; sentences that are too long are left out and named"
+            "--truncate would cut words off; remove it: sentences that are too long are left out"
         )
     options.check()
     with status("Loading PyTorch and transformers"):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from cyclopts import App
 
 from headscope._version import __version__
+from headscope.cli._help import HelpFormatter
 
-FORCE = "With --force a file of another kind that is there already is replaced."
+FORCE = "Add --force to replace an existing file of another kind."
 """Stands below the options of every command that writes a file; `headscope.cli._main` takes it from
 any of them.
 """
@@ -14,9 +15,10 @@ any of them.
 app = App(
     name="headscope",
     help="See what every attention head of a transformer does.\n\n"
-    "Every command that writes a file takes --force, which lets it replace a file of another kind.",
+    "Every command that writes a file takes --force, to replace an existing file of another kind.",
     version=__version__,
     help_format="plaintext",
+    help_formatter=HelpFormatter(),
     suppress_keyboard_interrupt=False,  # cyclopts would exit by itself, without a word
 )
 app.command(
@@ -30,34 +32,34 @@ app.command(
 app.command(
     "headscope.cli._support:support",
     name="support",
-    help="Find out what can be captured of a model.",
+    help="Check whether a model is supported.",
     help_epilogue=FORCE,
 )
 app.command(
-    "headscope.cli._check:check", name="check", help="Tell whether records and results are whole."
+    "headscope.cli._check:check", name="check", help="Check that records and results are undamaged."
 )
 app.command(
     "headscope.cli._capture:capture",
     name="capture",
-    help="Capture a text, picture or sound and keep the record.",
+    help="Capture attention and save the record.",
     help_epilogue=FORCE,
 )
 app.command(
     "headscope.cli._generate:generate",
     name="generate",
-    help="Let a model write and keep every step.",
+    help="Generate text and record attention at every step.",
     help_epilogue=FORCE,
 )
 app.command(
     "headscope.cli._export:export",
     name="export",
-    help="Write the weights of a record as .csv, .parquet, .nc or .npz.",
+    help="Export the weights of a record as .csv, .parquet, .nc or .npz.",
     help_epilogue=FORCE,
 )
 app.command(
     "headscope.cli._figure:figure",
     name="figure",
-    help="Draw a view of a record as a figure for print.",
+    help="Draw a figure of a record for print: .svg, .pdf or .png.",
     help_epilogue=FORCE,
 )
 app.command(
@@ -66,66 +68,66 @@ app.command(
 app.command(
     "headscope.cli._heads:heads",
     name="heads",
-    help="Tell what kind of heads a model has, with evidence.",
+    help="Classify the heads of a model by their patterns, with evidence.",
     help_epilogue=FORCE,
 )
 app.command(
     "headscope.cli._mechanism:mechanism",
     name="mechanism",
-    help="Tell which neurons and embeddings make what heads do.",
+    help="Find the query/key neurons and embeddings behind a head's pattern.",
     help_epilogue=FORCE,
 )
 app.command(
     "headscope.cli._faithfulness:faithfulness",
     name="faithfulness",
-    help="Tell what attention agrees with in a classifier.",
+    help="Check whether attention agrees with gradients and leave-one-out importance.",
     help_epilogue=FORCE,
 )
 app.command(
     "headscope.cli._compare:compare",
     name="compare",
-    help="Set two records beside each other.",
+    help="Compare two records head by head.",
     help_epilogue=FORCE,
 )
 app.command(
     "headscope.cli._effect:effect",
     name="effect",
-    help="Tell what disabling heads moves.",
+    help="Measure what disabling heads changes.",
     help_epilogue=FORCE,
 )
 app.command(
     "headscope.cli._norms:norms",
     name="norms",
-    help="Tell how much tokens add, beside how much they weigh.",
+    help="Compare attention weights with norm-based contributions.",
     help_epilogue=FORCE,
 )
 app.command(
     "headscope.cli._ablate:ablate",
     name="ablate",
-    help="Tell what each head matters to a task.",
+    help="Measure how much each head matters for a task.",
     help_epilogue=FORCE,
 )
 app.command(
     "headscope.cli._probe:probe",
     name="probe",
-    help="Tell what of syntax can be learnt from heads or states.",
+    help="Train syntactic probes on attention or hidden states.",
     help_epilogue=FORCE,
 )
 app.command(
     "headscope.cli._relations:relations",
     name="relations",
-    help="Tell which head looks along each dependency relation.",
+    help="Find the heads that attend along each dependency relation.",
     help_epilogue=FORCE,
 )
 app.command(
     "headscope.cli._align:align",
     name="align",
-    help="Tell which heads of a translation model align words.",
+    help="Evaluate word alignment by the attention of a translation model.",
     help_epilogue=FORCE,
 )
 app.command(
     "headscope.cli._coref:coref",
     name="coref",
-    help="Tell which head looks at what a mention means.",
+    help="Find the heads that attend to a mention's antecedent.",
     help_epilogue=FORCE,
 )

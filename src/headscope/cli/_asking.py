@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -11,21 +11,27 @@ from cyclopts import Parameter
 @Parameter(name="*")
 @dataclass(frozen=True)
 class AskingOptions:
-    """How heads are asked, and how the best one is told."""
+    """How heads are scored, and how the best one is chosen."""
 
-    rows: Literal["mean", "first", "max"] = "mean"
-    """How the rows of a word's tokens become one."""
+    word_rows: Literal["mean", "first", "max"] = "mean"
+    """How the attention rows of a word's tokens are combined."""
     random_weights: Annotated[bool, Parameter(negative="")] = False
-    """Let the same architecture with random weights read the texts, too."""
+    """Repeat with the same architecture and random weights, as a baseline."""
     stack: str | None = None
-    """Which stack of the model, such as decoder; by default the first."""
+    """Attention stack of the model, such as decoder or cross; by default the first."""
     confidence: float = 0.95
-    """Of the intervals."""
+    """Confidence level of the intervals."""
     correction: Literal["holm", "benjamini-hochberg"] = "holm"
-    """For trying many kinds or relations; holm keeps any false one away, benjamini-hochberg their
-    share.
+    """Correction for multiple tests: holm controls the family-wise error rate, benjamini-hochberg
+    the false discovery rate.
     """
     seed: int = 0
-    """Of how documents are split into halves."""
+    """Random seed."""
     splits: int = 10
-    """How many such splits held-out numbers are means of."""
+    """How many random splits of the documents the held-out numbers are averaged over."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of the studies."""
+        named = asdict(self)
+        return named | {"rows": named.pop("word_rows")}

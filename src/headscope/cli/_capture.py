@@ -31,27 +31,27 @@ def capture(
     rows: int | None = None,
     top: int = 0,
     routers: Annotated[bool, Parameter(negative="")] = False,
-    heads: Words = (),
+    keep_heads: Words = (),
 ) -> None:
-    """Capture a text, a sentence pair, a picture or a sound, and keep the record as one
-    .safetensors file.
+    """Capture attention of a text, a sentence pair, a picture or a sound, and save the record.
 
     Args:
-        text: The text; models of pictures or sounds alone have none.
+        text: The text to read; leave it out for models of pictures or sounds alone.
         text_b: The second text of a sentence pair.
-        out: Where to write the record; must end in .safetensors.
-        model: Which model, and what it reads.
+        out: Write the record to this file (.safetensors).
+        model: Model, and how it runs.
         media: Pictures and sound that the model reads.
-        keep: What to keep; may be given several times. qk keeps queries and keys, from which
-            weights follow exactly; before keeps what they were before positions; statistics keeps
-            numbers about every row without the row; norms keeps what tokens add; auto keeps
-            queries, keys and values, and the weights too while these stay below 256 MiB.
-        precision: Of what is kept.
+        keep: What to store; may be given several times. weights; qk for queries and keys, from
+            which weights follow exactly; values; before for queries and keys before positions are
+            applied; statistics for numbers about every row without the row; norms for the norms of
+            contributions. auto stores queries, keys and values, and weights as long as these stay
+            below 256 MiB.
+        precision: Precision of the stored arrays.
         rows: How many rows the statistics sample; by default all.
-        top: How many of the largest weights of each row the statistics name.
-        routers: Keep the router scores of mixture-of-experts layers, too.
-        heads: The heads that alone are kept, as layer and head: 12-7 3-0, or cross:3-0 of one
-            stack; all by default.
+        top: How many of the largest weights of each row the statistics list.
+        routers: Store the router scores of mixture-of-experts layers, too.
+        keep_heads: Heads to store, as layer and head: 12-7 3-0, or cross:3-0 for one stack; by
+            default all.
     """
     from headscope.capturing import parse_keep
     from headscope.storage import save
@@ -62,7 +62,11 @@ def capture(
         "precision": precision,
         "rows": rows,
     }
-    kept |= {"top": top, "routers": routers, "heads": [parse_head(each) for each in heads] or None}
+    kept |= {
+        "top": top,
+        "routers": routers,
+        "heads": [parse_head(each) for each in keep_heads] or None,
+    }
     parse_keep(**kept)
     media = media or Media()
     media.check(text, text_b)
@@ -89,8 +93,7 @@ def parse_head(given: str) -> tuple:
     matched = HEAD.fullmatch(given)
     if matched is None:
         raise CaptureError(
-            f"--heads {given}: a head is named by its layer and its number, such as 12-7, or "
-            "cross:3-0"
+            f"Expected layer and head for --keep-heads, such as 12-7 or cross:3-0, got {given!r}"
         )
     stack, layer, head = matched.groups()
     return (int(layer), int(head)) if stack is None else (stack, int(layer), int(head))

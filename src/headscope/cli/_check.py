@@ -12,17 +12,13 @@ RESULT_SUFFIX = ".npz"
 
 
 def check(*files: Path) -> None:
-    """Read all of each file and compare every array with its checksum; exit code 1 where one is
-    damaged.
+    """Compare every array of each file with its checksum; exit code 1 if one is damaged.
 
     Args:
-        files: Records and kept results of studies (.safetensors; .npz of headscope 0.1).
+        files: Records and saved results (.safetensors; .npz of headscope 0.1).
     """
     if not files:
-        raise FileError(
-            "Nothing was given to check; name records or kept results (.safetensors, or .npz of "
-            "0.1)"
-        )
+        raise FileError("Expected records or saved results to check (.safetensors, or .npz of 0.1)")
     damaged = []
     for path in files:
         try:

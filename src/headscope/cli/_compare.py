@@ -21,27 +21,28 @@ def compare(
     *,
     out: Path | None = None,
     stack: str | None = None,
-    heads: Literal["auto", "number", "best"] = "auto",
+    match: Literal["auto", "number", "best"] = "auto",
     spread: Files = (),
-    least: float = 0.5,
+    min_overlap: float = 0.5,
 ) -> None:
-    """Set two records beside each other: which tokens both have, and how far each head moved.
+    """Compare two records head by head: which tokens they share, and how far each head moved.
 
-    One model on two texts is aligned by the fewest edits, two models on one text by characters; two
-    models on two texts are refused. The table has the heads that moved most, by Jensen-Shannon
-    distance in nats, mean over the rows that both have.
+    One model on two texts is aligned by edit distance, two models on one text by characters; two
+    models on two texts are refused. The table lists the heads that moved most, by Jensen-Shannon
+    distance in nats, averaged over the rows that both have.
 
     Args:
-        a: The first record (.safetensors), as headscope capture keeps it.
-        b: The second.
-        out: Write every head to this table (.csv, .json or .parquet), or the viewer to this page
-            (.html).
-        stack: Which stack, such as decoder; by default all that both have.
-        heads: Heads are matched by number, or each with the nearest one (best); auto takes numbers
-            for models of one type with as many heads.
-        spread: Pairs of records, one after the other, whose differences say nothing, such as two
+        a: The first record (.safetensors), from headscope capture.
+        b: The second record.
+        out: Write the table of heads to this file (.csv, .json or .parquet), or the viewer page
+            (.html), besides printing the result.
+        stack: Attention stack of the model, such as decoder or cross; by default all that both
+            have.
+        match: How heads are matched: by number, or each with the nearest one (best); auto uses
+            numbers for models of one type with the same number of heads.
+        spread: Pairs of records, one after the other, that differ only by chance, such as two
             seeds: heads that move no more than in these are marked.
-        least: Part of the tokens that both records must have, from 0 to 1.
+        min_overlap: Minimum share of the tokens that both records must have, from 0 to 1.
     """
     from headscope.comparison import compare as compared
     from headscope.storage import load
@@ -50,17 +51,16 @@ def compare(
     for path in (a, b, *spread):
         if path.suffix != RECORD_SUFFIX:
             raise FileError(
-                f"{path} is no record; compare takes {RECORD_SUFFIX} files, as headscope capture "
-                "keeps them"
+                f"{path} is not a record; expected a {RECORD_SUFFIX} file from headscope capture"
             )
     if len(spread) % 2:
-        raise FileError(
-            f"--spread was given {len(spread)} records; give pairs of them, one after the other"
-        )
+        raise FileError(f"Expected pairs of records for --spread, got {len(spread)} records")
     nulls = [
         (load(first), load(second)) for first, second in zip(spread[::2], spread[1::2], strict=True)
     ]
     with status("Comparing"):
-        comparison = compared(load(a), load(b), stack=stack, heads=heads, spread=nulls, least=least)
+        comparison = compared(
+            load(a), load(b), stack=stack, heads=match, spread=nulls, least=min_overlap
+        )
     say(str(comparison))
     write_result(comparison, out)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -24,22 +23,23 @@ def coref(
     out: Path | None = None,
     plot: Path | None = None,
 ) -> None:
-    """Tell which head looks from a mention at what it means, beside the nearest mention and simple
-    rules.
+    """Find the heads that attend from a mention to its antecedent, with simple rules as baselines.
 
-    The tables have one line for each kind of mention, once with the candidate mentions to choose
-    among and once with all other words: the best head on all documents, and one chosen on half of
-    them and measured on the other half, both ways over several splits.
+    The tables have one line per kind of mention, once with the candidate mentions as choices and
+    once with all other words: the best head on all documents, and one chosen on half of them and
+    measured on the other half, over several splits.
 
     Args:
-        data: LitBank (a folder of .ann and .txt), GAP or Winogender (.tsv), WinoBias (.txt).
-        model: Which model, and what it reads.
-        window: How many words of a document of LitBank are read at once.
+        data: Annotated data: LitBank (a folder of .ann and .txt), GAP or Winogender (.tsv), or
+            WinoBias (.txt).
+        model: Model, and how it runs.
+        window: How many words of a LitBank document are read at once.
         every_window: Read every window of a document, not only its first.
-        asking: How heads are asked, and how the best one is told.
-        out: Write the table to this file (.csv, .json or .parquet), too.
-        plot: Draw the held-out accuracies beside their baselines to this file (.svg, .pdf or .png),
-            too.
+        asking: How heads are scored, and how the best one is chosen.
+        out: Write the table of mentions to this file (.csv, .json or .parquet), besides printing
+            it.
+        plot: Draw the held-out accuracies next to their baselines to this file (.svg, .pdf or
+            .png).
     """
     from headscope.linguistics import read_coreference, source_name
     from headscope.studies import coref as coref_of
@@ -51,7 +51,7 @@ def coref(
     result = coref_of(
         *loaded([], options),
         passages,
-        **asdict(asking or AskingOptions()),
+        **(asking or AskingOptions()).options,
         truncate=options.truncate,
         allow_unfit=options.allow_unfit,
         **options.read_many(),

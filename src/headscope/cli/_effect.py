@@ -32,33 +32,33 @@ def effect(
     stack: str | None = None,
     out: Path | None = None,
 ) -> None:
-    """Tell what disabling heads moves: the model's output, and where its other heads look.
+    """Measure what disabling heads changes: the model's output, and where its other heads look.
 
-    The output's KL divergence of the intact model from the changed one at each position (tokens or
-    classes; of a model that does not guess the cosine distance of its states), and the
-    Jensen-Shannon distance of each head, in nats. A model is loaded with the head that it was kept
-    with.
+    Prints the KL divergence between the outputs of the intact and the changed model at each
+    position (over tokens or classes; for a model without an output head the cosine distance of its
+    states), and the Jensen-Shannon distance of each head, in nats. The model is loaded with the
+    head that was saved with it.
 
     Args:
-        text: The text; models of pictures or sounds alone have none.
+        text: The text to read; leave it out for models of pictures or sounds alone.
         text_b: The second text of a sentence pair.
-        model: Which model, and what it reads.
+        model: Model, and how it runs.
         media: Pictures and sound that the model reads.
-        zero: Heads whose output is set to zero: layer and heads from 0, such as 2-0, 2-0,3, or 2
-            for a whole layer.
-        uniform: Heads that look at every token alike, written likewise.
-        control: Heads that are disabled the same way one after the other, to tell what any such
-            change moves.
-        stack: Which stack of the model, such as decoder, where it has several.
-        out: Write every head to this table (.csv, .json or .parquet), or the viewer to this page
-            (.html).
+        zero: Heads whose output is set to zero: layer and heads, such as 2-0, 2-0,3,5, or 2 for all
+            heads of layer 2.
+        uniform: Heads that attend uniformly; written as for --zero.
+        control: Heads that are disabled in the same way, one after the other, to show what any such
+            change does; written as for --zero.
+        stack: Attention stack of the model, such as decoder or cross; by default the first.
+        out: Write the table of heads to this file (.csv, .json or .parquet), or the viewer page
+            (.html), besides printing the result.
     """
     check_result(out)
     for place in (*zero, *uniform, *control):
         _parsed(place)
     if not zero and not uniform:
         raise InterventionError(
-            "effect changes heads: say which with --zero or --uniform, such as --zero 2-0"
+            "Expected heads to disable with --zero or --uniform, such as --zero 2-0"
         )
     options, media = model or ModelOptions(), media or Media()
     media.check(text, text_b)
@@ -105,7 +105,7 @@ def _parsed(place: str) -> dict:
     parsed = parse_place(place)
     if parsed is None:
         raise InterventionError(
-            f"{place!r}: write layer and heads from 0, such as 2-0, 2-0,3, or 2 for all heads"
+            f"Expected layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads, got {place!r}"
         )
     layer, heads = parsed
     return {"layer": layer, "heads": heads or None}

@@ -29,28 +29,28 @@ def check_evidence(this_text: bool, file: Path | None) -> None:
 
     Raises:
         TextError: where both kinds are asked for.
-        FileError: where the file is not there, or no file of texts.
+        FileError: where the file does not exist, or no file of texts.
     """
     if file is None:
         return
     if this_text:
         raise TextError(
-            "--evidence is of this one text, and --evidence-of of a file of texts; give one of them"
+            "--evidence uses this one text, --evidence-of a file of texts; use one of them"
         )
     from headscope.tasks import SUFFIXES
 
     known = (*SUFFIXES, RESULT, TALLY, TREEBANK)
     if file.suffix not in known:
-        raise FileError(f"--evidence-of is {file}; evidence is read from {', '.join(known)}")
+        raise FileError(f"Expected {', '.join(known)} for --evidence-of, got {file}")
     if file.suffix == ".parquet" and find_spec("pyarrow") is None:
         raise FileError(
             f"{file} needs pyarrow, which is not installed: pip install 'headscope[tables]', or "
-            "take .csv"
+            "use .csv"
         )
     if file.suffix not in (RESULT, TALLY, TREEBANK):
         read_texts(file)
     elif not file.is_file():
-        raise FileError(f"{file} is not there")
+        raise FileError(f"{file} does not exist")
 
 
 def evidence_of(record: Record, file: Path | None, options: ModelOptions) -> Heads:
@@ -102,7 +102,7 @@ def _kept_heads(file: Path) -> Heads:
     result = load(file)
     if not isinstance(result, Heads):
         raise FileError(
-            f"{file} holds a {type(result).__name__}; evidence is kept by "
-            f"heads(...).save({file.name!r})"
+            f"Expected the result of headscope.heads, got a {type(result).__name__} in {file}; "
+            f"save one with heads(...).save({file.name!r})"
         )
     return result

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headscope.cli._places import layer_number
 from headscope.cli._run import check_place, say, status
 from headscope.errors import FileError, HeadscopeError
 
@@ -32,18 +33,19 @@ def export(
     Args:
         record: The record file (.safetensors), or its address such as
             hf://datasets/me/records/run.safetensors.
-        out: Where to write: .csv, .parquet, .nc or .npz.
-        stack: Which stack, such as cross; by default the first.
-        layer: One layer only.
-        head: One head of each layer only.
+        out: Write the weights to this file: .csv, .parquet, .nc or .npz.
+        stack: Attention stack of the model, such as decoder or cross; by default the first.
+        layer: Layer number, from 0; -1 is the last. By default all layers.
+        head: Head number, from 0. By default all heads.
     """
     from headscope.storage import load
 
     check_place(out)
     if out.suffix not in KINDS:
-        raise FileError(f"--out is {out}; weights can be written as {', '.join(KINDS)}")
+        raise FileError(f"Expected {', '.join(KINDS)} for --out, got {out}")
     loaded = load(record)
     chosen = loaded[stack or next(iter(loaded.stacks))]
+    layer = None if layer is None else layer_number(layer, [each.layer for each in chosen])
     with status("Writing"):
         write_weights(chosen, out, layer, head)
     say(loaded.summary)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from headscope.cli._page import position_or_word
 from headscope.cli._run import ModelOptions
 from headscope.cli._study import capturing, check_results, loaded, parse_texts, tell
 
@@ -21,7 +22,7 @@ def faithfulness(
     texts: Path | None = None,
     model: ModelOptions | None = None,
     layer: int = -1,
-    query: int = 0,
+    query: str = "0",
     permutations: int = 100,
     adversary: Annotated[bool, Parameter(negative="")] = False,
     seed: int = 0,
@@ -30,30 +31,32 @@ def faithfulness(
     out: Path | None = None,
     plot: Path | None = None,
 ) -> None:
-    """Tell what the attention of a classifier agrees with: gradients, and what leaving tokens out
-    changes.
+    """Check whether the attention of a classifier agrees with gradients and leave-one-out
+    importance.
 
-    Kendall's tau and Spearman's rho of attention, contributions (value norms), rollout and ALTI
-    with both; what erasing tokens in the order of each does to the answer; how far it moves when
-    attention is shuffled. All means over texts, with intervals. Reported, not asserted: agreement
-    does not make attention an explanation, nor does its lack unmake it.
+    Reports Kendall's tau and Spearman's rho of attention, contributions (value norms), rollout and
+    ALTI with both; what erasing tokens in the order of each does to the prediction; and how far the
+    prediction moves when attention is shuffled. All are means over texts, with intervals. Agreement
+    does not make attention an explanation, and disagreement does not rule it out.
 
     Args:
-        text: One text.
+        text: The text to read.
         text_b: The second text of a sentence pair.
-        texts: A file of texts: .txt (one a line), .jsonl, .csv, .tsv or .parquet (fields text and
-            text_b; group names the document of a text, so that intervals are over documents).
-        model: Which classifier, and what it reads; the demo model is none.
-        layer: Whose attention; counted from the end where negative.
-        query: Position of the token that the classifier reads: 0 for [CLS], -1 for the last one.
+        texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
+            text, text_b and group (the document of a text; intervals are then over documents).
+        model: Classifier, and how it runs; the demo model is none.
+        layer: Layer number, from 0; -1 is the last.
+        query: Token that the classifier reads: its position from 0 (-1 is the last), or its word,
+            such as [CLS].
         permutations: How many times attention is shuffled.
-        adversary: Look for other attention that gives the same answer, too: about half a minute for
-            each text.
-        seed: Of shuffling and adversary.
-        confidence: Of the intervals.
-        random_weights: Tell the same of this architecture with random weights, too.
-        out: Write every mean with its interval to this file (.csv, .json or .parquet) too.
-        plot: Draw agreement and erasure of every signal to this file (.svg, .pdf or .png) too.
+        adversary: Also search for different attention that gives the same prediction: about half a
+            minute per text.
+        seed: Random seed.
+        confidence: Confidence level of the intervals.
+        random_weights: Repeat with the same architecture and random weights, as a baseline.
+        out: Write every mean with its interval to this file (.csv, .json or .parquet), besides
+            printing it.
+        plot: Draw agreement and erasure for every signal to this file (.svg, .pdf or .png).
     """
     check_results(out, plot, texts)
     given, options = parse_texts(text, text_b, texts), model or ModelOptions()
@@ -62,7 +65,11 @@ def faithfulness(
     from headscope.studies import faithfulness as faithfulness_of
 
     how = Tampering(permutations=permutations, adversary=STEPS if adversary else 0, seed=seed)
-    chosen: dict[str, Any] = {"layer": layer, "query": query, "confidence": confidence}
+    chosen: dict[str, Any] = {
+        "layer": layer,
+        "query": position_or_word(query),
+        "confidence": confidence,
+    }
     chosen |= {"tampering": how, "random_weights": random_weights}
     result = faithfulness_of(*source, **chosen, **capturing(given, options, texts))
     tell(result, out, plot)

@@ -177,12 +177,10 @@ def _check(out: Path, view: str, evidence: bool, evidence_of: Path | None) -> No
 
     check_place(out)
     if out.suffix.lower().removeprefix(".") not in FORMATS:
-        raise FigureError(f"A figure can be saved as .svg, .pdf or .png, and --out is {out}")
+        raise FigureError(f"Expected .svg, .pdf or .png for --out, got {out}")
     check_evidence(evidence, evidence_of)
     if (evidence or evidence_of) and view != "scatter":
-        raise FigureError(
-            f"--evidence and --evidence-of are for --view scatter, and --view is {view}"
-        )
+        raise FigureError(f"--evidence and --evidence-of need --view scatter, got --view {view}")
 
 
 def _place(at: str | None) -> dict[str, Any]:
@@ -196,8 +194,7 @@ def _place(at: str | None) -> dict[str, Any]:
     parsed = parse_place(at)
     if parsed is None:
         raise FigureError(
-            f"--at is {at!r}; write layer and heads from 0, such as 2-0, 2-0,3,5, or 2 for all "
-            "heads"
+            f"Expected layer and heads for --at, such as 2-0, 2-0,3,5 or 2, got {at!r}"
         )
     layer, heads = parsed
     if len(heads) == 1:

@@ -53,40 +53,38 @@ def generate(
     keep: tuple[Literal["auto", "weights", "qk", "values"], ...] = ("auto",),
     precision: Literal["float32", "float16"] = "float32",
     routers: Annotated[bool, Parameter(negative="")] = False,
-    heads: Words = (),
+    keep_heads: Words = (),
     allow_unfit: Annotated[bool, Parameter(negative="")] = False,
     machine: MachineOptions | None = None,
 ) -> None:
-    """Generate text and record attention at every step, as a .safetensors file that view shows.
+    """Generate text and record attention at every step, as a .safetensors file for headscope view.
 
-    Several prompts are generated from together, --batch-size at a time; each has a record of its
-    own, with the numbers that it has alone. Sampling, --routers and encoder-decoders take one
-    prompt at a time.
+    Several prompts run together, --batch-size at a time; each gets a record of its own, with the
+    same numbers as alone. Sampling, --routers and encoder-decoders run one prompt at a time.
 
     Args:
         prompts: The text to continue, or several; for an encoder-decoder, the source.
-        texts: A file of prompts: .txt (one a line), .jsonl, .csv, .tsv or .parquet (field text or
-            prompt).
+        texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the field
+            text or prompt.
         model: Hub name or folder of a generative model.
-        out: Where to write the record: a .safetensors file; for several prompts or --texts a
-            folder, with 1.safetensors, 2.safetensors ...
-        target_tokenizer: Hub name or folder of the tokenizer of what is written, where it is
-            another one.
-        max_new_tokens: How many tokens to generate at most.
-        sample: Sample tokens instead of taking the most probable.
-        temperature: Above 1 samples are more even, below 1 less.
+        out: Write the record to this file (.safetensors); for several prompts or --texts a folder,
+            with 1.safetensors, 2.safetensors ...
+        target_tokenizer: Hub name or folder of the tokenizer of the target side, if it has its own.
+        max_new_tokens: Maximum number of tokens to generate.
+        sample: Sample tokens instead of taking the most probable one.
+        temperature: Sampling temperature: above 1 more random, below 1 less.
         top_p: Sample from the most probable tokens that together have this probability.
         seed: Random seed.
-        keep: What to keep, see headscope capture; may be given several times.
+        keep: What to store, as in headscope capture; may be given several times.
         precision: Precision of the stored arrays.
-        routers: Keep the router scores of mixture-of-experts layers, too.
-        heads: Heads to keep, as layer and head: 12-7 3-0, or cross:3-0 of one stack; all by
-            default.
-        allow_unfit: Run a model whose language-modelling head was not trained, or that sees the
-            words after a word, all the same.
-        machine: Where the model runs.
+        routers: Store the router scores of mixture-of-experts layers, too.
+        keep_heads: Heads to store, as layer and head: 12-7 3-0, or cross:3-0 for one stack; by
+            default all.
+        allow_unfit: Run a model or texts that do not fit the question anyway: an untrained head, a
+            model that sees the word it predicts, texts of mostly unknown tokens.
+        machine: Where and how the model runs.
     """
-    chosen = [parse_head(each) for each in heads]
+    chosen = [parse_head(each) for each in keep_heads]
     given = _prompts_of(prompts, texts)
     in_folder = texts is not None or len(given) > 1
     if in_folder:

@@ -14,7 +14,7 @@ from headscope.cli._study import (
     few_texts_as_a_line,
     loaded,
     parse_texts,
-    report,
+    tell,
 )
 from headscope.errors import FigureError
 
@@ -40,42 +40,42 @@ def heads(
     plot: Path | None = None,
     classes: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Tell what kind of heads a model has, over some texts, and how sure that is.
+    """Classify the heads of a model by their patterns over some texts, with evidence.
 
-    The table has one line for each head: measures, the class of its maps, and the labels that hold
-    with their interval over texts. What scores as high on too few texts to tell is a candidate; one
-    text alone gives no label.
+    The table has one line per head: measures, the class of its maps, and the labels that hold, with
+    their interval over texts. What scores as high on too few texts is listed as a candidate; a
+    single text gives no label.
 
     Args:
-        text: One text.
+        text: The text to read.
         text_b: The second text of a sentence pair.
-        texts: A file of texts: .txt (one a line), .jsonl, .csv, .tsv or .parquet (fields text and
-            text_b; group names the document of a text, so that intervals are over documents).
-        model: Which model, and what it reads.
+        texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
+            text, text_b and group (the document of a text; intervals are then over documents).
+        model: Model, and how it runs.
         out: Write every pattern of every head with its evidence to this file (.csv, .json or
-            .parquet) instead.
-        stack: Which stack of the model, such as decoder; by default the first.
-        confidence: Of the intervals.
-        alpha: Chance of a false label that is accepted, over all heads and patterns.
-        correction: For trying many heads; holm keeps any false label away, benjamini-hochberg their
-            share.
-        random_weights: Compare with the same architecture with random weights, too.
-        position_mean: Compare patterns of content with the map that positions alone would give,
-            too.
-        predictive: Look for words that a word can be predicted from, too, by masking both; needs a
-            model with a trained masked-word head, which the demo model has not.
-        related: Look for related words, too: those whose input embeddings lie near.
-        battery: Tell induction by runs of repeated random tokens, not by the texts.
-        margin: How far the interval of score less baseline must lie above 0.
+            .parquet), besides printing it.
+        stack: Attention stack of the model, such as decoder or cross; by default the first.
+        confidence: Confidence level of the intervals.
+        alpha: Significance level, over all tests together.
+        correction: Correction for multiple tests: holm controls the family-wise error rate,
+            benjamini-hochberg the false discovery rate.
+        random_weights: Repeat with the same architecture and random weights, as a baseline.
+        position_mean: Also compare patterns of content with the mean map by position.
+        predictive: Also look for words that predict each other, by masking both; needs a model with
+            a trained masked-word head, which the demo model does not have.
+        related: Also look for related words: those with similar input embeddings.
+        battery: Detect induction with runs of repeated random tokens, not with the texts.
+        margin: How far above 0 the interval of score minus baseline must lie.
         plot: Draw labels, measures and the map of all heads to this file (.svg, .pdf or .png).
-        classes: Draw Kovaleva's classes of maps in each layer instead, as stacked bars.
+        classes: With --plot: draw the classes of Kovaleva et al. per layer instead, as stacked
+            bars.
     """
     from headscope.studies import heads as heads_of
 
     check_results(out, plot, texts)
     if classes and plot is None:
         raise FigureError(
-            "--classes says what is drawn; say where with --plot, such as --plot classes.svg"
+            "--classes needs a file to draw to; add --plot, such as --plot classes.svg"
         )
     given, options = parse_texts(text, text_b, texts), model or ModelOptions()
     source = loaded(given, options, masked=predictive)
@@ -96,4 +96,4 @@ def heads(
             margin=margin,
             distances=plot is not None,
         )
-    report(result, out, plot, **({"classes": True} if classes else {}))
+    tell(result, out, plot, **({"classes": True} if classes else {}))

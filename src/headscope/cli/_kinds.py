@@ -49,8 +49,8 @@ def check_kind(out: Path, kind: str) -> None:
     if there is None or there == kind:
         return
     raise FileError(
-        f"{out} is there already and is {_named(there)}, which {_named(kind)} would replace; name "
-        f"another file, or give {FORCE}"
+        f"{out} already exists and is {_named(there)}; add {FORCE} to replace it with "
+        f"{_named(kind)}, or choose another name"
     )
 
 

@@ -7,12 +7,16 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from headscope.cli._extras import missing
 from headscope.cli._kinds import overwriting, without_force
 from headscope.cli._left_out import left_out
 from headscope.cli._old_options import with_new_names
 from headscope.errors import HeadscopeError
+
+if TYPE_CHECKING:
+    from cyclopts import CycloptsError
 
 DEBUG = "HEADSCOPE_DEBUG"
 INTERRUPTED, TERMINATED = 130, 143
@@ -64,7 +68,7 @@ def _run(arguments: Sequence[str]) -> int:
             result_action="return_value",
         )
     except CycloptsError as error:
-        return _complain(f"{_one_line(error)} (headscope --help)", 2)
+        return _complain(f"{_one_line(error)} ({_help_of(error)})", 2)
     except HeadscopeError as error:
         return _complain(_one_line(error), 1)
     except ImportError as error:
@@ -74,12 +78,17 @@ def _run(arguments: Sequence[str]) -> int:
             raise
         what = f"{type(error).__name__}: {_one_line(error)}"
         return _complain(
-            f"unexpected {what}; this is a fault of headscope, set {DEBUG}=1 for where it happened",
+            f"unexpected {what}; this is a bug in headscope, set {DEBUG}=1 to see where",
             1,
         )
     finally:
         overwriting.reset(token)
     return left_out.end()
+
+
+def _help_of(error: CycloptsError) -> str:
+    """The command whose help says what is wanted."""
+    return " ".join(["headscope", *(error.command_chain or ()), "--help"])
 
 
 def _terminate(number: int, frame: object) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from headscope.cli._places import parse_place
 from headscope.cli._run import ModelOptions, say
 from headscope.cli._study import (
     capturing,
@@ -15,11 +15,11 @@ from headscope.cli._study import (
     few_texts_as_a_line,
     loaded,
     parse_texts,
-    report,
+    tell,
 )
 from headscope.errors import RecordError
 
-PLACE = re.compile(r"(\d+)-(\d+)")
+MOST_DRAWN = 12
 
 
 def mechanism(
@@ -39,40 +39,40 @@ def mechanism(
     out: Path | None = None,
     plot: Path | None = None,
 ) -> None:
-    """Tell how heads do what they do: the neurons that carry it, or what goes with an embedding.
+    """Find the query/key neurons and embeddings behind the patterns of heads.
 
-    For each head: how many neurons make up 90 % of the positive score of what a query looks at, and
-    how alike these are at different positions of a text. Without --at, for all heads, and then by
-    the labels they hold. With --without the model runs without its embedding of positions or
-    segments, and patterns are scored before and after.
+    For each head: how many neurons make up 90 % of the positive score of the attended keys, and how
+    similar these neurons are at different positions of a text. Without --at, all heads are measured
+    and grouped by their labels. With --without, the model runs without its position or segment
+    embeddings, and patterns are scored before and after.
 
     Args:
-        text: One text.
+        text: The text to read.
         text_b: The second text of a sentence pair.
-        texts: A file of texts: .txt (one a line), .jsonl, .csv, .tsv or .parquet (fields text and
-            text_b; group names the document of a text, so that intervals are over documents).
-        model: Which model, and what it reads.
-        at: Layers and heads, such as 2-0 7-3; all by default.
-        pattern: What they look at, such as sep, next, or a rule such as "word -> first"; what they
-            do look at by default.
-        without: Take the embedding of positions or of segments away and see which labels go.
-        by: What is left of the embedding: nothing, or its mean over each text.
-        stack: Which stack of the model, such as decoder; by default the first.
-        confidence: Of the intervals.
-        random_weights: Tell the same of this architecture with random weights, too.
-        out: Write the table to this file (.csv, .json or .parquet).
-        plot: Draw the neurons by position to this file (.svg, .pdf or .png); of twelve heads at
-            most.
+        texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
+            text, text_b and group (the document of a text; intervals are then over documents).
+        model: Model, and how it runs.
+        at: Layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads of layer 2; by default all
+            heads.
+        pattern: Which keys to explain: a pattern such as sep or next, or a rule such as "word ->
+            first"; by default the most attended ones.
+        without: Remove the position or segment embeddings, and report which labels disappear.
+        by: What replaces what is removed: zeros (zero), or its mean over each text (mean).
+        stack: Attention stack of the model, such as decoder or cross; by default the first.
+        confidence: Confidence level of the intervals.
+        random_weights: Repeat with the same architecture and random weights, as a baseline.
+        out: Write the table of heads to this file (.csv, .json or .parquet), besides printing it.
+        plot: Draw the neurons by position to this file (.svg, .pdf or .png), for at most twelve
+            heads.
     """
     check_results(out, plot, texts)
-    cells = [_cell(each) for each in at]
+    places = [_place(each) for each in at]
     given, options = parse_texts(text, text_b, texts), model or ModelOptions()
     shared = {"stack": stack, "confidence": confidence, "random_weights": random_weights}
     if without is not None:
-        if cells or pattern is not None or plot is not None:
+        if places or pattern is not None or plot is not None:
             raise RecordError(
-                "--at, --pattern and --plot are about neurons, and --without about labels; give "
-                "one of both"
+                "--at, --pattern and --plot show neurons, --without shows labels; use one of both"
             )
         from headscope.studies import embedding_role
 
@@ -80,19 +80,21 @@ def mechanism(
         source = loaded(given, options)
         with few_texts_as_a_line():
             result = embedding_role(*source, given, **chosen, **capturing(given, options, texts))
-        report(result, out, None)
+        tell(result, out, None)
         return
-    if plot is not None and not 0 < len(cells) <= 12:
+    count = sum(len(heads) for _, heads in places)
+    if plot is not None and not (0 < count <= MOST_DRAWN and all(heads for _, heads in places)):
         raise RecordError(
-            f"--plot has room for 1 to 12 heads, and --at names {len(cells)}; give --at 2-0 7-3"
+            f"Expected 1 to {MOST_DRAWN} heads with --at for --plot, such as --at 2-0 7-3, got "
+            f"{' '.join(at) or 'none'}"
         )
     more = capturing(given, options, texts)
-    _neurons((given, options, more), cells, {"pattern": pattern, **shared}, out=out, plot=plot)
+    _neurons((given, options, more), places, {"pattern": pattern, **shared}, out=out, plot=plot)
 
 
 def _neurons(
     reading: tuple[list, ModelOptions, dict],
-    cells: list[tuple[int, int]],
+    places: list[tuple[int, list[int]]],
     chosen: dict,
     **results: Path | None,
 ) -> None:
@@ -101,8 +103,9 @@ def _neurons(
 
     texts, options, more = reading
     source = (*loaded(texts, options), texts)
+    cells = [(layer, head) for layer, heads in places for head in heads or heads_of_all(source[0])]
     result = mechanism_of(*source, at=cells or None, **chosen, **more)
-    report(result, results["out"], results["plot"])
+    tell(result, results["out"], results["plot"])
     if not cells and len(texts) > 1:
         quietly: dict[str, Any] = more | {"on_error": lambda *_: None, "progress": False}
         with few_texts_as_a_line():
@@ -111,8 +114,22 @@ def _neurons(
             say(f"\n{groups}")
 
 
-def _cell(place: str) -> tuple[int, int]:
-    read = PLACE.fullmatch(place.strip())
-    if read is None:
-        raise RecordError(f"--at is {place!r}; write layer and head from 0, such as 2-0")
-    return int(read[1]), int(read[2])
+def _place(place: str) -> tuple[int, list[int]]:
+    """Layer and heads of ``2-0``, ``2-0,3,5``, or ``2``, which names no heads.
+
+    Raises:
+        RecordError: where it is written otherwise.
+    """
+    given = parse_place(place)
+    if given is None:
+        raise RecordError(
+            f"Expected layer and heads for --at, such as 2-0, 2-0,3,5 or 2, got {place!r}"
+        )
+    return given
+
+
+def heads_of_all(model: Any) -> range:
+    """The heads of a layer, where a layer alone is named."""
+    config = model.config
+    config = config.get_text_config() if hasattr(config, "get_text_config") else config
+    return range(config.num_attention_heads)

@@ -18,9 +18,9 @@ class Media:
     """Pictures and sound that the model reads, with a text or without."""
 
     image: Annotated[tuple[Path, ...], Parameter(negative="")] = ()
-    """A picture; may be given several times, where the text has a place for each."""
+    """A picture; give it several times if the text has a place for each."""
     sound: Path | None = None
-    """A sound (.wav), with as many samples a second as the model wants."""
+    """A sound file (.wav), at the sampling rate of the model."""
 
     @property
     def given(self) -> dict[str, Any]:
@@ -38,29 +38,25 @@ class Media:
 
         Raises:
             CycloptsError: where nothing was given, which is wrong usage.
-            FileError: a file that is not there.
+            FileError: a file that does not exist.
             TextError: saying what does not go together.
         """
         if text is None and not self.given:
             raise CycloptsError(
-                msg=(
-                    "There is nothing to read: give a text, a picture with --image, or a sound "
-                    "with --sound"
-                )
+                msg=("Expected a text, a picture with --image, or a sound with --sound")
             )
         for what, path in (*(("picture", path) for path in self.image), ("sound", self.sound)):
             if path is not None and not path.exists():
-                raise FileError(f"The {what} {path} is not there")
+                raise FileError(f"The {what} {path} does not exist")
         if text_b is not None and self.given:
-            raise TextError(f"A picture or sound goes with one text; leave {text_b!r} out")
+            raise TextError(f"A picture or sound goes with one text only; remove {text_b!r}")
         if text is not None and text.endswith(RECORD_SUFFIX) and self.given:
             raise TextError(
-                f"{text} is a record file, which holds what was read already; leave --image and "
-                "--sound out"
+                f"{text} is a record file and already holds its input; remove --image and --sound"
             )
 
     def check_files(self) -> None:
-        """Raise where a file is not there, or no picture or sound, before the model is loaded.
+        """Raise where a file does not exist, or no picture or sound, before the model is loaded.
 
         Raises:
             FileError: naming the file.

@@ -24,24 +24,25 @@ def norms(
     confidence: float = 0.95,
     random_weights: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Tell how much special tokens, punctuation and words add to each layer, beside how much weight
-    they get.
+    """Compare attention weights with norm-based contributions, for special tokens, punctuation and
+    words.
 
-    The tables have one line for each layer: shares by weight (a) and by norm (||a f(x)||), the rank
+    The tables have one line per layer: shares by weight (a) and by norm (||a f(x)||), the rank
     correlation of weight and ||f(x)||, mixing ratios (W by weights, N by norms, Res with the
     residual, Ln after the norm), and the expansion rate of f.
 
     Args:
-        text: One text.
+        text: The text to read.
         text_b: The second text of a sentence pair.
-        texts: A file of texts: .txt (one a line), .jsonl, .csv, .tsv or .parquet (fields text and
-            text_b; group names the document of a text, so that intervals are over documents).
-        model: Which model, and what it reads.
-        out: Write every mean with its interval to this file (.csv, .json or .parquet) too.
-        plot: Draw the shares over the layers to this file (.svg, .pdf or .png) too.
-        stack: Which stack of the model, such as decoder; by default the first.
-        confidence: Of the intervals.
-        random_weights: Tell the same of this architecture with random weights, too.
+        texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
+            text, text_b and group (the document of a text; intervals are then over documents).
+        model: Model, and how it runs.
+        out: Write every mean with its interval to this file (.csv, .json or .parquet), besides
+            printing it.
+        plot: Draw the shares by layer to this file (.svg, .pdf or .png).
+        stack: Attention stack of the model, such as decoder or cross; by default the first.
+        confidence: Confidence level of the intervals.
+        random_weights: Repeat with the same architecture and random weights, as a baseline.
     """
     from headscope.studies import norm_study
 

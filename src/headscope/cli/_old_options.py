@@ -8,9 +8,22 @@ import sys
 from collections.abc import Mapping, Sequence
 
 PAGE = {"--layers": "--include-layers", "--least": "--min-score"}
+KEPT = {"--heads": "--keep-heads"}
 NOW: Mapping[str, Mapping[str, str]] = {
     "view": PAGE,
     "serve": PAGE,
+    "capture": KEPT,
+    "generate": KEPT,
+    "ablate": {
+        "--heads": "--single-heads",
+        "--no-heads": "--no-single-heads",
+        "--layers": "--whole-layers",
+        "--no-layers": "--no-whole-layers",
+        "--batch": "--batch-size",
+    },
+    "compare": {"--heads": "--match", "--least": "--min-overlap"},
+    "coref": {"--rows": "--word-rows"},
+    "relations": {"--rows": "--word-rows", "--text": "--read"},
     "figure": {
         "--mute": "--hide-special",
         "--without-sinks": "--exclude-sinks",
@@ -33,7 +46,7 @@ def with_new_names(arguments: Sequence[str]) -> list[str]:
         name, equals, value = argument.partition("=")
         if name in now:
             sys.stderr.write(
-                f"headscope: {name} is called {now[name]} now; the old name goes with version 0.3\n"
+                f"headscope: {name} is now {now[name]}; the old name will be removed in 0.3\n"
             )
         renamed.append(now.get(name, name) + equals + value)
     return renamed

@@ -18,6 +18,7 @@ from typing_extensions import TypedDict
 
 from headscope.cli._declared import parameters
 from headscope.cli._evidence import check_evidence, evidence_of
+from headscope.cli._places import layer_number
 from headscope.cli._run import RECORD_SUFFIX, ModelOptions, captured
 from headscope.errors import FileError, TextError
 from headscope.views.options import WrittenOptions, declared
@@ -38,13 +39,13 @@ else:
         ),
         total=False,
     )
-PageChoices = Annotated[Choices, Parameter(name="*")]
+PageChoices = Annotated[Choices, Parameter(name="*", group="Page")]
 """The options of `headscope.view` that were given."""
 Words = Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")]
 Paths = Annotated[tuple[Path, ...], Parameter(consume_multiple=True, negative="")]
 
 
-@Parameter(name="*")
+@Parameter(name="*", group="Page")
 @dataclass(frozen=True)
 class PageFiles:
     """What the page holds beside the record."""
@@ -158,6 +159,10 @@ def shown_page(record: Record, choices: Choices, files: Mapping[str, Any]) -> Vi
     from headscope.views import view
 
     options: dict[str, Any] = {**choices, **files}
+    if options.get("layer") is not None:
+        stack = record.stacks.get(options.get("stack") or next(iter(record.stacks)))
+        numbers = [layer.layer for layer in stack or ()]
+        options["layer"] = layer_number(options["layer"], numbers)
     for side in ("query", "key"):
         if side in options:
             options[side] = [position_or_word(each) for each in options[side]]

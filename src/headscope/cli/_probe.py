@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from headscope.cli._left_out import left_out
+from headscope.cli._places import hyphenated, layer_number
 from headscope.cli._run import ModelOptions, note_where, quiet, status
 from headscope.cli._study import check_results, tell
 from headscope.errors import TextError
@@ -18,7 +19,7 @@ def probe(
     treebank: Path,
     probe: Annotated[
         Literal["attention", "attention-words", "relation", "structural", "edge"],
-        Parameter(name=["--probe"]),
+        Parameter(name=["--probe"], converter=hyphenated),
     ] = "attention",
     model: ModelOptions | None = None,
     random_weights: Annotated[bool, Parameter(negative="")] = False,
@@ -32,38 +33,39 @@ def probe(
     out: Path | None = None,
     plot: Path | None = None,
 ) -> None:
-    """Tell what of syntax can be learnt from attention or hidden states, beside what controls can.
+    """Train syntactic probes on attention or hidden states, and compare them with controls.
 
-    Sentences are divided: 70 % to learn from, 10 % to choose by, 20 % to report on. Controls are
-    the majority or best offset, distances, the control task (labels drawn for each word type),
+    Sentences are split: 70 % for training, 10 % for model selection, 20 % for testing. Controls are
+    the majority or best offset, distances, the control task (random labels per word type),
     embeddings, and random weights.
 
     Args:
-        treebank: A CoNLL-U file.
-        probe: attention or attention-words: each word's head from all heads' attention (Clark
-            2019); relation: whether and which relation, from the attention of two words (Coenen
-            2019); structural: distances and depths in the tree from hidden states (Hewitt and
-            Manning 2019); edge: part of speech and dependency from a mix of all layers (Tenney
-            2019).
-        model: Which model.
-        random_weights: Probe the same architecture with random weights, too.
-        sentences: How many sentences, drawn by the first seed; by default all.
+        treebank: A treebank in CoNLL-U, such as en_ewt-ud-dev.conllu.
+        probe: attention or attention-words: each word's syntactic head from the attention of all
+            heads (Clark et al. 2019); relation: whether and how two words are related, from their
+            attention (Coenen et al. 2019); structural: tree distances and depths from hidden states
+            (Hewitt and Manning 2019); edge: part of speech and dependency from a mix of all layers
+            (Tenney et al. 2019).
+        model: Model, and how it runs.
+        random_weights: Repeat with the same architecture and random weights, as a baseline.
+        sentences: How many sentences are read; by default all. A random sample, by the first seed.
         vectors: Word vectors in GloVe's text format for attention-words; by default the model's
             input embeddings.
-        layer: Which layer structural looks at, 0 the embeddings; by default all, and the best is
-            told.
-        rank: Of the structural probe.
-        epochs: At most; the best on sentences set aside is kept.
-        seeds: Probes are trained with each, scores are means; the first draws and divides
-            sentences.
-        confidence: Of the intervals.
-        out: Write every score with its interval to this file (.csv, .json or .parquet) too.
-        plot: Draw the probe beside its controls to this file (.svg, .pdf or .png) too.
+        layer: Layer number, from 0; -1 is the last. For the structural probe, where 0 is the
+            embeddings; by default all layers, and the best is reported.
+        rank: Rank of the structural probe.
+        epochs: Maximum number of epochs; the best on the validation sentences is kept.
+        seeds: Random seeds: a probe is trained with each, and scores are means. The first one also
+            samples and splits the sentences.
+        confidence: Confidence level of the intervals.
+        out: Write every score with its interval to this file (.csv, .json or .parquet), besides
+            printing it.
+        plot: Draw the probe next to its controls to this file (.svg, .pdf or .png).
     """
     options = model or ModelOptions()
     if options.target is not None or options.target_tokenizer is not None or options.truncate:
         raise TextError(
-            "--target, --target-tokenizer and --truncate belong to texts; sentences are read whole"
+            "--target, --target-tokenizer and --truncate do not apply to a treebank; remove them"
         )
     check_results(out, plot, None)
     options.check()
@@ -77,6 +79,8 @@ def probe(
     with status(f"Loading {options.model or 'the demo model'}"), quiet():
         loaded = load_model(options.model, **options.loading)
     note_where(loaded[0])
+    if layer is not None:  # the embeddings are layer 0
+        layer = layer_number(layer, range(loaded[0].config.num_hidden_layers + 1))
     left_out.begin("sentence")
     result = probe_of(
         *loaded,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -19,31 +18,32 @@ def relations(
     treebank: Path,
     model: ModelOptions | None = None,
     sentences: int | None = None,
-    text: Literal["words", "written"] = "words",
+    read: Literal["words", "written"] = "words",
     trees: bool = True,
     universal: Annotated[bool, Parameter(negative="")] = False,
     asking: AskingOptions | None = None,
     out: Path | None = None,
     plot: Path | None = None,
 ) -> None:
-    """Tell which head looks along each dependency relation, beside position alone and a choice that
-    was held out.
+    """Find the heads that attend along each dependency relation, with position baselines and
+    held-out choice.
 
-    The table has one line for each relation: the best head and direction on all sentences, the best
-    fixed offset, and both chosen on one half of the documents (# newdoc) and measured on the other,
-    both ways over several splits, with interval, spread and corrected test.
+    The table has one line per relation: the best head and direction on all sentences, the best
+    fixed offset, and both chosen on one half of the documents (# newdoc) and measured on the other
+    half, over several splits, with interval, spread and corrected test.
 
     Args:
-        treebank: A file in CoNLL-U, such as en_ewt-ud-dev.conllu.
-        model: Which model, and what it reads.
-        sentences: How many of the first sentences are read; by default all.
-        text: Whether it reads the words joined by spaces, or the text as it was written.
+        treebank: A treebank in CoNLL-U, such as en_ewt-ud-dev.conllu.
+        model: Model, and how it runs.
+        sentences: How many sentences are read; by default all. The first ones.
+        read: Whether the model reads the words joined by spaces, or the text as it was written.
         trees: Whether the best trees are decoded, too, from the gold root.
-        universal: Leave off subtypes of relations, nsubj for nsubj:pass.
-        asking: How heads are asked, and how the best one is told.
-        out: Write every relation by every score to this file (.csv, .json or .parquet), too.
-        plot: Draw the held-out accuracies beside their baselines to this file (.svg, .pdf or .png),
-            too.
+        universal: Ignore subtypes of relations: nsubj for nsubj:pass.
+        asking: How heads are scored, and how the best one is chosen.
+        out: Write every relation with its scores to this file (.csv, .json or .parquet), besides
+            printing it.
+        plot: Draw the held-out accuracies next to their baselines to this file (.svg, .pdf or
+            .png).
     """
     from headscope.linguistics import read_treebank
     from headscope.studies import relations as relations_of
@@ -56,10 +56,10 @@ def relations(
     result = relations_of(
         *loaded([], options),
         bank,
-        text=text,
+        text=read,
         trees=trees,
         universal=universal,
-        **asdict(asking or AskingOptions()),
+        **(asking or AskingOptions()).options,
         truncate=options.truncate,
         allow_unfit=options.allow_unfit,
         **options.read_many(),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
 from headscope.cli._kinds import check_kind, overwriting
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from headscope.cli._media import Media
     from headscope.record import Record
 
+MODEL = Group("Model")
+"""The options of a model stand together in the help of every command."""
 RECORD_SUFFIX = ".safetensors"
 ran: ContextVar[str] = ContextVar("ran", default="")
 """Where and how the model of this command ran."""
@@ -34,26 +36,26 @@ def _device(_: Any, given: str | None) -> None:
     are there.
     """
     if given is not None and not DEVICE.fullmatch(given):
-        raise ValueError(f"there is no device {given!r}; give auto, cpu, cuda, cuda:1, mps or xpu")
+        raise ValueError(f"Expected auto, cpu, cuda, cuda:1, mps or xpu, got {given!r}.")
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=MODEL)
 @dataclass(frozen=True)
 class MachineOptions:
-    """Where the model runs, and in which precision."""
+    """Where and how the model runs."""
 
     device: Annotated[str, Parameter(validator=_device)] = "auto"
-    """Where the model runs: auto (the first CUDA GPU where there is one, else the processor), cpu,
+    """Device that the model runs on: auto (the first CUDA GPU if there is one, else the CPU), cpu,
     cuda, cuda:1, mps, xpu.
     """
     dtype: Literal["auto", "float32", "bfloat16", "float16", "float64"] = "auto"
-    """Precision of the model's weights: auto is that of its files on a GPU; on the processor half
-    precision is read as float32.
+    """Precision of the model's weights: auto is that of its files; on a CPU, half precision is
+    loaded as float32.
     """
     revision: str | None = None
-    """Branch, tag or commit of the model's repository on the hub; by default its main branch."""
+    """Branch, tag or commit of the model on the hub; by default the main branch."""
     batch_size: Annotated[int | None, Parameter(validator=Number(gte=1))] = None
-    """How many texts run through the model at once at most; by default as many as have 4096 tokens
+    """Maximum number of texts that run at once; by default as many as have 4096 tokens
     (support: 2).
     """
     trust_remote_code: Annotated[bool, Parameter(negative="")] = False
@@ -102,22 +104,22 @@ def check_tokenizer(name: str | None) -> None:
         check_model(name, None)
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=MODEL)
 @dataclass(frozen=True)
 class ModelOptions(MachineOptions):
     """Which model runs, where, and what it reads."""
 
     model: str | None = None
-    """Hub name or folder; all-MiniLM-L6-v2 from the extra "demo" by default."""
+    """Hub name or folder; by default all-MiniLM-L6-v2, from the extra "demo"."""
     target: str | None = None
-    """What the decoder of an encoder-decoder reads; by default what the model itself generates."""
+    """Text for the decoder of an encoder-decoder; by default what the model generates."""
     target_tokenizer: str | None = None
-    """Hub name or folder of the target side's tokenizer, where it is another one."""
+    """Hub name or folder of the tokenizer of the target side, if it has its own."""
     truncate: Annotated[bool, Parameter(negative="")] = False
-    """Cut a text that is longer than the model's positions instead of stopping."""
+    """Truncate texts that are too long for the model, instead of stopping."""
     allow_unfit: Annotated[bool, Parameter(negative="")] = False
-    """Study a model or texts that are not fit for the question all the same: a head that was not
-    trained, a model that sees the word it is to predict, texts that are mostly unknown tokens.
+    """Run a model or texts that do not fit the question anyway: an untrained head, a model that
+    sees the word it predicts, texts of mostly unknown tokens.
     """
 
     def check(self) -> None:
@@ -196,9 +198,9 @@ def say_what(record: Record) -> None:
     if record.model.ran:
         say(f"Ran on {record.model.ran}")
     if record.numbered:
-        say(f"Some positions have no names and are numbered: {record.numbered}")
+        say(f"Some positions have no token and are numbered: {record.numbered}")
     if record.unseen:
-        say(f"The attention of some layers was not seen, and they are left out: {record.unseen}")
+        say(f"Layers whose attention could not be captured are left out: {record.unseen}")
 
 
 def note_where(model: Any) -> None:
@@ -270,7 +272,7 @@ def check_record_name(out: Path) -> None:
     """
     if out.suffix != RECORD_SUFFIX:
         raise FileError(
-            f"A record is a {RECORD_SUFFIX} file, and --out is {out}; name it "
+            f"Expected a {RECORD_SUFFIX} file for --out, got {out}; use "
             f"{out.with_suffix(RECORD_SUFFIX)}"
         )
 
@@ -282,11 +284,11 @@ def check_folder(folder: Path) -> None:
         FileError: saying why.
     """
     if folder.exists() and not folder.is_dir():
-        raise FileError(f"--out is the file {folder}; name a folder for several files")
+        raise FileError(f"Expected a folder for --out, got the file {folder}")
     if not folder.exists():
         check_place(folder)
     elif not os.access(folder, os.W_OK):
-        raise FileError(f"Cannot write into {folder}: the folder may not be written to")
+        raise FileError(f"Cannot write {folder}: no permission to write to the folder")
 
 
 def check_place(out: Path, kind: str | None = None) -> None:
@@ -301,15 +303,14 @@ def check_place(out: Path, kind: str | None = None) -> None:
         FileError: saying why.
     """
     if out.is_dir():
-        raise FileError(f"--out is the folder {out}; name a file in it")
+        raise FileError(f"Expected a file for --out, got the folder {out}")
     if not out.absolute().parent.is_dir():
         raise FileError(
-            f"Cannot write {out}: there is no folder {out.absolute().parent}; make it first"
+            f"Cannot write {out}: there is no folder {out.absolute().parent}; create it first"
         )
     if not os.access(out.absolute().parent, os.W_OK):
         raise FileError(
-            f"Cannot write {out}: the folder {out.absolute().parent} may not be written to; "
-            "choose another"
+            f"Cannot write {out}: no permission to write to the folder {out.absolute().parent}"
         )
     if not overwriting.get():
         check_kind(out, out.suffix.lower() if kind is None else kind)

@@ -32,19 +32,18 @@ def serve(
     model: ModelOptions | None = None,
     open_: Annotated[bool, Parameter(name="--open", negative="")] = False,
 ) -> None:
-    """Show a record in the browser, sending what is looked at only; for records that are large, or
-    far away.
+    """Show a record in the browser and send only what is looked at; for large or remote records.
 
-    The server listens on this machine alone and answers only to who knows the token in the address
-    that it prints.
+    The server listens on this machine only, and answers only requests with the token of the printed
+    address.
 
     Args:
         record: The record file (.safetensors) to show.
-        port: Where to listen; any free port by default.
+        port: Port to listen on; by default any free one.
         page: What can be looked at, and what is shown first.
-        files: What can be looked at beside that.
-        model: Which model reads the texts of the evidence.
-        open_: Open it in the browser.
+        files: What can be looked at besides.
+        model: Model that reads the texts of the evidence.
+        open_: Open the page in the browser.
     """
     try:
         import starlette  # noqa: F401 - what server_of needs, before the record is read
@@ -107,7 +106,7 @@ def listening_on(port: int) -> socket.socket:
         listening.close()
         reason = getattr(error, "strerror", None) or "a port is a number from 0 to 65535"
         raise HeadscopeError(
-            f"Cannot listen on port {port}: {reason}; choose another with --port, or leave it out "
-            "for any free one"
+            f"Cannot listen on port {port}: {reason}; choose another with --port, or omit it for "
+            "any free one"
         ) from None
     return listening

@@ -33,7 +33,7 @@ def parse_texts(text: str | None, text_b: str | None, texts: Path | None) -> lis
         FileError: where the file cannot be read.
     """
     if (text is None) == (texts is None):
-        raise TextError("Give one text (or a pair), or a file of texts with --texts")
+        raise TextError("Expected a text (or a pair), or a file of texts with --texts")
     if texts is not None:
         return read_texts(texts)
     return [text or "" if text_b is None else (text or "", text_b)]
@@ -51,13 +51,12 @@ def check_results(out: Path | None, plot: Path | None, texts: Path | None) -> No
             continue
         check_place(path)
         if path.suffix not in kinds:
-            what = "table" if name == "--out" else "figure"
-            raise FileError(f"{name} is {path}; the {what} can be written as {', '.join(kinds)}")
+            raise FileError(f"Expected {', '.join(kinds)} for {name}, got {path}")
     for path in (out, texts):
         if path is not None and path.suffix == ".parquet" and find_spec("pyarrow") is None:
             raise FileError(
                 f"{path} needs pyarrow, which is not installed: pip install 'headscope[tables]', "
-                "or take .csv"
+                "or use .csv"
             )
     if plot is not None and find_spec("matplotlib") is None:
         raise FigureError("--plot needs matplotlib: pip install 'headscope[figures]'")
@@ -103,7 +102,7 @@ def loaded(
     """
     if options.target is not None or options.target_tokenizer is not None:
         raise TextError(
-            "--target and --target-tokenizer belong to one text; this command reads many"
+            "--target and --target-tokenizer are for commands that read one text; remove them"
         )
     from headscope.capturing import check_text
 
@@ -177,31 +176,18 @@ def few_texts_as_a_line() -> AbstractContextManager[None]:
     return warnings_as_lines(FEW)
 
 
-def report(result: Any, out: Path | None, plot: Path | None, **look: Any) -> None:
-    """Print a result, or write its table and draw its figure.
-
-    Args:
-        result: prints itself, and has ``columns``, ``to_arrow`` and ``figure``.
-        out: where its table goes.
-        plot: where its figure goes.
-        **look: options of the figure.
-    """
-    say(str(result) if out is None else repr(result))
-    say_where()
-    write_files(result, out, plot, **look)
-
-
-def tell(result: Any, out: Path | None, plot: Path | None) -> None:
-    """Print a result whole; write its table and draw it, too.
+def tell(result: Any, out: Path | None, plot: Path | None, **look: Any) -> None:
+    """Print a result; write its table and draw it, too.
 
     Args:
         result: prints itself, and has ``columns``, ``to_arrow``, and ``plot`` or ``figure``.
         out: where its table goes.
         plot: where its picture goes.
+        **look: options of the figure.
     """
     say(str(result))
     say_where()
-    write_files(result, out, plot)
+    write_files(result, out, plot, **look)
 
 
 def write_files(result: Any, out: Path | None, plot: Path | None, **look: Any) -> None:

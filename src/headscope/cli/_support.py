@@ -60,29 +60,29 @@ def support(
     out: Path | None = None,
     machine: MachineOptions | None = None,
 ) -> None:
-    """Find out by trying what can be captured of a model, or of all architectures that are tested.
+    """Check whether a model is supported, or every architecture that is tested.
 
-    Each is given two made-up texts, pictures or sounds. The columns: the largest difference between
-    the layer outputs recomputed from what was captured and the model's own, and between the weights
-    and those that the model returns itself under eager attention.
+    Each model is given a batch of made-up texts, pictures or sounds. The columns show the largest
+    difference between the layer outputs recomputed from the capture and the model's own, and
+    between the captured weights and those that the model returns itself under eager attention.
 
     Args:
-        model: Hub name or folder; by default tiny random models of every architecture tested.
-        out: Write the table to this file (.md or .json) instead of the terminal.
-        machine: Where the model runs.
+        model: Hub name or folder; by default tiny random models of every tested architecture.
+        out: Write the table to this file (.md or .json), besides printing it.
+        machine: Where and how the model runs.
     """
     if out is not None:
         check_place(out)
         if out.suffix not in (".md", ".json"):
-            raise FileError(f"--out is {out}; the table can be written as .md or .json")
+            raise FileError(f"Expected .md or .json for --out, got {out}")
     machine = machine or MachineOptions()
     size = machine.batch_size or EXAMPLES
     if model is not None:
         check_model(model, machine.revision)
     with status(f"Trying {model}") if model else nullcontext(), quiet():
         supported = _all(size) if model is None else {"": [_one(model, machine, size)]}
+    say(_markdown(supported))
     if out is None:
-        say(_markdown(supported))
         return
     from headscope.storage import written_whole
 
@@ -95,6 +95,7 @@ def support(
     )
     with written_whole(out) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
+    say(f"Wrote {out.resolve()}")
 
 
 def _introduction(size: int) -> str:

@@ -25,7 +25,7 @@ def read_texts(path: Path) -> list[Text]:
     from headscope.tasks import SUFFIXES, given_pairs, read_rows
 
     if path.suffix not in SUFFIXES:
-        raise FileError(f"--texts is {path}; texts are read from {', '.join(SUFFIXES)}")
+        raise FileError(f"Expected {', '.join(SUFFIXES)} for --texts, got {path}")
     return given_pairs(read_rows(path), str(path))
 
 

@@ -46,18 +46,18 @@ def view(
     the viewer page.
 
     Args:
-        text: The text, or a record file (.safetensors) to show; by default the words of the
-            --treebank's sentence.
+        text: The text to read, or a record file (.safetensors) to show; by default the sentence of
+            --treebank.
         text_b: The second text of a sentence pair.
-        out: Where to write the page; headscope.html by default. With --texts the folder of the
-            pages.
-        texts: A file of texts (.txt, .jsonl, .csv, .tsv or .parquet), of which each gets a page:
-            1.html, 2.html ... in the folder headscope-pages or --out. The model is loaded once.
-        model: Which model, and what it reads.
+        out: Write the page to this file (.html); by default headscope.html. With --texts a folder,
+            by default headscope-pages, with 1.html, 2.html ...
+        texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
+            text and text_b; each gets a page.
+        model: Model, and how it runs.
         media: Pictures and sound that the model reads.
         page: What the page holds and shows first.
-        files: What it holds beside that.
-        norms: Keep what tokens add, too, as quantities: contributions, ALTI and rollout.
+        files: What the page holds besides.
+        norms: Also store norms, shown as quantities: contributions, ALTI and rollout.
         open_: Open the page in the browser.
     """
     from headscope.storage import load
@@ -67,10 +67,7 @@ def view(
     files.check()
     if texts is not None:
         if text is not None or media.given or open_:
-            raise TextError(
-                "--texts takes the place of a text, a picture or a sound, and its pages are not "
-                "opened"
-            )
+            raise TextError("--texts replaces a text, a picture, a sound and --open; remove those")
         write_pages(
             texts, out or Path("headscope-pages"), model, page=page or {}, files=files, norms=norms
         )
@@ -78,21 +75,19 @@ def view(
     out = out or Path("headscope.html")
     check_place(out, PAGE)
     if out.suffix.lower() not in PAGES:
-        raise FileError(
-            f"--out is {out}, and the viewer is a page; name it {out.with_suffix(PAGE)}"
-        )
+        raise FileError(f"Expected a {PAGE} file for --out, got {out}; use {out.with_suffix(PAGE)}")
     if text is None and files.treebank is not None:
         text = files.gold.text
     media.check(text, text_b)
     if text is not None and text.endswith(RECORD_SUFFIX):
         if text_b is not None:
             raise TextError(
-                f"{text} is a record file, which holds its texts already; leave {text_b!r} out"
+                f"{text} is a record file, which already holds its texts; remove {text_b!r}"
             )
         if norms:
             raise TextError(
-                f"{text} is a record file; whether it holds norms was chosen when it was "
-                "captured: --keep"
+                f"{text} is a record file; norms can only be stored when it is captured: "
+                "headscope capture --keep norms"
             )
         record = load(text)
     else:
@@ -124,7 +119,7 @@ def write_pages(
         HeadscopeError: whatever is wrong with the file, the folder or the model.
     """
     if folder.exists() and not folder.is_dir():
-        raise FileError(f"--out is the file {folder}; with --texts name a folder for the pages")
+        raise FileError(f"Expected a folder for --out with --texts, got the file {folder}")
     for name in ("treebank", "links", "comparison", "quantities"):
         if getattr(files, name) is not None:
             raise TextError(f"--{name} is of one text; leave --texts out")

@@ -232,7 +232,7 @@ def load_statistic(path: str | os.PathLike[str]) -> Statistic:
     """A statistic that was kept, to go on with; also one of headscope 0.1 (``.npz``).
 
     Raises:
-        FileError: where the file is not there, is cut, damaged, or none of ours.
+        FileError: where the file does not exist, is cut, damaged, or none of ours.
     """
     with reading(path, STATISTIC):
         said, values = _of_npz(path) if is_npz(path) else _of_safetensors(path)
@@ -254,7 +254,7 @@ def load_beside(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     `load_statistic` could read.
 
     Raises:
-        FileError: where the file is not there, is cut, damaged, or none of ours.
+        FileError: where the file does not exist, is cut, damaged, or none of ours.
 
     Example:
         >>> path = Statistic((1,)).save("part.safetensors", counts=np.array([1, 2]))

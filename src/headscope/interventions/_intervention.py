@@ -64,7 +64,7 @@ class Intervention(ABC):
         """What is to be done in each layer of a model.
 
         Raises:
-            InterventionError: where a layer or head is not there, or a layer cannot carry the
+            InterventionError: where a layer or head does not exist, or a layer cannot carry the
                 change.
         """
         for place in plan.chosen(self.stack, self.layer):  # ty: ignore[invalid-argument-type]
@@ -107,7 +107,7 @@ class Intervention(ABC):
         """The heads that are meant in a layer.
 
         Raises:
-            InterventionError: where one is not there.
+            InterventionError: where one does not exist.
         """
         if self.kv_heads is not None:
             shared = place.heads // place.kv_heads
@@ -146,7 +146,7 @@ def checked(numbers: Any, count: int, has: str) -> tuple[int, ...]:
     """The numbers, all of which there are; every number where None.
 
     Raises:
-        InterventionError: naming the first that is not there.
+        InterventionError: naming the first that does not exist.
     """
     if numbers is None:
         return tuple(range(count))

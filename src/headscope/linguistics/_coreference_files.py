@@ -98,7 +98,7 @@ def _lines(path: Path) -> list[str]:
         # A byte-order mark, as Windows writes it, would become part of the first column's name.
         return path.read_text(encoding="utf-8-sig").splitlines()
     except FileNotFoundError:
-        raise FileError(f"{path} is not there") from None
+        raise FileError(f"{path} does not exist") from None
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"{path} cannot be read: {error}") from None
 

@@ -20,7 +20,7 @@ def tree_depths(heads: Int[np.ndarray, " word"]) -> Int[np.ndarray, " word"]:
         heads: number of each word's head, from 0; -1 at the root.
 
     Raises:
-        RecordError: where a head is not there, or heads go round in a circle.
+        RecordError: where a head does not exist, or heads go round in a circle.
 
     Example:
         >>> tree_depths(np.array([1, -1, 1, 2])).tolist()
@@ -89,7 +89,7 @@ def power2_embedding(heads: Int[np.ndarray, " word"]) -> Float[np.ndarray, "word
         heads: number of each word's head, from 0; -1 at the root.
 
     Raises:
-        RecordError: where a head is not there, or heads go round in a circle.
+        RecordError: where a head does not exist, or heads go round in a circle.
 
     Example:
         >>> power2_embedding(np.array([1, -1, 1])).tolist()

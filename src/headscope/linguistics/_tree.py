@@ -33,7 +33,7 @@ def decode_tree(
         The head of each word, from 0; -1 for the root. Of equal trees one is taken.
 
     Raises:
-        RecordError: where matrices are not square or not finite, or the root is not there.
+        RecordError: where matrices are not square or not finite, or the root does not exist.
 
     Example:
         >>> decode_tree(np.array([[[0.0, 0.9, 0.1], [0.8, 0.0, 0.2], [0.0, 0.0, 0.0]]]), 2).tolist()

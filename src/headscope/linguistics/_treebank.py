@@ -218,7 +218,7 @@ def read_treebank(path: str | os.PathLike[str]) -> Treebank:
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except FileNotFoundError:
-        raise FileError(f"{path} is not there") from None
+        raise FileError(f"{path} does not exist") from None
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"{path} cannot be read: {error}") from None
     sentences, document = [], ""
@@ -380,7 +380,7 @@ def _depths(heads: tuple[int, ...], name: str) -> tuple[int, ...]:
             place = heads[place] - 1
             if not 0 <= place < len(heads):
                 raise TextError(
-                    f"Sentence {name!r}: the head {place + 1} is not there; it has {len(heads)} "
+                    f"Sentence {name!r}: the head {place + 1} does not exist; it has {len(heads)} "
                     "words"
                 )
         depth = depths[place] if depths[place] >= 0 else 0

@@ -41,7 +41,7 @@ def word_maps(
             ``"max"``, the largest value for each key word, scaled to the sum that their mean has.
 
     Raises:
-        RecordError: where a token is not there, or ``rows`` is not what it may be.
+        RecordError: where a token does not exist, or ``rows`` is not what it may be.
 
     Example:
         >>> word_maps(

@@ -36,7 +36,7 @@ def load_changes(path: str | os.PathLike[str]) -> Changes:
     """Changes that were kept.
 
     Raises:
-        FileError: where the file is not there, is cut, or is none of ours.
+        FileError: where the file does not exist, is cut, or is none of ours.
     """
     said, arrays = load_kept(path, Changes.KIND)
     with reading(path, Changes.KIND):

@@ -75,7 +75,7 @@ def load_heads(path: str | os.PathLike[str]) -> Heads:
     cannot be counted.
 
     Raises:
-        FileError: where the file is not there, is cut, or is none of ours.
+        FileError: where the file does not exist, is cut, or is none of ours.
     """
     said, arrays = load_kept(path, Heads.KIND)
     with reading(path, Heads.KIND):

@@ -78,7 +78,7 @@ def load_mechanism(path: str | os.PathLike[str], *, pattern: Pattern | None = No
             name alone.
 
     Raises:
-        FileError: where the file is not there, is cut, or is none of ours.
+        FileError: where the file does not exist, is cut, or is none of ours.
         RecordError: where it was made with a pattern that has to be given, or with another one.
     """
     said, arrays = load_kept(path, Mechanism.KIND)
@@ -114,7 +114,7 @@ def load_mechanism_tally(
             name alone.
 
     Raises:
-        FileError: where the file is not there, is cut, or is none of ours.
+        FileError: where the file does not exist, is cut, or is none of ours.
         RecordError: where it was made with a pattern that has to be given, or with another one.
     """
     return _tally(path, *load_kept(path, KIND), pattern)
@@ -217,7 +217,7 @@ def load_groups(path: str | os.PathLike[str]) -> Groups:
     """Groups that were kept by `Groups.save`.
 
     Raises:
-        FileError: where the file is not there, is cut, or is none of ours.
+        FileError: where the file does not exist, is cut, or is none of ours.
     """
     said, arrays = load_kept(path, Groups.KIND)
     with reading(path, Groups.KIND):

@@ -291,7 +291,7 @@ def load_tally(
     taken of texts of any length. `bag` had another score then and is not judged.
 
     Raises:
-        FileError: where the file is not there or is none of ours.
+        FileError: where the file does not exist or is none of ours.
         RecordError: where it was made of other patterns.
     """
     tally = Tally(patterns, stack=stack)

@@ -46,7 +46,7 @@ class Contributions(Copied):
         decomposes: which vector of the model the pieces of ``output`` (or ``residual``) sum to, in
             a sentence.
         verified: largest difference between the sum of the pieces and the model's own vector.
-        missing: why a kind is not there, by kind.
+        missing: why a kind does not exist, by kind.
 
     Raises:
         RecordError: where arrays do not fit together or hold what norms cannot be.
@@ -101,7 +101,7 @@ class Contributions(Copied):
         """One of the maps.
 
         Raises:
-            RecordError: where there is no such kind, or it is not there; the message says why.
+            RecordError: where there is no such kind, or it does not exist; the message says why.
         """
         if kind not in CONTRIBUTION_KINDS:
             raise RecordError(

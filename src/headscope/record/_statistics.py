@@ -151,7 +151,7 @@ class Statistics(Copied):
         return values
 
     def _shape(self, name: str) -> tuple[int, ...]:
-        """Of an array, without reading it; () of one that is not there."""
+        """Of an array, without reading it; () of one that does not exist."""
         array = held(self, name)
         return () if array is None else array.shape
 

@@ -109,7 +109,7 @@ def load_kept(
     What is put together from them belongs inside `reading`, too.
 
     Raises:
-        FileError: where the file is not there, is cut, is damaged, is of another kind, or was
+        FileError: where the file does not exist, is cut, is damaged, is of another kind, or was
             written by a newer headscope.
     """
     with reading(path, kind):
@@ -135,7 +135,7 @@ def kind_of(path: str | os.PathLike[str], what: str = "result") -> str:
         what: it should hold, for the message where it holds nothing of ours.
 
     Raises:
-        FileError: where the file is not there, is cut, or is none of ours.
+        FileError: where the file does not exist, is cut, or is none of ours.
     """
     with reading(path, what):
         if not is_npz(path):
@@ -151,7 +151,7 @@ def is_npz(path: str | os.PathLike[str]) -> bool:
     """Whether a file is of the format of headscope 0.1, whatever it is called.
 
     Raises:
-        FileNotFoundError: where it is not there.
+        FileNotFoundError: where it does not exist.
     """
     if regular_or_none(path) is None:
         raise FileNotFoundError

@@ -46,7 +46,7 @@ def fetched(address: str) -> Path:
     try:
         files.get_file(path, os.fspath(local))
     except FileNotFoundError:
-        raise FileError(f"{address} is not there") from None
+        raise FileError(f"{address} does not exist") from None
     except Exception as error:
         raise FileError(f"Cannot read {address}: {_said(error)}") from error
     return local

@@ -119,7 +119,7 @@ def _opened(path: Path) -> OpenFile:
     try:
         if regular_or_none(path) is None:
             raise FileError(
-                f"{path} is not there; headscope capture TEXT --out {path.name} makes one"
+                f"{path} does not exist; headscope capture TEXT --out {path.name} makes one"
             )
         return OpenFile(path)
     except (OSError, ValueError) as error:

@@ -65,7 +65,7 @@ def reading(path: str | os.PathLike[str], what: str) -> Generator[None]:
     except FileError:
         raise
     except FileNotFoundError:
-        raise FileError(f"{path} is not there") from None
+        raise FileError(f"{path} does not exist") from None
     except HeadscopeError as error:
         raise FileError(f"{path} is damaged: {error}") from None
     except UNREADABLE as error:

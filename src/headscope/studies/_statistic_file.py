@@ -23,7 +23,7 @@ def load_of_statistic(path: str | os.PathLike[str]) -> Result:
     """The result that a statistic is of, by the names of its rows.
 
     Raises:
-        FileError: where the file is not there, is cut, or holds a statistic of something else.
+        FileError: where the file does not exist, is cut, or holds a statistic of something else.
         RecordError: where it is a tally of patterns of one's own.
     """
     names = load_statistic(path).names

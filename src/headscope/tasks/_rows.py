@@ -59,7 +59,7 @@ def read_rows(path: str | Path) -> list[dict[str, Any]]:
     try:
         rows = list(_READERS[path.suffix](path))
     except FileNotFoundError:
-        raise FileError(f"{path} is not there") from None
+        raise FileError(f"{path} does not exist") from None
     except ImportError:
         raise FileError(
             f"{path} needs pyarrow, which is not installed: pip install 'headscope[tables]', or "

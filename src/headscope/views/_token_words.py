@@ -23,7 +23,7 @@ def token_positions(side: str, wanted: Any, pieces: Sequence[str], words: Words)
         words: tokens as they are shown, and whether each continues the word before it.
 
     Raises:
-        PageError: a word that is not there, or is there several times.
+        PageError: a word that does not exist, or is there several times.
     """
     given = [wanted] if isinstance(wanted, int | str) else list(wanted)
     positions: list[int] = []

@@ -223,7 +223,7 @@ def test_the_command_prints_writes_and_draws(folder, sentences, tmp_path, capsys
 
 def test_the_command_says_what_is_wrong(folder, tmp_path, capsys):
     assert run(["probe", "--treebank", str(tmp_path / "none.conllu"), "--model", folder]) == 1
-    assert "none.conllu is not there" in capsys.readouterr().err
+    assert "none.conllu does not exist" in capsys.readouterr().err
     assert run(["probe", "--treebank", "a.conllu", "--plot", str(tmp_path / "a.gif")]) == 1
     assert "--plot is" in capsys.readouterr().err
 

@@ -137,7 +137,7 @@ def parse_image(image: Any, channels: int | None = None) -> Any:
                 file.load()
                 picture = file.copy()
         except FileNotFoundError:
-            raise FileError(f"The picture {image} is not there") from None
+            raise FileError(f"The picture {image} does not exist") from None
         except (OSError, UnidentifiedImageError) as error:
             raise FileError(f"Cannot read the picture {image}: {error}") from None
     elif isinstance(image, np.ndarray):

@@ -93,7 +93,7 @@ def parse_loading(name: str | Path | None, options: Mapping[str, Any]) -> Loadin
         options: as the user gave them; None stands for not given.
 
     Raises:
-        ModelError: an option there is not, a device that is not there, or a revision of a folder.
+        ModelError: an option there is not, a device that is missing, or a revision of a folder.
     """
     unknown = [option for option in options if option not in LOADING]
     if unknown:
@@ -140,17 +140,17 @@ def parse_device(given: Any) -> torch.device:
         )
     if not kind.is_available():
         raise ModelError(
-            f"The device {str(given)!r} is not there: PyTorch {torch.__version__} sees no "
+            f"The device {str(given)!r} is not available: PyTorch {torch.__version__} sees no "
             f"{device.type} on this machine; give cpu (--device cpu), or install the PyTorch that "
             "is built for it"
         )
     count = kind.device_count()
     if device.index is not None and device.index >= count:
         raise ModelError(
-            f"The device {str(given)!r} is not there: this machine has {device.type}:0 to "
+            f"The device {str(given)!r} is not available: this machine has {device.type}:0 to "
             f"{device.type}:{count - 1}"
             if count > 1
-            else f"The device {str(given)!r} is not there: this machine has {device.type}:0 alone"
+            else f"The device {str(given)!r} is missing: this machine has {device.type}:0 only"
         )
     return device
 

@@ -79,7 +79,7 @@ def _read(path: Path) -> tuple[np.ndarray, int]:
             width, channels, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()
             frames = file.readframes(file.getnframes())
     except FileNotFoundError:
-        raise FileError(f"The sound {path} is not there") from None
+        raise FileError(f"The sound {path} does not exist") from None
     except (OSError, EOFError, wave.Error) as error:
         raise FileError(
             f"Cannot read the sound {path}: {error}; wanted is a .wav file of PCM samples"

@@ -75,7 +75,7 @@ def load_ablation(path: str | os.PathLike[str]) -> Ablation:
     """An ablation that was kept, now or by headscope 0.1, which had a format of its own for it.
 
     Raises:
-        FileError: where the file is not there, is cut, or is none of ours.
+        FileError: where the file does not exist, is cut, or is none of ours.
     """
     old = kind_of(path, Ablation.KIND) == OLD_ABLATION
     with reading(path, Ablation.KIND):

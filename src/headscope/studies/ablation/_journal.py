@@ -43,7 +43,7 @@ class Journal:
     writes.
 
     Args:
-        path: of the file; made where it is not there.
+        path: of the file; made where it does not exist.
         header: what the values belong to: model, task, and how heads are disabled.
 
     Raises:

@@ -233,7 +233,7 @@ class Ablation(Result):
         """A result that was kept.
 
         Raises:
-            FileError: where the file is not there, is cut, or is none of ours.
+            FileError: where the file does not exist, is cut, or is none of ours.
         """
         from headscope.studies.ablation._file import load_ablation
 

@@ -281,7 +281,7 @@ def _cells(plan: ModelPlan, options: Mapping[str, Any]) -> tuple[Cell, ...]:
     """What is disabled, one after the other.
 
     Raises:
-        InterventionError: where a head, layer or stack is not there, or nothing is left.
+        InterventionError: where a head, layer or stack does not exist, or nothing is left.
     """
     stack, heads, layers = (
         options.get("stack"),

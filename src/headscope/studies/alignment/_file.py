@@ -51,7 +51,7 @@ def load_alignment_study(path: str | os.PathLike[str]) -> AlignmentStudy:
     """An alignment study that was kept, to go on with, or to add to others.
 
     Raises:
-        FileError: where the file is not there, is cut, or is none of ours.
+        FileError: where the file does not exist, is cut, or is none of ours.
     """
     said, arrays = load_kept(path, KIND)
     with reading(path, KIND):

@@ -28,7 +28,7 @@ class AlignedPair:
         group: the document that it is of; None where nobody says.
 
     Raises:
-        RecordError: where a link names a word that is not there.
+        RecordError: where a link names a word that does not exist.
 
     Example:
         >>> AlignedPair.of("das Haus da", "the house", "0-0 1-1 2p1").possible
@@ -59,7 +59,7 @@ class AlignedPair:
             first: the number of the first word, 0 or 1.
 
         Raises:
-            RecordError: where a link is written otherwise, or names a word that is not there.
+            RecordError: where a link is written otherwise, or names a word that does not exist.
         """
         by_kind: dict[str, set[Link]] = {"-": set(), "p": set()}
         for each in links.split():

@@ -43,7 +43,7 @@ class WordAlignment:
         """Alignment error rate; see `headscope.measures.alignment_error_rate`.
 
         Raises:
-            RecordError: where a link names a word that is not there.
+            RecordError: where a link names a word that does not exist.
         """
         check_links(sure | possible, len(self.source), len(self.target))
         return alignment_error_rate(sure, possible, self.links)
@@ -158,7 +158,7 @@ def words_of(tokens: Tokens) -> Words:
 
 
 def check_links(links: AbstractSet[Link], source: int, target: int) -> None:
-    """Raise where a link names a word that is not there.
+    """Raise where a link names a word that does not exist.
 
     Raises:
         RecordError: with the link.

@@ -40,7 +40,7 @@ def load_coref(path: str | os.PathLike[str]) -> Coreference:
     """Coreference that was kept, to go on with, or to add to others.
 
     Raises:
-        FileError: where the file is not there, is cut, or is none of ours.
+        FileError: where the file does not exist, is cut, or is none of ours.
     """
     said, arrays = load_kept(path, KIND)
     with reading(path, KIND):

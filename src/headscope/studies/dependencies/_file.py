@@ -40,7 +40,7 @@ def load_relations(path: str | os.PathLike[str]) -> Relations:
     """Relations that were kept, to go on with.
 
     Raises:
-        FileError: where the file is not there, is cut, or is none of ours.
+        FileError: where the file does not exist, is cut, or is none of ours.
     """
     said, arrays = load_kept(path, KIND)
     with reading(path, KIND):

@@ -42,7 +42,7 @@ class Explaining:
 
     Raises:
         ModelError: no classifier.
-        InterventionError: a layer that is not there.
+        InterventionError: a layer that does not exist.
     """
 
     def __init__(self, model: nn.Module, tokenizer: Any, text: Text, at: tuple[int, int]) -> None:

@@ -82,7 +82,7 @@ def load_faithfulness(path: str | os.PathLike[str]) -> Faithfulness:
     """Faithfulness that was kept.
 
     Raises:
-        FileError: where the file is not there, is cut, or is none of ours.
+        FileError: where the file does not exist, is cut, or is none of ours.
     """
     said, arrays = load_kept(path, KIND)
     with reading(path, KIND):

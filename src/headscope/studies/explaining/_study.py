@@ -32,7 +32,7 @@ def faithfulness(
     texts: Iterable[Any] | None = None,
     *,
     layer: int = -1,
-    query: int = 0,
+    query: int | str = 0,
     tampering: Tampering | None = None,
     confidence: float = 0.95,
     **options: Any,
@@ -67,8 +67,8 @@ def faithfulness(
         tokenizer: of the model; None where that is named.
         texts: texts or pairs, with at least two tokens that are not special.
         layer: whose attention; counted from the end where negative.
-        query: whose row: the token that the classifier reads, 0 for [CLS] and -1 for the last token
-            of a text.
+        query: whose row: the token that the classifier reads, by its position, 0 for [CLS] and -1
+            for the last token of a text, or by its word, ``"[CLS]"``.
         tampering: how attention is tampered with; by default 100 shuffles and no adversary, which
             is slow.
         confidence: of the intervals.
@@ -83,7 +83,7 @@ def faithfulness(
         TextError: a text of fewer than two tokens that are not special, or too long; or none is
             left.
         ModelError: a model that is no classifier, or whose classifier was not trained.
-        InterventionError: a layer that is not there.
+        InterventionError: a layer that does not exist.
         RecordError: an option that there is not.
 
     Example:
@@ -119,7 +119,7 @@ def faithfulness(
 
 
 def _explained(
-    source: Source, at: tuple[int, int], how: Tampering
+    source: Source, at: tuple[int, int | str], how: Tampering
 ) -> tuple[list[Explained], tuple | None]:
     """Each text that can be explained, and the documents that these are of."""
     model, tokenizer, options = unwrapped(source.model), source.tokenizer, source.options
@@ -140,8 +140,11 @@ def _explained(
                 on_error(number, reason_of(error))
                 continue
             try:
-                explained.append(Explaining(model, tokenizer, read, at).run(how, how.seed + number))
-            except (CaptureError, RecordError) as error:
+                place = at[0], read.place_of(tokenizer, at[1])
+                explained.append(
+                    Explaining(model, tokenizer, read, place).run(how, how.seed + number)
+                )
+            except (CaptureError, RecordError, TextError) as error:
                 on_error(number, error)
                 continue
             kept.append(number)

@@ -10,6 +10,7 @@ import torch
 
 from headscope.capturing.inputs.inputs import encode
 from headscope.capturing.inputs.items import parse_item
+from headscope.capturing.inputs.tokens import tokens_from_ids
 from headscope.errors import TextError
 
 READ = ("input_ids", "token_type_ids")
@@ -58,6 +59,27 @@ class Text:
             ranked,
             tuple(pieces),
         )
+
+    def place_of(self, tokenizer: Any, token: int | str) -> int:
+        """The position of a token that is given by its position or by its word.
+
+        Raises:
+            TextError: where the word is not in the text, or is there several times.
+        """
+        if not isinstance(token, str):
+            return token
+        wanted = tokens_from_ids(tokenizer, self.inputs["input_ids"].tolist())
+        places = [
+            place
+            for place, names in enumerate(zip(wanted.pieces, wanted.labels, strict=True))
+            if token in names
+        ]
+        if len(places) != 1:
+            raise TextError(
+                f"Expected a token that is in the text once for query, got {token!r}, which is "
+                f"there {len(places)} times; give a position"
+            )
+        return places[0]
 
     def __len__(self) -> int:
         return len(self.inputs["input_ids"])

@@ -385,7 +385,7 @@ def load_norm_study(
             0.95.
 
     Raises:
-        FileError: where the file is not there or is none of ours.
+        FileError: where the file does not exist or is none of ours.
         RecordError: where it holds something else.
     """
     if kind_of(path, "study of norms") == STATISTIC:

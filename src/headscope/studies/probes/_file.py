@@ -88,7 +88,7 @@ def load_probing(path: str | os.PathLike[str]) -> Probing:
     """What a probe found, as it was kept.
 
     Raises:
-        FileError: where the file is not there, is cut, or is none of ours.
+        FileError: where the file does not exist, is cut, or is none of ours.
     """
     said, arrays = load_kept(path, KIND)
     with reading(path, KIND):
