@@ -110,7 +110,7 @@ def test_without_an_embedding(here, folder, capsys):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--at", "2"], "headscope: Expected layer and heads for --at, such as 2-0"),
+        (["--at", "2_0"], "headscope: Expected layer and heads for --at, such as 2-0"),
         (["--at", "9-9"], "headscope: There is no head 9-9"),
         (["--plot", "b.svg"], "headscope: Expected 1 to 12 heads with --at for --plot"),
         (
