@@ -55,8 +55,8 @@ def induction_battery(
         for number, record in enumerate(_records(model, tokenizer)):
             tally.update(f"{number:06}", record)
     except HeadscopeError:
-        # a model that wants a picture beside its text, or the like; its texts decide, as they do
-        # for records
+        # A model that wants a picture beside its text, or the like; its texts decide, as they do
+        # for records.
         return None
     return tally if tally.cells else None
 
@@ -93,21 +93,22 @@ def _around(tokenizer: Any) -> tuple[list[int], list[int]]:
 def _candidates(model: Any, tokenizer: Any) -> list[int]:
     """Vocabulary numbers to draw from: tokens that begin a word."""
     size = len(tokenizer)
-    rows = (
-        model.get_input_embeddings().num_embeddings
-        if hasattr(model, "get_input_embeddings")
-        else size
-    )
+    rows = size
+    # Tokenizers may have more tokens than the model has embeddings, and the other way round.
+    if hasattr(model, "get_input_embeddings"):
+        rows = model.get_input_embeddings().num_embeddings
     special = set(tokenizer.all_special_ids)
     numbers = [number for number in range(min(size, rows)) if number not in special]
     cut = int(TAIL * len(numbers))
     numbers = numbers[cut : len(numbers) - cut]
     pieces = tokenizer.convert_ids_to_tokens(numbers)
-    # pieces that continue a word would make one word of the whole run, which cannot be shuffled
-    named = zip(numbers, pieces, strict=True)
-    return [
-        number for number, piece in named if isinstance(piece, str) and not piece.startswith("##")
-    ]
+    candidates = []
+    for number, piece in zip(numbers, pieces, strict=True):
+        # Pieces that continue a word would make one word of the whole run, which cannot be
+        # shuffled.
+        if isinstance(piece, str) and not piece.startswith("##"):
+            candidates.append(number)
+    return candidates
 
 
 def _sizes(model: Any, around: int, candidates: int) -> tuple[int, int]:

@@ -96,28 +96,54 @@ def effect(
     anyway, on_error = options.pop("allow_unfit", False), options.pop("on_error", None)
     loading: dict[str, Any] = {name: options.pop(name) for name in LOADING if name in options}
     texts = _texts(text, options)
-    groups = None if groups is None else list(groups)
-    parse_groups(groups, len(texts))
+    groups = _documents(groups, len(texts))
     if model is None or isinstance(model, str | Path):
-        first = next((each for each in texts if isinstance(each, str | tuple)), None)
-        given: dict[str, Any] = {name: options.get(name) for name in ("image", "sound")}
-        model, own = load_for(model, first, kept=True, allow_unfit=anyway, **given, **loading)
-        tokenizer = own if tokenizer is None else tokenizer
+        media = {name: options.get(name) for name in ("image", "sound")}
+        named = (model, tokenizer)
+        model, tokenizer = _loaded(named, texts, loading | media, allow_unfit=anyway)
     else:
         check_not_loaded(model, loading)
     if not anyway:
         _check_fit(model, tokenizer, texts)
     reading = _ReadTexts((model, tokenizer), options, top, 1.0 if anyway else MOST_UNKNOWN)
     runs = reading.all(texts, (interventions, *controls), on_error)
-    read = list(runs.values())
-    intact, changed = [each.intact for each in read], [each.records[0] for each in read]
-    kept = None if groups is None else [groups[number] for number in runs]
-    comparison = compare(intact, changed, heads="number", groups=kept)
-    levels = [_control(read, intact, number, control) for number, control in enumerate(controls, 1)]
-    cells = [read[0].cells(each) for each in (interventions, *controls)]
+    if groups is not None:
+        # Documents of texts that could not be run go with them.
+        groups = [groups[number] for number in runs]
+    return _effect_of(list(runs.values()), interventions, controls, groups)
+
+
+def _documents(groups: Sequence[Any] | None, count: int) -> list[Any] | None:
+    listed = None if groups is None else list(groups)
+    parse_groups(listed, count)
+    return listed
+
+
+def _loaded(
+    named: tuple[Any, Any], texts: list[Any], options: dict[str, Any], *, allow_unfit: bool
+) -> tuple[Any, Any]:
+    """A model that was named, with the head that it was kept with, and what it reads with."""
+    name, tokenizer = named
+    first = next((each for each in texts if isinstance(each, str | tuple)), None)
+    model, own = load_for(name, first, kept=True, allow_unfit=allow_unfit, **options)
+    return model, own if tokenizer is None else tokenizer
+
+
+def _effect_of(
+    runs: list[_Runs],
+    interventions: Sequence[Any],
+    controls: Sequence[Sequence[Any]],
+    groups: Sequence[Any] | None,
+) -> Effect:
+    """What runs of the same texts, intact, changed and under each control, say together."""
+    intact, changed = [each.intact for each in runs], [each.records[0] for each in runs]
+    comparison = compare(intact, changed, heads="number", groups=groups)
+    # Record 0 of a run is that of the change, and those after it of the controls.
+    levels = [_control(runs, intact, number, control) for number, control in enumerate(controls, 1)]
+    cells = [runs[0].cells(each) for each in (interventions, *controls)]
     return Effect(
         comparison=_with_changed(comparison, cells[0], levels, reached=_reached(comparison, cells)),
-        outputs=tuple(each.moved() for each in read),
+        outputs=tuple(each.moved() for each in runs),
         done=tuple(dict.fromkeys(_done(changed[0]))),
     )
 
@@ -215,6 +241,7 @@ class _Runs:
         labels = self._labels(record, len(before))
         if kind == "states":
             cosine = torch.nn.functional.cosine_similarity(before, after, dim=-1)
+            # The cosine of a vector with itself may be a rounding error below 1.
             same = (before == after).all(-1)
             return OutputChange(
                 kind=kind, labels=labels, values=_array(torch.where(same, 0.0, 1 - cosine))
@@ -253,16 +280,9 @@ class _Runs:
         """Scores or states ``[position class]`` of an output, in float64."""
         logits = getattr(output, "logits", None)
         if isinstance(logits, torch.Tensor) and logits.ndim in (2, 3) and len(logits) == 1:
+            if logits.ndim == 2:
+                self._check_single_choice()
             outputs = logits.double().reshape(-1, logits.shape[-1])
-            several = (
-                getattr(self.model.config, "problem_type", None) == "multi_label_classification"
-            )
-            if several and logits.ndim == 2:
-                raise InterventionError(
-                    f"{type(self.model).__name__} gives several labels at once, and effect takes "
-                    "the softmax of one choice; take headscope.compare of two captures for its "
-                    "heads alone"
-                )
             if outputs.shape[1] == 1:
                 return "number", outputs
             return "classes" if logits.ndim == 2 else "tokens", outputs
@@ -274,7 +294,16 @@ class _Runs:
             "knows; take headscope.compare of two captures for its heads alone"
         )
 
+    def _check_single_choice(self) -> None:
+        if getattr(self.model.config, "problem_type", None) == "multi_label_classification":
+            raise InterventionError(
+                f"{type(self.model).__name__} gives several labels at once, and effect takes "
+                "the softmax of one choice; take headscope.compare of two captures for its "
+                "heads alone"
+            )
+
     def _labels(self, record: Record, count: int) -> tuple[str, ...]:
+        # The last stack that fits: of an encoder-decoder the decoder's, whose tokens are guessed.
         for stack in reversed(list(record.stacks.values())):
             if len(stack.query) == count:
                 return stack.query.labels
@@ -290,20 +319,22 @@ class _Runs:
     def _name(self, number: int, count: int) -> str:
         """Of a class, or of a token."""
         config = self.model.config
+        # Configurations have labels even where the model has no classes: two, unless told.
         if count == getattr(config, "num_labels", 0) != getattr(config, "vocab_size", None):
             return str(config.id2label.get(number, number))
         if self.tokenizer is None:
             return str(number)
         name = self.tokenizer.decode([number])
-        return (
-            name if name.strip() else self.tokenizer.convert_ids_to_tokens(number) or f"[{number}]"
-        )
+        if name.strip():
+            return name
+        return self.tokenizer.convert_ids_to_tokens(number) or f"[{number}]"
 
 
 def divergence(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
     """``sum_y p ln(p / p')`` of log probabilities ``[position outcome]``, in nats; 0 where p is
     0.
     """
+    # Where p is 0 the difference of logarithms is -inf or NaN, which times 0 would be NaN.
     apart = before - after
     terms = torch.where(before == -torch.inf, 0.0, before.exp() * apart)
     return terms.sum(-1).clamp(min=0.0)
@@ -364,15 +395,15 @@ def _with_changed(
     """
     stacks: dict[str, StackComparison] = {}
     for name, stack in comparison.stacks.items():
-        told = largest_of(len(controls), "control") if controls else ROUNDING
         nulls = tuple(_null(control[name]) for control in controls)
-        spread = np.max([stack.spread, *map(np.nan_to_num, nulls)], axis=0)
-        changed, can_move = (
-            cells.get(name, frozenset()),
-            None if reached is None else reached.get(name),
-        )
         stacks[name] = replace(
-            stack, changed=changed, spread=spread, spread_of=told, nulls=nulls, can_move=can_move
+            stack,
+            changed=cells.get(name, frozenset()),
+            # nan_to_num makes 0 of what a control changed itself: it says nothing of that head.
+            spread=np.max([stack.spread, *map(np.nan_to_num, nulls)], axis=0),
+            spread_of=largest_of(len(controls), "control") if controls else ROUNDING,
+            nulls=nulls,
+            can_move=None if reached is None else reached.get(name),
         )
     return replace(comparison, stacks=stacks)
 
@@ -397,7 +428,7 @@ def _texts(text: Any, options: Mapping) -> list[Any]:
     listed = [text] if isinstance(text, str | tuple) else list(text)
     if not listed:
         raise TextError("effect was given an empty list of texts; give at least one")
-    # None stands for an input without a text from here on
+    # None stands for an input without a text from here on; one in a list of texts is an error.
     return [float("nan") if each is None else each for each in listed]
 
 
@@ -437,11 +468,8 @@ def _warn(number: int, error: HeadscopeError) -> None:
 
 def _check(interventions: Any, controls: Any) -> None:
     for what in (interventions, *controls):
-        if (
-            not isinstance(what, Sequence)
-            or not what
-            or not all(isinstance(each, Intervention) for each in what)
-        ):
+        listed = what if isinstance(what, Sequence) else ()
+        if not listed or not all(isinstance(each, Intervention) for each in listed):
             raise InterventionError(
                 "effect takes lists of interventions such as [headscope.Zero(layer=0, "
                 f"heads=[1])], not {what!r}"

@@ -14,8 +14,6 @@ from headscope.patterns import heads as heads_of
 from headscope.studies._battery import induction_battery
 from headscope.studies.shared._source import Source, parse_source, passed, warn_of_few
 
-LIVE = ("random_weights", "position_mean")
-
 
 def heads(
     records: Any,
@@ -71,42 +69,57 @@ def heads(
     """
     battery = options.pop("battery", None)
     source = parse_source(records, tokenizer, texts, options, load=_masked if predictive else None)
-    wanted = [
-        name
-        for name, given in zip(LIVE, (random_weights, position_mean), strict=True)
-        if given is True
-    ]
     if source is None:
-        more_asked = (("predictive", predictive), ("related", related), ("battery", battery))
-        wanted += [name for name, given in more_asked if given]
-        if wanted:
-            names = ", ".join(wanted)
-            raise RecordError(
-                f"{names}=True needs a model to run: heads(model, tokenizer, texts, ...)"
-            )
-        given = random_weights if isinstance(random_weights, Heads) else None
-        return heads_of(
-            records, random_weights=given, position_mean=_array(position_mean), **options
+        _check_no_model_needed(
+            {
+                "random_weights": random_weights is True,
+                "position_mean": position_mean is True,
+                "predictive": predictive,
+                "related": related,
+                "battery": bool(battery),
+            }
         )
-    more = [_predictive(source)] if predictive else []
-    if related:
-        more += _related(source)
+        return heads_of(
+            records,
+            random_weights=_heads_given(random_weights),
+            position_mean=_array(position_mean),
+            **options,
+        )
+    more = _more_patterns(source, predictive=predictive, related=related)
     if more:
         options["patterns"] = (*options.get("patterns", PATTERNS), *more)
+    # Before the model is run, which may take hours.
     warn_of_few(source, options)
-    shared = {name: options[name] for name in ("patterns", "stack") if name in options}
+    mean = _array(position_mean)
     if random_weights is True:
+        shared = {name: options[name] for name in ("patterns", "stack") if name in options}
         random_weights = heads_of(**source.random_twin().grouped(), **shared)
-    mean = (
-        average_map(source, options.get("stack"))
-        if position_mean is True
-        else _array(position_mean)
-    )
-    given = random_weights if isinstance(random_weights, Heads) else None
+    if position_mean is True:
+        mean = average_map(source, options.get("stack"))
+    given = _heads_given(random_weights)
     result = heads_of(**source.grouped(), random_weights=given, position_mean=mean, **options)
     if battery is not False:
         result.tally.battery = _battery(source, result, options.get("stack"))
     return result
+
+
+def _check_no_model_needed(asked: dict[str, bool]) -> None:
+    """Raise where records were given and something was asked that a model must be run for."""
+    names = ", ".join(name for name, is_asked in asked.items() if is_asked)
+    if names:
+        raise RecordError(f"{names}=True needs a model to run: heads(model, tokenizer, texts, ...)")
+
+
+def _heads_given(random_weights: Heads | bool | None) -> Heads | None:
+    return random_weights if isinstance(random_weights, Heads) else None
+
+
+def _more_patterns(source: Source, *, predictive: bool, related: bool) -> list[Any]:
+    """Patterns that are made of the model: of its guesses, and of its embeddings."""
+    patterns = [_predictive(source)] if predictive else []
+    if related:
+        patterns += _related(source)
+    return patterns
 
 
 def _battery(source: Source, result: Heads, stack: str | None) -> Any:
@@ -122,6 +135,7 @@ def _battery(source: Source, result: Heads, stack: str | None) -> Any:
 def average_map(source: Source, stack: str | None) -> np.ndarray:
     """The mean map by position of all heads, layer after layer, over the texts of a source."""
     longest, maps = 0, None
+    # Twice over the texts: the sum is as large as the longest of them, which is only then known.
     for record in source.records(on_error=passed):
         chosen = record[stack or next(iter(record.stacks))]
         longest = max(longest, len(chosen.query), len(chosen.key))

@@ -26,6 +26,7 @@ def load_of_statistic(path: str | os.PathLike[str]) -> Result:
         FileError: where the file does not exist, is cut, or holds a statistic of something else.
         RecordError: where it is a tally of patterns of one's own.
     """
+    # A bare statistic does not say what it is of; its rows have names that no other result has.
     names = load_statistic(path).names
     if TALLY_ROW in names:
         return Heads(load_tally(path))

@@ -100,34 +100,40 @@ def _ablation(words: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Ablati
     check_document(words, SAID)
     cells = tuple((stack, layer, head) for stack, layer, head in words.pop("cells"))
     totals = {name: tuple(values) for name, values in words.pop("totals").items()}
-    # files of headscope 0.1 do not have those with random weights
+    # Files of headscope 0.1 do not have those with random weights.
     theirs = {name: tuple(values) for name, values in words.pop("random_totals", {}).items()}
     words["groups"] = None if words.get("groups") is None else tuple(words["groups"])
-    if (
-        not cells
-        or len(set(cells)) < len(cells)
-        or any(len(each) != len(cells) + 1 for each in (*totals.values(), *theirs.values()))
-    ):
+    _check_cells(cells, [*totals.values(), *theirs.values()])
+    _check_options(words)
+    scores, intact = _pair(arrays, "", len(cells), words["groups"])
+    control = None
+    if "random_scores" in arrays:
+        pair = _pair(arrays, "random_", len(cells), words["groups"])
+        control = Ablation(cells, *pair, totals=theirs, **words)
+    return Ablation(cells, scores, intact, totals=totals, **words, control=control)
+
+
+def _check_cells(cells: tuple[tuple[str, int, int], ...], totals: list[tuple[float, ...]]) -> None:
+    # A total is one number of the intact model and one without each cell.
+    are_whole = all(len(each) == len(cells) + 1 for each in totals)
+    if not cells or len(set(cells)) < len(cells) or not are_whole:
         raise ValueError("its heads, or the totals of these, are not of one ablation")
     if any(number >= MOST_NUMBERED for _, *numbers in cells for number in numbers):
         raise ValueError("its layers and heads have numbers that no model has")
-    if (
-        not 0 < words["confidence"] < 1
-        or not 0 < words["alpha"] < 1
-        or words["correction"] not in CORRECTIONS
-    ):
+
+
+def _check_options(words: dict[str, Any]) -> None:
+    are_shares = 0 < words["confidence"] < 1 and 0 < words["alpha"] < 1
+    if not are_shares or words["correction"] not in CORRECTIONS:
         raise ValueError("its options are none")
-    pairs = []
-    for beside in ("", "random_"):
-        if f"{beside}scores" in arrays:
-            intact = array_of(arrays, f"{beside}intact", "f", (None,))
-            scores = array_of(arrays, f"{beside}scores", "f", (len(intact), len(cells)))
-            if not len(intact) or len(words["groups"] or intact) != len(intact):
-                raise ValueError(
-                    f"it has {len(intact)} examples, and documents of {len(words['groups'] or ())}"
-                )
-            pairs.append((scores, intact))
-    control = None
-    if len(pairs) > 1:
-        control = Ablation(cells, *pairs[1], totals=theirs, **words)
-    return Ablation(cells, *pairs[0], totals=totals, **words, control=control)
+
+
+def _pair(
+    arrays: Mapping[str, np.ndarray], before: str, cells: int, groups: tuple | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of the changed models and of the intact one; ``before`` begins their names."""
+    intact = array_of(arrays, f"{before}intact", "f", (None,))
+    scores = array_of(arrays, f"{before}scores", "f", (len(intact), cells))
+    if not len(intact) or len(groups or intact) != len(intact):
+        raise ValueError(f"it has {len(intact)} examples, and documents of {len(groups or ())}")
+    return scores, intact

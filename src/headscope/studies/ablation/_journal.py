@@ -125,7 +125,7 @@ class Journal:
             check_document(row, ROW)
             cell = None if row["cell"] is None else tuple(row["cell"])
             values = np.array(row["values"], np.float64)
-            # rows of NaN are those of examples whose score was not finite
+            # Rows of NaN are those of examples whose score was not finite.
             if values.ndim != 2 or np.isinf(values).any():
                 raise FileError(f"{place} holds no finite numbers [example column]; {ANEW}")
             self._note(row["batch"], cell, values, place)
@@ -145,6 +145,7 @@ class Journal:
         kept = self._file.read()
         whole = kept[: kept.rfind(b"\n") + 1]
         if len(whole) < len(kept):
+            # A cut first line must at least begin as ours do, or somebody's notes would be cut off.
             if not whole and not kept.startswith(b'{"format": "headscope ablation'[: len(kept)]):
                 raise ValueError("not ours, and not to be removed")
             self._file.truncate(len(whole))
@@ -165,6 +166,7 @@ class Journal:
             while left:
                 left = left[self._file.write(left) :]
         except BaseException:
+            # Also where the user stops the run in the middle of a line.
             self._file.truncate(end)
             raise
         os.fsync(self._file.fileno())

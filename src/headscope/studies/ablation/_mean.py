@@ -37,6 +37,8 @@ def averaged(model: nn.Module, task: Task, *, values: bool = False) -> tuple[Rec
     Raises:
         InterventionError: where what the task runs cannot be captured.
     """
+    # Batches go from short to long texts. The longest come first, as no text may be longer than
+    # the mean map; then some from all over the task.
     last = len(task.batches) - 1
     order = [last, *range(0, last, max(1, last // 4))]
     records: list[Record] = []
@@ -81,13 +83,20 @@ def _singly(arguments: dict[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]
             if len(tensor) == count
         }
         if mask is not None and mask.ndim == 2:
-            kept = mask[row].bool()
-            one = {
-                name: tensor[:, kept] if tensor.shape[:2] == (1, len(kept)) else tensor
-                for name, tensor in one.items()
-            }
+            one = _without_padding(one, mask[row].bool())
         singles.append(one)
     return singles
+
+
+def _without_padding(
+    arguments: dict[str, torch.Tensor], kept: torch.Tensor
+) -> dict[str, torch.Tensor]:
+    cut = {}
+    for name, tensor in arguments.items():
+        # Pixels and the like have another second axis than the tokens, and stay whole.
+        has_tokens = tensor.shape[:2] == (1, len(kept))
+        cut[name] = tensor[:, kept] if has_tokens else tensor
+    return cut
 
 
 def _arguments(model: nn.Module, task: Task, number: int) -> list[dict[str, torch.Tensor]]:
@@ -95,13 +104,11 @@ def _arguments(model: nn.Module, task: Task, number: int) -> list[dict[str, torc
     arguments: list[dict[str, torch.Tensor]] = []
 
     def note(_: nn.Module, args: tuple, options: dict[str, Any]) -> None:
-        arguments.append(
-            {
-                name: value
-                for name, value in options.items()
-                if isinstance(value, torch.Tensor) and value.ndim
-            }
-        )
+        tensors = {}
+        for name, value in options.items():
+            if isinstance(value, torch.Tensor) and value.ndim:
+                tensors[name] = value
+        arguments.append(tensors)
 
     handle = hook_before(model, note)
     try:

@@ -86,6 +86,8 @@ class Prefix:
             return
         with self._wrapped(names, self._recorded):
             yield
+        # What was written to in place after its call is no longer what the module was given; an
+        # empty call keeps its place, as later calls are told by their number.
         for calls in self._kept.values():
             calls[:] = [
                 call if _versions(call) == call.versions else _ModuleCall(None, None, ())
@@ -101,6 +103,7 @@ class Prefix:
             yield
             return
         state = _State()
+        # The changed layer itself runs, but for the projections of its attention.
         others = [name for name in self._blocks if not f"{place.module}.".startswith(f"{name}.")]
         handles = [
             hook_before(self._model, lambda *_: state.begin()),
@@ -173,12 +176,9 @@ class Prefix:
         def run(*args: Any, **options: Any) -> Any:
             call = next(calls, None)
             below = state is None or not state.reached
-            if (
-                below
-                and call is not None
-                and call.given is not None
-                and _versions(call) == call.versions
-            ):
+            known = call is not None and call.given is not None
+            if below and known and _versions(call) == call.versions:
+                # Comparing runs torch functions, which the watch of attention must not see.
                 with unseen():
                     if _same(call.given, (args, options)):
                         return call.returned
@@ -231,6 +231,7 @@ def _plain(returned: Any) -> Any:
 
 
 def _restore(module: nn.Module, own: Any) -> None:
+    # A module has no forward of its own but that of its class, unless somebody patched it before.
     if own is None:
         del module.forward
     else:
@@ -239,6 +240,8 @@ def _restore(module: nn.Module, own: Any) -> None:
 
 def _versions(call: _ModuleCall) -> tuple[int, ...]:
     """How often each tensor of a call was written to; -1 for those that are not counted."""
+    # torch counts writes in _version, but not of tensors made in inference mode, where reading it
+    # raises.
     return tuple(
         -1 if tensor.is_inference() else tensor._version
         for tensor in _tensors((call.given, call.returned))

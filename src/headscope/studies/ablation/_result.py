@@ -147,6 +147,8 @@ class Ablation(Result):
 
     @property
     def _flips(self) -> int:
+        # Holm multiplies the least p by the number of cells: with 1 / (1 + flips) for the least,
+        # so many flips keep it four times below alpha.
         return max(LEAST_FLIPS, int(4 * len(self.cells) / self.alpha))
 
     @cached_property
@@ -207,9 +209,8 @@ class Ablation(Result):
 
     def columns(self) -> dict[str, list[Any]]:
         """One row for each head and layer; the head of a layer is -1."""
-        columns: dict[str, list[Any]] = dict(
-            zip(("stack", "layer", "head"), map(list, zip(*self.cells, strict=True)), strict=True)
-        )
+        stacks, layers, heads = map(list, zip(*self.cells, strict=True))
+        columns: dict[str, list[Any]] = {"stack": stacks, "layer": layers, "head": heads}
         values = (
             self._values("score"),
             self.change,
@@ -311,9 +312,8 @@ class Ablation(Result):
                 self._cell(value, mark) for value, mark in zip(grid[at], marks[at], strict=True)
             ]
             rows.append((str(layer), *cells, *([self._cell(bars[at], whole[at])] if shown else [])))
-        title = f"change of {self.metric} by layer and head" + (
-            f", {stack}" if len(self.stacks) > 1 else ""
-        )
+        of = f", {stack}" if len(self.stacks) > 1 else ""
+        title = f"change of {self.metric} by layer and head{of}"
         return TextTable.of_rows(
             rows, title=title, align="right", says={"all": "without the whole layer"}
         )
@@ -328,6 +328,7 @@ class Ablation(Result):
         heads = self.change[~self.of_layers] if not self.of_layers.all() else self.change
         largest = float(np.abs(heads).max(initial=0.0))
         digits = int(np.clip(1 - np.floor(np.log10(largest)), 1, 6)) if largest > 0 else 1
+        # Adding 0.0 makes 0.0 of the -0.0 that rounding leaves of a small negative number.
         return f"{round(value, digits) + 0.0:+.{digits}f}"
 
     def _ends(self) -> TextTable | None:
@@ -335,9 +336,9 @@ class Ablation(Result):
         order = heads[np.argsort(self.change[heads], kind="stable")]
         if not len(order):
             return None
-        chosen = (
-            order if len(order) <= 2 * NAMED else np.concatenate([order[:NAMED], order[-NAMED:]])
-        )
+        chosen = order
+        if len(order) > 2 * NAMED:
+            chosen = np.concatenate([order[:NAMED], order[-NAMED:]])
         lines = self._rows(chosen)
         if len(chosen) < len(order):
             lines.insert(1 + NAMED, ("...", "", "", "", ""))
@@ -358,9 +359,10 @@ class Ablation(Result):
             mark = " *" if self.significant[at] else ""
             least = self.least_p
             family = int((self.of_layers == self.of_layers[at]).sum())
-            corrected = p_shown(
-                self.corrected[at], least * (family if self.correction == "holm" else 1)
-            )
+            # Holm's least is that of the test times the number of tests; Benjamini and Hochberg's
+            # may be the least itself, where all of them reach it.
+            times = family if self.correction == "holm" else 1
+            corrected = p_shown(self.corrected[at], least * times)
             numbers = (
                 f"{self.change[at]:+.2g}",
                 ends,
@@ -387,8 +389,4 @@ class Ablation(Result):
             f"*: paired sign-flip test over {over}, {self.correction} over all heads (and over "
             "all layers), "
         )
-        return (
-            f"{test}alpha {self.alpha:g}; {self.shared}"
-            if self.shared
-            else f"{test}alpha {self.alpha:g}"
-        )
+        return f"{test}alpha {self.alpha:g}" + (f"; {self.shared}" if self.shared else "")

@@ -48,25 +48,25 @@ class TaskRun:
         Raises:
             FileError: where the intact model does not give what the journal holds.
         """
-        shares, note = share, ""
+        shares, is_checked = share, False
         with _bar(len(self._task.batches) * len(cells), journal, progress) as step:
             for number in range(len(self._task.batches)):
                 missing = [cell for cell in cells if (number, cell) not in journal]
-                if not missing and (number, None) in journal and number:
+                if _is_done(number, missing, journal):
                     continue
-                if shares and not note:
-                    self._prefix.check(
-                        lambda at=number: self._task.values(self._model, at), self._places.values()
-                    )
-                    shares, note = self._prefix.works, self._prefix.reason or "checked"
+                if shares and not is_checked:
+                    shares, is_checked = self._can_share(number), True
                 self._intact(number, journal, shares=shares and bool(missing))
                 for cell in missing:
                     journal.add(number, cell, self._without(number, cell, shares=shares))
                     step()
         self._prefix.forget()
-        if shares:
-            return SHARED
-        return WHOLE if not share else f"{WHOLE}: {self._prefix.reason}"
+        return _told(self._prefix.reason, asked=share, shares=shares)
+
+    def _can_share(self, number: int) -> bool:
+        """Whether passing over layers leaves what the model returns as it is, tried on a batch."""
+        self._prefix.check(lambda: self._task.values(self._model, number), self._places.values())
+        return self._prefix.works
 
     def _intact(self, number: int, journal: Journal, *, shares: bool) -> None:
         with self._prefix.recording() if shares else nullcontext():
@@ -90,6 +90,18 @@ class TaskRun:
             self._prefix.sharing(place) if shares else nullcontext(),
         ):
             return self._task.values(self._model, number)
+
+
+def _told(reason: str, *, asked: bool, shares: bool) -> str:
+    if not asked:
+        return WHOLE
+    return SHARED if shares else f"{WHOLE}: {reason}"
+
+
+def _is_done(number: int, missing: list[Cell], journal: Journal) -> bool:
+    # Batch 0 is run in any case: its intact scores show whether the file to go on with is of this
+    # model and task.
+    return number > 0 and not missing and (number, None) in journal
 
 
 @contextmanager

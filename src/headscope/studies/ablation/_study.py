@@ -25,7 +25,7 @@ from headscope.evidence import parse_groups
 from headscope.evidence.correction import CORRECTIONS
 from headscope.evidence.groups import group_of
 from headscope.interventions import Intervention, Mean, MeanOutput, Uniform, Zero
-from headscope.interventions.plan import ModelPlan
+from headscope.interventions.plan import ModelPlan, Place
 from headscope.interventions.session import plan_on
 from headscope.studies.ablation._journal import Journal
 from headscope.studies.ablation._mean import averaged
@@ -168,24 +168,14 @@ def _ablated(model: nn.Module, task: Task, by: By | str, options: AblationOption
                 share=options.get("share", True),
                 progress=options.get("progress", False),
             )
-            values = np.stack(
-                [
-                    task.joined([journal[number, cell] for number in range(len(task.batches))])
-                    for cell in (None, *cells)
-                ]
-            )
+            values = _values(task, journal, cells)
     if task.groups is not None:
         parse_groups(task.groups, values.shape[1], "example")
     scored = _scored(values, cells, task, options.get("on_error") or _warn)
-    # differences are paired: an example without a score with one head disabled counts with none of
-    # them
+    # Differences are paired: an example without a score with one head disabled counts with none of
+    # them.
     values[:, ~scored] = np.nan
     intact, *others = values
-    groups = None
-    if task.groups is not None:
-        groups = tuple(
-            group_of(group) for group, known in zip(task.groups, scored, strict=True) if known
-        )
     return Ablation(
         cells,
         np.stack([task.scores(own)[scored] for own in others], axis=1),
@@ -196,12 +186,30 @@ def _ablated(model: nn.Module, task: Task, by: By | str, options: AblationOption
         model=display_name(model),
         totals={name: tuple(total(own) for own in values) for name, total in task.totals.items()},
         shared=shared,
-        groups=groups,
+        groups=_groups(task, scored),
         tokens=_median_length(task),
         confidence=options.get("confidence", 0.95),
         alpha=options.get("alpha", 0.05),
         correction=options.get("correction", "holm"),
     )
+
+
+def _values(
+    task: Task, journal: Journal, cells: tuple[Cell, ...]
+) -> Float[np.ndarray, "cell example column"]:
+    """The values of all examples, of the intact model first."""
+    batches = range(len(task.batches))
+    return np.stack(
+        [task.joined([journal[number, cell] for number in batches]) for cell in (None, *cells)]
+    )
+
+
+def _groups(task: Task, scored: np.ndarray) -> tuple[str | None, ...] | None:
+    """The documents of the examples that have a score."""
+    if task.groups is None:
+        return None
+    pairs = zip(task.groups, scored, strict=True)
+    return tuple(group_of(group) for group, known in pairs if known)
 
 
 def _scored(
@@ -283,41 +291,46 @@ def _cells(plan: ModelPlan, options: Mapping[str, Any]) -> tuple[Cell, ...]:
     Raises:
         InterventionError: where a head, layer or stack does not exist, or nothing is left.
     """
-    stack, heads, layers = (
-        options.get("stack"),
-        options.get("heads", True),
-        options.get("layers", True),
-    )
-    places = [
-        place for name in ([stack] if stack else plan.stacks) for place in plan.chosen(name, None)
-    ]
-    single = [(place.stack, place.layer, head) for place in places for head in range(place.heads)]
-    whole = [(place.stack, place.layer, -1) for place in places]
-    if not isinstance(heads, bool):
-        wanted = {(int(layer), int(head)) for layer, head in heads}
-        missing = sorted(wanted - {cell[1:] for cell in single})
-        if missing:
-            raise InterventionError(
-                f"There is no head {missing[0][0]}-{missing[0][1]}; there are {_said(single)}"
-            )
-        single = [cell for cell in single if cell[1:] in wanted]
-    if not isinstance(layers, bool):
-        missing = sorted(set(layers) - {cell[1] for cell in whole})
-        if missing:
-            raise InterventionError(
-                f"There is no layer {missing[0]}; there are {sorted({c[1] for c in whole})}"
-            )
-        whole = [cell for cell in whole if cell[1] in set(layers)]
-    cells: tuple[Cell, ...] = ()
-    if heads is not False:
-        cells += tuple(single)
-    if layers is not False:
-        cells += tuple(whole)
-    if not cells:
+    stack = options.get("stack")
+    names = [stack] if stack else plan.stacks
+    places = [place for name in names for place in plan.chosen(name, None)]
+    single = _single_heads(places, options.get("heads", True))
+    whole = _whole_layers(places, options.get("layers", True))
+    if not single and not whole:
         raise InterventionError(
             "Nothing is to be disabled; leave heads or layers as True, or name some"
         )
-    return cells
+    return (*single, *whole)
+
+
+def _single_heads(places: list[Place], heads: bool | Collection[tuple[int, int]]) -> list[Cell]:
+    if heads is False:
+        return []
+    cells = [(place.stack, place.layer, head) for place in places for head in range(place.heads)]
+    if heads is True:
+        return cells
+    wanted = {(int(layer), int(head)) for layer, head in heads}
+    missing = sorted(wanted - {cell[1:] for cell in cells})
+    if missing:
+        raise InterventionError(
+            f"There is no head {missing[0][0]}-{missing[0][1]}; there are {_said(cells)}"
+        )
+    return [cell for cell in cells if cell[1:] in wanted]
+
+
+def _whole_layers(places: list[Place], layers: bool | Collection[int]) -> list[Cell]:
+    """A layer as a whole has the head -1."""
+    if layers is False:
+        return []
+    cells = [(place.stack, place.layer, -1) for place in places]
+    if layers is True:
+        return cells
+    missing = sorted(set(layers) - {cell[1] for cell in cells})
+    if missing:
+        raise InterventionError(
+            f"There is no layer {missing[0]}; there are {sorted({cell[1] for cell in cells})}"
+        )
+    return [cell for cell in cells if cell[1] in set(layers)]
 
 
 def _said(cells: list[Cell]) -> str:

@@ -57,6 +57,8 @@ def chosen_places(
         counted = [rates_of(values[part].sum(axis=0)) for part in (half, ~half)]
         if any(np.isnan(each).all() for each in counted):
             continue
+        # Chosen on one half, measured on the other, and the other way round: every document is
+        # measured once in a split.
         row = np.zeros(values.shape[:2])
         for each, other in zip(counted, (~half, half), strict=True):
             layer, head = (int(place) for place in np.unravel_index(np.nanargmin(each), each.shape))

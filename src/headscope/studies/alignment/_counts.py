@@ -82,9 +82,10 @@ def _maps(layer: Layer, by: str) -> list[tuple[np.ndarray, slice]]:
         weights = np.asarray(layer.weights_of(), np.float64)
         return [(weights, heads), (weights.mean(axis=0, keepdims=True), together)]
     added = layer.contributions
-    maps = (
-        [] if not layer.has("value_norms") else [(np.asarray(layer.head_contributions_of()), heads)]
-    )
+    maps = []
+    if layer.has("value_norms"):
+        maps.append((np.asarray(layer.head_contributions_of()), heads))
+    # Not the sum over heads of their norms: vectors of heads may cancel, see `attention_norms`.
     if added is not None and added.attention is not None:
         maps.append((np.asarray(added.attention)[None], together))
     return maps

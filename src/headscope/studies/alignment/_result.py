@@ -121,6 +121,7 @@ class AlignmentStudy(OneModel, Result):
         self.statistic.update(name, values, group=group)
         self.diagonal.update(name, diagonal_counts(*sizes, gold), group=group)
         self.lengths[name] = len(stack.key)
+        # A cached property lives in __dict__: what was drawn from fewer sentences is forgotten.
         self.__dict__.pop("_redrawn", None)
 
     def __contains__(self, name: str) -> bool:
@@ -135,36 +136,42 @@ class AlignmentStudy(OneModel, Result):
         if not isinstance(other, AlignmentStudy):
             return NotImplemented
         self._check_models(other)
-        sides = [
-            (each.stack, each.special, each.layers or self.layers, each.heads or self.heads)
-            for each in (self, other)
-        ]
-        shared = {*self.left_out, *self.statistic.texts} & {*other.left_out, *other.statistic.texts}
-        others = len({each.fingerprint for each in (self, other) if each.fingerprint}) > 1
-        if (
-            (self.layers and sides[0] != sides[1])
-            or sides[0][:2] != sides[1][:2]
-            or shared
-            or others
-        ):
+        if not self._can_be_added_to(other):
             raise RecordError(
                 "These studies are of other models or options, or share a sentence; they cannot "
                 "be added up"
             )
         both = AlignmentStudy(stack=self.stack, special=self.special, confidence=self.confidence)
-        full = [each for each in (self, other) if each.layers]
-        if full:
-            both.layers, both.heads, both.model = full[0].layers, full[0].heads, full[0].model
-            both.fingerprint = self.fingerprint or other.fingerprint
-            both.statistic = (
-                full[0].statistic if len(full) == 1 else self.statistic + other.statistic
-            )
-            both.diagonal = self.diagonal + other.diagonal
+        both._take_counts(self, other)
         both.left_out, both.refused = self.left_out | other.left_out, self.refused | other.refused
         both.digests, both.lengths = self.digests | other.digests, self.lengths | other.lengths
         if self.control is not None and other.control is not None:
             both.control = self.control + other.control
         return both
+
+    def _can_be_added_to(self, other: AlignmentStudy) -> bool:
+        if (self.stack, self.special) != (other.stack, other.special):
+            return False
+        if {*self.left_out, *self.statistic.texts} & {*other.left_out, *other.statistic.texts}:
+            return False
+        # A study that counted nothing has no layers yet, and one of earlier versions no fingerprint
+        # of the weights: these fit any.
+        if self.layers and other.layers and self.layers != other.layers:
+            return False
+        if self.heads and other.heads and self.heads != other.heads:
+            return False
+        return len({self.fingerprint, other.fingerprint} - {""}) < 2
+
+    def _take_counts(self, first: AlignmentStudy, second: AlignmentStudy) -> None:
+        full = [each for each in (first, second) if each.layers]
+        if not full:
+            return
+        self.layers, self.heads, self.model = full[0].layers, full[0].heads, full[0].model
+        self.fingerprint = first.fingerprint or second.fingerprint
+        self.statistic = full[0].statistic
+        if len(full) > 1:
+            self.statistic = first.statistic + second.statistic
+        self.diagonal = first.diagonal + second.diagonal
 
     @property
     def sentences(self) -> int:
@@ -195,6 +202,7 @@ class AlignmentStudy(OneModel, Result):
         the same draws.
         """
         apart = self.error_rates("norm", state) - self.error_rates("weight", state)
+        # Both ways are of the same draws, so their difference is paired.
         drawn = [self._redrawn[(slice(None), *_place(by, state))] for by in BY]
         ends = self._quantiles(drawn[1] - drawn[0], self._wholes[_whole("norm", state)])
         return np.concatenate([apart[..., None], ends], axis=-1)

@@ -88,10 +88,10 @@ def alignment_study(
 
     def study(model: Any, kept: Path | None) -> AlignmentStudy:
         def captured(pair: AlignedPair) -> Record:
-            for (known, _), text in zip(
-                sides, () if anyway else (pair.source, pair.target), strict=False
-            ):
-                check_texts(known, [text], "the sentence")
+            if not anyway:
+                (source, _), (target, _) = sides
+                check_texts(source, [pair.source], "the sentence")
+                check_texts(target, [pair.target], "the sentence")
             return capture(
                 model, tokenizer, pair.source, target=pair.target, keep=("weights", "norms"), **more
             )
@@ -175,25 +175,7 @@ def _resumed(
 ) -> AlignmentStudy:
     """What was kept, where it is of the same model, options and sentences."""
     study = load_alignment_study(path)
-    others = [
-        name
-        for name, digest in study.digests.items()
-        if name in named and digest != _digest(named[name])
-    ]
-    options = [
-        name
-        for name in OPTIONS
-        if name != "confidence" and getattr(study, name) != getattr(fresh, name)
-    ]
-    what = ""
-    if study.model and study.model != model:
-        what = f"of the model {study.model}, and this one is {model}"
-    elif study.fingerprint not in ("", fresh.fingerprint):
-        what = f"of {model} with other weights"
-    elif options:
-        what = f"with {options[0]}={getattr(study, options[0])!r}"
-    elif others:
-        what = f"of another sentence {others[0]!r}"
+    what = _difference(study, fresh, model, named)
     if what:
         raise RecordError(
             f"{path} keeps a study {what}; resume with the same, or name another file"
@@ -206,6 +188,24 @@ def _resumed(
         )
     study.confidence, study.fingerprint = fresh.confidence, fresh.fingerprint
     return study
+
+
+def _difference(
+    study: AlignmentStudy, fresh: AlignmentStudy, model: str, named: dict[str, AlignedPair]
+) -> str:
+    """What a study that was kept is of, where it is not of the same as this one."""
+    if study.model and study.model != model:
+        return f"of the model {study.model}, and this one is {model}"
+    if study.fingerprint not in ("", fresh.fingerprint):
+        return f"of {model} with other weights"
+    for name in OPTIONS:
+        # Intervals are computed anew, so that another confidence does no harm.
+        if name != "confidence" and getattr(study, name) != getattr(fresh, name):
+            return f"with {name}={getattr(study, name)!r}"
+    for name, digest in study.digests.items():
+        if name in named and digest != _digest(named[name]):
+            return f"of another sentence {name!r}"
+    return ""
 
 
 def _digest(pair: AlignedPair) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import groupby
@@ -108,6 +109,8 @@ def links_of(
     maps: Float[np.ndarray, "head query key"], source: Words, target: Words, *, special: bool = True
 ) -> tuple[frozenset[Link], ...]:
     """The links of each head; see `word_alignment`."""
+    # Special tokens come behind the words, as words of their own: one that is looked at most takes
+    # the link, and `aligned_words` then gives none.
     columns = (*source.tokens, *((position,) for position in source.rest if special))
     return aligned_words(word_maps(maps, target.tokens, columns), words=len(source.tokens))
 
@@ -125,6 +128,7 @@ def written_words_of(stack: Stack) -> dict[str, Words]:
             f"The first token of the target, {stack.query.pieces[0]!r}, is part of a word, and no "
             "row writes it; give what the decoder reads, which begins with a start token"
         )
+    # The state at position t - 1 writes token t.
     writing = tuple(tuple(position - 1 for position in tokens) for tokens in read.tokens)
     return {"input": read, "output": Words(read.names, writing, ())}
 
@@ -146,15 +150,7 @@ def words_of(tokens: Tokens) -> Words:
             "wanted are texts with offsets, or word numbers (a fast tokenizer gives them, and "
             "for a target it must be given: target=)"
         )
-    numbers = {number: [] for number in tokens.words if number is not None}
-    for position, number in enumerate(tokens.words):
-        if number is not None:
-            numbers[number].append(position)
-    names = tuple(
-        "".join(tokens.labels[position].strip() for position in each) for each in numbers.values()
-    )
-    rest = tuple(position for position, number in enumerate(tokens.words) if number is None)
-    return Words(names, tuple(map(tuple, numbers.values())), rest)
+    return _by_number(tokens, tokens.words)
 
 
 def check_links(links: AbstractSet[Link], source: int, target: int) -> None:
@@ -179,6 +175,20 @@ def _map_of(layer: Layer, head: int | None, by: str) -> Float[np.ndarray, "1 que
     if by == "weight":
         return np.asarray(layer.weights_of(), np.float64).mean(axis=0, keepdims=True)
     return np.asarray(layer.contributions_of("attention"))[None]
+
+
+def _by_number(tokens: Tokens, numbers: Sequence[int | None]) -> Words:
+    positions: dict[int, list[int]] = {}
+    rest = []
+    for position, number in enumerate(numbers):
+        if number is None:
+            rest.append(position)
+        else:
+            positions.setdefault(number, []).append(position)
+    names = []
+    for own in positions.values():
+        names.append("".join(tokens.labels[position].strip() for position in own))
+    return Words(tuple(names), tuple(map(tuple, positions.values())), tuple(rest))
 
 
 def _by_space(tokens: Tokens) -> Words:
@@ -206,6 +216,7 @@ def _check_covered(tokens: Tokens) -> None:
     }
     for segment, text in enumerate(tokens.texts):
         after = text[ends.get(segment, 0) :]
+        # Accents that a tokenizer strips belong to no token.
         if any(not (letter.isspace() or unicodedata.combining(letter)) for letter in after):
             raise RecordError(
                 f"The text goes on after its last token with {after.strip()[:20]!r}; a decoder "

@@ -213,6 +213,7 @@ class Coreference(HeadStudy):
 
     def _by_document(self, hits: np.ndarray, asked: np.ndarray) -> np.ndarray:
         counts = np.zeros((len(hits), self.documents))
+        # Not +=, which would count one question of each document.
         np.add.at(counts.T, self._documents[asked], hits[:, asked].T)
         return counts
 

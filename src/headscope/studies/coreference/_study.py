@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from headscope.errors import RecordError
@@ -59,30 +60,9 @@ def coref(
         >>> coref("bert-base-uncased", passages="litbank/coref/tsv").best("pronoun").place
         '4-3'
     """
-    if isinstance(passages, str | os.PathLike):
-        data, listed = source_name(passages), read_coreference(passages, **(reading or {}))
-    else:
-        data, listed = "passages", tuple(passages or ())
-    if not listed or not all(isinstance(each, Passage) for each in listed):
-        raise RecordError(
-            f"Passages were given as {type(passages).__name__}; wanted is a file, a folder, or a "
-            "list of Passage"
-        )
-    groups = options.pop("groups", None)
-    if groups is not None:
-        groups = list(groups)
-        parse_groups(groups, len(listed), "passage")
-        pairs = zip(listed, groups, strict=True)
-        listed = tuple(
-            replace(each, document=group_of(group) or each.name) for each, group in pairs
-        )
-    names = [each.name for each in listed]
-    if (
-        twice := sorted({name for name in names if names.count(name) > 1})
-        if len(set(names)) < len(names)
-        else []
-    ):
-        raise RecordError(f"Two passages are called {twice[0]!r}; give each a name of its own")
+    data, listed = _parsed(passages, reading or {})
+    listed = _grouped(listed, options.pop("groups", None))
+    _check_names(listed)
     source = parse_source(model, tokenizer, [each.text for each in listed], options)
     assert source is not None, "texts were given"
 
@@ -92,3 +72,37 @@ def coref(
         return result
 
     return asked(study, source, listed, random_weights=random_weights)
+
+
+def _parsed(passages: Any, reading: dict[str, Any]) -> tuple[str, tuple[Passage, ...]]:
+    """What the passages are called together, and the passages."""
+    if isinstance(passages, str | os.PathLike):
+        data, listed = source_name(passages), read_coreference(passages, **reading)
+    else:
+        data, listed = "passages", tuple(passages or ())
+    if not listed or not all(isinstance(each, Passage) for each in listed):
+        raise RecordError(
+            f"Passages were given as {type(passages).__name__}; wanted is a file, a folder, or a "
+            "list of Passage"
+        )
+    return data, listed
+
+
+def _grouped(passages: tuple[Passage, ...], groups: Iterable[Any] | None) -> tuple[Passage, ...]:
+    """The passages with the documents that they are said to be of."""
+    if groups is None:
+        return passages
+    listed = list(groups)
+    parse_groups(listed, len(passages), "passage")
+    documents = []
+    for passage, group in zip(passages, listed, strict=True):
+        # Without a document a passage is one by itself, and is drawn by itself.
+        documents.append(replace(passage, document=group_of(group) or passage.name))
+    return tuple(documents)
+
+
+def _check_names(passages: tuple[Passage, ...]) -> None:
+    names = sorted(each.name for each in passages)
+    for name, following in pairwise(names):
+        if name == following:
+            raise RecordError(f"Two passages are called {name!r}; give each a name of its own")

@@ -38,14 +38,12 @@ def _head_hits(
     questions = passage.questions or ()
     hits = np.zeros((len(CANDIDATES), len(maps), len(questions)), bool)
     for number, question in enumerate(questions):
+        # A copy, in which the mention's own word is taken out of the choice among all words.
         row = maps[:, question.mention.head].copy()
         right = np.array(question.right)
         hits[0, :, number] = right[mention_answers(row, question)]
         row[:, question.mention.head] = -1
-        heads = [
-            each.head
-            for each, is_right in zip(question.candidates, question.right, strict=True)
-            if is_right
-        ]
+        pairs = zip(question.candidates, question.right, strict=True)
+        heads = [each.head for each, is_right in pairs if is_right]
         hits[1, :, number] = np.isin(row.argmax(axis=1), heads)
     return hits

@@ -36,6 +36,19 @@ def heads_of(relations: Relations, *, least: int, threshold: float) -> Heads:
     ]
     if not shown:
         raise RecordError(f"No relation has {least} words or more; ask for fewer with least=")
+    levels = None
+    if relations.control is not None:
+        levels = {each.relation: relations.control.best(each.relation).accuracy for each in shown}
+    return Heads(
+        _tally_of(relations, shown, threshold),
+        confidence=relations.confidence,
+        correction=relations.correction,
+        levels=levels,
+    )
+
+
+def _tally_of(relations: Relations, shown: list[RelationHead], threshold: float) -> Tally:
+    """What was counted of each relation in each sentence, as patterns of heads are counted."""
     patterns = tuple(
         Pattern(
             name=each.relation,
@@ -58,12 +71,7 @@ def heads_of(relations: Relations, *, least: int, threshold: float) -> Heads:
     for name, of, document in zip(relations.names, values, documents, strict=True):
         tally.statistic.update(name, of, group=document)
         tally.shown[name] = name
-    levels = None
-    if relations.control is not None:
-        levels = {each.relation: relations.control.best(each.relation).accuracy for each in shown}
-    return Heads(
-        tally, confidence=relations.confidence, correction=relations.correction, levels=levels
-    )
+    return tally
 
 
 def _shares(corpus: Corpus, each: RelationHead) -> tuple[np.ndarray, np.ndarray]:

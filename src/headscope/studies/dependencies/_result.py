@@ -88,11 +88,8 @@ class Relations(HeadStudy):
         stack = self._stack_of(sentence.name, record)
         _check_text(sentence, stack.query.texts)
         try:
-            spans = (
-                sentence.spans
-                if stack.query.texts[0] == sentence.text
-                else sentence.written_spans()
-            )
+            is_text = stack.query.texts[0] == sentence.text
+            spans = sentence.spans if is_text else sentence.written_spans()
             words = words_at(stack.query, spans)
             words.check()
         except (RecordError, TextError) as error:
@@ -231,6 +228,7 @@ class Relations(HeadStudy):
         )
 
     def _head(self, relation: str, score: str, numbers: dict[str, Any]) -> RelationHead:
+        # Choices are numbered by direction first, then by head, see `asked_of`.
         heads = len(self.cells)
         best, held = numbers.pop("best"), numbers.pop("held_best")
         offset, held_offset = numbers.pop("rule"), numbers.pop("held_rule")

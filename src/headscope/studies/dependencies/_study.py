@@ -68,6 +68,8 @@ def relations(
     if text not in TEXTS:
         raise RecordError(f"text is {text!r}; it may be {' or '.join(map(repr, TEXTS))}")
     bank = grouped(parse_treebank(treebank), options.pop("groups", None))
+    # Before the model is run: a sentence whose words are not in its text as written cannot be
+    # counted, and needs not be read.
     readable, unreadable = [], {}
     for sentence in bank:
         try:

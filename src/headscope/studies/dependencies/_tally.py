@@ -44,11 +44,10 @@ def read_heads(
     """What all heads predict for one sentence, by their maps from word to word."""
     largest = predicted_heads(maps)
     both = np.concatenate([maps, maps.transpose(0, 2, 1)])
-    decoded = (
-        decode_tree(both, sentence.root).reshape(largest.shape)
-        if trees
-        else np.full(largest.shape, NO_TREE)
-    )
+    decoded = np.full(largest.shape, NO_TREE)
+    if trees:
+        decoded = decode_tree(both, sentence.root).reshape(largest.shape)
+    # 16 bits: predictions of all heads for all words of a treebank are kept until the end.
     gold = np.array(sentence.heads, np.int16) - 1
     return Read(
         sentence.relations, gold, np.stack([largest, decoded]).astype(np.int16), sentence.document
@@ -137,6 +136,7 @@ class Corpus:
         document = self.document_of_sentence[self.sentence_of[words]]
         order = np.argsort(document, kind="stable")
         there, starts = np.unique(document[order], return_index=True)
+        # Words of one document side by side, so that reduceat sums each document at once.
         counts = np.zeros((len(hits), self.documents))
         if len(words):
             counts[:, there] = np.add.reduceat(
@@ -148,6 +148,7 @@ class Corpus:
         self, predicted: Int[np.ndarray, "*axes word"], undirected: bool
     ) -> Bool[np.ndarray, "*axes word"]:
         right = predicted == self.gold
+        # Undirected, a head is right as well where it names the word for the head of its head.
         if undirected:
             starts = np.cumsum(self.sizes) - self.sizes
             own = np.arange(len(self.gold)) - starts[self.sentence_of]

@@ -38,6 +38,7 @@ def erasure_curves(
     everything = probability(range(count))
     without, alone = [], []
     for share in shares:
+        # At least one token, and never all of them.
         top = order[: min(count - 1, max(1, round(share * count)))]
         without.append(everything - probability(sorted(set(range(count)) - set(top.tolist()))))
         alone.append(everything - probability(sorted(top.tolist())))

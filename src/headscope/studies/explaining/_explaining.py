@@ -81,9 +81,9 @@ class Explaining:
             signals=signals,
             erased=erased,
             permuted=self._permuted(own, how.permutations) if how.permutations else np.zeros(0),
-            adversarial=self._adversarial(own, how.adversary, how.within)
-            if how.adversary
-            else None,
+            adversarial=(
+                self._adversarial(own, how.adversary, how.within) if how.adversary else None
+            ),
             largest=float(row[self._ranked].max()),
             missing=missing,
         )
@@ -100,7 +100,7 @@ class Explaining:
                     self._model(**self._inputs([range(len(self._text))] * 2)), "logits", None
                 )
         except ValueError as error:
-            # classifiers that read the last token refuse batches until they know what padding is
+            # Classifiers that read the last token refuse batches until they know what padding is.
             raise ModelError(
                 f"{type(self._model).__name__} cannot read two texts at once: {error}"
             ) from error
@@ -136,6 +136,7 @@ class Explaining:
 
     def _attention(self) -> tuple[list[torch.Tensor], int]:
         """Rows ``[head key]`` of the query in each layer."""
+        # Read where attention is given from outside: what is given back is what came, unchanged.
         rows: dict[int, torch.Tensor] = {}
 
         def keep(layer: int) -> Callable[[torch.Tensor], torch.Tensor]:
@@ -158,6 +159,7 @@ class Explaining:
     def _of_class(self, number: int) -> Callable[[Sequence[int]], float]:
         special = sorted(set(range(len(self._text))) - set(self._ranked.tolist()))
 
+        # Signals often rank alike, and then ask for the same texts: each is run once.
         def probability(kept: Sequence[int]) -> float:
             positions = sorted([*special, *(int(self._ranked[at]) for at in kept)])
             key = tuple(positions)
@@ -196,6 +198,7 @@ class Explaining:
         vectors = (
             self._model.get_input_embeddings()(inputs.pop("input_ids")).detach().requires_grad_()
         )
+        # Attention is held constant, as in Jain and Wallace: the slope is that of the words alone.
         held = Given(weights=lambda weights: weights.detach())
         with torch.enable_grad(), intervene(self._model, held):
             probabilities = self._model(inputs_embeds=vectors, **inputs).logits.softmax(-1)[0]
@@ -209,6 +212,7 @@ class Explaining:
     def _with_rows(self, rows: torch.Tensor) -> torch.Tensor:
         """Probabilities ``[run class]`` with these rows ``[run head key]`` of the query."""
         inputs = self._inputs([range(len(self._text))] * len(rows))
+        # `Given` asks once for each text of the batch, in order.
         queue = iter(rows)
 
         def put(weights: torch.Tensor) -> torch.Tensor:
@@ -240,6 +244,7 @@ class Explaining:
         base = self._rows[self._layer].to(self._device)
         seen = base > 0
         noise = torch.randn(starts, *base.shape, generator=self._generator).to(self._device)
+        # So low that no step brings a key back that may not be looked at.
         logits = noise.masked_fill(~seen, -1e9).requires_grad_()
         adam = torch.optim.Adam([logits], lr=LEARNING_RATE)
         own = own.to(self._device)
@@ -247,10 +252,11 @@ class Explaining:
             for _ in range(steps):
                 rows = logits.softmax(-1)
                 apart = _distance(self._with_rows(rows), own)
+                # The starts are kept apart from each other as well, so that they find different
+                # attention; a start is at 0 from itself, which leaves starts - 1 others.
                 mutual = divergence(rows[:, None], rows[None]).sum() / (starts * (starts - 1))
-                loss = (
-                    PENALTY * functional.relu(apart - AIMED_AT) - divergence(rows, base)
-                ).mean() - mutual
+                moved = functional.relu(apart - AIMED_AT)
+                loss = (PENALTY * moved - divergence(rows, base)).mean() - mutual
                 adam.zero_grad()
                 loss.backward(inputs=[logits])
                 adam.step()

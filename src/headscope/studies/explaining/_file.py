@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -54,13 +55,18 @@ def _of_texts(faithfulness: Faithfulness) -> Kept:
         "groups": None if groups is None else [group_of(each) for each in groups],
         "texts": [_told(text) for text in texts],
     }
-    signals = [text.signals[name] for text in texts for name in text.signals]
-    erased = [text.erased[name] for text in texts for name in text.signals]
+    # Arrays of all texts one after the other: a file of some thousand arrays would be slow.
+    signals, erased, permuted, probabilities = [], [], [], []
+    for text in texts:
+        signals += text.signals.values()
+        erased += [text.erased[name] for name in text.signals]
+        permuted.append(text.permuted)
+        probabilities.append(text.probabilities)
     arrays = {
         "signals": np.concatenate(signals),
         "erased": np.stack(erased),
-        "permuted": np.concatenate([text.permuted for text in texts]),
-        "probabilities": np.concatenate([text.probabilities for text in texts]),
+        "permuted": np.concatenate(permuted),
+        "probabilities": np.concatenate(probabilities),
     }
     return said, {name: np.asarray(array, np.float64) for name, array in arrays.items()}
 
@@ -112,26 +118,32 @@ def _made(
         "permuted": iter(_split(arrays, "permuted", [each["permutations"] for each in told])),
         "probabilities": iter(_split(arrays, "probabilities", [each["classes"] for each in told])),
     }
-    texts = []
-    for each in told:
-        names = each["signals"]
-        texts.append(
-            Explained(
-                pieces=tuple(map(str, range(each["tokens"]))),
-                probabilities=next(parts["probabilities"]),
-                signals={name: next(parts["signals"]) for name in names},
-                erased={name: next(parts["erased"]) for name in names},
-                permuted=next(parts["permuted"]),
-                adversarial=each["adversarial"],
-                largest=each["largest"],
-                missing=each["missing"],
-            )
-        )
-    groups = None if said["groups"] is None else tuple(said["groups"])
-    if groups is not None and len(groups) != len(texts):
-        raise ValueError(f"it has {len(groups)} documents of {len(texts)} texts")
+    texts = [_text(each, parts) for each in told]
+    groups = _groups(said["groups"], len(texts))
     model, layer = said["model"], said["layer"]
     return Faithfulness(tuple(texts), said["confidence"], model, layer, control, groups)
+
+
+def _groups(groups: list[str | None] | None, texts: int) -> tuple[str | None, ...] | None:
+    if groups is not None and len(groups) != texts:
+        raise ValueError(f"it has {len(groups)} documents of {texts} texts")
+    return None if groups is None else tuple(groups)
+
+
+def _text(told: dict[str, Any], parts: dict[str, Iterator[np.ndarray]]) -> Explained:
+    """The next text, of what is left of the arrays."""
+    names = told["signals"]
+    return Explained(
+        # Words are not kept, so that a file can be shared whatever the texts were.
+        pieces=tuple(map(str, range(told["tokens"]))),
+        probabilities=next(parts["probabilities"]),
+        signals={name: next(parts["signals"]) for name in names},
+        erased={name: next(parts["erased"]) for name in names},
+        permuted=next(parts["permuted"]),
+        adversarial=told["adversarial"],
+        largest=told["largest"],
+        missing=told["missing"],
+    )
 
 
 def _ends(told: list[dict[str, Any]]) -> np.ndarray:

@@ -102,25 +102,32 @@ class Faithfulness(Result):
     @cached_property
     def values(self) -> dict[Name, Float[np.ndarray, " text"]]:
         """One value for each text, NaN for none, by measure, signal and what it is set against."""
+        values = self._agreements() | self._erasures()
+        moved = [np.median(text.permuted) if len(text.permuted) else np.nan for text in self.texts]
+        apart = [np.nan if text.adversarial is None else text.adversarial for text in self.texts]
+        values[PERMUTED, "attention", ""] = np.array(moved, float)
+        values[ADVERSARIAL, "attention", ""] = np.array(apart, float)
+        # What no text has a value of, such as where there was no adversary, is left out.
+        return {name: column for name, column in values.items() if np.isfinite(column).any()}
+
+    def _agreements(self) -> dict[Name, np.ndarray]:
         values: dict[Name, np.ndarray] = {}
         for against in AGAINST:
-            for signal in (name for name in self.signals if name != against):
-                columns = zip(AGREEMENT, self.agreement(signal, against).T, strict=True)
-                values |= {(measure, signal, against): column for measure, column in columns}
+            for signal in self.signals:
+                if signal == against:
+                    continue
+                columns = self.agreement(signal, against).T
+                for measure, column in zip(AGREEMENT, columns, strict=True):
+                    values[measure, signal, against] = column
+        return values
+
+    def _erasures(self) -> dict[Name, np.ndarray]:
+        values: dict[Name, np.ndarray] = {}
         for measure in ERASURE:
             for signal in self.signals:
-                values[measure, signal, ""] = np.array(
-                    [getattr(text, measure)[signal] for text in self.texts]
-                )
-        medians = [
-            float(np.median(text.permuted)) if len(text.permuted) else np.nan for text in self.texts
-        ]
-        nearest = [np.nan if text.adversarial is None else text.adversarial for text in self.texts]
-        values[PERMUTED, "attention", ""], values[ADVERSARIAL, "attention", ""] = (
-            np.array(medians),
-            np.array(nearest),
-        )
-        return {name: column for name, column in values.items() if np.isfinite(column).any()}
+                column = [getattr(text, measure)[signal] for text in self.texts]
+                values[measure, signal, ""] = np.array(column)
+        return values
 
     @cached_property
     def means(self) -> dict[Name, tuple[float, float, float, float, int]]:

@@ -92,15 +92,7 @@ def faithfulness(
     if not 0 < confidence < 1:
         raise RecordError(f"confidence is a number between 0 and 1, not {confidence}")
     random_weights, anyway = options.pop("random_weights", False), options.get("allow_unfit", False)
-    source = parse_source(
-        model, tokenizer, () if texts is None else texts, options, load=_classifier
-    )
-    unknown = [*options, *({"batch_tokens"} & set(source.options if source else ()))]
-    if source is None or unknown:
-        raise RecordError(
-            f"faithfulness has no option {unknown}; it has truncate, random_weights, allow_unfit, "
-            "progress, on_error"
-        )
+    source = _parsed(model, tokenizer, texts, options)
     if not anyway:
         check_fit(source.model, CLASS)
     how = tampering or Tampering()
@@ -110,12 +102,26 @@ def faithfulness(
     control = None
     if random_weights:
         beside, theirs = _explained(source.random_twin(), (layer, query), how)
-        control = (
-            Faithfulness(tuple(beside), confidence, RANDOM, layer, None, theirs) if beside else None
-        )
+        if beside:
+            control = Faithfulness(tuple(beside), confidence, RANDOM, layer, None, theirs)
     return Faithfulness(
         tuple(explained), confidence, display_name(source.model), layer, control, groups
     )
+
+
+def _parsed(model: Any, tokenizer: Any, texts: Any, options: dict[str, Any]) -> Source:
+    """The classifier and its texts; all options that there are were then taken out."""
+    source = parse_source(
+        model, tokenizer, () if texts is None else texts, options, load=_classifier
+    )
+    # Texts are run one by one here, so that the option of batches would do nothing.
+    unknown = [*options, *({"batch_tokens"} & set(source.options if source else ()))]
+    if source is None or unknown:
+        raise RecordError(
+            f"faithfulness has no option {unknown}; it has truncate, random_weights, allow_unfit, "
+            "progress, on_error"
+        )
+    return source
 
 
 def _explained(
@@ -148,9 +154,9 @@ def _explained(
                 on_error(number, error)
                 continue
             kept.append(number)
-    return explained, None if source.groups is None else tuple(
-        source.groups[number] for number in kept
-    )
+    if source.groups is None:
+        return explained, None
+    return explained, tuple(source.groups[number] for number in kept)
 
 
 def _stop(_: int, error: HeadscopeError) -> None:

@@ -224,34 +224,29 @@ class NormStudy(OneModel, Result):
         first = (
             f"{self.model or 'a model'}: {len(self.layers)} layers, {self.texts} texts, {length}"
         )
-        over = (
-            "texts"
-            if self.statistic.documents == self.texts
-            else f"{self.statistic.documents} documents"
-        )
+        over = "texts"
+        if self.statistic.documents != self.texts:
+            over = f"{self.statistic.documents} documents"
         level = f"{self.confidence:.0%} interval over {over}"
-        parts = []
-        for by in BY:
-            cells = [
-                f"{SHOWN[name]} {self._with_interval(f'share by {by}: {name}', percent=True)}"
-                for name in self.classes
-            ]
-            parts.append(f"all layers by {by}: {', '.join(cells)}")
-        for what, row in (
-            ("all heads pooled", "spearman"),
-            ("within heads", "spearman within heads"),
-        ):
-            names = [
-                name
-                for name in (*self.classes, ALL)
-                if not np.isnan(self.mean(f"{row}: {name}")[-1])
-            ]
-            ranks = [
-                f"{SHOWN.get(name, name)} {self._with_interval(f'{row}: {name}')}" for name in names
-            ]
-            if ranks:
-                parts.append(f"Spearman of weight and ||f||, {what}: {', '.join(ranks)}")
-        return "\n".join([f"{first}; [{level}]", *parts])
+        pooled = self._ranks("all heads pooled", "spearman")
+        within = self._ranks("within heads", "spearman within heads")
+        return "\n".join([f"{first}; [{level}]", *map(self._shares, BY), *pooled, *within])
+
+    def _shares(self, by: str) -> str:
+        """The shares of the classes over all layers, in a line."""
+        cells = []
+        for name in self.classes:
+            share = self._with_interval(f"share by {by}: {name}", percent=True)
+            cells.append(f"{SHOWN[name]} {share}")
+        return f"all layers by {by}: {', '.join(cells)}"
+
+    def _ranks(self, what: str, row: str) -> list[str]:
+        """Rank correlations of the classes in a line; none of files from before they were kept."""
+        cells = []
+        for name in (*self.classes, ALL):
+            if not np.isnan(self.mean(f"{row}: {name}")[-1]):
+                cells.append(f"{SHOWN.get(name, name)} {self._with_interval(f'{row}: {name}')}")
+        return [f"Spearman of weight and ||f||, {what}: {', '.join(cells)}"] if cells else []
 
     def _main_table(self) -> TextTable:
         shown = [SHOWN[name] for name in self.classes]

@@ -34,6 +34,8 @@ Classes = dict[str, Bool[np.ndarray, " token"]]
 def classes_of(tokens: Tokens) -> Classes:
     """The tokens of each class; every token is in one."""
     classes = {name: token_class(tokens, name) for name in ("cls", "sep", "first", "stop")}
+    # In one class each: a full stop that begins a text counts as the first token, and a [CLS] that
+    # does so as a [CLS].
     classes["stop"] = classes["stop"] & ~classes["first"]
     classes["first"] = classes["first"] & ~classes["cls"] & ~classes["sep"]
     classes["other"] = ~np.any(list(classes.values()), axis=0)
@@ -48,17 +50,11 @@ def values_of(stack: Stack) -> Float[np.ndarray, "row column"]:
     for column, layer in enumerate(stack):
         if not layer.has("value_norms"):
             continue
-        weights, lengths = (
-            np.asarray(layer.weights_of(), np.float64),
-            np.asarray(layer.value_norms, np.float64),
-        )
-        looked_at = _looked_at(weights, layer)
-        ranked.append((looked_at, lengths))
-        values = (
-            _shares(weights, lengths, keys)
-            | _lengths(lengths, keys)
-            | _agreement([ranked[-1]], keys)
-        )
+        weights = np.asarray(layer.weights_of(), np.float64)
+        lengths = np.asarray(layer.value_norms, np.float64)
+        ranked.append((_looked_at(weights, layer), lengths))
+        values = _shares(weights, lengths, keys) | _lengths(lengths, keys)
+        values |= _agreement([ranked[-1]], keys)
         values |= _within_heads(ranked[-1], keys)
         values |= _mixing(layer, weights, queries, is_self=stack.query == stack.key)
         values_of_text[:, column] = [values[row] for row in ROWS]
@@ -67,6 +63,7 @@ def values_of(stack: Stack) -> Float[np.ndarray, "row column"]:
         row[:-1][known].mean() if known.any() else np.nan
         for row, known in zip(values_of_text, whole, strict=True)
     ]
+    # Ranks of all layers together are taken anew: a mean of rank correlations is none.
     for row, value in _agreement(ranked, keys).items():
         values_of_text[ROWS.index(row), -1] = value
     return values_of_text
@@ -106,6 +103,7 @@ def _looked_at(
     """Mean weight that each key gets from the queries that may look at it."""
     if layer.visible.is_full:
         return weights.mean(axis=1)
+    # Under a causal mask early keys are seen by more queries; a plain mean would rank them higher.
     seeing = np.maximum(layer.visible.dense().sum(axis=0), 1)
     return weights.sum(axis=1) / seeing
 

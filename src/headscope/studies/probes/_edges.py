@@ -113,6 +113,7 @@ class EdgeProbe(nn.Module):
         """Logits ``[span label]`` of states ``[layer span word piece feature]``, and which of the
         pieces are there.
         """
+        # Projected after mixing: the layers are summed once, whatever the number of spans.
         mixed = self.gamma * torch.einsum("l,lswpf->swpf", self.weights, states)
         pooled = []
         for number, (project, pool) in enumerate(zip(self.project, self.pool, strict=True)):
@@ -191,9 +192,9 @@ class _Edges:
         def read(rows: np.ndarray) -> tuple[Tensor, Tensor]:
             chosen = pieces[rows]
             chosen = chosen[..., : int((chosen >= 0).sum(-1).max())]
-            return states[
-                :layers, torch.from_numpy(np.maximum(chosen, 0))
-            ].float(), torch.from_numpy(chosen >= 0)
+            # States are in half precision; -1 for no piece is read as piece 0 and masked.
+            read_at = torch.from_numpy(np.maximum(chosen, 0))
+            return states[:layers, read_at].float(), torch.from_numpy(chosen >= 0)
 
         def loss(module: nn.Module, rows: np.ndarray) -> Tensor:
             return cross_entropy(module(*read(rows)), torch.from_numpy(labels[rows]))
@@ -201,9 +202,8 @@ class _Edges:
         sentence = spans.at[:, 0]
         parts = (self.data.parts.train, self.data.parts.aside, self.data.parts.test)
         widths = (pieces >= 0).sum(-1).max(-1)
-        order = order[
-            np.argsort(widths[order], kind="stable")
-        ]  # words of like many pieces together
+        # Words of like many pieces together, shuffled among each other, to fill up little.
+        order = order[np.argsort(widths[order], kind="stable")]
         train, aside, test = (_cut(order[np.isin(sentence[order], part)]) for part in parts)
         size = states.shape[-1]
         fitted = fit(
@@ -228,18 +228,16 @@ class _Edges:
         else:
             number, first, second = spans.at.T
             sizes = np.array([len(item) for item in self.data.items])
-            keys, name = (
-                [str(row[:-1].argmax()) for row in pair_distances(first, second, sizes[number])],
-                DISTANCES,
-            )
+            features = pair_distances(first, second, sizes[number])
+            # All but the last feature are one of the offsets each.
+            keys, name = [str(row[:-1].argmax()) for row in features], DISTANCES
         counts: dict[str, Counter] = {}
-        for key, label in zip(
-            np.array(keys)[train].tolist(), spans.labels[train].tolist(), strict=True
-        ):
+        learnt = zip(np.array(keys)[train].tolist(), spans.labels[train].tolist(), strict=True)
+        for key, label in learnt:
             counts.setdefault(key, Counter())[label] += 1
-        said = np.array(
-            [counts[key].most_common(1)[0][0] if key in counts else most for key in keys]
-        )
+        # A word that was never learnt from gets the label that is most frequent of all.
+        likeliest = {key: own.most_common(1)[0][0] for key, own in counts.items()}
+        said = np.array([likeliest.get(key, most) for key in keys])
         return [*scores, self.score(name, said == spans.labels)]
 
     def score(self, of: str, right: np.ndarray) -> Score:
@@ -274,17 +272,24 @@ def _dependencies(data: Data, least: int) -> Spans:
 def _spans(
     rows: Sequence[tuple[tuple[int, ...], str, str]], data: Data, least: int, what: str
 ) -> Spans:
-    train = set(data.parts.train)
-    counts = Counter(label for at, label, _ in rows if at[0] in train)
-    names = tuple(name for name, count in counts.most_common() if count >= least)
+    names = _frequent_labels(rows, data, least)
     if len(names) < 2:
         raise TextError(
-            f"{len(names)} {what} are at least {least} times among {len(train)} sentences; give "
-            "more"
+            f"{len(names)} {what} are at least {least} times among {len(data.parts.train)} "
+            "sentences; give more"
         )
     kept = [row for row in rows if row[1] in names]
     labels = np.array([names.index(label) for _, label, _ in kept], np.int64)
     return Spans(np.array([at for at, *_ in kept]), labels, names, tuple(name for *_, name in kept))
+
+
+def _frequent_labels(
+    rows: Sequence[tuple[tuple[int, ...], str, str]], data: Data, least: int
+) -> tuple[str, ...]:
+    """The labels that are often enough among the sentences learnt from, the most frequent first."""
+    train = set(data.parts.train)
+    counts = Counter(label for at, label, _ in rows if at[0] in train)
+    return tuple(name for name, count in counts.most_common() if count >= least)
 
 
 def _cut(rows: np.ndarray) -> list[np.ndarray]:

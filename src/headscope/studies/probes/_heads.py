@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,6 +67,7 @@ class AttentionOnly(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         """Scores ``[sentence candidate word]``."""
+        # One product of matrices over all pairs of words, for both directions.
         flat = batch.maps.flatten(2).transpose(1, 2) @ self.weights.T
         ahead, back = flat.unflatten(1, batch.maps.shape[2:]).unbind(-1)
         root = torch.einsum("dk,bkdew,e->bw", self.weights, batch.ends, self.ends)
@@ -94,6 +95,8 @@ class AttentionWords(nn.Module):
         of_head = self.heads(batch.vectors).unflatten(-1, (2, self.maps))
         of_word = self.words(batch.vectors).unflatten(-1, (2, self.maps))
         ahead, back = batch.maps, batch.maps.transpose(2, 3)
+        # W (v_i + v_j) is the sum of two parts: with the weights of both words for each pair there
+        # would be pairs x maps numbers to hold.
         among = torch.einsum("bik,bkij->bij", of_head[:, :, 0], ahead)
         among = among + torch.einsum("bjk,bkij->bij", of_word[:, :, 0], ahead)
         among = among + torch.einsum("bik,bkij->bij", of_head[:, :, 1], back)
@@ -161,22 +164,37 @@ def head_scores(data: Data, how: Training) -> tuple[list[Score], dict[str, Any]]
     runs["distances" if words is None else "distances and words"] = (nearest, data.items, False)
     scores, epochs = [], {}
     for name, (make, items, control) in runs.items():
-        scale = _scale([items[number] for number in data.parts.train])
         heads = [control_heads(item.forms) if control else item.heads for item in items]
-        train, aside = (
-            [batch for _, batch in _batches(items, heads, part, scale)]
-            for part in [*data.parts][:2]
-        )
-        fitted = fit(make, (train, aside), _loss, how, name=name)
-        epochs[name] = fitted.epoch
-        hits = dict(_hits(fitted.module, items, heads, data.parts.test, scale=scale))
-        scores.append(_score(name, [hits[number] for number in data.parts.test]))
+        score, epochs[name] = _learnt(name, make, items, heads, data=data, how=how)
+        scores.append(score)
+    # -2 is no word and no root: punctuation is hit by no offset.
     offset = best_offset([np.where(item.counted, item.heads, -2) for item in data.train])
-    scores.append(
-        _score(f"best offset ({offset:+d})", [_offset_hits(item, offset) for item in data.test])
-    )
-    scores.append(_score("next word", [_offset_hits(item, 1) for item in data.test]))
+    scores.append(_offset_score(f"best offset ({offset:+d})", data, offset))
+    scores.append(_offset_score("next word", data, 1))
     return scores, epochs
+
+
+def _learnt(
+    name: str,
+    make: Callable[[], nn.Module],
+    items: Sequence[ProbeItem],
+    heads: Sequence[np.ndarray],
+    *,
+    data: Data,
+    how: Training,
+) -> tuple[Score, int]:
+    """The score of one probe, and the epoch that it is from."""
+    scale = _scale([items[number] for number in data.parts.train])
+    train = [batch for _, batch in _batches(items, heads, data.parts.train, scale)]
+    aside = [batch for _, batch in _batches(items, heads, data.parts.aside, scale)]
+    fitted = fit(make, (train, aside), _loss, how, name=name)
+    # Batches go by length; hits are put back into the order of the sentences.
+    hits = dict(_hits(fitted.module, items, heads, data.parts.test, scale=scale))
+    return _score(name, [hits[number] for number in data.parts.test]), fitted.epoch
+
+
+def _offset_score(name: str, data: Data, offset: int) -> Score:
+    return _score(name, [_offset_hits(item, offset) for item in data.test])
 
 
 def _score(name: str, hits: Sequence[tuple[float, float]]) -> Score:
@@ -222,21 +240,20 @@ def _batches(
 ) -> Iterator[tuple[list[int], Batch]]:
     """Sentences of like length together, with their numbers."""
     numbers: list[int] = []
+
+    def batch_of(numbers: list[int]) -> tuple[list[int], Batch]:
+        own = [items[number] for number in numbers]
+        return numbers, _batch(own, [heads[number] for number in numbers], scale)
+
     for number in sorted(part, key=lambda number: len(items[number])):
-        if numbers and (
-            len(numbers) == BATCH or (len(numbers) + 1) * len(items[number]) ** 2 > CELLS
-        ):
-            yield (
-                numbers,
-                _batch([items[each] for each in numbers], [heads[each] for each in numbers], scale),
-            )
+        # Lengths rise: with this sentence all would be filled up to its length.
+        cells = (len(numbers) + 1) * len(items[number]) ** 2
+        if numbers and (len(numbers) == BATCH or cells > CELLS):
+            yield batch_of(numbers)
             numbers = []
         numbers.append(number)
     if numbers:
-        yield (
-            numbers,
-            _batch([items[each] for each in numbers], [heads[each] for each in numbers], scale),
-        )
+        yield batch_of(numbers)
 
 
 def _batch(items: Sequence[ProbeItem], heads: Sequence[np.ndarray], scale: np.ndarray) -> Batch:

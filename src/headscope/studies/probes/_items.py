@@ -130,27 +130,38 @@ def parts_of(sentences: Sequence[Sentence], shares: tuple[float, float, float], 
         TextError: where a part would be empty.
     """
     forms = [tuple(word.lower() for word in sentence.words) for sentence in sentences]
-    together: dict[object, list[int]] = {}
-    for number, (sentence, words) in enumerate(zip(sentences, forms, strict=True)):
-        together.setdefault(sentence.document or words, []).append(number)
-    groups = list(together.values())
+    groups = _together(sentences, forms)
     order = np.random.default_rng(seed).permutation(len(groups))
-    # documents differ in length: parts end where their share of sentences does
-    done = np.cumsum([len(groups[at]) for at in order])
-    ends = np.searchsorted(done, np.cumsum(shares)[:2] * len(sentences) - 1e-9) + 1
-    # a long document must not take the place of the parts after it: each part has one document at
-    # least
-    ends = np.minimum(ends, [len(groups) - 2, len(groups) - 1])
-    ends[1] = max(ends[1], ends[0] + 1)
-    seen: set[tuple[str, ...]] = set()
     divided = []
-    for part in np.split(order, ends):
-        own = [number for at in part for number in groups[at] if forms[number] not in seen]
-        divided.append(tuple(sorted(own)))
-        seen |= {forms[number] for number in own}
+    seen: set[tuple[str, ...]] = set()
+    for part in np.split(order, _ends([len(groups[at]) for at in order], shares)):
+        own = sorted(number for at in part for number in groups[at] if forms[number] not in seen)
+        divided.append(tuple(own))
+        seen.update(forms[number] for number in own)
     if not all(divided):
         raise TextError(
             f"{len(groups)} different documents or sentences are too few to be divided into "
-            f"{', '.join(f'{share:.0%}' for share in shares)}"
+            f"{', '.join(map('{:.0%}'.format, shares))}"
         )
     return Parts(*divided)
+
+
+def _together(sentences: Sequence[Sentence], forms: list[tuple[str, ...]]) -> list[list[int]]:
+    """Numbers of the sentences of each document; without documents equal sentences are one."""
+    groups: dict[object, list[int]] = {}
+    for number, (sentence, words) in enumerate(zip(sentences, forms, strict=True)):
+        groups.setdefault(sentence.document or words, []).append(number)
+    return list(groups.values())
+
+
+def _ends(sizes: Sequence[int], shares: tuple[float, float, float]) -> Int[np.ndarray, " 2"]:
+    """Where the first two parts end, in groups of so many sentences each."""
+    # Documents differ in length: parts end where their share of sentences does. 1e-9 is for shares
+    # that a sum of rounded numbers puts a little behind the sentence that completes them.
+    done = np.cumsum(sizes)
+    ends = np.searchsorted(done, np.cumsum(shares)[:2] * sum(sizes) - 1e-9) + 1
+    # A long document must not take the place of the parts after it: each part has one document at
+    # least.
+    ends = np.minimum(ends, [len(sizes) - 2, len(sizes) - 1])
+    ends[1] = max(ends[1], ends[0] + 1)
+    return ends

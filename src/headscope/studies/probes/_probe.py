@@ -127,9 +127,10 @@ class ProbePlan:
 
     def training(self, kind: str) -> Training:
         """How this kind is trained."""
-        given = {
-            name: value for name in ("epochs", "rate") if (value := getattr(self, name)) is not None
-        }
+        given = {}
+        for name in ("epochs", "rate"):
+            if getattr(self, name) is not None:
+                given[name] = getattr(self, name)
         return replace(TRAININGS[kind], progress=self.progress, **given)
 
 
@@ -268,9 +269,9 @@ def _both(
     other = (random_twin(source.model, seed=plan.seeds[0]), source.tokenizer)
     read = _read(kind, other, sentences, plan, note=note)
     items = {number: item for number, item in items.items() if number in read}
-    return tuple(items.values()), tuple(
-        replace(read[number], vectors=item.vectors) for number, item in items.items()
-    )
+    # Vectors of words stay those of the model, so that the twin lacks nothing but its attention.
+    twin = [replace(read[number], vectors=item.vectors) for number, item in items.items()]
+    return tuple(items.values()), tuple(twin)
 
 
 def _read(
@@ -289,11 +290,11 @@ def _read(
     if not items:
         raise TextError("None of the sentences could be read by the model; on_error= tells why")
     if kind == "attention-words":
-        items = (
-            with_embeddings(*model, items)
-            if plan.vectors is None
-            else with_table(Path(plan.vectors), items)
-        )
+        if plan.vectors is None:
+            items = with_embeddings(*model, items)
+        else:
+            items = with_table(Path(plan.vectors), items)
+    # Texts are run by length, and come back in that order.
     return dict(sorted(items.items()))
 
 

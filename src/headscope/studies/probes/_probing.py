@@ -161,20 +161,18 @@ class Probing(Result):
             for each in (*self.scores, *self.selectivity)
             if each.task == task
         }
-        order = list(dict.fromkeys(of for of, _ in scores))
-        names = [of for of in order if not of.startswith(PER_LAYER)] + [
-            of for of in order if of.startswith(PER_LAYER)
-        ]
+        # False sorts before True: layers stand below the probe and its controls.
+        names = sorted(
+            dict.fromkeys(of for of, _ in scores), key=lambda of: of.startswith(PER_LAYER)
+        )
         rows = [[task, *measures]]
-        rows += [
-            [name, *(self._cell(scores.get((name, measure))) for measure in measures)]
-            for name in names
-        ]
-        plain = {each.measure for each in scores.values() if each.lengths is not None}
-        says = {
-            name: "mean over lengths of sentences" if name in plain else "% of what is asked"
-            for name in measures
-        }
+        for name in names:
+            cells = [self._cell(scores.get((name, measure))) for measure in measures]
+            rows.append([name, *cells])
+        says = dict.fromkeys(measures, "% of what is asked")
+        for each in scores.values():
+            if each.lengths is not None:
+                says[each.measure] = "mean over lengths of sentences"
         return TextTable.of_rows(rows, align="right", says=says)
 
     def _cell(self, score: Score | None) -> str:

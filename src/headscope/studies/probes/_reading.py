@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float
 
 from headscope._progress import counted
 from headscope.capturing import capture_many, check_known
@@ -60,6 +61,8 @@ def with_maps(
         model, tokenizer, texts, progress=progress, on_error=note, max_unknown=max_unknown
     )
     items, number = {}, -1
+    # Records do not say which text they are of: a text that fails is told before any later record
+    # comes, so the next number that did not fail is its own.
     for record in records:
         number += 1
         while number in failed:
@@ -168,18 +171,26 @@ def _mapped(sentence: Sentence, record: Record) -> ProbeItem:
     for layer in stack:
         among = word_attention(np.asarray(layer.weights_of(), np.float64), words)
         maps.append(among[:, places][:, :, places])
-        last = among.shape[1] - 1
-        first_end = 0 if places[0] > 0 else None
-        outer = [first_end, last if places[-1] < last else None]
-        none = np.zeros((len(among), len(places)))
-        out = [none if end is None else among[:, end][:, places] for end in outer]
-        back = [none if end is None else among[:, :, end][:, places] for end in outer]
-        ends.append(np.stack([np.stack(out, axis=1), np.stack(back, axis=1)], axis=1))
+        ends.append(_ends(among, places))
     return ProbeItem(
         sentence=sentence,
         maps=np.concatenate(maps).astype(np.float32),
         ends=np.concatenate(ends).astype(np.float32),
     )
+
+
+def _ends(
+    among: Float[np.ndarray, "head unit unit"], places: list[int]
+) -> Float[np.ndarray, "head direction end word"]:
+    """Attention of the first and last special token to words, and of words to these."""
+    last = among.shape[1] - 1
+    ends = np.zeros((len(among), 2, 2, len(places)))
+    # A model may have a special token at one end alone, or none: what is not there stays 0.
+    if places[0] > 0:
+        ends[:, 0, 0], ends[:, 1, 0] = among[:, 0, places], among[:, places, 0]
+    if places[-1] < last:
+        ends[:, 0, 1], ends[:, 1, 1] = among[:, last, places], among[:, places, last]
+    return ends
 
 
 def _words(sentence: Sentence, tokens: Tokens) -> Words:
@@ -243,5 +254,6 @@ def _states(model: Any, encodings: Sequence[dict[str, list[int]]]) -> list[np.nd
         raise CaptureError(
             f"{type(model).__name__} returns no hidden_states; a probe of hidden states needs them"
         )
+    # Half precision: states of all layers of a treebank would not fit into memory else.
     together = torch.stack([layer.half() for layer in states]).cpu().numpy()
     return [together[:, number, :size] for number, size in enumerate(sizes)]

@@ -80,22 +80,16 @@ def attention_vectors(
         maps = items[number].maps
         if maps is None:
             raise ValueError("attention was not read")
-        vectors.append(
-            np.concatenate([maps[:, first, second], maps[:, second, first]])
-            if both
-            else maps[:, first, second]
-        )
+        vector = maps[:, first, second]
+        if both:
+            vector = np.concatenate([vector, maps[:, second, first]])
+        vectors.append(vector)
     return np.array(vectors, np.float32)
 
 
 def _related(data: Data, least: int) -> WordPairs:
     """Dependents with their heads, of the relations that are often enough."""
-    edges = [
-        (number, word, head, item.relations[word])
-        for number, item in enumerate(data.items)
-        for word, head in enumerate(item.heads.tolist())
-        if head >= 0 and item.relations[word] not in LEFT_OUT
-    ]
+    edges = _edges(data.items)
     train = set(data.parts.train)
     counts = Counter(relation for number, _, _, relation in edges if number in train)
     names = tuple(name for name, count in counts.most_common() if count >= least)
@@ -107,6 +101,18 @@ def _related(data: Data, least: int) -> WordPairs:
     kept = [edge for edge in edges if edge[3] in names]
     labels = np.array([names.index(relation) for *_, relation in kept])
     return _pairs(data.items, [edge[:3] for edge in kept], labels, names)
+
+
+def _edges(items: Sequence[ProbeItem]) -> list[tuple[int, int, int, str]]:
+    """Sentence, dependent, head and relation of every edge that counts."""
+    edges = []
+    for number, item in enumerate(items):
+        # A property that is made anew each time it is asked for.
+        relations = item.relations
+        for word, head in enumerate(item.heads.tolist()):
+            if head >= 0 and relations[word] not in LEFT_OUT:
+                edges.append((number, word, head, relations[word]))
+    return edges
 
 
 def _any(items: Sequence[ProbeItem], related: WordPairs, seed: int) -> WordPairs:
@@ -172,6 +178,7 @@ def _learnt(
     name: str,
 ) -> tuple[np.ndarray, int]:
     """What a linear classifier says of every pair, and the epoch that it is from."""
+    # By the numbers of what is learnt from alone: nothing of the rest may reach the probe.
     train = np.isin(number, data.parts.train)
     mean, deviation = features[train].mean(axis=0), features[train].std(axis=0)
     known = torch.from_numpy((features - mean) / np.where(deviation > 0, deviation, 1))

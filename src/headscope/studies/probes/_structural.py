@@ -64,6 +64,8 @@ class Structural(nn.Module):
     def forward(self, states: Tensor) -> tuple[Tensor, Tensor]:
         """Squared distances ``[sentence word word]`` and squared depths ``[sentence word]``."""
         points, deep = states @ self.maps[0], states @ self.maps[1]
+        # ||a - b||^2 = ||a||^2 + ||b||^2 - 2 a.b, which holds no vector for each pair of words;
+        # rounding may leave a little less than 0 of two equal points.
         squares = points.square().sum(-1)
         apart = squares[:, :, None] + squares[:, None] - 2 * points @ points.transpose(1, 2)
         return apart.clamp(min=0), deep.square().sum(-1)
@@ -84,36 +86,51 @@ def structural_scores(
         Scores, and the layer.
     """
     states = {name: [item.states_of_words for item in items] for name, items in data.sides.items()}
-    count = len(states[PROBE][0])
-    if layer is not None and not 0 <= layer < count:
+    of_layers: dict[int, list[Score]] = {}
+    aside: dict[int, float] = {}
+    for number in _layers(len(states[PROBE][0]), layer):
+        trees = _trees(data.items, states[PROBE], number)
+        fitted = _trained(trees, data, how, (rank, f"layer {number}"))
+        of_layers[number] = _scores(f"layer {number}", fitted, _of(trees, data.parts.test))
+        # Chosen on sentences that are neither learnt from nor reported on.
+        aside[number] = _scores(PROBE, fitted, _of(trees, data.parts.aside))[0].value
+    best = max(aside, key=aside.__getitem__)
+    shown = [_renamed(score, PROBE) for score in of_layers[best]]
+    for name, trees in _controls(data, states, best, layer).items():
+        fitted = _trained(trees, data, how, (rank, name))
+        shown += _scores(name, fitted, _of(trees, data.parts.test))
+    shown += _chain(_of(_trees(data.items, states[PROBE], best), data.parts.test))
+    if layer is None:
+        for scores in of_layers.values():
+            shown += scores
+    return shown, {"layer": best}
+
+
+def _layers(count: int, layer: int | None) -> Sequence[int]:
+    if layer is None:
+        return range(count)
+    if not 0 <= layer < count:
         raise RecordError(
             f"layer is {layer}; the model's hidden states are 0 to {count - 1}, 0 the embeddings"
         )
-    layers = range(count) if layer is None else [layer]
-    all_scores: list[Score] = []
-    chosen: tuple[float, int, list[Score]] | None = None
-    for number in layers:
-        trees = _trees(data.items, states[PROBE], number)
-        fitted = _trained(trees, data, how, (rank, f"layer {number}"))
-        scores = _scores(f"layer {number}", fitted, [trees[at] for at in data.parts.test])
-        aside = _scores(PROBE, fitted, [trees[at] for at in data.parts.aside])[0].value
-        all_scores += scores if layer is None else []
-        if chosen is None or aside > chosen[0]:
-            chosen = aside, number, scores
-    if chosen is None:
-        raise ValueError("there is no layer")
-    best = chosen[1]
+    return [layer]
+
+
+def _of(trees: Sequence[Tree], part: Sequence[int]) -> list[Tree]:
+    return [trees[at] for at in part]
+
+
+def _controls(
+    data: Data, states: dict[str, list[np.ndarray]], best: int, layer: int | None
+) -> dict[str, list[Tree]]:
+    """What the probe is set beside, in the layer that did best."""
     controls = {CONTROL: _trees(data.items, states[PROBE], best, control=True)}
     if "random weights" in states:
         controls["random weights"] = _trees(data.items, states["random weights"], best)
+    # The embeddings are a layer like the others where all of them are probed.
     if layer is not None and layer != 0:
         controls["layer 0"] = _trees(data.items, states[PROBE], 0)
-    shown = [_renamed(score, PROBE) for score in chosen[2]]
-    for name, trees in controls.items():
-        fitted = _trained(trees, data, how, (rank, name))
-        shown += _scores(name, fitted, [trees[at] for at in data.parts.test])
-    shown += _chain([_trees(data.items, states[PROBE], best)[at] for at in data.parts.test])
-    return shown + all_scores, {"layer": best}
+    return controls
 
 
 def _trees(
@@ -146,10 +163,8 @@ def _batches(trees: Sequence[Tree]) -> list[tuple[Tensor, ...]]:
 def _batch(trees: Sequence[Tree]) -> tuple[Tensor, ...]:
     longest, features = max(len(tree.heads) for tree in trees), trees[0].states.shape[1]
     states = np.zeros((len(trees), longest, features), np.float32)
-    distances, depths = (
-        np.zeros((len(trees), longest, longest), np.float32),
-        np.zeros((len(trees), longest), np.float32),
-    )
+    distances = np.zeros((len(trees), longest, longest), np.float32)
+    depths = np.zeros((len(trees), longest), np.float32)
     there = np.zeros((len(trees), longest), np.float32)
     for number, tree in enumerate(trees):
         size = len(tree.heads)
@@ -165,9 +180,9 @@ def _loss(module: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
     states, distances, depths, there = batch
     apart, deep = module(states)
     words = there.sum(dim=1)
-    pairs = ((apart - distances).abs() * there[:, None] * there[:, :, None]).sum(
-        dim=(1, 2)
-    ) / words.square()
+    # Each sentence by its own length, so that long ones weigh no more than short ones.
+    off = (apart - distances).abs() * there[:, None] * there[:, :, None]
+    pairs = off.sum(dim=(1, 2)) / words.square()
     return (pairs + ((deep - depths).abs() * there).sum(dim=1) / words).mean()
 
 

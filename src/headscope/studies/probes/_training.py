@@ -71,11 +71,9 @@ def fit(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(how.seed)
         module = make()
-        best, best_epoch, kept = (
-            _mean_loss(module, aside, loss),
-            0,
-            copy.deepcopy(module.state_dict()),
-        )
+        # Before any training: a probe that never gets better stays as it was made.
+        best, best_epoch = _mean_loss(module, aside, loss), 0
+        kept = copy.deepcopy(module.state_dict())
         optimiser, since = _adam(module, how, how.rate), 0
         rate = how.rate
         for epoch in counted(
@@ -94,6 +92,7 @@ def fit(
             since += 1
             if since >= how.patience:
                 break
+            # Adam begins anew: its momentum is of steps at the larger rate.
             rate *= how.drop
             optimiser = _adam(module, how, rate)
     module.load_state_dict(kept)

@@ -151,6 +151,8 @@ class HeadStudy(OneModel, Result):
         self._read[name] = read
         self._lengths[name] = len(stack.query)
         self.cells, self.model = cells_of(stack), self.model or record.model.name
+        # Everything that was computed of fewer texts is forgotten; cached properties of base
+        # classes are not in the class's own variables.
         for kind in type(self).__mro__:
             for known, value in vars(kind).items():
                 if isinstance(value, cached_property):
@@ -167,11 +169,7 @@ def added(first: Study, second: Study) -> Study:
         RecordError: where they share a text, or heads or options differ.
     """
     first._check_models(second)
-    sides = [
-        ([getattr(each, name) for name in each.READING], each.cells or first.cells or second.cells)
-        for each in (first, second)
-    ]
-    if sides[0] != sides[1] or {*first._read, *first.left_out} & {*second._read, *second.left_out}:
+    if not _can_be_added(first, second):
         raise RecordError(
             f"These are of other models or options, or share a {first.TEXT}; they cannot be added "
             "up"
@@ -183,6 +181,15 @@ def added(first: Study, second: Study) -> Study:
     if first.control is not None and second.control is not None:
         both.control = first.control + second.control
     return both
+
+
+def _can_be_added(first: HeadStudy, second: HeadStudy) -> bool:
+    if {*first._read, *first.left_out} & {*second._read, *second.left_out}:
+        return False
+    # Heads are known from the first text on; a study that read none fits any model.
+    if first.cells and second.cells and first.cells != second.cells:
+        return False
+    return all(getattr(first, name) == getattr(second, name) for name in first.READING)
 
 
 SAID: dict[str, Any] = {

@@ -122,10 +122,10 @@ def measured(
     """
     held = [held_out(each, halves) for each in asked]
     wholes = np.stack([each.wholes for each in asked], axis=1)
-    # mean over splits of what was right in each document
-    heads, rules = (
-        np.stack([_mean(getattr(each, name)) for each in held], axis=1) for name in ("head", "rule")
-    )
+    # Mean over splits of what was right in each document.
+    heads = np.stack([_mean(each.head) for each in held], axis=1)
+    rules = np.stack([_mean(each.rule) for each in held], axis=1)
+    # A document without a question of a kind must not count as one that was answered wrong.
     there = np.where((wholes > 0) & ~np.isnan(heads), 1.0, np.nan)
     p = p_above(heads * there, rules * there)
     tests = CORRECTIONS[correction](p)
@@ -138,37 +138,54 @@ def measured(
     )
     numbers = []
     for number, (each, own) in enumerate(zip(asked, held, strict=True)):
-        whole = float(each.wholes.sum())
-        shares = {name: getattr(own, name).sum(axis=1) / whole for name in ("head", "rule")}
-        chosen = own.most(0) is not None
-        rule = int(each.baselines.sum(axis=1).argmax())
-        numbers.append(
-            {
-                "best": best[number],
-                "rule": rule,
-                "rule_share": float(each.baselines[rule].sum() / whole),
-                "held_best": own.most(0),
-                "held_rule": own.most(1),
-                "count": int(whole),
-                "accuracy": float(same[:, number].sum() / whole),
-                "low": float(ends[number, 0]),
-                "high": float(ends[number, 1]),
-                "held_out_chosen": own.share_of_most,
-                "held_out_count": int(whole) if chosen else 0,
-                "held_out_accuracy": _over(shares["head"], np.mean),
-                "held_out_low": float(held_ends[number, 0]) if chosen else float("nan"),
-                "held_out_high": float(held_ends[number, 1]) if chosen else float("nan"),
-                "held_out_spread": _over(shares["head"], np.std),
-                "held_out_rule": _over(shares["rule"], np.mean),
-                "held_out_above": _over(shares["head"] - shares["rule"], np.mean),
-                "held_out_above_low": float(above[number, 0]) if chosen else float("nan"),
-                "held_out_above_high": float(above[number, 1]) if chosen else float("nan"),
-                "held_out_above_spread": _over(shares["head"] - shares["rule"], np.std),
-                "p": float(p[number]),
-                "p_corrected": float(tests[number]),
-            }
-        )
+        low, high = ends[number]
+        on_all = _on_all(each, best[number]) | {"low": float(low), "high": float(high)}
+        off = _held_out_numbers(each, own, held_ends[number], above[number])
+        tested = {"p": float(p[number]), "p_corrected": float(tests[number])}
+        numbers.append(on_all | off | tested)
     return numbers
+
+
+def _on_all(asked: DocumentHits, best: int) -> dict[str, Any]:
+    """Of the head and the rule that are best on all documents, measured on them too."""
+    whole = float(asked.wholes.sum())
+    rule = int(asked.baselines.sum(axis=1).argmax())
+    return {
+        "best": best,
+        "rule": rule,
+        "rule_share": float(asked.baselines[rule].sum() / whole),
+        "count": int(whole),
+        "accuracy": float(asked.hits[best].sum() / whole),
+    }
+
+
+def _held_out_numbers(
+    asked: DocumentHits,
+    held: Held,
+    ends: Float[np.ndarray, " 2"],
+    above: Float[np.ndarray, " 2"],
+) -> dict[str, Any]:
+    """Of what was chosen on one half and measured on the other; NaN where nothing could be."""
+    whole = float(asked.wholes.sum())
+    heads, rules = held.head.sum(axis=1) / whole, held.rule.sum(axis=1) / whole
+    # With no split to choose by there are no choices, and ends would be those of zeros.
+    if held.most(0) is None:
+        ends, above = np.full(2, np.nan), np.full(2, np.nan)
+    return {
+        "held_best": held.most(0),
+        "held_rule": held.most(1),
+        "held_out_chosen": held.share_of_most,
+        "held_out_count": 0 if held.most(0) is None else int(whole),
+        "held_out_accuracy": _over(heads, np.mean),
+        "held_out_low": float(ends[0]),
+        "held_out_high": float(ends[1]),
+        "held_out_spread": _over(heads, np.std),
+        "held_out_rule": _over(rules, np.mean),
+        "held_out_above": _over(heads - rules, np.mean),
+        "held_out_above_low": float(above[0]),
+        "held_out_above_high": float(above[1]),
+        "held_out_above_spread": _over(heads - rules, np.std),
+    }
 
 
 def _over(values: np.ndarray, what: Any) -> float:

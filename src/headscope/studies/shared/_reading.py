@@ -35,11 +35,9 @@ def percent(value: float, ends: Sequence[float] | None = None) -> str:
     if math.isnan(value):
         return "-"
     shown = f"{100 * value:.1f}"
-    return (
-        shown
-        if ends is None or math.isnan(ends[0])
-        else f"{shown} [{100 * ends[0]:.1f}, {100 * ends[1]:.1f}]"
-    )
+    if ends is None or math.isnan(ends[0]):
+        return shown
+    return f"{shown} [{100 * ends[0]:.1f}, {100 * ends[1]:.1f}]"
 
 
 def above_of(each: Any) -> tuple[str, str]:

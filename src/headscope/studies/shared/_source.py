@@ -81,7 +81,7 @@ class Source:
         more["on_error"] = lose
 
         def left() -> Iterator[Any]:
-            # a text that is left out is told before any later record comes
+            # A text that is left out is told before any later record comes.
             yield from (group for number, group in enumerate(groups) if number not in lost)
 
         return {"records": self.records(model, **more), "groups": left()}
@@ -135,27 +135,55 @@ def parse_source(
     capturing = {name: options.pop(name) for name in CAPTURING if name in options}
     loading = {name: options.pop(name) for name in LOADING if name in options}
     if texts is None:
-        given = [*(["tokenizer"] if tokenizer is not None else []), *capturing, *loading]
-        if given:
-            raise RecordError(
-                f"{', '.join(given)} belong to a model and texts; give both, as (model, "
-                "tokenizer, texts)"
-            )
+        _check_only_records(tokenizer, [*capturing, *loading])
         return None
-    model = records
-    if isinstance(model, Record):
+    if isinstance(records, Record):
         raise RecordError(
             "Texts are read by a model, and a record was given; give either the record or "
             "(model, texts)"
         )
+    listed = _listed(texts)
+    # Documents are counted before a model is loaded, which may take minutes.
+    groups = _grouped(options, len(listed)) if listed else None
+    model, tokenizer = _ready(records, tokenizer, listed, load=load, loading=loading)
+    if not listed:
+        raise RecordError(
+            f"Texts were given as {type(texts).__name__} with none in it; give a text, or a list "
+            "of them"
+        )
+    if not capturing.pop("allow_unfit", False):
+        capturing["max_unknown"] = check_texts(tokenizer, listed)
+    return Source(model, tokenizer, listed, capturing, groups)
+
+
+def _check_only_records(tokenizer: Any, options: list[str]) -> None:
+    given = [*(["tokenizer"] if tokenizer is not None else []), *options]
+    if given:
+        raise RecordError(
+            f"{', '.join(given)} belong to a model and texts; give both, as (model, "
+            "tokenizer, texts)"
+        )
+
+
+def _listed(texts: Any) -> tuple[Any, ...]:
     from headscope.capturing import rows_of
 
+    # Rows of a table or a data set are texts, too.
     texts = rows_of(texts)
     if isinstance(texts, str | Mapping):
-        listed = (texts,)
-    else:
-        listed = tuple(texts) if isinstance(texts, Iterable) else ()
-    groups = _grouped(options, len(listed)) if listed else None
+        return (texts,)
+    return tuple(texts) if isinstance(texts, Iterable) else ()
+
+
+def _ready(
+    model: Any,
+    tokenizer: Any,
+    listed: tuple[Any, ...],
+    *,
+    load: Callable[..., tuple[Any, Any]] | None,
+    loading: dict[str, Any],
+) -> tuple[Any, Any]:
+    """The model, loaded where it was named, and its tokenizer."""
     if model is None or isinstance(model, str | Path):
         model, own = _loaded(model, listed, load, loading)
         tokenizer = own if tokenizer is None else tokenizer
@@ -167,14 +195,7 @@ def parse_source(
         raise RecordError(
             f"The texts need the tokenizer of {type(model).__name__}: (model, tokenizer, texts)"
         )
-    if not listed:
-        raise RecordError(
-            f"Texts were given as {type(texts).__name__} with none in it; give a text, or a list "
-            "of them"
-        )
-    if not capturing.pop("allow_unfit", False):
-        capturing["max_unknown"] = check_texts(tokenizer, listed)
-    return Source(model, tokenizer, listed, capturing, groups)
+    return model, tokenizer
 
 
 def _grouped(options: dict[str, Any], count: int) -> tuple | None:
@@ -231,10 +252,8 @@ def said_of_few(source: Source, options: Mapping[str, Any]) -> str:
 
     config = getattr(source.model, "config", None)
     config = config.get_text_config() if hasattr(config, "get_text_config") else config
-    layers, heads = (
-        getattr(config, "num_hidden_layers", None),
-        getattr(config, "num_attention_heads", None),
-    )
+    layers = getattr(config, "num_hidden_layers", None)
+    heads = getattr(config, "num_attention_heads", None)
     numbers = parse_groups(source.groups, len(source.texts))
     count = len(source.texts) if numbers is None else len(set(numbers.tolist()))
     if count < 2 or not isinstance(layers, int) or not isinstance(heads, int):
