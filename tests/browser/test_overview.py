@@ -237,3 +237,32 @@ def test_large_tiles_can_be_lines(show, record):
     view.page.locator('[data-option="lines"]').click()
     assert view.colours("tiles") != before
     assert "tiles=lines" in view.address()
+
+
+def test_a_longer_sentence_takes_room_from_the_cards(show, record):
+    view = show(record, view="overview", size=(1280, 900))
+    ends = {}
+    for lines in (1, 4):
+        view.page.evaluate(
+            """lines => {
+                const root = document.querySelector('#headscope').shadowRoot;
+                root.querySelector('.story').style.minHeight = `${26 * lines}px`;
+            }""",
+            lines,
+        )
+        view.settle()
+        view.settle()
+        box = view.page.locator(".full-head").bounding_box()
+        ends[lines] = box["y"] + box["height"]
+    assert ends[4] < ends[1] + 40
+    assert ends[4] <= 900
+
+
+def test_the_ten_numbers_are_named_in_full(show, record):
+    view = show(record, view="overview", size=(1280, 800))
+    cut = view.page.evaluate(
+        "() => [...document.querySelector('#headscope').shadowRoot.querySelectorAll('.ten dt')]"
+        ".filter(name => name.scrollWidth > name.clientWidth).map(name => name.textContent)"
+    )
+    assert view.page.locator(".ten dt").count() == 10
+    assert cut == []

@@ -7,7 +7,7 @@ const HINTS: Readonly<Record<View, string>> = {
   head: "Point at a token to follow its attention, click to pin it.",
   model: "Each picture is one head of one layer. Click one to open it.",
   matrix: "A row is the token that looks, a column the token that is looked at. Point at a cell for its words.",
-  text: "The darker a word, the more attention it gets. Click a word to see where it looks.",
+  text: "The stronger a word’s colour, the more attention it gets. Click a word to see where it looks.",
   neuron: "Choose a query: each key’s score is a sum over the neurons of the head.",
   pair: "One query and one key in every head of every layer.",
   compare: "Frozen pictures, side by side. Arrows go from one to the next, with Shift they move it, Delete removes it.",
@@ -23,7 +23,11 @@ export function Hint({ store }: { store: Store }) {
   return (
     <p class="hint-bar" data-hint>
       <span>
-        {HINTS[store.view.value]} Press <kbd>?</kbd> for all else.
+        {HINTS[store.view.value]}
+        <span class="hint-key">
+          {" "}
+          Press <kbd>?</kbd> for all else.
+        </span>
       </span>
       <button
         class="quiet"

@@ -1,3 +1,4 @@
+import { useRef } from "preact/hooks";
 import { CHOICES, VIEWS_WITH } from "../../contract/values";
 import { type Filter, hasSpecial, isPair } from "../../draw/mask";
 import { SHARES } from "../../draw/share";
@@ -8,6 +9,7 @@ import { LayerStepper } from "../../parts/LayerStepper";
 import { canFreeze } from "../../parts/mount";
 import { QuantityChoice } from "../../parts/QuantityChoice";
 import { Segmented } from "../../parts/Segmented";
+import { useWidth } from "../../parts/useWidth";
 import { allHeads, chooseLayer, chooseStack, soloHead, stepLayer, toggleHead } from "../../state/selection";
 import { freeze, type Store } from "../../state/store";
 import { percent } from "../../state/words";
@@ -21,22 +23,33 @@ const FILTER_WORDS: Readonly<Record<Filter, string>> = {
   bb: "within B",
 };
 
+/** Up to this width only layer and heads stand there, and all else behind "more". */
+const NARROW = 520;
+
 export function Toolbar({ store }: { store: Store }) {
   const stack = store.shownStack.value ?? store.stack.value;
   const view = store.view.value;
+  const root = useRef<HTMLDivElement>(null);
+  const width = useWidth(root);
   if (view === "compare") return null;
   if (view === "overview") return <OverviewToolbar store={store} />;
-  return (
-    <div class="toolbar">
-      <StackChoice store={store} />
-      <LayerChoice store={store} />
-      <HeadChoice store={store} />
+  const further = (
+    <>
       {VIEWS_WITH.mask.includes(view) && isPair(stack) && <FilterChoice store={store} />}
       {VIEWS_WITH.mask.includes(view) && hasSpecial(stack) && <SpecialChoice store={store} />}
       {view === "head" && <ShareChoice store={store} />}
       {store.quantities.value.length > 1 && <QuantityChoice store={store} />}
       {canFreeze(store) && <FreezeButton store={store} />}
-      <More store={store} />
+    </>
+  );
+  const narrow = width.value > 0 && width.value <= NARROW;
+  return (
+    <div class="toolbar" ref={root}>
+      <StackChoice store={store} />
+      <LayerChoice store={store} />
+      <HeadChoice store={store} />
+      {!narrow && further}
+      <More store={store}>{narrow && further}</More>
     </div>
   );
 }

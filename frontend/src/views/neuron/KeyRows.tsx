@@ -75,7 +75,7 @@ export function KeyRows({ store, room, query }: KeyRowsProps) {
         <span class="query-name">
           <bdi>{readable(labelAt(store, now.query)).text}</bdi>
         </span>
-        <span class="band-name">query q, key k</span>
+        <span class="band-name">{band < 84 ? "q, k" : "query q, key k"}</span>
         <span class="band-name">q × k</span>
         <span>q · k</span>
         <span>score</span>

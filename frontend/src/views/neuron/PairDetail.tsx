@@ -1,3 +1,4 @@
+import { useEffect, useRef } from "preact/hooks";
 import { added, carried, ranked } from "../../draw/neurons";
 import { scoreByDistance } from "../../draw/rotary";
 import { biasAt } from "../../draw/scores";
@@ -13,7 +14,14 @@ type Enlarged = keyof typeof NAMES;
 
 /** A drawer for the pair that is looked at: query, key and what each neuron adds to their score. */
 export function PairDetail({ store, table }: { store: Store; table: NeuronTable }) {
-  const { vector } = store.selection.value;
+  const { vector, key: pinned } = store.selection.value;
+  const root = useRef<HTMLElement>(null);
+  const started = useRef(false);
+  // Below the rows of a narrow page it may be out of sight when a key is chosen.
+  useEffect(() => {
+    if (pinned.length > 0 && started.current) root.current?.scrollIntoView?.({ block: "nearest" });
+    started.current = true;
+  }, [pinned]);
   const key = store.pair.value.key ?? (table.query === store.words.value?.query ? store.words.value.key : undefined);
   const shown = store.shown.value;
   if (key === undefined || !shown || vector === "hidden") {
@@ -27,7 +35,7 @@ export function PairDetail({ store, table }: { store: Store; table: NeuronTable 
     (it) => readable(it).text,
   );
   return (
-    <section class="pair-detail" aria-label="Neurons of one pair" data-pair-detail>
+    <section class="pair-detail" ref={root} aria-label="Neurons of one pair" data-pair-detail>
       <button
         class="quiet drawer-close"
         aria-label="Close the pair"

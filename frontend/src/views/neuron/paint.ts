@@ -1,8 +1,8 @@
 import { type Ramp, signedRamp } from "../../draw/ramps";
 import type { NeuronTable } from "./table";
 
-/** Height of a key's row, in CSS pixels. */
-export const PITCH = 22;
+/** Height of a key's row, in CSS pixels: room for a finger where there is one. */
+export const PITCH = globalThis.matchMedia?.("(pointer: coarse)").matches ? 32 : 22;
 
 export interface Sizes {
   /** Width of one neuron. */

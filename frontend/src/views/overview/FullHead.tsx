@@ -41,6 +41,7 @@ function Headline({ store }: { store: Store }) {
   const kind = known && kindOf(known, at);
   const words = known ? headWords(known, at) : { does: "", more: "" };
   const labels = evidence.value ? labelWords(evidence.value, at) : "";
+  const more = `${words.more}${kind ? ", on this text" : ""}${labels && ` · over many texts: ${labels}`}`;
   return (
     <div class="headline" style={{ "--kind": kind ? kindColor(kind, dark.value) : undefined }}>
       <h2 data-headline>
@@ -51,10 +52,8 @@ function Headline({ store }: { store: Store }) {
         {hasChoice(store) && <QuantityChoice store={store} />}
         <FreezeButton store={store} />
       </div>
-      <p data-more>
-        {words.more}
-        {kind && ", on this text"}
-        {labels && ` · over many texts: ${labels}`}
+      <p data-more title={more}>
+        {more}
       </p>
     </div>
   );

@@ -1,6 +1,7 @@
-import { useComputed } from "@preact/signals";
-import { useRef } from "preact/hooks";
+import { useComputed, useSignal } from "@preact/signals";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { CHOICES } from "../../contract/values";
+import { followSize } from "../../parts/followSize";
 import { LEAST_LINES } from "../../parts/HeadGrid";
 import { HeatScale, MeasureChoice } from "../../parts/HeatGrid";
 import type { ViewParts } from "../../parts/mount";
@@ -20,6 +21,8 @@ const ORDER_WORDS = { layer: "by layer", kind: "by kind", sharpness: "by sharpne
 const [BAR, AROUND_PICTURE] = [36, 152];
 /** The tiles may take so much more than a picture: there is no toolbar above them. */
 const MORE = 28;
+/** Where a sentence of one line ends; below it there is less room for all else. */
+const STORY_END = 125;
 /** Height of the strip of the clearest heads beside the head. */
 const LOW_STRIP = 54;
 /** Up to this width the head stands below the tiles. */
@@ -36,9 +39,19 @@ const LOWEST_PICTURE = 240;
 const STACKED_PICTURE = 460;
 
 /** All heads as small matrices, one of them in full beside them, and what they do on this text in one sentence. */
-export function OverviewView({ store, room }: ViewParts) {
+export function OverviewView({ store, room: allRoom }: ViewParts) {
   const root = useRef<HTMLDivElement>(null);
   const width = useWidth(root);
+  const lost = useSignal(0);
+  useLayoutEffect(() => {
+    const [view, page] = [root.current, root.current?.closest("[data-headscope]")];
+    const story = view?.firstElementChild;
+    if (!page || !story) return;
+    return followSize(page, () => {
+      lost.value = Math.max(0, story.getBoundingClientRect().bottom - page.getBoundingClientRect().top - STORY_END);
+    });
+  }, [lost]);
+  const room = useComputed(() => Math.max(LOWEST_PICTURE, allRoom.value - lost.value));
   const stacked = useComputed(() => width.value <= STACKED);
   const places = useComputed(() => {
     const { layers, head_numbers: numbers, absent = [] } = store.stack.value;
