@@ -83,7 +83,7 @@ def test_every_option_reaches_the_figure(here):
     )
     image = Image.open(io.BytesIO((here / "fig.png").read_bytes()))
     assert image.width == pytest.approx(85 / 25.4 * 100, abs=1)
-    assert "layers=(1,)" in image.text["Description"]
+    assert "layers=[1]" in image.text["Description"]
     assert "head=2" in image.text["Description"]
 
 
@@ -112,6 +112,10 @@ def test_pictures_stand_in_a_row(here, tray):
         (
             ["--at", "2_0", "--out", "f.svg"],
             "headscope: Expected layer and heads for --at, such as 2-0",
+        ),
+        (
+            ["--at", "1-2", "--layer", "0", "--out", "f.svg"],
+            "headscope: --at and --layer both say where to look; give one of them",
         ),
         (["--at", "5", "--out", "f.svg"], "headscope: Stack 'cross' has layers 0, 1, not 5"),
         (["--at", "1-7", "--out", "f.svg"], "headscope: heads=[7]: layer 1 has heads 0 to 2"),

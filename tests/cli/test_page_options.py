@@ -8,9 +8,10 @@ import pytest
 
 import headscope as hs
 from headscope.cli import run
-from headscope.cli._declared import flag, plain_help, written_type
+from headscope.cli._declared import flag, plain_help
 from headscope.testing import random_record
-from headscope.views.options import PageOptions, PageSelection, WrittenOptions, declared
+from headscope.views.figure_options import FigureOptions
+from headscope.views.options import Option, PageOptions, PageSelection, WrittenOptions, declared
 
 from .conftest import header_of
 
@@ -73,6 +74,10 @@ def test_every_option_of_a_page_is_one_of_the_command(command):
     assert {flag(name) for name in PageOptions.__annotations__} <= set(options_of(command))
 
 
+def test_every_option_of_a_figure_is_one_of_the_command():
+    assert {flag(name) for name in FigureOptions.__annotations__} <= set(options_of("figure"))
+
+
 def test_help_is_the_docstring():
     helps = options_of("view")
     assert helps["--head"] == "One head that is shown first; the same as --heads with one number."
@@ -100,12 +105,13 @@ def test_what_is_written_is_what_the_page_shows(record, here):
         (Sequence[str | Mapping[str, int]], list[str]),
         (Sequence[float] | None, list[float]),
         (int | None, int),
+        (int | str, str),
         (str, str),
         (bool, bool),
     ],
 )
 def test_types_are_those_of_python_as_they_are_written(given, wanted):
-    assert written_type(given) == wanted
+    assert Option("any", given, "", None).written == wanted
 
 
 def test_quantities_come_from_a_file(record, here):

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import GenericAlias, NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, get_origin
 
 from cyclopts import Parameter
 
+from headscope.views.figure_options import FigureOptions
 from headscope.views.options import Option, PageOptions
 
 CODE = re.compile(r"``(.+?)``|`(.+?)`")
@@ -27,11 +27,11 @@ def parameters(options: Mapping[str, Option], **helps: str) -> dict[str, Any]:
     """
     fields = {}
     for name, option in options.items():
-        kind = written_type(option.type)
+        kind = option.written
         is_list = get_origin(kind) is list
         help_ = helps.get(name) or plain_help(option.help)
         fields[name] = Annotated[
-            kind,  # ty: ignore[invalid-type-form] - known at run time only
+            kind,
             Parameter(
                 help=help_,
                 negative=_off(option) if kind is bool else "",
@@ -47,34 +47,15 @@ def flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def written_type(kind: Any) -> Any:
-    """The type of an option as it is written: one list of words or numbers where several can be
-    given, and never None.
-
-    Example:
-        >>> written_type(int | Sequence[int])
-        list[int]
-    """
-    is_union = get_origin(kind) in (Union, UnionType)
-    parts = [part for part in get_args(kind) if part is not NoneType] if is_union else [kind]
-    for part in parts:
-        if get_args(part) and isinstance(get_origin(part), type):
-            items = get_args(part)[0]
-            # A word may be a number (a position), and is read as one later: "1.5" is a word.
-            is_text = items is str or str in get_args(items)
-            return GenericAlias(list, str if is_text else items)
-    return parts[0]
-
-
 def plain_help(text: str) -> str:
     """The docstring of an option as a line of help: without its marks, other options as they are
     called here.
     """
-    known = PageOptions.__annotations__
+    known = PageOptions.__annotations__.keys() | FigureOptions.__annotations__
 
     def shown(mark: re.Match[str]) -> str:
         code = mark[1] or mark[2]
-        return flag(code) if code in known else code.strip('"')
+        return flag(code) if code in known else (code.strip('"') or code)
 
     return CODE.sub(shown, text)
 

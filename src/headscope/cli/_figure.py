@@ -5,43 +5,75 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
+from typing_extensions import TypedDict
 
-from headscope.cli._page import Paths, Words, position_or_word
+from headscope.cli._declared import parameters
+from headscope.cli._page import Paths, position_or_word, read_quantities
 from headscope.cli._places import parse_place
 from headscope.cli._run import ModelOptions, check_place, say
 from headscope.errors import FigureError
+from headscope.views.figure_options import WrittenFigureOptions
+from headscope.views.options import declared
+
+if TYPE_CHECKING:
+    from headscope.record import Record
+
+if TYPE_CHECKING:
+    Choices = dict[str, Any]
+else:
+    Choices = TypedDict(
+        "Choices",
+        parameters(
+            declared(WrittenFigureOptions),
+            tray='Pictures in a row, up to six: 2-0 7-3, or quoted "7-3 query=store view=matrix"; '
+            "or kinds for the clearest head of each kind on this text.",
+        ),
+        total=False,
+    )
+FigureChoices = Annotated[Choices, Parameter(name="*", group="Figure")]
+"""The options of `headscope.figure` that were given."""
 
 
-@Parameter(name="*")
+@Parameter(name="*", group="Figure")
 @dataclass(frozen=True)
-class Look:
-    """How a figure is printed."""
+class FigureFiles:
+    """What a figure shows beside the record."""
 
-    theme: Literal["light", "dark"] | None = None
-    """Paper; light by default."""
-    title: str | None = None
-    """Title over the figure; what is shown by default, "" for none."""
-    width: float | None = None
-    """Width in millimetres; 85 by default."""
-    font_size: float | None = None
-    """Size of text in points; 8 by default."""
-    font: str | None = None
-    """Font family that is tried first."""
-    grey: Annotated[bool, Parameter(negative="")] = False
-    """Greys only."""
-    dpi: float = 300.0
-    """Dots in an inch of a PNG."""
+    beside: Paths = ()
+    """Further records (.safetensors), which the tray calls b, c ...: 2-0 "2-0 record=b"; view texts
+    shows all of them below each other.
+    """
+    quantities: Path | None = None
+    """Further quantities: a .npz with an array for each, axes layer, query, key, or layer, head,
+    query, key.
+    """
+    evidence: Annotated[bool, Parameter(negative="")] = False
+    """For view scatter: say what kinds of heads there are, seen on this one text."""
+    evidence_of: Path | None = None
+    """The same over texts (.txt, .jsonl, .csv, .tsv, .parquet), a .npz tally that was kept, or
+    relations of a .conllu.
+    """
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """Options of `headscope.figure`."""
-        named = {
-            name: getattr(self, name) for name in ("theme", "title", "width", "font_size", "font")
-        }
-        return named | {"colour": False if self.grey else None}
+    def given(self, record: Record, model: ModelOptions) -> dict[str, Any]:
+        """The options of `headscope.figure` that these files stand for.
+
+        Raises:
+            HeadscopeError: whatever is wrong with these files or the model.
+        """
+        from headscope.cli._evidence import evidence_of
+        from headscope.storage import load
+
+        options: dict[str, Any] = {}
+        if self.beside:
+            options["beside"] = [load(other) for other in self.beside]
+        if self.quantities is not None:
+            options["quantities"] = read_quantities(self.quantities)
+        if self.evidence or self.evidence_of:
+            options["evidence"] = evidence_of(record, self.evidence_of, model)
+        return options
 
 
 def figure(
@@ -49,120 +81,60 @@ def figure(
     /,
     *,
     out: Path,
-    view: Literal[
-        "overview",
-        "head",
-        "model",
-        "matrix",
-        "neuron",
-        "text",
-        "texts",
-        "input",
-        "pair",
-        "scatter",
-        "compare",
-    ]
-    | None = None,
     at: str | None = None,
-    stack: str | None = None,
-    layers: Annotated[tuple[int, ...], Parameter(consume_multiple=True, negative="")] = (),
-    query: str | None = None,
-    key: str | None = None,
-    quantity: str | None = None,
-    filter_: Annotated[
-        Literal["all", "aa", "ab", "ba", "bb"] | None, Parameter(name="--filter")
-    ] = None,
-    hide_special: Annotated[bool, Parameter(negative="")] = False,
-    exclude_sinks: Annotated[bool, Parameter(negative="")] = False,
-    neurons: Literal["model", "ranked", "pairs"] | None = None,
-    top_percent: int | None = None,
-    tray: Words = (),
-    beside: Paths = (),
-    labels: Words = (),
-    predictions: Words = (),
-    evidence: Annotated[bool, Parameter(negative="")] = False,
-    evidence_of: Path | None = None,
+    choices: FigureChoices | None = None,
+    files: FigureFiles | None = None,
+    dpi: float = 300.0,
     model: ModelOptions | None = None,
-    x: str | None = None,
-    y: str | None = None,
-    look: Look | None = None,
 ) -> None:
     """Draw a view of a record as a figure for print.
 
     Args:
         file: The record (.safetensors), as headscope capture keeps it.
         out: Where to write the figure; ends in .svg, .pdf or .png.
-        view: Which view; head by default, and compare where there is a tray.
-        at: Layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads of layer 2; in view scatter
-            they have rings.
-        stack: Stack that is drawn, such as cross; the first one by default.
-        layers: Layers in the grid of views model and pair; all by default.
-        query: Token that looks, by position from 0 or by its word; views neuron and pair need it.
-        key: Token that is looked at, likewise; view pair needs it.
-        quantity: weight (default), score, which goes into the softmax, contribution, or another
-            that the record has.
-        filter_: Queries and keys of one text of a pair; ab is from the first to the second.
-        hide_special: Hide special tokens such as [CLS] and [SEP].
-        exclude_sinks: Exclude sinks, keys that take most of the attention, and renormalise the
-            rest.
-        neurons: Order of the neurons in view neuron: as in the model (default), ranked, or in
-            frequency pairs.
-        top_percent: Percent of each row's attention that view head draws, strongest first; by
-            default what prints well.
-        tray: Pictures in a row, up to six: 2-0 7-3, or quoted "7-3 query=store view=matrix"; or
-            kinds for the clearest head of each kind on this text.
-        beside: Further records (.safetensors), which the tray calls b, c ...: 2-0 "2-0 record=b";
-            view texts shows all of them below each other.
-        labels: What each of these texts is, in their order, for a column beside them.
-        predictions: What the model said of each; bold with ≠ where it is not the label.
-        evidence: For view scatter: say what kinds of heads there are, seen on this one text.
-        evidence_of: The same over texts (.txt, .jsonl, .csv, .tsv, .parquet), a .npz tally that was
-            kept, or relations of a .conllu.
-        model: Which model reads these texts.
-        x: What heads stand apart by in view scatter, from left to right: distance (default),
-            another measure, a pattern, or map for the map of like heads.
-        y: The same from bottom to top; entropy by default.
-        look: How it is printed.
+        at: Layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads of layer 2; short for --layer
+            and --heads.
+        choices: What is drawn, and how.
+        files: What is shown beside the record.
+        dpi: Dots in an inch of a PNG.
+        model: Which model reads the texts of the evidence.
     """
-    from headscope.cli._evidence import evidence_of as known
     from headscope.storage import load
     from headscope.views.figures import figure as draw
     from headscope.views.figures.fonts import missing_words
 
-    view = view or ("compare" if tray else "head")
-    _check(out, view, evidence, evidence_of)
-    look = look or Look()
-    given: dict[str, Any] = {
-        **_place(at),
-        "stack": stack,
-        "layers": layers or None,
-        "query": None if query is None else position_or_word(query),
-        "key": None if key is None else position_or_word(key),
-        "quantity": quantity,
-        "filter": filter_,
-        "hide_special": hide_special or None,
-        "sinks": False if exclude_sinks else None,
-        "neurons": neurons,
-        "top_percent": top_percent,
-        "tray": "kinds" if tray == ("kinds",) else list(tray) or None,
-        "labels": labels or None,
-        "predictions": predictions or None,
-        "x": x,
-        "y": y,
-        **look.options,
-    }
+    files = files or FigureFiles()
+    options = _options(choices or {}, at)
+    _check(out, options["view"], files.evidence, files.evidence_of)
     record = load(file)
-    if beside:
-        given["beside"] = [load(other) for other in beside]
-    if evidence or evidence_of:
-        given["evidence"] = known(record, evidence_of, model or ModelOptions())
-    drawn = draw(
-        record, view=view, **{name: value for name, value in given.items() if value is not None}
-    )
-    path = drawn.save(out, dpi=look.dpi)
+    drawn = draw(record, **options, **files.given(record, model or ModelOptions()))
+    path = drawn.save(out, dpi=dpi)
     if drawn.missing:
         sys.stderr.write(f"{missing_words(drawn.missing)}\n")
     say(f"Wrote {path.resolve()} ({path.stat().st_size / 1e3:.0f} kB)")
+
+
+def _options(choices: Choices, at: str | None) -> dict[str, Any]:
+    """The options of `headscope.figure` that were written.
+
+    Raises:
+        FigureError: where layer and heads are given twice, or not as they are written.
+    """
+    options: dict[str, Any] = dict(choices)
+    place = _place(at)
+    twice = place.keys() & options.keys()
+    if twice:
+        name = sorted(twice)[0]
+        raise FigureError(f"--at and --{name} both say where to look; give one of them")
+    for side in ("query", "key"):
+        if side in options:
+            options[side] = position_or_word(options[side])
+    if options.get("tray") == ["kinds"]:
+        options["tray"] = "kinds"
+    options.setdefault("view", "compare" if "tray" in options else "head")
+    options |= place
+    # in the order of the declaration, which is that of the call in the figure's metadata
+    return {name: options[name] for name in declared(WrittenFigureOptions) if name in options}
 
 
 def _check(out: Path, view: str, evidence: bool, evidence_of: Path | None) -> None:

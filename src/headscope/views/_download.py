@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from threading import Lock
-from typing import Any
+from typing import Any, get_origin
 
 from headscope.errors import FigureError
 from headscope.record import Record
 from headscope.views._differences import other_pictures
+from headscope.views.figure_options import WrittenFigureOptions
+from headscope.views.options import declared
 from headscope.views.quantities import OTHER
 
 MEDIA_TYPES = {"svg": "image/svg+xml", "pdf": "application/pdf", "png": "image/png"}
-TEXTS = ("view", "stack", "quantity", "filter", "neurons", "x", "y", "theme", "title", "font")
-WHOLE_NUMBERS = ("layer", "head", "query", "key", "top_percent")
-NUMBERS = ("width", "font_size")
-SWITCHES = ("hide_special", "sinks", "colour")
-LISTS = ("heads", "layers")
-TEXT_LISTS = ("tray",)
+NOT_SENT = ("labels", "predictions")
+"""Options of figures that no page has."""
 ONE_AT_A_TIME = Lock()
 """The settings of matplotlib belong to the whole process."""
 
@@ -69,7 +67,7 @@ def check_sent_options(options: Any) -> None:
     for name, value in options.items():
         wanted = _wanted(name)
         if wanted is None:
-            known = (*TEXTS, *WHOLE_NUMBERS, *NUMBERS, *SWITCHES, *LISTS, *TEXT_LISTS)
+            known = [each for each in declared(WrittenFigureOptions) if each not in NOT_SENT]
             raise FigureError(
                 f"figure has no option {name!r} that a page could send; there are "
                 f"{', '.join(known)}"
@@ -83,29 +81,39 @@ def _wanted(name: str) -> tuple[str, Callable[[Any], bool]] | None:
     """What the value of an option must be, in words and as a test; None where there is no such
     option.
     """
-    if name in TEXTS:
-        return "a text", lambda value: isinstance(value, str)
-    if name in WHOLE_NUMBERS:
-        return "a whole number", _is_whole
-    if name in NUMBERS:
-        return (
-            "a number",
-            lambda value: isinstance(value, int | float) and not isinstance(value, bool),
-        )
-    if name in SWITCHES:
-        return "true or false", lambda value: isinstance(value, bool)
-    if name in LISTS:
-        return (
-            "a list of whole numbers",
-            lambda value: isinstance(value, list | tuple) and all(map(_is_whole, value)),
-        )
-    if name in TEXT_LISTS:
-        return (
-            "a list of texts",
-            lambda value: isinstance(value, list) and all(isinstance(it, str) for it in value),
-        )
-    return None
+    option = declared(WrittenFigureOptions).get(name)
+    if option is None or name in NOT_SENT:
+        return None
+    if name in ("query", "key"):
+        return SENT[int]  # a page sends tokens as positions
+    is_list = get_origin(option.written) is list
+    return SENT[str if option.choices and not is_list else option.written]
 
 
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+SENT: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
+    str: ("a text", _is_text),
+    int: ("a whole number", _is_whole),
+    float: ("a number", _is_number),
+    bool: ("true or false", lambda value: isinstance(value, bool)),
+    list[int]: (
+        "a list of whole numbers",
+        lambda value: isinstance(value, list | tuple) and all(map(_is_whole, value)),
+    ),
+    list[str]: (
+        "a list of texts",
+        lambda value: isinstance(value, list) and all(map(_is_text, value)),
+    ),
+}
+"""What a value of each type must be, in words and as a test."""

@@ -15,12 +15,13 @@ that a page keeps otherwise (``"cat"`` is kept as a position) have their two for
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from types import GenericAlias, MappingProxyType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
 from typing_extensions import TypedDict, get_type_hints
 
@@ -125,8 +126,8 @@ class KeptPlaces(TypedDict):
     """Pinned key tokens."""
 
 
-class PlainOptions(TypedDict, total=False):
-    """What a page keeps as it is given; None stands for the default."""
+class MeanOptions(TypedDict, total=False):
+    """What is put together before it is drawn."""
 
     pinned: Annotated[Pinned, Default("mean")]
     """Whether several pinned tokens are shown by the ``"mean"`` (default) or the ``"sum"`` of what
@@ -138,6 +139,11 @@ class PlainOptions(TypedDict, total=False):
     """
     mean_layers: Annotated[Sequence[int], Default(())]
     """Layers of which the mean is shown together with ``layer``; by default that layer alone."""
+
+
+class DrawnOptions(TypedDict, total=False):
+    """What is drawn, of a page and of a figure."""
+
     quantity: Annotated[Quantity, Default("weight", picture=True)]
     """What is shown: ``"weight"`` (default), ``"score"`` for what goes into the softmax,
     ``"contribution"`` for weight times value norm, or another that the record has or ``quantities``
@@ -157,6 +163,11 @@ class PlainOptions(TypedDict, total=False):
     """Percent of each row's attention that is drawn as lines, the strongest first, 1 to 100; by
     default as much as is quickly drawn.
     """
+
+
+class ViewOptions(TypedDict, total=False):
+    """What single views have."""
+
     order: Annotated[HeadOrder, Default("layer")]
     """How the overview orders heads: by ``"layer"`` and number (default), by ``"kind"``, or by
     ``"sharpness"``, the largest weight of a row.
@@ -227,6 +238,10 @@ class PlainOptions(TypedDict, total=False):
     """Colours: ``"light"``, ``"dark"``, or ``"auto"`` (default) for what the reader's system
     says.
     """
+
+
+class PlainOptions(MeanOptions, DrawnOptions, ViewOptions, total=False):
+    """What a page keeps as it is given; None stands for the default."""
 
 
 class KeptTray(TypedDict):
@@ -315,25 +330,41 @@ class Option:
     @property
     def choices(self) -> tuple[str, ...]:
         """All values that it may have; empty where they cannot be listed."""
-        for part in (self.type, *get_args(self.type)):
-            if getattr(part, "__origin__", None) is Literal:
-                return get_args(part)
-        return ()
+        parts = (self.type, *get_args(self.type))
+        return tuple(
+            word for part in parts if get_origin(part) is Literal for word in get_args(part)
+        )
+
+    @property
+    def written(self) -> Any:
+        """The type of what is written or sent: one list of words or numbers where several can be
+        given, and never None. A token is a word, which may be a position.
+        """
+        is_union = get_origin(self.type) in (Union, UnionType)
+        parts = get_args(self.type) if is_union else (self.type,)
+        for part in parts:
+            if get_args(part) and isinstance(get_origin(part), type):
+                item = get_args(part)[0]
+                return GenericAlias(list, item if item in (int, float) else str)
+        if self.choices:
+            return Literal.__getitem__(self.choices)
+        return str if str in parts else parts[0]
 
 
 @cache
 def declared(kind: type) -> Mapping[str, Option]:
-    """The options that a class of this module declares, by name, those of its bases first.
+    """The options that a class declares, by name, those of its bases first.
 
     Args:
-        kind: one whose annotations can be read without the types of `ObjectOptions`.
+        kind: a class of options whose annotations can be read without the types of `ObjectOptions`.
     """
     options: dict[str, Option] = {}
     helps: dict[str, str] = {}
     for base in getattr(kind, "__orig_bases__", ()):
         if base is not TypedDict:
             helps |= {name: option.help for name, option in declared(base).items()}
-    helps |= _docstrings(__file__).get(kind.__name__, {})
+    file = sys.modules[kind.__module__].__file__ or ""
+    helps |= _docstrings(file).get(kind.__name__, {})
     for name, annotation in get_type_hints(kind, include_extras=True).items():
         is_annotated = hasattr(annotation, "__metadata__")
         inner, *more = get_args(annotation) if is_annotated else (annotation,)

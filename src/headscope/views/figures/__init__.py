@@ -1,5 +1,6 @@
 """Figures for print: a view of a record as SVG, PDF or PNG, without a browser."""
 
+from headscope.views.figure_options import FigureOptions
 from headscope.views.figures._ablation_figure import ablation_figure
 from headscope.views.figures._alignment_figure import alignment_figure
 from headscope.views.figures._changes_figure import changes_figure
@@ -11,7 +12,6 @@ from headscope.views.figures._groups_figure import groups_figure
 from headscope.views.figures._heads_figure import heads_figure
 from headscope.views.figures._mechanism_figure import mechanism_figure
 from headscope.views.figures._norms_figure import norms_figure
-from headscope.views.figures._options import FigureOptions
 from headscope.views.figures._probing_figure import probing_figure
 from headscope.views.figures._recipe import Recipe
 from headscope.views.figures._relations_figure import relations_figure

@@ -16,6 +16,7 @@ from headscope.record import Record
 from headscope.results import Result, drawing_of, no_figure
 from headscope.storage import written_whole
 from headscope.views._renamed import renamed
+from headscope.views.figure_options import FigureOptions
 from headscope.views.figures._frame import Drawing
 from headscope.views.figures._head import draw_head
 from headscope.views.figures._input import draw_input
@@ -23,7 +24,6 @@ from headscope.views.figures._matrix import draw_matrix
 from headscope.views.figures._model import draw_model
 from headscope.views.figures._neuron import draw_neuron
 from headscope.views.figures._options import (
-    FigureOptions,
     between,
     check_names,
     parse_options,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, get_args
 
 import numpy as np
 from jaxtyping import Bool
@@ -14,6 +14,7 @@ from headscope.patterns import Heads
 from headscope.record import Layer, Record, Stack, Tokens
 from headscope.views._token_words import token_positions
 from headscope.views.constants import SCATTER_AXES
+from headscope.views.figure_options import FigureOptions, FigureTheme, Neurons
 from headscope.views.figures._labels import readable
 from headscope.views.figures._panel import Panel
 from headscope.views.figures._quantity import Shown, shown_quantity
@@ -24,106 +25,10 @@ from headscope.views.figures.fonts import installed
 from headscope.views.options import Filter
 from headscope.views.view_table import VIEWS, FigureView
 
-FigureTheme = Literal["light", "dark"]
-Neurons = Literal["model", "ranked", "pairs"]
-
 WIDTH = 85.0
 """Millimetres: one column of most journals."""
 WIDEST = 1000.0
 NARROWEST = 40.0
-
-
-class FigureOptions(TypedDict, total=False):
-    """Options of `figure`; those that the page has too mean the same there."""
-
-    view: FigureView
-    """``"head"`` (default), ``"overview"``, ``"model"``, ``"matrix"``, ``"neuron"``, ``"text"``,
-    ``"texts"``, ``"input"``, ``"pair"``, ``"scatter"`` or ``"compare"``, which needs ``tray``.
-    """
-    stack: str
-    """Stack that is drawn; by default the first one."""
-    layer: int
-    """Layer that is drawn; by default the first one. Views ``overview``, ``model`` and ``pair``
-    draw a frame around it, and ``scatter`` rings around its heads.
-    """
-    heads: Sequence[int]
-    """Heads that are drawn; by default all. Where a view shows one number for several heads it is
-    their mean.
-    """
-    head: int
-    """One head: short for ``heads=[head]``. View ``neuron`` needs it; by default head 0."""
-    layers: Sequence[int]
-    """Layers in the grid of views ``overview``, ``model`` and ``pair``; by default all."""
-    query: int | str
-    """Position of the token that looks, from 0; views ``neuron`` and ``pair`` need it."""
-    key: int | str
-    """Position of the token that is looked at, from 0; view ``pair`` needs it."""
-    quantity: str
-    """``"weight"`` (default), ``"score"``: what goes into the softmax, ``"contribution"`` or
-    another that the record has, or one of ``quantities``.
-    """
-    quantities: Mapping[str, Any]
-    """More numbers to show in place of weights, as for a view: by name a list of one array for each
-    layer.
-    """
-    filter: Filter
-    """Queries and keys of one text of a pair: ``"ab"`` is from the first to the second; by default
-    ``"all"``.
-    """
-    hide_special: bool
-    """Hide special tokens."""
-    sinks: bool
-    """Whether keys that take most of the mass are kept; else the rest of each row is renormalised.
-    By default kept.
-    """
-    neurons: Neurons
-    """View ``neuron``: ``"model"`` (default) as the model has them, ``"ranked"`` by what they add
-    to what sets the attended keys apart, or ``"pairs"`` as rotary positions turn them, fastest
-    first.
-    """
-    top_percent: int
-    """View ``head``: percent of each row's attention that is drawn, the strongest first,
-    1 to 100; by default as much as can be printed."""
-    evidence: Heads
-    """View ``scatter`` needs it: what `headscope.heads` found."""
-    x: str
-    """View ``scatter``: what heads stand apart by from left to right: a measure such as
-    ``"distance"`` (default), a pattern, ``"class vertical"`` and so on, ``"layer"``; or ``"map"``
-    for the map of like heads.
-    """
-    y: str
-    """The same from bottom to top; ``"entropy"`` by default."""
-    tray: Sequence[str | Mapping[str, Any]] | Literal["kinds"]
-    """Up to six pictures in a row: lines such as ``"2-0"`` or ``"7-3 query=store view=matrix"``, or
-    dicts of options, of which ``"record"`` may be another `Record` or the name of one; or
-    ``"kinds"`` for the clearest head of each kind on this text.
-    """
-    beside: Sequence[Record] | Mapping[str, Record]
-    """Further records, which a tray calls ``b``, ``c`` ..., or as a mapping names them: ``"2-0
-    record=b"``. View ``texts`` shows all of them below each other.
-    """
-    labels: Sequence[Any]
-    """View ``texts``: what each text is, the first of the record itself; a column beside them."""
-    predictions: Sequence[Any]
-    """View ``texts``: what the model said of each; in bold with ≠ where it is not the label."""
-    theme: FigureTheme
-    """``"light"`` (default) or ``"dark"``."""
-    title: str
-    """Title over the figure; by default what is shown. ``""`` for none, as where a caption stands
-    below it.
-    """
-    width: float
-    """Width in millimetres, 40 to 1000; by default 85, one column of most journals, or 174, two,
-    for a tray.
-    """
-    font_size: float
-    """Size of text in points, 4 to 24; by default 8. Tokens are smaller where many stand close,
-    down to 4.
-    """
-    font: str
-    """Font family that is tried first; by default Arial, or what the machine has like it."""
-    colour: bool
-    """False for greys only."""
 
 
 KNOWN = tuple(FigureOptions.__annotations__)

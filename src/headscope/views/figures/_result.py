@@ -13,8 +13,9 @@ from typing import Any, TypedDict
 
 from headscope._version import __version__
 from headscope.errors import FigureError
+from headscope.views.figure_options import FigureTheme
 from headscope.views.figures._figure import Figure
-from headscope.views.figures._options import FigureTheme, between
+from headscope.views.figures._options import between
 from headscope.views.figures._recipe import Recipe
 from headscope.views.figures._sheet import Sheet, our_settings
 from headscope.views.figures._style import Style, style_for
