@@ -40,14 +40,9 @@ class HeadCard:
         told = [label for label in self.labels if label.holds or label.candidate]
         lines += [f"  {label}" for label in told] or ["  no label"]
         for label in told:
-            lines += [
-                f"  {label.pattern} {score:.2f}: {text[:WIDTH]}"
-                for text, score in self.examples(label.pattern)
-            ]
-        lines.append(
-            "  " + ", ".join(f"{name} {value:.2f}" for name, value in self.measures.items())
-        )
-        lines.append(
-            "  " + ", ".join(f"{name} {share:.0%}" for name, share in self.classes.items() if share)
-        )
+            for text, score in self.examples(label.pattern):
+                lines.append(f"  {label.pattern} {score:.2f}: {text[:WIDTH]}")
+        measures = [f"{name} {value:.2f}" for name, value in self.measures.items()]
+        classes = [f"{name} {share:.0%}" for name, share in self.classes.items() if share]
+        lines += [f"  {', '.join(measures)}", f"  {', '.join(classes)}"]
         return "\n".join(lines)

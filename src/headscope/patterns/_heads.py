@@ -320,9 +320,9 @@ class Heads(Result):
         numbers = [f"{self.measures[name][cell]:.2f}" for name in MEASURES]
         row = [f"{layer}-{head}", *numbers, f"{kind} {self.classes[kind][cell]:.0%}"]
         if "labels" in columns:
-            row.append(", ".join(label.short for label in mine if label.holds) or "-")
+            row.append(_listed(label for label in mine if label.holds))
         if "candidates" in columns:
-            row.append(", ".join(label.short for label in mine if label.candidate) or "-")
+            row.append(_listed(label for label in mine if label.candidate))
         return tuple(row)
 
     @cached_property
@@ -340,6 +340,10 @@ class Heads(Result):
             (self.tally.shown[text], float(score)) for text, score in named if not np.isnan(score)
         ]
         return sorted(known, key=lambda entry: -entry[1])
+
+
+def _listed(labels: Iterable[Label]) -> str:
+    return ", ".join(label.short for label in labels) or "-"
 
 
 HEADER = ("head", *MEASURES, "class")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -180,25 +181,27 @@ def _check(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     missing = SAID.keys() - said.keys()
     if missing:
         raise ValueError(f"it does not say its {', '.join(sorted(missing))}")
-    cells, units = (
-        [tuple(cell) for cell in said["cells"]],
-        {layer: members for layer, members, _ in said["units"]},
-    )
+    cells = [tuple(cell) for cell in said["cells"]]
+    units = {layer: members for layer, members, _ in said["units"]}
     width = max((len(members) for members in units.values()), default=0)
-    names = [*row_names(width), *(f"head {layer}-{head}" for layer, head in cells)] if cells else []
-    if (
-        said["names"] != names
-        or {layer for layer, _ in cells} != set(units)
-        or not 0 < said["share"] <= 1
-    ):
+    names = list(row_names(width)) if cells else []
+    names += [f"head {layer}-{head}" for layer, head in cells]
+    of_one_tally = said["names"] == names and {layer for layer, _ in cells} == set(units)
+    if not of_one_tally or not 0 < said["share"] <= 1:
         raise ValueError("its rows, heads and units are not of one tally")
-    for _, members, frequencies in said["units"]:
-        if len(members) != len(frequencies) or not all(1 <= len(member) <= 2 for member in members):
-            raise ValueError("its units are none")
+    _check_units(said["units"])
     rows = len(names) - len(cells)
     array_of(arrays, "values", "f", (len(said["texts"]), len(cells), rows))
     array_of(arrays, "carried", "i", (2, len(cells), POSITIONS, width))
     array_of(arrays, "seen", "i", (len(cells), POSITIONS))
+
+
+def _check_units(units: Sequence[Any]) -> None:
+    """A unit is one neuron, or the two that a rotation turns into each other."""
+    for _, members, frequencies in units:
+        one_or_two = all(1 <= len(member) <= 2 for member in members)
+        if len(members) != len(frequencies) or not one_or_two:
+            raise ValueError("its units are none")
 
 
 def kept_of_groups(groups: Groups) -> Kept:

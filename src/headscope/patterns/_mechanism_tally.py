@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -19,7 +19,7 @@ from headscope.patterns._pattern import PATTERNS, Pattern
 from headscope.patterns._sketch import sketch
 from headscope.patterns._units import Units, units_of
 from headscope.patterns.records import OneModel
-from headscope.record import Layer, Record
+from headscope.record import Layer, Record, Stack
 
 Reading = Literal["margin", "score"]
 READINGS: tuple[Reading, ...] = get_args(Reading)
@@ -103,12 +103,10 @@ class MechanismTally(OneModel):
                 than the texts before it, or queries and keys were not kept.
         """
         stack = record[self.stack or next(iter(record.stacks))]
-        cells = self._chosen(
-            [(layer.layer, head) for layer in stack for head in range(layer.heads)]
-        )
-        layers = {
-            layer.layer: layer for layer in stack if layer.layer in {number for number, _ in cells}
-        }
+        everyone = [(layer.layer, head) for layer in stack for head in range(layer.heads)]
+        cells = self._chosen(everyone)
+        wanted_layers = {number for number, _ in cells}
+        layers = {layer.layer: layer for layer in stack if layer.layer in wanted_layers}
         units = {number: _checked_units(layer) for number, layer in layers.items()}
         if self.cells and (cells != self.cells or _members(units) != _members(self.units)):
             raise RecordError(
@@ -123,12 +121,15 @@ class MechanismTally(OneModel):
             )
         if not self.cells:
             self._begin(cells, units, record.model.name)
+        values = self._values_of(stack, layers.values())
+        self.statistic.update(text, values, group=group, length=len(stack.query))
+
+    def _values_of(self, stack: Stack, layers: Iterable[Layer]) -> Float[np.ndarray, "head row"]:
+        """The rows of one text, of the heads of all these layers."""
         sides = Sides(stack.query, stack.key)
         wanted = None if self.pattern is None else self.pattern.wanted(sides)
-        rows = [
-            self._values(maps_of(stack, layer, sides), layer, wanted) for layer in layers.values()
-        ]
-        self.statistic.update(text, np.concatenate(rows), group=group, length=len(stack.query))
+        rows = [self._values(maps_of(stack, layer, sides), layer, wanted) for layer in layers]
+        return np.concatenate(rows)
 
     def __add__(self, other: MechanismTally) -> MechanismTally:
         """The texts of both.

@@ -225,16 +225,13 @@ class Tally(OneModel):
             for pattern in self.patterns
             if pattern.pairs is not None
         }
-        rng = rng_of(text)
-        drawn = [sides.shuffled(rng) for _ in range(SHUFFLES)] if wanted else []
         heeding = [
             pattern for pattern in self.patterns if pattern.name in wanted and not pattern.by_place
         ]
-        shuffled = {pattern.name: [pattern.wanted(each) for each in drawn] for pattern in heeding}
         by_word = [pattern for pattern in heeding if pattern.by_word]
-        rng = rng_of(text, LIKE_WORDS)
-        drawn = [sides.shuffled(rng, alike=True) for _ in range(SHUFFLES)] if by_word else []
-        alike = {pattern.name: [pattern.wanted(each) for each in drawn] for pattern in by_word}
+        # Draws are keyed by the text, so that its numbers do not change with the texts before it.
+        shuffled = _on_shuffled(heeding, sides, rng_of(text))
+        alike = _on_shuffled(by_word, sides, rng_of(text, LIKE_WORDS), alike=True)
         parts = []
         first = 0
         for layer in stack:
@@ -277,6 +274,16 @@ class Tally(OneModel):
         rows += [measure.of(maps) for measure in MEASURES.values()]
         rows.append(np.full(heads, len(maps.sides.query), np.float64))
         return np.stack(rows)
+
+
+def _on_shuffled(
+    patterns: Sequence[Pattern], sides: Sides, rng: np.random.Generator, *, alike: bool = False
+) -> dict[str, list[Any]]:
+    """The pairs that each pattern looks for after the words changed places, some times over."""
+    if not patterns:
+        return {}
+    drawn = [sides.shuffled(rng, alike=alike) for _ in range(SHUFFLES)]
+    return {pattern.name: [pattern.wanted(each) for each in drawn] for pattern in patterns}
 
 
 def load_tally(
@@ -343,12 +350,11 @@ def _with_rows(kept: Statistic, tally: Tally, path: str | os.PathLike[str]) -> S
         return kept
     if TOKENS not in rows:
         rows = tuple(_name_of_today(name) for name in rows)
-    later = {
-        row
-        for row in tally.rows
-        if row.startswith(MEASURE) or (TOKENS not in rows and _was_added(row))
-    }
-    if set(rows) - set(tally.rows) or set(tally.rows) - set(rows) - later:
+    missing = set(tally.rows) - set(rows)
+    missing -= {row for row in tally.rows if row.startswith(MEASURE)}
+    if TOKENS not in rows:
+        missing -= {row for row in tally.rows if _was_added(row)}
+    if set(rows) - set(tally.rows) or missing:
         raise RecordError(f"{path} was made of other patterns; give those it was made of")
     statistic = Statistic(
         (len(tally.rows), len(tally.cells)), rows_and_heads(tally.rows, tally.cells)

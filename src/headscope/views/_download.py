@@ -41,19 +41,27 @@ def figure_file(record: Record, kind: str, options: Any, shown: Mapping[str, Any
     if kind not in MEDIA_TYPES:
         raise FigureError(f"A figure can be svg, pdf or png, not {kind!r}")
     check_sent_options(options)
-    quantities = shown.get("quantities") or {}
-    wanted = options.get("quantity") in quantities or (options.get("tray") and quantities)
-    given: dict[str, Any] = {"quantities": quantities} if wanted else {}
-    if options.get("tray") and shown.get("beside"):
-        given["beside"] = shown["beside"]
-    if options.get("view") == "scatter":
-        given["evidence"] = shown.get("evidence")
+    given = _given(options, shown)
     compared = shown.get("comparison")
     if options.get("quantity") == OTHER and compared is not None:
         pictures = other_pictures(compared, record)
         record = record if pictures is None else replace(record, pictures=pictures)
     with ONE_AT_A_TIME:
         return figure(record, **options, **given).to_bytes(kind)
+
+
+def _given(options: Mapping[str, Any], shown: Mapping[str, Any]) -> dict[str, Any]:
+    """What a figure needs of what the page was made with; an option too many would be refused."""
+    given: dict[str, Any] = {}
+    quantities = shown.get("quantities") or {}
+    if options.get("tray"):
+        given |= {"quantities": quantities} if quantities else {}
+        given |= {"beside": shown["beside"]} if shown.get("beside") else {}
+    elif options.get("quantity") in quantities:
+        given["quantities"] = quantities
+    if options.get("view") == "scatter":
+        given["evidence"] = shown.get("evidence")
+    return given
 
 
 def check_sent_options(options: Any) -> None:

@@ -26,6 +26,15 @@ all.
 """
 
 
+def _cells(stack: Stack, held: PageStack) -> list[tuple[int, int]]:
+    """Row and column of each head of the grid; layers may have heads of different number."""
+    cells = []
+    for row, layer in enumerate(held["layers"]):
+        heads = stack.layer(layer["layer"]).heads
+        cells += [(row, column) for column, head in enumerate(held["head_numbers"]) if head < heads]
+    return cells
+
+
 def page_map(
     stack: Stack, held: PageStack, chunks: Chunks, evidence: Heads | None = None
 ) -> PageMap | None:
@@ -44,12 +53,7 @@ def page_map(
     Raises:
         HeadscopeError: without scikit-learn.
     """
-    cells = [
-        (row, column)
-        for row, layer in enumerate(held["layers"])
-        for column, head in enumerate(held["head_numbers"])
-        if head < stack.layer(layer["layer"]).heads
-    ]
+    cells = _cells(stack, held)
     if not 2 <= len(cells) <= MOST_HEADS:
         return None
     if find_spec("sklearn") is None:
@@ -62,11 +66,8 @@ def page_map(
     if evidence is not None and evidence.has_distances:
         places_of = {cell: at for at, cell in enumerate(evidence.cells)}
         chosen = [places_of[name] for name in names]
-        distances, rows, texts = (
-            np.ascontiguousarray(evidence.distances[np.ix_(chosen, chosen)]),
-            0,
-            evidence.texts,
-        )
+        distances = np.ascontiguousarray(evidence.distances[np.ix_(chosen, chosen)])
+        rows, texts = 0, evidence.texts
     else:
         distances, rows = _on_shown_text(stack, names)
         texts = 0

@@ -4,7 +4,7 @@ annotation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -118,6 +118,20 @@ def _of_list(
     between them.
     """
     tokens = stack["query"]
+    groups = _groups_of(tokens, _linked(links))
+    place = {group: number for number, group in enumerate(groups)}
+    words: list[PageWord] = [
+        {"label": _label(group, tokens), "tokens": list(group)} for group in groups
+    ]
+    arcs: list[PageArc] = [
+        {"dependent": place[dependent], "head": place[head], "label": valid(label)}
+        for dependent, head, label in links
+    ]
+    return words, arcs
+
+
+def _linked(links: Sequence[tuple[Group, Group, str]]) -> dict[int, Group]:
+    """The group of each token that is linked."""
     linked: dict[int, Group] = {}
     for group in dict.fromkeys(part for link in links for part in link[:2]):
         for token in group:
@@ -127,6 +141,13 @@ def _of_list(
                     "words do not overlap: link the head word of each"
                 )
             linked[token] = group
+    return linked
+
+
+def _groups_of(tokens: PageTokens, linked: Mapping[int, Group]) -> list[Group]:
+    """The words of a text: linked groups as they are, all others by the pieces that continue
+    them.
+    """
     groups: list[Group] = []
     for token in range(len(tokens["labels"])):
         if token in linked:
@@ -140,15 +161,7 @@ def _of_list(
             groups[-1] = (*groups[-1], token)
         elif not tokens["special"][token]:
             groups.append((token,))
-    place = {group: number for number, group in enumerate(groups)}
-    words: list[PageWord] = [
-        {"label": _label(group, tokens), "tokens": list(group)} for group in groups
-    ]
-    arcs: list[PageArc] = [
-        {"dependent": place[dependent], "head": place[head], "label": valid(label)}
-        for dependent, head, label in links
-    ]
-    return words, arcs
+    return groups
 
 
 def _label(group: Group, tokens: PageTokens) -> str:

@@ -170,17 +170,19 @@ def held_layers(record: Record, numbers: Sequence[int] | None) -> dict[str, list
     """The layers that go into the page, by stack; stacks without any of them are left out."""
     if numbers is None:
         return {name: [layer.layer for layer in stack] for name, stack in record.stacks.items()}
-    known = {layer.layer for stack in record.stacks.values() for layer in stack}
+    known, held = set(), {}
+    for name, stack in record.stacks.items():
+        there = [layer.layer for layer in stack]
+        known.update(there)
+        layers = [layer for layer in there if layer in numbers]
+        if layers:
+            held[name] = layers
     if set(numbers) - known or not numbers:
         raise PageError(
             f"include_layers={list(numbers)}: this record has the layers {sorted(known)}; choose "
             "at least one of them"
         )
-    held = {
-        name: [layer.layer for layer in stack if layer.layer in numbers]
-        for name, stack in record.stacks.items()
-    }
-    return {name: layers for name, layers in held.items() if layers}
+    return held
 
 
 def held_heads(stack: Stack, layers: Collection[int], numbers: Sequence[int] | None) -> list[int]:

@@ -193,14 +193,11 @@ def made_layer(
     there = held_positions(layer, heads)
     half = HalfScores.of(layer, heads)
     fits = half is not None and half.size <= room
-    recomputes = half is not None and len(there) == len(
-        heads
-    )  # the rows of other heads would come out even, not empty
-    stored = (
-        None
-        if half is not None and recomputes and (fits or _surely_smaller(half, layer))
-        else Bytes.empty(layer, heads)
-    )
+    # The rows of heads that the record does not hold would come out even, not empty.
+    recomputes = half is not None and len(there) == len(heads)
+    stored = Bytes.empty(layer, heads)
+    if half is not None and recomputes and (fits or _surely_smaller(half, layer)):
+        stored = None
     thumbs, kinds, error = [], [], ROUNDING
     for position, head in enumerate(heads):
         if position not in there:
@@ -213,16 +210,11 @@ def made_layer(
         if stored is not None:
             stored.put(position, exact)
         if half is not None:
-            error = max(
-                error,
-                float(np.abs(half.weights(layer, position) - exact).max(initial=0)) + ROUNDING,
-            )
-    recompute = (
-        half is not None
-        and recomputes
-        and error <= MOST_ERROR
-        and (stored is None or half.packed < stored.packed)
-    )
+            away = np.abs(half.weights(layer, position) - exact).max(initial=0)
+            error = max(error, float(away) + ROUNDING)
+    recompute = False
+    if half is not None and recomputes and error <= MOST_ERROR:
+        recompute = stored is None or half.packed < stored.packed
     if not recompute and stored is None:
         stored = Bytes.of(layer, heads)
     name = f"{stack}/{layer.layer}"

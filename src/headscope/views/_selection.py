@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
 from headscope.errors import PageError
@@ -42,22 +42,14 @@ def changed_selection(
         raise PageError(
             f"{', '.join(sorted(fixed))} cannot change while a view is shown; make another view"
         )
-    record = changes.get("shown_record", now.get("shown_record", "")) or ""
+    before = now.get("shown_record", "")
+    record = changes.get("shown_record", before) or ""
     of = _record(header, record)
-    usual = of["stacks"][0]["name"] if record != now.get("shown_record", "") else now["stack"]
+    usual = now["stack"] if record == before else of["stacks"][0]["name"]
     stack = _stack(of, changes.get("stack", usual))
     layers = [layer["layer"] for layer in stack["layers"]]
-    if stack["name"] != now["stack"] or record != now.get("shown_record", ""):
-        fits = now["layer"] if now["layer"] in layers else layers[0]
-        now = {
-            **now,
-            "stack": stack["name"],
-            "layer": fits,
-            "heads": None,
-            "query": [],
-            "key": [],
-            "mean_layers": [],
-        }
+    if stack["name"] != now["stack"] or record != before:
+        now = _moved(now, stack["name"], layers)
     found: dict[str, Any] = {**now, **changes, "shown_record": record}
     names = quantity_names(header["stacks"], header.get("quantities", []))
     check_quantity(found["quantity"], names)
@@ -81,6 +73,15 @@ def changed_selection(
     selection = cast(PageSelection, found)
     check_choice(selection, header.get("evidence"))
     return selection
+
+
+def _moved(now: Mapping[str, Any], stack: str, layers: Sequence[int]) -> dict[str, Any]:
+    """What is shown of another stack or record: nothing that was chosen by its number goes along,
+    but for the layer where there is one of this number.
+    """
+    layer = now["layer"] if now["layer"] in layers else layers[0]
+    chosen = {"heads": None, "query": [], "key": [], "mean_layers": []}
+    return {**now, "stack": stack, "layer": layer, **chosen}
 
 
 def _record(header: Page, name: str) -> Page:

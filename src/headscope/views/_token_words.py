@@ -34,15 +34,9 @@ def token_positions(side: str, wanted: Any, pieces: Sequence[str], words: Words)
 
 def _places(side: str, word: str, pieces: Sequence[str], words: Words) -> list[int]:
     labels, continues = words
-    spellings = [
-        [*dict.fromkeys((label.strip(), piece))]
-        for label, piece in zip(labels, pieces, strict=True)
-    ]
     runs = [[place] for place in range(len(labels))] + _whole_words(continues)
-    names = [
-        spellings[run[0]] if len(run) == 1 else ["".join(labels[at].strip() for at in run)]
-        for run in runs
-    ]
+    names = [_spellings(run, pieces, labels) for run in runs]
+    # As it is written first: "It" and "it" may both stand in a text.
     for same in (str, str.casefold):
         places = [run for run, own in zip(runs, names, strict=True) if same(word) in map(same, own)]
         if len(places) == 1:
@@ -55,6 +49,15 @@ def _places(side: str, word: str, pieces: Sequence[str], words: Words) -> list[i
     raise PageError(
         f"{side}={word!r}: there is no such token; there are {shown}{more}, or positions from 0"
     )
+
+
+def _spellings(run: Sequence[int], pieces: Sequence[str], labels: Sequence[str]) -> list[str]:
+    """What a token may be called: its label, or the piece as the vocabulary has it; a word of
+    several tokens by its letters.
+    """
+    if len(run) > 1:
+        return ["".join(labels[place].strip() for place in run)]
+    return [*dict.fromkeys((labels[run[0]].strip(), pieces[run[0]]))]
 
 
 def _whole_words(continues: Sequence[bool]) -> list[list[int]]:

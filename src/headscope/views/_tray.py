@@ -152,11 +152,14 @@ def _from_mapping(given: Any) -> dict[str, Any]:
     if given.get("head") is not None:
         entry["heads"] = [given["head"]]
     for name in ("query", "key"):
-        if name in entry and (
-            isinstance(entry[name], str) or not isinstance(entry[name], Sequence)
-        ):
+        if name in entry and not _is_list(entry[name]):
             entry[name] = [entry[name]]
     return entry
+
+
+def _is_list(tokens: Any) -> bool:
+    """Whether several tokens are given; a word is a sequence of letters, and one token."""
+    return isinstance(tokens, Sequence) and not isinstance(tokens, str)
 
 
 def _line(entry: dict[str, Any], stacks: Sequence[PageStack], quantities: Sequence[str]) -> str:
