@@ -14,7 +14,7 @@ import headscope as hs
 from headscope import Tokens
 from headscope.capturing import capture_encoded
 from headscope.capturing.building._build import Builder
-from headscope.capturing.building._weights import difference, recomputed, weights_of
+from headscope.capturing.calls.attention import difference, recomputed, weights_of
 from headscope.capturing.calls.sight import sight_of
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import Keeping
@@ -250,16 +250,11 @@ def test_multi_head_attention_of_torch_is_seen(mask, other):
     assert call.projection is model.out_proj
     assert call.cross == (other != "itself")
     sight = sight_of(call)
-    for example in range(2):
-        rows = torch.arange(5)
-        torch.testing.assert_close(
-            weights_of(call, sight, example, rows), own[example], atol=1e-6, rtol=0
-        )
-        torch.testing.assert_close(
-            recomputed(call, sight, example, rows), own[example], atol=1e-6, rtol=0
-        )
-        worst, largest = difference(call, own[example], example, rows)
-        assert worst < 1e-5 < largest
+    torch.testing.assert_close(weights_of(call, sight), own, atol=1e-6, rtol=0)
+    torch.testing.assert_close(recomputed(call, sight), own, atol=1e-6, rtol=0)
+    worst, largest = difference(call, own)
+    assert worst.shape == largest.shape == (2,)
+    assert worst.max() < 1e-5 < largest.min()
 
 
 @pytest.mark.parametrize("padded", [False, True])

@@ -18,8 +18,9 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import torch
 from torch import nn
 
+from headscope.capturing.calls.attention import visible_of, weights_of
 from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.sight import Sight, sight_of
+from headscope.capturing.calls.sight import sight_of
 from headscope.capturing.media._follow import MARK
 from headscope.errors import InterventionError
 
@@ -266,7 +267,7 @@ class _Changing:
             old, new = new[:, chosen], new.clone()
             new[:, chosen] = part.make(old, at).to(old.dtype).where(rows[..., None], old)
             touched[:, chosen] |= rows
-        alive = _visible_of(self._call, self._sight, index)
+        alive = visible_of(self._call, self._sight, heads=index)
         touched &= (
             True if alive is None else alive.any(-1)
         )  # rows that may look at nothing stay what they are
@@ -303,18 +304,7 @@ class _Changing:
         """Weights ``[batch head query key]`` of some heads before they are changed, in float32 or
         better.
         """
-        call, sight = self._call, self._sight
-        index = _index(heads, call.context)
-        visible = _visible_of(call, sight, index)
-        if call.weights is not None and (
-            call.query is None or call.weights.dtype in (torch.float32, torch.float64)
-        ):
-            found = call.weights[:, index].to(
-                torch.promote_types(call.weights.dtype, torch.float32)
-            )
-        else:
-            found = _recomputed(call, sight, index, visible)
-        return found if visible is None else found * visible.any(-1, keepdim=True)
+        return weights_of(self._call, self._sight, heads=_index(heads, self._call.context))
 
     def _visible(self, heads: tuple[int, ...]) -> torch.Tensor:
         """True for the real keys that a query may look at, broadcast to ``[batch head query
@@ -323,7 +313,7 @@ class _Changing:
         batch, _, queries, keys = self._call.size
         index = _index(heads, self._context)
         real = rows_of(None, self._at.keys, keys, index.device, real=True)[:, None, None]
-        visible = _visible_of(self._call, self._sight, index)
+        visible = visible_of(self._call, self._sight, heads=index)
         real = real if visible is None else real & visible
         return real.expand(batch, -1, queries, keys)
 
@@ -374,41 +364,3 @@ def alike(new: torch.Tensor, old: torch.Tensor) -> torch.Tensor:
 
 def _index(numbers: Sequence[int], beside: torch.Tensor) -> torch.Tensor:
     return torch.tensor(list(numbers), dtype=torch.long, device=beside.device)
-
-
-def _visible_of(call: Call, sight: Sight, index: torch.Tensor) -> torch.Tensor | None:
-    """``[batch head query key]``, where axes may be 1; None for everything."""
-    _, _, queries, keys = call.size
-    if sight.causal:
-        places = torch.arange(max(queries, keys), device=index.device)
-        return (places[:keys] <= places[:queries, None])[None, None]
-    visible = sight.visible
-    return visible if visible is None or visible.shape[1] == 1 else visible[:, index]
-
-
-def _recomputed(
-    call: Call, sight: Sight, index: torch.Tensor, visible: torch.Tensor | None
-) -> torch.Tensor:
-    """As `headscope.capturing.building._weights.recomputed`, of some heads of all examples at
-    once.
-    """
-    if call.query is None or call.key is None:
-        raise ValueError(f"{call.name}: neither weights nor queries and keys were seen")
-    dtype = torch.promote_types(call.query.dtype, torch.float32)
-    shared = index // (call.query.shape[1] // call.key.shape[1])
-    query, key = call.query[:, index].to(dtype), call.key[:, shared].to(dtype)
-    scores = query @ key.transpose(-1, -2) * call.scale
-    if call.soft_cap is not None:
-        scores = call.soft_cap * torch.tanh(scores / call.soft_cap)
-    if sight.bias is not None:
-        scores = scores + (sight.bias if sight.bias.shape[1] == 1 else sight.bias[:, index]).to(
-            dtype
-        )
-    if visible is not None:
-        scores = scores.where(visible, torch.finfo(dtype).min)
-    if call.sinks is None:
-        return scores.softmax(-1)
-    sinks = (
-        call.sinks.reshape(-1)[index].to(dtype).reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1)
-    )
-    return torch.cat([scores, sinks], -1).softmax(-1)[..., :-1]

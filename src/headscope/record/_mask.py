@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Bool
@@ -56,6 +57,7 @@ class Mask(Copied):
         )
 
     @classmethod
+    @lru_cache(maxsize=16)  # most layers of a record see all keys
     def full(cls, queries: int, keys: int) -> Mask:
         """Every query sees all keys."""
         runs = np.broadcast_to([0, keys], (queries if keys else 0, 2))

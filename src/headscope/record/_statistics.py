@@ -208,10 +208,11 @@ class Statistics(Copied):
             array = held(self, name)
             if array is None or is_on_disk(array) or not array.size:
                 continue
-            check_finite(array, name)
             low, high = limits.get(name, (0.0, 1.0))
             least, most = array.min(), array.max()
-            if least < low - TOLERANCE or most > high + TOLERANCE:
+            # neither holds where a value is not a number
+            if not (low - TOLERANCE <= least and most <= high + TOLERANCE):
+                check_finite(array, name)
                 raise RecordError(
                     f"{name} runs from {least:.4g} to {most:.4g}; it must lie in {low:.4g} to "
                     f"{high:.4g}"

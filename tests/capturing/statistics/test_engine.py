@@ -14,6 +14,7 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.statistics import (
     StatisticsPlan,
     _engine,
+    fill_weights,
     statistics_of_call,
     weights_of_rows,
 )
@@ -195,6 +196,29 @@ def test_statistics_equal_those_of_dense_weights(case, rows):
         np.testing.assert_allclose(
             np.where(found.top_keys < 0, 0, named), found.top_weights, atol=TOLERANCE, rtol=0
         )
+
+
+@settings(max_examples=60)
+@given(case=cases())
+def test_texts_that_share_a_tile_have_the_statistics_of_each_alone(case):
+    plan = case.plan(top=TOP)
+    for example, found in enumerate(case.statistics(plan)):
+        assert_equal(found, case.reference(plan, example, None))
+
+
+@settings(max_examples=40)
+@given(case=cases())
+def test_weights_of_texts_that_share_a_tile_are_the_dense_ones(case):
+    shape = case.call.size[1:]
+    found = [
+        torch.zeros(shape[0], len(q), len(k)) for q, k in zip(case.queries, case.keys, strict=True)
+    ]
+    fill_weights(case.call, case.queries, case.keys, found=found)
+    for ours, dense, queries, keys in zip(
+        found, dense_weights(case.call), case.queries, case.keys, strict=True
+    ):
+        wanted = dense[:, queries][:, :, keys]
+        np.testing.assert_allclose(ours.numpy(), wanted, atol=TOLERANCE, rtol=0)
 
 
 @pytest.mark.usefixtures("small_tiles")

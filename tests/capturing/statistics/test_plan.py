@@ -31,7 +31,7 @@ def test_a_text_that_is_short_is_covered_whole(rows):
 
 
 def test_nothing_known_of_the_tokens_is_nothing_marked():
-    marks = StatisticsPlan().marks(0, QUERIES, KEYS)
+    marks = StatisticsPlan().marks(slice(0, 1), QUERIES, KEYS)
     assert (marks.special, marks.segments, marks.same, marks.excludes_itself) == (
         None,
         (),
@@ -44,28 +44,33 @@ def test_marks_are_those_of_the_real_tokens():
     special = torch.arange(10) == 2
     segments, ids = torch.arange(10) // 5, torch.arange(10) * 10
     marks = StatisticsPlan(special=special[None], segments=segments[None], ids=ids[None]).marks(
-        0, QUERIES, KEYS
+        slice(0, 1), QUERIES, KEYS
     )
-    assert marks.special.tolist() == [1, 0, 0, 0, 0, 0]
+    assert marks.special.tolist() == [[1, 0, 0, 0, 0, 0]]
     assert [segment.tolist() for segment in marks.segments] == [
-        [1, 1, 1, 0, 0, 0],
-        [0, 0, 0, 1, 1, 1],
+        [[1, 1, 1, 0, 0, 0]],
+        [[0, 0, 0, 1, 1, 1]],
     ]
-    assert [side.tolist() for side in marks.same] == [[10, 20, 30, 40], [20, 30, 40, 50, 60, 70]]
+    assert [side.tolist() for side in marks.same] == [
+        [[10, 20, 30, 40]],
+        [[20, 30, 40, 50, 60, 70]],
+    ]
 
 
 def test_marks_that_mark_nothing_are_left_out():
     nothing = torch.zeros(1, 10, dtype=torch.int64)
-    marks = StatisticsPlan(special=nothing.bool(), segments=nothing).marks(0, QUERIES, KEYS)
+    marks = StatisticsPlan(special=nothing.bool(), segments=nothing).marks(
+        slice(0, 1), QUERIES, KEYS
+    )
     assert (marks.special, marks.segments) == (None, ())
 
 
 def test_other_tokens_look_in_cross_attention():
     ids = torch.arange(10)[None]
-    marks = StatisticsPlan(ids=ids, query_ids=ids + 100).marks(0, QUERIES, KEYS)
-    assert marks.same[0].tolist() == [101, 102, 103, 104]
+    marks = StatisticsPlan(ids=ids, query_ids=ids + 100).marks(slice(0, 1), QUERIES, KEYS)
+    assert marks.same[0].tolist() == [[101, 102, 103, 104]]
     assert not marks.excludes_itself
-    assert StatisticsPlan(ids=ids, cross=True).marks(0, QUERIES, KEYS).same is None
+    assert StatisticsPlan(ids=ids, cross=True).marks(slice(0, 1), QUERIES, KEYS).same is None
 
 
 @pytest.mark.parametrize("asked", [{"rows": 1}, {"rows": 0}, {"top": -1}])

@@ -14,26 +14,27 @@ import torch
 from headscope.capturing._call_of_heads import call_of_heads, held_heads
 from headscope.capturing.building._checks import (
     check_sizes,
-    check_softmax,
+    check_weights,
     explained,
     verified,
     without_padding,
 )
-from headscope.capturing.building._cut import Cut, plain, spread, stored
+from headscope.capturing.building._cut import ROWS_CHECKED, Cut, plain, stored
 from headscope.capturing.building._masks import Masks
 from headscope.capturing.building._order import Sample, not_proved, sample_of
 from headscope.capturing.building._postponed import Postponed, postponed, recomputed_weights
 from headscope.capturing.building._rotation import Rotations
 from headscope.capturing.building._sides import Side, Sides
 from headscope.capturing.building._untouched import untouched_zeros
-from headscope.capturing.building._weights import has_own_weights, weights_of
 from headscope.capturing.building.stacks import Group, name_groups, number_layers
+from headscope.capturing.calls.attention import Rows, has_own_weights, weights_of
 from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.sight import Sight, sight_of
+from headscope.capturing.calls.sight import Sight, sight_of, state_of
 from headscope.capturing.facts import others_of, positions_of
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, Keeping
 from headscope.capturing.statistics import StatisticsPlan, statistics_of_call
+from headscope.capturing.walk import modules_of
 from headscope.capturing.watching._heads import Made, check_joined
 from headscope.capturing.watching._routers import block_of, routers_of
 from headscope.record import CONTRIBUTION_KINDS as KINDS
@@ -97,11 +98,14 @@ class Builder:
 
     def __init__(self, inputs: Inputs, keeping: Keeping, model: torch.nn.Module) -> None:
         self._keeping, self._sides, self._masks = keeping, Sides(inputs), Masks()
-        self._modules = Counter(type(module) for module in model.modules())
         self._keeps_weights = "weights" in keeping.what
         self._bytes, self._model, self._known = 0, model, inputs.pictures
         self._count_of_texts = inputs.count if inputs.origins is None else None
         self._plans: dict[tuple, StatisticsPlan] = {}
+        self._places: dict[tuple, tuple[Rows, torch.Tensor | None]] = {}
+        self._kinds: Counter[type] = Counter()
+        self._biases: dict[tuple, tuple[torch.Tensor, np.ndarray]] = {}
+        self._sights: dict[tuple, tuple[tuple, Sight]] = {}
         self._rotations = Rotations()
         self._postponed: list[tuple[Postponed, list[dict[str, Any]]]] = []
         self.seen: dict[int, Seen] = {}
@@ -129,14 +133,15 @@ class Builder:
             self.samples.append(sample_of(call, self._made[call.name]))
         self._made[call.name] += 1
         whole, call = call, self._sides.laid_out(call)
-        sides, sight = self._sides.of(call), sight_of(call)
-        if not explained(call, sight, sides[0]):
+        sides, sight = self._sides.of(call), self._sight_of(call)
+        places = self._places_of(call, sides)
+        if not explained(call, sight, places[0]):
             call.query = call.key = None
         cuts = [
             Cut(call, example, *(side.positions[example] for side in sides))
             for example in range(call.size[0])
         ]
-        layers = [self._facts(cut, sight) for cut in cuts]
+        layers = self._facts(cuts, sight, places)
         group, block = self._sides.group_of(call, sides), block_of(call.name)
         own_number, chosen = getattr(call.module, "layer_idx", None), {}
         if self._keeping.heads is None:
@@ -310,7 +315,7 @@ class Builder:
             return
         size = math.prod(call.size) * self._keeping.dtype.itemsize
         self._bytes += size
-        alike = self._modules[type(call.module)] if self._keeping.heads is None else 1
+        alike = 1 if self._keeping.heads is not None else self._alike(type(call.module))
         if max(self._bytes, size * alike) > WEIGHTS_KEPT_BELOW:
             self._keeps_weights = False
             for entry in self.seen.values():
@@ -318,15 +323,49 @@ class Builder:
                     if layer.get("queries") is not None:
                         layer["weights"] = None
 
-    def _facts(self, cut: Cut, sight: Sight) -> dict[str, Any]:
-        """What a layer says of itself once it was checked, all heads of it, without its arrays."""
-        call, rows = cut.call, spread(cut.queries)
-        weights = weights_of(call, sight, cut.example, rows)
-        check_softmax(weights, call.name)
-        without_padding(weights, cut)
-        rotary, turned = self._rotations.of(cut)
-        return {
-            "visible": self._masks.of(cut, sight),
+    def _sight_of(self, call: Call) -> Sight:
+        """What a call's mask and bias mean; read once of those that layers share."""
+        if call.mask is None:
+            return sight_of(call)
+        known = (*state_of(call.mask), *state_of(call.bias), call.size[3])
+        if known not in self._sights:
+            self._sights[known] = (call.mask, call.bias), sight_of(call)
+        return self._sights[known][1]
+
+    def _alike(self, kind: type) -> int:
+        """How many modules of a kind the model has."""
+        if kind not in self._kinds:
+            modules = modules_of(self._model)
+            self._kinds = Counter(type(module) for module in modules)
+        return self._kinds[kind]
+
+    def _places_of(self, call: Call, sides: tuple[Side, Side]) -> tuple[Rows, torch.Tensor | None]:
+        """The rows at which a call is checked, and ``[text key]``, True for its padding, if any."""
+        key = (*map(id, sides), call.size[2:])
+        if key not in self._places:
+            query, keys = sides
+            padding = torch.ones(call.size[0], call.size[3], dtype=torch.bool)
+            for row, positions in zip(padding, keys.positions, strict=True):
+                row[positions.cpu()] = False
+            self._places[key] = (
+                Rows.spread(query.positions, call.size[2], ROWS_CHECKED),
+                padding.to(call.context.device) if bool(padding.any()) else None,
+            )
+        return self._places[key]
+
+    def _facts(
+        self,
+        cuts: list[Cut],
+        sight: Sight,
+        places: tuple[Rows, torch.Tensor | None],
+    ) -> list[dict[str, Any]]:
+        """What a layer says of itself for each text once it was checked, all heads of it, without
+        its arrays.
+        """
+        call, (rows, padding) = cuts[0].call, places
+        weights = weights_of(call, sight, rows)
+        check_weights(weights, padding, call.name)
+        shared = {
             "scale": call.scale,
             "soft_cap": call.soft_cap,
             "module": call.name,
@@ -334,11 +373,14 @@ class Builder:
             "route": call.route,
             "norm": call.norm,
             "latent": getattr(call.module, "kv_lora_rank", None),
-            "rotary": rotary,
-            "turned": turned,
             "changes": call.changes,
-            **verified(cut, weights, rows),
         }
+        return [
+            {**shared, "visible": self._masks.of(cut, sight), **turned, **found}
+            for cut, turned, found in zip(
+                cuts, self._rotations.of(cuts), verified(call, weights, rows), strict=True
+            )
+        ]
 
     def _kept(
         self,
@@ -355,13 +397,16 @@ class Builder:
             # which keys a query may see is a fact of all heads, where it was read off the weights
             call.causal = sight_of(cuts[0].call).causal
             cuts = [replace(cut, call=call) for cut in cuts]
-        call, sight = cuts[0].call, sight_of(cuts[0].call)
+        call, sight = cuts[0].call, self._sight_of(cuts[0].call)
         self._count(call)
         # Beside queries and keys that are kept anyway, these would lie twice.
         later = postponed(cuts, sight) if self._keeping.what == {"weights"} else None
+        weights: Sequence[np.ndarray | None] = [None] * len(cuts)
+        if later is None and (self._keeps_weights or self._needs_weights(call)):
+            weights = _kept_weights(cuts, sight, self._keeping.dtype)
         layers = [
-            said | self._arrays(cut, sight, held, later=later is not None)
-            for cut, said in zip(cuts, facts, strict=True)
+            said | {"weights": own} | self._arrays(cut, sight, held)
+            for cut, said, own in zip(cuts, facts, weights, strict=True)
         ]
         if later is not None:
             self._postponed.append((later, layers))
@@ -369,16 +414,18 @@ class Builder:
             layer["statistics"] = statistics
         return layers
 
-    def _arrays(
-        self, cut: Cut, sight: Sight, held: HeldHeads | None, *, later: bool
-    ) -> dict[str, Any]:
+    def _needs_weights(self, call: Call) -> bool:
+        """Whether the weights are all that there is of a call of which queries and keys are
+        wanted.
+        """
+        return "qk" in self._keeping.what and call.query is None
+
+    def _arrays(self, cut: Cut, sight: Sight, held: HeldHeads | None) -> dict[str, Any]:
         call, what = cut.call, self._keeping.what
         queries, keys = (call.query, call.key) if "qk" in what else (None, None)
-        keeps_weights = not later and (self._keeps_weights or ("qk" in what and call.query is None))
         before = (call.query_before, call.key_before) if "before" in what else (None, None)
         return {
             "held_heads": held,
-            "weights": _kept_weights(cut, sight, self._keeping.dtype) if keeps_weights else None,
             "queries": self._plain(cut.of_queries(queries)) if queries is not None else None,
             "keys": self._plain(_each_once(cut.of_keys(keys), held)) if keys is not None else None,
             "values": self._plain(_each_once(cut.of_keys(call.value), held))
@@ -388,11 +435,19 @@ class Builder:
             "keys_before": None
             if before[1] is None
             else self._plain(_each_once(cut.of_keys(before[1]), held)),
-            "bias": self._plain(cut.of_both(sight.bias))
-            if queries is not None and sight.bias is not None
-            else None,
+            "bias": None if queries is None else self._bias(cut, sight),
             "sinks": None if call.sinks is None else plain(call.sinks.reshape(-1)),
         }
+
+    def _bias(self, cut: Cut, sight: Sight) -> np.ndarray | None:
+        """Of one text; layers that share their bias share the array."""
+        if sight.bias is None:
+            return None
+        known = (*state_of(sight.bias), cut.example, id(cut.queries), id(cut.keys))
+        if known not in self._biases:
+            # the tensor is kept beside what was read off it, so that no other can take its id
+            self._biases[known] = sight.bias, self._plain(cut.of_both(sight.bias))
+        return self._biases[known][1]
 
     def _plain(self, tensor: torch.Tensor) -> np.ndarray:
         return stored(tensor, self._keeping.dtype)
@@ -455,17 +510,22 @@ def _order(name: str) -> int:
     )
 
 
-def _kept_weights(cut: Cut, sight: Sight, dtype: np.dtype) -> np.ndarray:
-    """Weights ``[head query key]`` of the real tokens, in tiles, so that no more than these are
-    there.
+def _kept_weights(cuts: Sequence[Cut], sight: Sight, dtype: np.dtype) -> list[np.ndarray]:
+    """Weights ``[head query key]`` of the real tokens of each text, in tiles, so that no more than
+    these are there.
     """
-    call = cut.call
-    if not has_own_weights(call):
-        return recomputed_weights(cut, dtype)
-    found = untouched_zeros((call.size[1], len(cut.queries), len(cut.keys)), dtype)
+    if has_own_weights(cuts[0].call):
+        return [_own_weights(cut, sight, dtype) for cut in cuts]
+    return recomputed_weights(cuts, dtype)
+
+
+def _own_weights(cut: Cut, sight: Sight, dtype: np.dtype) -> np.ndarray:
+    text, sight = cut.call.of_text(cut.example), sight.of_text(cut.example)
+    heads, keys = text.size[1], text.size[3]
+    found = untouched_zeros((heads, len(cut.queries), len(cut.keys)), dtype)
     first, precision = 0, getattr(torch, dtype.name)
-    for rows in cut.queries.split(max(1, WEIGHTS_AT_ONCE // (call.size[1] * call.size[3]))):
-        real = without_padding(weights_of(call, sight, cut.example, rows), cut)
+    for rows in cut.queries.split(max(1, WEIGHTS_AT_ONCE // (heads * keys))):
+        real = without_padding(weights_of(text, sight, Rows(rows))[0], cut)
         found[:, first : first + len(rows)] = real.to(precision).cpu().numpy()
         first += len(rows)
     return found

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from headscope.capturing.building._cut import Cut, spread
-from headscope.capturing.building._sides import Side
-from headscope.capturing.building._weights import (
+from headscope.capturing.building._cut import Cut
+from headscope.capturing.calls.attention import (
+    Rows,
     difference,
     has_own_weights,
     recomputed,
@@ -25,25 +25,33 @@ LOST_AT_MOST = 1e-5
 EXPLAINED_WITHIN = 2e-5
 
 
-def verified(cut: Cut, weights: torch.Tensor, rows: torch.Tensor) -> dict[str, Any]:
+def verified(call: Call, weights: torch.Tensor, rows: Rows) -> list[dict[str, Any]]:
     """How far the layer output recomputed from these rows of the weights is from the model's own.
 
+    Args:
+        call: that was seen.
+        weights: ``[text head row key]``.
+        rows: which queries these are.
+
     Returns:
-        ``verified``, ``verified_against`` and ``verified_limit`` of a `Layer`.
+        For each text ``verified``, ``verified_against`` and ``verified_limit`` of a `Layer`.
 
     Raises:
-        CaptureError: where it is too far.
+        CaptureError: where it is too far in one of them.
     """
-    call = cut.call
-    worst, largest = difference(call, weights, cut.example, rows)
-    tolerance = TOLERANCE.get(call.context.dtype, HALF_TOLERANCE) * largest
-    if not worst <= tolerance:
-        raise CaptureError(
-            f"{call.name}: the layer output recomputed from weights and values differs from the "
-            f"model's own by {worst:.3g} (allowed {tolerance:.1g}); this attention is computed in "
-            "a way that headscope does not know, and is refused"
-        )
-    return {"verified": worst, "verified_against": against(call), "verified_limit": tolerance}
+    relative = TOLERANCE.get(call.context.dtype, HALF_TOLERANCE)
+    found = []
+    # one question to the device for all texts
+    for worst, largest in torch.stack(difference(call, weights, rows)).double().T.tolist():
+        tolerance = relative * largest
+        if not worst <= tolerance:
+            raise CaptureError(
+                f"{call.name}: the layer output recomputed from weights and values differs from "
+                f"the model's own by {worst:.3g} (allowed {tolerance:.1g}); this attention is "
+                "computed in a way that headscope does not know, and is refused"
+            )
+        found.append({"verified": worst, "verified_limit": tolerance})
+    return [each | {"verified_against": against(call)} for each in found]
 
 
 def against(call: Call) -> str:
@@ -58,30 +66,46 @@ def against(call: Call) -> str:
     return "itself" if is_product or call.changes else "attention output"
 
 
-def explained(call: Call, sight: Sight, side: Side) -> bool:
+def explained(call: Call, sight: Sight, rows: Rows) -> bool:
     """Whether the model's own weights, where it gave them, follow from the queries and keys that
     were seen.
     """
     if call.weights is None or call.query is None or call.weights.dtype not in TOLERANCE:
         return True
-    for example, positions in enumerate(side.positions):
-        rows = spread(positions)
-        own, ours = (find(call, sight, example, rows) for find in (weights_of, recomputed))
-        if not (own - ours).abs().max().item() <= EXPLAINED_WITHIN:
-            return False
-    return True
+    apart = weights_of(call, sight, rows) - recomputed(call, sight, rows)
+    return bool(apart.abs().max() <= EXPLAINED_WITHIN)
 
 
-def check_softmax(weights: torch.Tensor, name: str) -> None:
-    """Raise where weights are negative, as where heads are mixed after the softmax: talking
-    heads.
+def check_weights(weights: torch.Tensor, padding: torch.Tensor | None, name: str) -> None:
+    """Raise where weights are no softmax over real keys.
+
+    Args:
+        weights: ``[text head row key]``.
+        padding: ``[text key]``, True for keys that are no tokens; None where there are none.
+        name: of the module.
+
+    Raises:
+        CaptureError: where weights are negative, as where heads are mixed after the softmax
+            (talking heads), or where some of a row lies on padding.
     """
-    if weights.numel() and weights.min().item() < 0:
+    least = weights.min() if weights.numel() else torch.zeros(())
+    lost = least if padding is None else (weights * padding[:, None, None]).sum(-1).max()
+    least, lost = torch.stack([least, lost]).tolist()
+    if least < 0:
         raise CaptureError(
             f"{name} multiplies values with what is no softmax: one of these weights is "
-            f"{weights.min().item():.3g}; attention whose heads are mixed after the softmax "
-            "cannot be captured"
+            f"{least:.3g}; attention whose heads are mixed after the softmax cannot be captured"
         )
+    if padding is not None and lost > LOST_AT_MOST:
+        raise on_padding(name, lost)
+
+
+def on_padding(name: str, lost: float) -> CaptureError:
+    """What is raised where so much of a row's weight lies on padding."""
+    return CaptureError(
+        f"{name}: up to {lost:.3g} of a row's weight lies on padding, so that the padding cannot "
+        "be cut off; capture the text alone, without padding"
+    )
 
 
 def check_sizes(call: Call) -> None:
@@ -111,8 +135,5 @@ def without_padding(weights: torch.Tensor, cut: Cut) -> torch.Tensor:
     real = weights[:, :, cut.keys]
     lost = (weights.sum(-1) - real.sum(-1)).abs().max().item()
     if lost > LOST_AT_MOST:
-        raise CaptureError(
-            f"{cut.call.name}: up to {lost:.3g} of a row's weight lies on padding, so that the "
-            "padding cannot be cut off; capture the text alone, without padding"
-        )
+        raise on_padding(cut.call.name, lost)
     return real

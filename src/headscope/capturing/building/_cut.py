@@ -40,15 +40,6 @@ class Cut:
         return _picked(whole, self.queries)[:, :, self.keys]
 
 
-def spread(positions: torch.Tensor) -> torch.Tensor:
-    """A few positions from the first to the last."""
-    count = len(positions)
-    if count <= ROWS_CHECKED:
-        return positions
-    chosen = torch.linspace(0, count - 1, ROWS_CHECKED).round().long()
-    return positions[chosen.to(positions.device)]
-
-
 def stored(tensor: torch.Tensor, dtype: np.dtype) -> np.ndarray:
     """An array of our own, in the precision that is kept.
 

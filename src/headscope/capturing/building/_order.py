@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 from headscope.capturing.building._checks import HALF_TOLERANCE, TOLERANCE
-from headscope.capturing.building._cut import spread
-from headscope.capturing.building._weights import weights_of
+from headscope.capturing.building._cut import ROWS_CHECKED
+from headscope.capturing.calls.attention import Rows, weights_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.sight import sight_of
 from headscope.capturing.watching._watch import Watch
@@ -95,5 +95,6 @@ def not_proved(name: str, count: int) -> CaptureError:
 
 
 def _weights(call: Call) -> torch.Tensor:
-    rows = torch.arange(call.size[2], device=call.context.device)
-    return weights_of(call, sight_of(call), 0, spread(rows))
+    queries = call.size[2]
+    rows = Rows.spread([torch.arange(queries, device=call.context.device)], queries, ROWS_CHECKED)
+    return weights_of(call, sight_of(call), rows)[0]

@@ -4,7 +4,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ import torch
 
 from headscope.capturing.building._cut import Cut
 from headscope.capturing.building._untouched import untouched_zeros
-from headscope.capturing.building._weights import has_own_weights
+from headscope.capturing.calls.attention import has_own_weights
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.sight import Sight
 from headscope.capturing.statistics import fill_weights
@@ -31,7 +31,7 @@ class Postponed:
     cuts: tuple[Cut, ...]
     sums: tuple[torch.Tensor, torch.Tensor]
 
-    def weights(self, dtype: np.dtype) -> Iterator[np.ndarray]:
+    def weights(self, dtype: np.dtype) -> list[np.ndarray]:
         """Weights ``[head query key]`` of each example.
 
         Raises:
@@ -45,8 +45,7 @@ class Postponed:
                 f"{call.name}: the model wrote over its queries or keys after its attention was "
                 "computed; capture it with keep=['weights', 'qk'], which copies them at once"
             )
-        for cut in self.cuts:
-            yield recomputed_weights(cut, dtype)
+        return recomputed_weights(self.cuts, dtype)
 
 
 def postponed(cuts: Sequence[Cut], sight: Sight) -> Postponed | None:
@@ -65,12 +64,20 @@ def postponed(cuts: Sequence[Cut], sight: Sight) -> Postponed | None:
     return Postponed(cuts=tuple(replace(cut, call=light) for cut in cuts), sums=_sums(light))
 
 
-def recomputed_weights(cut: Cut, dtype: np.dtype) -> np.ndarray:
-    """Weights ``[head query key]`` of the real tokens, from queries and keys, in tiles and
-    untouched where zero.
+def recomputed_weights(cuts: Sequence[Cut], dtype: np.dtype) -> list[np.ndarray]:
+    """Weights ``[head query key]`` of the real tokens of each text, from queries and keys, in tiles
+    and untouched where zero.
     """
-    found = untouched_zeros((cut.call.size[1], len(cut.queries), len(cut.keys)), dtype)
-    fill_weights(cut.call, cut.example, cut.queries, cut.keys, found=torch.from_numpy(found))
+    call = cuts[0].call
+    found = [
+        untouched_zeros((call.size[1], len(cut.queries), len(cut.keys)), dtype) for cut in cuts
+    ]
+    fill_weights(
+        call,
+        [cut.queries for cut in cuts],
+        [cut.keys for cut in cuts],
+        found=[torch.from_numpy(weights) for weights in found],
+    )
     return found
 
 

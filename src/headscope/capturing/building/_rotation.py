@@ -4,7 +4,8 @@ after.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,23 +25,25 @@ UNSEEN = "what made its queries and keys was not seen"
 NO_LINE = "positions did not turn its queries and keys by one angle for each step along the tokens"
 
 
-@dataclass(frozen=True, eq=False)
 class Known:
-    """A rotation, with the cosines and sines of its angles, ``[token pair]``."""
+    """A rotation, with what it does to so many tokens once that was asked."""
 
-    rotary: Rotary
-    cosines: np.ndarray
-    sines: np.ndarray
+    def __init__(self, rotary: Rotary) -> None:
+        self.rotary = rotary
+        self._features = 1 + max(map(np.max, rotary.pairs))
+        self._turns: dict[int, list[np.ndarray]] = {}
 
     def leads(self, before: np.ndarray, after: np.ndarray, within: float) -> bool:
         """Whether it turns the one ``[head token feature]`` into the other."""
-        if before.shape[1] != len(self.cosines) or before.shape[2] <= max(
-            map(np.max, self.rotary.pairs)
-        ):
+        tokens = before.shape[1]
+        if before.shape[2] < self._features:
             return False
+        if tokens not in self._turns:
+            turns = self.rotary.turns(tokens)
+            self._turns[tokens] = [angles.astype(np.float32) for angles in turns]
         found = before.copy()
-        self.rotary.turn(found, self.cosines, self.sines)
-        return bool(np.abs(found - after).max() <= within * np.abs(after).max())
+        self.rotary.turn(found, *self._turns[tokens])
+        return _is_same(found, after, within)
 
 
 class Rotations:
@@ -49,46 +52,53 @@ class Rotations:
     def __init__(self) -> None:
         self._known: list[Known] = []
 
-    def of(self, cut: Cut) -> tuple[Rotary | None, str]:
-        """How positions turned the real tokens of a call; and why that is not known, empty where it
-        is.
+    def of(self, cuts: Sequence[Cut]) -> list[dict[str, Any]]:
+        """How positions turned the real tokens of each text of a call, and why that is not known.
+
+        Returns:
+            ``rotary`` and ``turned`` of a `Layer` for each text.
         """
-        call = cut.call
-        if call.query is None or call.key is None:
-            return None, ""
-        if call.query_before is None or call.key_before is None:
-            return None, UNSEEN
-        if is_one(call.query_before, call.query) and is_one(call.key_before, call.key):
-            return None, ""
-        exact = {call.query.dtype, call.query_before.dtype} <= {torch.float32, torch.float64}
+        call = cuts[0].call
+        query, key = call.query, call.key
+        if query is None or key is None:
+            return [{"rotary": None, "turned": ""}] * len(cuts)
+        query_before, key_before = call.query_before, call.key_before
+        if query_before is None or key_before is None:
+            return [{"rotary": None, "turned": UNSEEN}] * len(cuts)
+        if is_one(query_before, query) and is_one(key_before, key):
+            return [{"rotary": None, "turned": ""}] * len(cuts)
+        exact = {query.dtype, query_before.dtype} <= {torch.float32, torch.float64}
         within = LEADS_WITHIN if exact else HALF_WITHIN
-        queries = cut.of_queries(call.query_before), cut.of_queries(call.query)
-        keys = cut.of_keys(call.key_before), cut.of_keys(call.key)
-        if all(_is_same(*map(_first_head, pair), within) for pair in (queries, keys)):
-            return None, ""
+        pairs = (query_before, query), (key_before, key)
+        return [self._of_text(cut, pairs, within) for cut in cuts]
+
+    def _of_text(self, cut: Cut, pairs: tuple[Pair, Pair], within: float) -> dict[str, Any]:
+        call = cut.call
+        queries = cut.of_queries(pairs[0][0]), cut.of_queries(pairs[0][1])
+        keys = cut.of_keys(pairs[1][0]), cut.of_keys(pairs[1][1])
+        heads = [(_first_head(before), _first_head(after)) for before, after in (queries, keys)]
+        if all(_is_same(before, after, within) for before, after in heads):
+            return {"rotary": None, "turned": ""}
         # keys of other places, such as a picture made coarser, are not turned by the angles of the
         # queries
-        apart = call.cross or len(cut.queries) != len(cut.keys)
-        found = None if apart else self._found(queries, keys, within)
-        return found, "" if found else NO_LINE
+        if call.cross or len(cut.queries) != len(cut.keys):
+            return {"rotary": None, "turned": NO_LINE}
+        before, after = (np.concatenate([pair[at] for pair in heads]) for at in (0, 1))
+        found = self._found(before, after, (queries, keys), within)
+        return {"rotary": found, "turned": "" if found else NO_LINE}
 
-    def _found(self, queries: Pair, keys: Pair, within: float) -> Rotary | None:
+    def _found(
+        self, before: np.ndarray, after: np.ndarray, sides: tuple[Pair, Pair], within: float
+    ) -> Rotary | None:
         """A rotation that is known from another call, or fitted; in any case it leads from all
         tokens to all.
         """
-        before, after = (
-            np.concatenate([_first_head(pair[at]) for pair in (queries, keys)]) for at in (0, 1)
-        )
         for known in self._known:
             if known.leads(before, after, within):
                 return known.rotary
-        fitted = _fitted(queries, keys, within)
-        if fitted is None:
-            return None
-        known = Known(
-            fitted, *(turns.astype(np.float32) for turns in fitted.turns(before.shape[1]))
-        )
-        if not known.leads(before, after, within):
+        fitted = _fitted(*sides, within)
+        known = None if fitted is None else Known(fitted)
+        if known is None or not known.leads(before, after, within):
             return None
         self._known.append(known)
         return fitted

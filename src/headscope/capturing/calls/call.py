@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import torch
@@ -84,3 +84,14 @@ class Call:
         """Batch, heads, queries and keys."""
         batch, queries, heads, _ = self.context.shape
         return batch, heads, queries, self.value.shape[-2]
+
+    def of_text(self, example: int) -> Call:
+        """The call of one text alone, with a batch of one."""
+        batch, _, queries, _ = self.size
+        names = ("query", "key", "value", "mask", "bias", "context", "weights", "added")
+        output = None if self.output is None else self.output.reshape(batch, queries, -1)
+        parts = {name: getattr(self, name) for name in names} | {"output": output}
+        for name, tensor in parts.items():
+            if tensor is not None and len(tensor) > 1:
+                parts[name] = tensor[example : example + 1]
+        return replace(self, **parts)

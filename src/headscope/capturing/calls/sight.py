@@ -4,7 +4,7 @@ of it alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -30,30 +30,25 @@ class Sight:
     causal: bool = False
     bias: torch.Tensor | None = None
 
-    def visible_rows(self, call: Call, example: int, rows: torch.Tensor) -> torch.Tensor | None:
-        """``[head query key]`` of these queries of one example, where head may be 1; None for
-        everything.
-        """
-        if self.causal:
-            return torch.arange(call.size[3], device=rows.device) <= rows[None, :, None]
-        return None if self.visible is None else _rows_of(self.visible, example, rows, call.size[3])
-
-    def bias_rows(self, call: Call, example: int, rows: torch.Tensor) -> torch.Tensor | None:
-        """``[head query key]`` of these queries of one example, where head may be 1."""
-        return None if self.bias is None else _rows_of(self.bias, example, rows, call.size[3])
+    def of_text(self, example: int) -> Sight:
+        """Of one text, with a batch of one."""
+        return replace(
+            self, visible=_of_text(self.visible, example), bias=_of_text(self.bias, example)
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RowSight:
-    """What a few rows of one example may look at, and no more keys than that.
+    """What a few rows of some texts may look at, and no more keys than that.
 
     Args:
         start: first key that any of the rows may look at.
         stop: one past the last.
-        added: ``[1 row key]`` or ``[head row key]``, added to the scores of the keys from
-            ``added_from`` on: bias, and `HIDDEN` where a row may not look. None where nothing is.
+        added: ``[text head row key]``, where text and head may be 1, added to the scores of the
+            keys from ``added_from`` on: bias, and `HIDDEN` where a row may not look. None where
+            nothing is.
         added_from: the first key that something is added to.
-        alive: ``[1 row]`` or ``[head row]``, False for rows that may look at nothing; None where
+        alive: ``[text head row]`` likewise, False for rows that may look at nothing; None where
             all may.
     """
 
@@ -78,27 +73,31 @@ def sight_of(call: Call) -> Sight:
     return Sight(causal=bool(causal), bias=call.bias)
 
 
-def row_sight_of(call: Call, example: int, rows: torch.Tensor, dtype: torch.dtype) -> RowSight:
-    """What these rows of one example may look at, and what is added to their scores; the rest is
-    not read.
+def row_sight_of(
+    call: Call, texts: slice, rows: torch.Tensor | slice, dtype: torch.dtype
+) -> RowSight:
+    """What these rows of some texts may look at, and what is added to their scores; the rest is not
+    read.
 
     Args:
         call: with a mask, a causal flag, a bias, or none of them.
-        example: which of the batch.
-        rows: positions of the queries, rising.
+        texts: which of the batch.
+        rows: positions of the queries, rising, or a run of them.
         dtype: of what is added.
     """
     keys = call.size[3]
-    bias = None if call.bias is None else _rows_of(call.bias, example, rows, keys).to(dtype)
+    bias = None if call.bias is None else _rows_of(call.bias, texts, rows, keys).to(dtype)
     if call.mask is None and call.causal:
+        if isinstance(rows, slice):
+            rows = torch.arange(rows.start, rows.stop, device=call.context.device)
         stop = min(keys, int(rows[-1]) + 1)
         since = 0 if bias is not None else min(stop, int(rows[0]) + 1)
         hidden = torch.arange(since, stop, device=rows.device) > rows[:, None]
-        return _narrowed(hidden[None], bias, start=0, stop=stop)
+        return _narrowed(hidden[None, None], bias, start=0, stop=stop)
     if call.mask is None:
         return RowSight(start=0, stop=keys, added=bias)
-    hidden, bias = _read(_rows_of(call.mask, example, rows, keys), bias, dtype)
-    seen = (_any_of(~hidden, (0, 1)) > 0).nonzero()[:, 0]
+    hidden, bias = _read(_rows_of(call.mask, texts, rows, keys), bias, dtype)
+    seen = (_any_of(~hidden, (0, 1, 2)) > 0).nonzero()[:, 0]
     start, stop = (int(seen[0]), int(seen[-1]) + 1) if len(seen) else (0, 1)
     alive = _any_of(~hidden[..., start:stop], -1) > 0
     return _narrowed(
@@ -136,14 +135,14 @@ def _narrowed(
     stop: int,
     alive: torch.Tensor | None = None,
 ) -> RowSight:
-    """A sight from the last keys before ``stop`` that are hidden, ``[head row key]``, and a bias
-    for all its keys.
+    """A sight from the last keys before ``stop`` that are hidden, ``[text head row key]``, and a
+    bias for all its keys.
     """
     since = stop - hidden.shape[-1]
     if bias is not None:
         added = bias[..., : stop - start] + _written(hidden, bias.dtype)
         return RowSight(start=start, stop=stop, added=added, added_from=start, alive=alive)
-    partly = _any_of(hidden, (0, 1)).nonzero()[:, 0]
+    partly = _any_of(hidden, (0, 1, 2)).nonzero()[:, 0]
     if not len(partly):
         return RowSight(start=start, stop=stop)
     hidden, since = hidden[..., int(partly[0]) : int(partly[-1]) + 1], since + int(partly[0])
@@ -165,10 +164,29 @@ def _any_of(marked: torch.Tensor, axes: int | tuple[int, ...]) -> torch.Tensor:
     return marked.view(torch.uint8).amax(axes)
 
 
-def _rows_of(tensor: torch.Tensor, example: int, rows: torch.Tensor, keys: int) -> torch.Tensor:
-    """Some rows ``[head row key]`` of one example of what is broadcast to ``[batch head query
-    key]``; head may be 1.
+def _rows_of(
+    tensor: torch.Tensor, texts: slice, rows: torch.Tensor | slice, keys: int
+) -> torch.Tensor:
+    """Some rows ``[text head row key]`` of what is broadcast to ``[batch head query key]``; text
+    and head may be 1.
     """
-    whole = tensor[example if tensor.shape[0] > 1 else 0]
-    part = whole[:, rows] if whole.shape[1] > 1 else whole.expand(-1, len(rows), -1)
-    return part[..., :keys].expand(-1, -1, keys)
+    whole = tensor if len(tensor) == 1 else tensor[texts]
+    if whole.shape[2] > 1:
+        whole = whole[:, :, rows]
+    else:
+        count = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        whole = whole.expand(-1, -1, count, -1)
+    return whole[..., :keys].expand(-1, -1, -1, keys)
+
+
+def state_of(tensor: torch.Tensor | None) -> tuple[int, int]:
+    """Tells a tensor, and its numbers before a change in place from those after, as far as torch
+    counts it: not in inference mode.
+    """
+    if tensor is None or tensor.is_inference():
+        return id(tensor), 0
+    return id(tensor), tensor._version
+
+
+def _of_text(tensor: torch.Tensor | None, example: int) -> torch.Tensor | None:
+    return tensor if tensor is None or len(tensor) == 1 else tensor[example : example + 1]

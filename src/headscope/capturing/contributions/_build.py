@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from headscope.capturing.building._build import Cut
-from headscope.capturing.building._weights import weights_of
+from headscope.capturing.calls.attention import Rows, weights_of
 from headscope.capturing.contributions._passage import Passage, Taken
 from headscope.norms import (
     Block,
@@ -64,7 +64,8 @@ def added_by(passage: Passage, example: int) -> tuple[np.ndarray | None, Contrib
 
 def _block(passage: Passage, cut: Cut, missing: Missing) -> Block:
     call = passage.call
-    weights = weights_of(call, passage.sight, cut.example, cut.queries)[:, :, cut.keys]
+    text, sight = call.of_text(cut.example), passage.sight.of_text(cut.example)
+    weights = weights_of(text, sight, Rows(cut.queries))[0, :, :, cut.keys]
     values = cut.of_keys(call.value)
     matrix, bias = passage.projection
     heads, features = weights.shape[0], values.shape[-1]

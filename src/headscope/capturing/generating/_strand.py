@@ -12,11 +12,11 @@ from jaxtyping import Float
 
 from headscope.capturing._call_of_heads import held_heads
 from headscope.capturing.building._checks import EXPLAINED_WITHIN, LOST_AT_MOST, TOLERANCE, verified
-from headscope.capturing.building._cut import Cut, spread, stored
+from headscope.capturing.building._cut import ROWS_CHECKED, Cut, stored
 from headscope.capturing.building._masks import Masks
 from headscope.capturing.building._rotation import Rotations
-from headscope.capturing.building._weights import recomputed, weights_of
 from headscope.capturing.building.stacks import group_of
+from headscope.capturing.calls.attention import Rows, recomputed, spread, weights_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.sight import Sight, sight_of
 from headscope.capturing.keep import Keeping
@@ -28,7 +28,7 @@ SAME_WITHIN = 1e-5
 largest.
 """
 
-Rows = Float[np.ndarray, "head token feature"]
+Vectors = Float[np.ndarray, "head token feature"]
 Block = Float[np.ndarray, "head query key"]
 
 
@@ -119,17 +119,18 @@ class Strand:
             *(torch.arange(n, device=call.context.device) for n in (call.size[2], span.kept)),
         )
         if not self.read:
-            self._facts["rotary"], self._facts["turned"] = Rotations().of(cut)
+            self._facts |= Rotations().of([cut])[0]
         self._keep_queries_and_keys(cut, sight, span)
-        rows = spread(cut.queries) if self._blocks is None else cut.queries
-        weights = weights_of(call, sight, 0, rows)
+        rows = _some_rows(cut) if self._blocks is None else Rows()
+        checked = weights_of(call, sight, rows)
+        weights = checked[0]
         ours = weights[:, :, : span.kept]
         _check_nothing_lost(weights[:, :, span.kept :], call.name)
         if self._blocks is not None:
             self._blocks.append((span.offset, self._plain(self._own(ours))))
         if "values" in self._keeping.what and not self._is_empty:
             self._extend("values", self._own_shared(call.value[0]), span, call.name)
-        self._note(call, verified(cut, weights, rows))
+        self._note(call, verified(call, checked, rows)[0])
         self._see(masks.of(cut, sight), cut, span)
         self.read += call.size[2]
         self.known = max(self.known, span.offset + span.kept)
@@ -224,7 +225,7 @@ class Strand:
         """Add the keys that are new, once a few of the others are seen to be what they were."""
         growing = self._arrays[name]
         new = growing.size - span.offset
-        before = spread(torch.arange(new, device=tensor.device))
+        before = spread(new, ROWS_CHECKED).to(tensor.device)
         if len(before):
             found = self._plain(tensor[:, before])
             known = growing.rows[:, before.cpu().numpy() + span.offset]
@@ -302,13 +303,13 @@ class _Growing:
         self._room: np.ndarray | None = None
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> Vectors:
         """What was added so far."""
         if self._room is None:
             return np.zeros((0, 0, 0), np.float32)
         return self._room[:, : self.size]
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: Vectors) -> None:
         """Append tokens."""
         needed = self.size + rows.shape[1]
         if self._room is None:
@@ -320,7 +321,7 @@ class _Growing:
         self._room[:, self.size : needed] = rows
         self.size = needed
 
-    def first(self, count: int) -> Rows | None:
+    def first(self, count: int) -> Vectors | None:
         """An array of its own with the first tokens; None where there are none."""
         return (
             None
@@ -371,6 +372,10 @@ def _follows(cut: Cut, sight: Sight) -> bool:
     call = cut.call
     if call.weights is None or call.weights.dtype not in TOLERANCE:
         return True
-    rows = spread(cut.queries)
-    own, ours = (find(call, sight, 0, rows) for find in (weights_of, recomputed))
+    rows = _some_rows(cut)
+    own, ours = (find(call, sight, rows) for find in (weights_of, recomputed))
     return bool((own - ours).abs().max().item() <= EXPLAINED_WITHIN)
+
+
+def _some_rows(cut: Cut) -> Rows:
+    return Rows.spread([cut.queries], len(cut.queries), ROWS_CHECKED)

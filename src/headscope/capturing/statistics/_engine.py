@@ -54,51 +54,113 @@ def statistics_of_call(
         CaptureError: where real tokens look at padding, so that it cannot be cut off.
     """
     found, scratch = [], _scratch(call, TILE)
-    for example, (queries, keys) in enumerate(zip(kept_queries, kept_keys, strict=True)):
+    for group in _groups(call, kept_queries, kept_keys, sampled=plan.rows is not None):
+        marks = plan.marks(group.texts, *group.kept)
+        queries = group.queries(call)
         covered = plan.sampled(len(queries))
         rows = torch.arange(len(queries)) if covered is None else torch.from_numpy(covered)
         rows = rows.to(call.context.device)
-        marks = plan.marks(example, queries, keys)
-        ledger = Ledger(marks, rows, heads=call.size[1], keys=len(keys), top=plan.top)
-        kept = keys.cpu().numpy()
-        for place in _places(call, example, queries[rows], scratch):
+        lengths = group.lengths
+        if covered is not None:
+            lengths = tuple((len(rows), keys) for _, keys in lengths)
+        keys = call.size[3] if group.kept[1] is None else len(group.kept[1])
+        ledger = Ledger(marks, rows, lengths, heads=call.size[1], keys=keys, top=plan.top)
+        for place in _places(call, group.texts, queries[rows], scratch):
             tile, measured = place.source.measured(place.heads, place.rows, place.sight)
-            real = _without_padding(tile, kept, keys, call.name)
+            real = _without_padding(tile, group, place.part, call.name)
             if real.weights.shape[-1]:
                 ledger.enter(real, measured, place.heads, place.part)
-        found.append(ledger.statistics(covered, len(queries)))
+        found += ledger.statistics(covered, len(queries))
     return found
 
 
 @torch.no_grad()
 def fill_weights(
-    call: Call, example: int, queries: torch.Tensor, keys: torch.Tensor, *, found: torch.Tensor
-) -> torch.Tensor:
-    """Write the weights of one example, recomputed from queries and keys, into zeros ``[head query
-    key]``; return it.
+    call: Call,
+    kept_queries: Sequence[torch.Tensor],
+    kept_keys: Sequence[torch.Tensor],
+    *,
+    found: Sequence[torch.Tensor],
+) -> None:
+    """Write the weights of each text, recomputed from queries and keys, into zeros ``[head query
+    key]``.
 
     Memory that no weight comes to, such as most of what is after the queries of a causal model, is
     never touched.
 
     Args:
         call: with queries and keys, or with weights.
-        example: which of the batch.
-        queries: positions of the real queries, rising.
-        keys: the same of the keys.
-        found: zeros of any precision and on any device.
+        kept_queries: for each text positions of the real queries, rising.
+        kept_keys: the same of the keys.
+        found: for each text zeros of any precision and on any device.
 
     Raises:
         CaptureError: where real tokens look at padding, so that it cannot be cut off.
     """
-    kept = keys.cpu().numpy()
-    for place in _places(call, example, queries, _scratch(call, TILE_IN_CACHE)):
-        tile = _without_padding(
-            place.source.tile(place.heads, place.rows, place.sight), kept, keys, call.name
-        )
-        found[place.heads, place.part, tile.start : tile.start + tile.weights.shape[-1]] = (
-            tile.shared
-        )
-    return found
+    scratch = _scratch(call, TILE_IN_CACHE)
+    for group in _groups(call, kept_queries, kept_keys, most=TILE_IN_CACHE):
+        wholes = found[group.texts]
+        for place in _places(call, group.texts, group.queries(call), scratch):
+            tile = place.source.tile(place.heads, place.rows, place.sight)
+            real = _without_padding(tile, group, place.part, call.name)
+            stop = real.start + real.weights.shape[-1]
+            for whole, (queries, keys), weights in zip(
+                wholes, group.lengths, real.shared, strict=True
+            ):
+                rows = slice(place.part.start, min(place.part.stop, queries))
+                columns = slice(real.start, min(stop, keys))
+                part = weights[:, : rows.stop - rows.start, : columns.stop - columns.start]
+                whole[place.heads, rows, columns] = part
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Texts whose weights are computed together: one, or several whose padding is on the right.
+
+    Args:
+        texts: which of the batch.
+        lengths: numbers of real queries and keys of each.
+        kept: positions of the real queries and keys of one text; None for several, whose padding is
+            computed too and cut off.
+    """
+
+    texts: slice
+    lengths: tuple[tuple[int, int], ...]
+    kept: tuple[torch.Tensor | None, torch.Tensor | None] = (None, None)
+
+    def queries(self, call: Call) -> torch.Tensor:
+        """Positions of the queries that are computed."""
+        if self.kept[0] is not None:
+            return self.kept[0]
+        return torch.arange(call.size[2], device=call.context.device)
+
+
+def _groups(
+    call: Call,
+    kept_queries: Sequence[torch.Tensor],
+    kept_keys: Sequence[torch.Tensor],
+    *,
+    most: int | None = None,
+    sampled: bool = False,
+) -> Iterator[Group]:
+    """The texts of a call, as many at once as fit in a tile."""
+    batch, heads, queries, keys = call.size
+    sides = list(zip(kept_queries, kept_keys, strict=True))
+    lengths = tuple((len(rows), len(columns)) for rows, columns in sides)
+    together = max(1, (TILE if most is None else most) // max(1, heads * queries * keys))
+    is_whole = all(each == (queries, keys) for each in lengths)
+    regular = is_whole or (not sampled and all(map(_begins, (*kept_queries, *kept_keys))))
+    if not regular:
+        together = 1
+    for first in range(0, batch, together):
+        texts = slice(first, min(batch, first + together))
+        several = texts.stop - first > 1
+        yield Group(texts, lengths[texts], (None, None) if several else sides[first])
+
+
+def _begins(positions: torch.Tensor) -> bool:
+    """Whether positions are the first ones, none of which is left out."""
+    return bool(len(positions)) and int(positions[-1]) == len(positions) - 1
 
 
 @torch.no_grad()
@@ -109,10 +171,11 @@ def weights_of_rows(call: Call, example: int, rows: torch.Tensor) -> torch.Tenso
     these rows. Rows that may look at nothing are zero. The rows are positions, padding included,
     and must rise.
     """
+    text = call.of_text(example)
     found = call.context.new_zeros(call.size[1], len(rows), call.size[3], dtype=_dtype(call))
-    return fill_weights(
-        call, example, rows, torch.arange(call.size[3], device=rows.device), found=found
-    )
+    keys = torch.arange(call.size[3], device=rows.device)
+    fill_weights(text, [rows], [keys], found=[found])
+    return found
 
 
 @dataclass(frozen=True)
@@ -129,20 +192,20 @@ class Place:
 
 
 def _places(
-    call: Call, example: int, positions: torch.Tensor, scratch: torch.Tensor
+    call: Call, texts: slice, positions: torch.Tensor, scratch: torch.Tensor
 ) -> Iterator[Place]:
-    """Tiles of all heads and of the rows at these positions of one example."""
-    source, shared = _source(call, example, scratch)
-    heads, together = call.size[1], _together(call, shared)
+    """Tiles of all heads and of the rows at these positions of some texts."""
+    source, shared = _source(call, texts, scratch)
+    heads, count = call.size[1], texts.stop - texts.start
+    together = count * _together(call, shared)
     rows_at_once = min(ROWS_AT_ONCE, max(1, scratch.shape[1] // (together * call.size[3])))
     for first_row in range(0, len(positions), rows_at_once):
         part = slice(first_row, min(len(positions), first_row + rows_at_once))
         rows = positions[part]
         run = _run(rows)
-        sight = row_sight_of(call, example, rows, scratch.dtype)
-        heads_at_once = shared * max(
-            1, scratch.shape[1] // (shared * len(rows) * (sight.stop - sight.start))
-        )
+        sight = row_sight_of(call, texts, run, scratch.dtype)
+        of_head = count * len(rows) * (sight.stop - sight.start)
+        heads_at_once = shared * max(1, scratch.shape[1] // (shared * of_head))
         for first in range(0, heads, heads_at_once):
             yield Place(source, slice(first, min(heads, first + heads_at_once)), run, part, sight)
 
@@ -154,17 +217,16 @@ def _run(rows: torch.Tensor) -> torch.Tensor | slice:
 
 
 def _source(
-    call: Call, example: int, scratch: torch.Tensor
+    call: Call, texts: slice, scratch: torch.Tensor
 ) -> tuple[FromScores | FromWeights, int]:
-    """Where the tiles of one example come from, and how many heads share their keys."""
+    """Where the tiles of some texts come from, and how many heads share their keys."""
     if call.query is not None and call.key is not None:
-        query, key = call.query[example], call.key[example].to(scratch.dtype)
-        return FromScores(call=call, query=query, key=key, scratch=scratch), query.shape[
-            0
-        ] // key.shape[0]
+        query, key = call.query[texts], call.key[texts].to(scratch.dtype)
+        source = FromScores(call=call, query=query, key=key, scratch=scratch)
+        return source, query.shape[1] // key.shape[1]
     if call.weights is None:
         raise CaptureError(f"{call.name}: neither weights nor queries and keys were seen")
-    return FromWeights(weights=call.weights[example], scratch=scratch), 1
+    return FromWeights(weights=call.weights[texts], scratch=scratch), 1
 
 
 def _together(call: Call, shared: int) -> int:
@@ -180,8 +242,8 @@ def _together(call: Call, shared: int) -> int:
 
 
 def _scratch(call: Call, tile: int) -> torch.Tensor:
-    _, heads, queries, keys = call.size
-    size = min(max(tile, heads * keys), heads * queries * keys)
+    batch, heads, queries, keys = call.size
+    size = min(max(tile, heads * keys), batch * heads * queries * keys)
     return torch.empty(2, size, dtype=_dtype(call), device=call.context.device)
 
 
@@ -190,21 +252,46 @@ def _dtype(call: Call) -> torch.dtype:
     return torch.promote_types((call.context if given is None else given).dtype, torch.float32)
 
 
-def _without_padding(tile: Tile, kept: np.ndarray, keys: torch.Tensor, name: str) -> Tile:
-    """The tile over the real keys, counted among them.
+def _without_padding(tile: Tile, group: Group, part: slice, name: str) -> Tile:
+    """The tile over the real keys, counted among them; of several texts over all keys.
 
     Raises:
         CaptureError: where more than rounding of a row's weight lies on padding.
     """
-    stop = tile.start + tile.weights.shape[-1]
+    keys = group.kept[1]
+    if keys is None:
+        _check_lost(_on_padding(tile, group, part), name)
+        return tile
+    kept, stop = keys.cpu().numpy(), tile.start + tile.weights.shape[-1]
     first, last = (int(place) for place in np.searchsorted(kept, (tile.start, stop)))
     if last - first == stop - tile.start:
         return tile.starting(first)
-    part = tile.taking(keys[first:last] - tile.start)
-    lost = tile.scaled(tile.weights.sum(-1) - part.weights.sum(-1)).max().item()
-    if lost > LOST_AT_MOST:
+    real = tile.taking(keys[first:last] - tile.start)
+    _check_lost(tile.scaled(tile.weights.sum(-1) - real.weights.sum(-1)), name)
+    return real.starting(first)
+
+
+def _on_padding(tile: Tile, group: Group, part: slice) -> torch.Tensor | None:
+    """What lies on padding of the rows of real tokens, ``[text head row]``; None without
+    padding.
+    """
+    stop = tile.start + tile.weights.shape[-1]
+    if all(keys >= stop for _, keys in group.lengths):
+        return None
+    found = torch.zeros_like(tile.weights[..., 0])
+    for text, (queries, keys) in enumerate(group.lengths):
+        rows = slice(0, max(0, queries - part.start))
+        beyond = tile.weights[text, :, rows, max(0, keys - tile.start) :]
+        found[text, :, rows] = beyond.sum(-1)
+    return tile.scaled(found)
+
+
+def _check_lost(lost: torch.Tensor | None, name: str) -> None:
+    if lost is None or not lost.numel():
+        return
+    most = lost.max().item()
+    if most > LOST_AT_MOST:
         raise CaptureError(
-            f"{name}: up to {lost:.3g} of a row's weight lies on padding, so that the padding "
+            f"{name}: up to {most:.3g} of a row's weight lies on padding, so that the padding "
             "cannot be cut off; capture the text alone, without padding"
         )
-    return part.starting(first)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 
@@ -17,119 +19,150 @@ SINGLE = len(COLUMNS) - 2
 
 
 class Ledger:
-    """Statistics of one example, entered tile by tile.
+    """Statistics of some texts, entered tile by tile.
 
     Args:
-        marks: of the real tokens.
-        rows: ``[row]``, the queries covered, counted among the real tokens.
+        marks: of their tokens.
+        rows: ``[row]``, the queries covered, counted as the tokens of the marks are.
+        lengths: for each text how many of the rows, and of the keys, are real tokens: the first.
         heads: number of heads.
-        keys: number of real keys.
+        keys: number of keys, padding included where it is computed too.
         top: how many of the largest weights of each row to name.
     """
 
     def __init__(
-        self, marks: Marks, rows: torch.Tensor, *, heads: int, keys: int, top: int
+        self,
+        marks: Marks,
+        rows: torch.Tensor,
+        lengths: Sequence[tuple[int, int]],
+        *,
+        heads: int,
+        keys: int,
+        top: int,
     ) -> None:
-        self._marks, self._rows, self._top = marks, rows, min(top, keys)
-        texts = max(1, len(marks.segments))
+        texts = len(lengths)
+        self._marks, self._rows, self._lengths, self._top = marks, rows, lengths, min(top, keys)
         place = torch.zeros(0, device=rows.device)
-        self._columns = place.new_zeros(SINGLE + len(OFFSETS) + texts, heads, len(rows))
-        self._received = place.new_zeros(heads, keys)
-        self._top_weights = place.new_zeros(heads, len(rows), self._top)
-        self._top_keys = torch.full(
-            (heads, len(rows), self._top), -1, dtype=torch.int32, device=rows.device
-        )
-        self._equal: tuple[tuple, torch.Tensor] | None = None
+        columns = SINGLE + len(OFFSETS) + max(1, len(marks.segments))
+        self._columns = place.new_zeros(columns, texts, heads, len(rows))
+        self._received = place.new_zeros(texts, heads, keys)
+        self._top_weights = place.new_zeros(texts, heads, len(rows), self._top)
+        self._top_keys = torch.full_like(self._top_weights, -1, dtype=torch.int32)
+        self._real = _mean_over(lengths, len(rows)).to(rows.device)
+        self._equal: tuple[tuple, torch.Tensor | None] = (), None
         self._offsets = torch.tensor(OFFSETS, device=rows.device)
 
     def enter(self, tile: Tile, measured: Measured, heads: slice, part: slice) -> None:
         """Enter some heads of some of the rows; the tile's spare memory is written over."""
         weights, marks = tile.weights, self._marks
-        stop = tile.start + weights.shape[-1]
-        found = self._columns[:, heads, part]
+        keys = slice(tile.start, tile.start + weights.shape[-1])
+        found = self._columns[:, :, heads, part]
         found[0] = measured.entropy
         found[1] = measured.largest
         if tile.start == 0:
             found[2] = weights[..., 0]
         if marks.special is not None:
-            found[3] = _product(weights, marks.special[tile.start : stop])
+            found[3] = _product(weights, marks.special[:, keys])
         offsets = self._around(tile, part)
         found[SINGLE : SINGLE + len(OFFSETS)] = offsets
-        if marks.same is not None:
-            found[4] = self._same(tile, part, marks.same)
+        equal = self._equal_in(part, keys)
+        if equal is not None:
+            found[4] = torch.mul(weights, equal, out=tile.spare).sum(-1)
             if marks.excludes_itself:
                 found[4].sub_(offsets[OFFSETS.index(0)]).clamp_(min=0)
         for column, segment in zip(
             found[SINGLE + len(OFFSETS) :], marks.segments or (None,), strict=True
         ):
-            column[:] = (
-                weights.sum(-1)
-                if segment is None
-                else _product(weights, segment[tile.start : stop])
-            )
+            column[:] = weights.sum(-1) if segment is None else _product(weights, segment[:, keys])
         if tile.share is not None:
             found[1:] = tile.scaled(found[1:])
-        share = torch.ones_like(measured.entropy) if tile.share is None else tile.share
-        self._received[heads, tile.start : stop] += torch.bmm(share.unsqueeze(1), weights)[:, 0]
+        means = self._real[:, None, part].to(weights.dtype).expand(measured.entropy.shape)
+        means = means if tile.share is None else means * tile.share
+        received = torch.bmm(means.flatten(0, 1).unsqueeze(1), weights.flatten(0, 1))
+        self._received[:, heads, keys] += received.view(*weights.shape[:2], -1)
         if self._top:
             self._name_largest(tile, heads, part)
 
-    def statistics(self, rows: np.ndarray | None, queries: int) -> Statistics:
-        """What was entered.
+    def statistics(self, rows: np.ndarray | None, queries: int) -> list[Statistics]:
+        """What was entered, for each text.
 
         Args:
             rows: the queries covered; None for all of them.
-            queries: number of all queries.
+            queries: number of all queries where only some are covered.
         """
-        columns = self._columns.cpu().numpy()
-        offsets, segments = (
-            columns[SINGLE : SINGLE + len(OFFSETS)],
-            columns[SINGLE + len(OFFSETS) :],
-        )
-        single = dict(zip(COLUMNS, columns[:SINGLE], strict=False))
-        if self._marks.same is None:
-            single["same_token"] = None
-        return Statistics(
-            **single,
-            offsets=np.moveaxis(offsets, 0, -1),
-            segments=np.moveaxis(segments, 0, -1),
-            received=(self._received / max(1, len(self._rows))).cpu().numpy(),
-            top_weights=self._top_weights.cpu().numpy() if self._top else None,
-            top_keys=self._top_keys.cpu().numpy() if self._top else None,
-            rows=rows,
-            queries=queries,
-        )
+        whole = [
+            part.cpu().numpy()
+            for part in (self._columns, self._received, self._top_weights, self._top_keys)
+        ]
+        found = []
+        for text, (count, keys) in enumerate(self._lengths):
+            # copies, so that a record does not keep the others of its batch in memory
+            columns = whole[0][:, text, :, :count].copy()
+            offsets, segments = (
+                columns[SINGLE : SINGLE + len(OFFSETS)],
+                columns[SINGLE:][len(OFFSETS) :],
+            )
+            if not self._is_pair(text):
+                segments = segments[:1]
+            single = dict(zip(COLUMNS, columns[:SINGLE], strict=False))
+            if self._marks.same is None:
+                single["same_token"] = None
+            found.append(
+                Statistics(
+                    **single,
+                    offsets=np.moveaxis(offsets, 0, -1),
+                    segments=np.moveaxis(segments, 0, -1),
+                    received=whole[1][text, :, :keys].copy(),
+                    top_weights=whole[2][text, :, :count, :keys].copy() if self._top else None,
+                    top_keys=whole[3][text, :, :count, :keys].copy() if self._top else None,
+                    rows=rows,
+                    queries=count if rows is None else queries,
+                )
+            )
+        return found
+
+    def _is_pair(self, text: int) -> bool:
+        """Whether a text has a second one beside it."""
+        if not self._marks.segments:
+            return False
+        keys = self._lengths[text][1]
+        return bool(self._marks.segments[1][text, :keys].any())
 
     def _around(self, tile: Tile, part: slice) -> torch.Tensor:
-        """Weights at `OFFSETS` from the query, ``[offset head row]``."""
+        """Weights at `OFFSETS` from the query, ``[offset text head row]``."""
         keys = self._rows[part, None] + self._offsets - tile.start
         there = (keys >= 0) & (keys < tile.weights.shape[-1])
-        found = tile.weights.gather(-1, keys.where(there, 0).expand(tile.weights.shape[0], -1, -1))
-        return (found * there).permute(2, 0, 1)
+        places = keys.where(there, 0).expand(*tile.weights.shape[:2], -1, -1)
+        return (tile.weights.gather(-1, places) * there).permute(3, 0, 1, 2)
 
-    def _same(
-        self, tile: Tile, part: slice, ids: tuple[torch.Tensor, torch.Tensor]
-    ) -> torch.Tensor:
-        """Mass on the keys with the vocabulary number of the query, ``[head row]``; the same keys
-        for all heads.
-        """
-        looking, keys = ids
-        place = (part, tile.start, tile.weights.shape[-1])
-        if self._equal is None or self._equal[0] != place:
-            equal = looking[self._rows[part], None] == keys[tile.start : tile.start + place[2]]
-            self._equal = place, equal.to(tile.weights.dtype)
-        return torch.mul(tile.weights, self._equal[1], out=tile.spare).sum(-1)
+    def _equal_in(self, part: slice, keys: slice) -> torch.Tensor | None:
+        """Where keys have the number of the query, the same for all heads of a tile."""
+        place = part, keys
+        if self._equal[0] != place:
+            self._equal = place, self._marks.equal(self._rows[part], keys)
+        return self._equal[1]
 
     def _name_largest(self, tile: Tile, heads: slice, part: slice) -> None:
         largest, keys = tile.weights.topk(min(self._top, tile.weights.shape[-1]), dim=-1)
         largest = largest if tile.share is None else largest * tile.share.unsqueeze(-1)
         count = largest.shape[-1]
-        self._top_weights[heads, part, :count] = largest.to(torch.float32)
-        self._top_keys[heads, part, :count] = (
+        self._top_weights[:, heads, part, :count] = largest.to(torch.float32)
+        self._top_keys[:, heads, part, :count] = (
             (keys + tile.start).where(largest > 0, -1).to(torch.int32)
         )
 
 
 def _product(weights: torch.Tensor, marked: torch.Tensor) -> torch.Tensor:
-    """Mass on the marked keys, ``[head row]``."""
-    return torch.mv(weights.flatten(0, 1), marked.to(weights.dtype)).view(weights.shape[:2])
+    """Mass on the marked keys ``[text key]``, ``[text head row]``."""
+    rows = weights.flatten(1, 2)
+    return torch.bmm(rows, marked.to(weights.dtype).unsqueeze(-1)).view(weights.shape[:3])
+
+
+def _mean_over(lengths: Sequence[tuple[int, int]], rows: int) -> torch.Tensor:
+    """``[text row]``: what rows are multiplied by in a mean over those of each text that are
+    real.
+    """
+    found = torch.zeros(len(lengths), rows)
+    for row, (count, _) in zip(found, lengths, strict=True):
+        row[:count] = 1 / max(1, count)
+    return found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -37,6 +38,7 @@ class StatisticsPlan:
     rows: int | None = None
     top: int = 0
     seed: int = 0
+    _known: dict[tuple, tuple[Any, Any, Marks]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.rows is not None and self.rows < 2:
@@ -52,35 +54,58 @@ class StatisticsPlan:
             np.random.default_rng([self.seed, count]).choice(count, self.rows, replace=False)
         )
 
-    def marks(self, example: int, queries: torch.Tensor, keys: torch.Tensor) -> Marks:
-        """The marks of the real tokens of one example, whose positions are given."""
+    def marks(
+        self, texts: slice, queries: torch.Tensor | None = None, keys: torch.Tensor | None = None
+    ) -> Marks:
+        """The marks of the tokens of some texts, the same for all layers.
+
+        Args:
+            texts: which of the batch.
+            queries: positions of those that are meant; None for all, padding included.
+            keys: the same of the keys.
+        """
+        known = (texts.start, texts.stop, id(queries), id(keys))
+        if known not in self._known:
+            # the positions are kept beside what was read at them, so that no others take their ids
+            found = self._marks(
+                texts,
+                slice(None) if queries is None else queries,
+                slice(None) if keys is None else keys,
+            )
+            self._known[known] = queries, keys, found
+        return self._known[known][2]
+
+    def _marks(
+        self, texts: slice, queries: torch.Tensor | slice, keys: torch.Tensor | slice
+    ) -> Marks:
         itself = self.query_ids is None and not self.cross
         looking = self.ids if itself else self.query_ids
-        special = None if self.special is None else _column(self.special[example, keys])
-        texts = (
-            []
-            if self.segments is None
-            else [self.segments[example, keys] == number for number in (0, 1)]
-        )
+        special = None if self.special is None else self.special[texts][:, keys]
+        segments = ()
+        if self.segments is not None:
+            numbers = self.segments[texts][:, keys]
+            pair = (_column(numbers == 0), _column(numbers == 1))
+            segments = pair if bool(pair[1].any()) else ()
+        same = None
+        if self.ids is not None and looking is not None:
+            same = looking[texts][:, queries], self.ids[texts][:, keys]
         return Marks(
-            special=special if special is not None and bool(special.any()) else None,
-            segments=tuple(map(_column, texts)) if texts and bool(texts[1].any()) else (),
-            same=None
-            if self.ids is None or looking is None
-            else (looking[example, queries], self.ids[example, keys]),
+            special=None if special is None or not bool(special.any()) else _column(special),
+            segments=segments,
+            same=same,
             excludes_itself=itself,
         )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Marks:
-    """Marks of the real tokens of one example.
+    """Marks of the tokens of some texts.
 
     Args:
-        special: ``[key]``, 1.0 for special tokens; None where there are none.
-        segments: for each text of a pair ``[key]``, 1.0 for its tokens; empty where there is one
-            text.
-        same: vocabulary numbers ``[query]`` and ``[key]``; None where there are none.
+        special: ``[text key]``, 1.0 for special tokens; None where there are none.
+        segments: for each text of a pair ``[text key]``, 1.0 for its tokens; empty where there is
+            one text in all of them.
+        same: vocabulary numbers ``[text query]`` and ``[text key]``; None where there are none.
         excludes_itself: whether queries and keys are the same tokens, so that each has itself among
             its equals.
     """
@@ -89,6 +114,15 @@ class Marks:
     segments: tuple[torch.Tensor, ...]
     same: tuple[torch.Tensor, torch.Tensor] | None
     excludes_itself: bool
+
+    def equal(self, rows: torch.Tensor, keys: slice) -> torch.Tensor | None:
+        """``[text 1 row key]``, 1.0 where a key has the vocabulary number of the query; None where
+        tokens have none.
+        """
+        if self.same is None:
+            return None
+        looking, own = self.same
+        return _column(looking[:, None, rows, None] == own[:, None, None, keys])
 
 
 def _column(marked: torch.Tensor) -> torch.Tensor:

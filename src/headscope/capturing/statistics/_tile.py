@@ -21,10 +21,11 @@ class Tile:
     """Rows of weights.
 
     Args:
-        weights: ``[head row key]`` without what goes to the sink: to be multiplied by ``share``.
+        weights: ``[text head row key]`` without what goes to the sink: to be multiplied by
+            ``share``.
         start: position of the first key.
-        share: ``[head row]``, what the sinks leave of each row, and 0 for rows that may look at
-            nothing; None where it is 1.
+        share: ``[text head row]``, what the sinks leave of each row, and 0 for rows that may look
+            at nothing; None where it is 1.
         spare: of the shape of the weights, to be written to.
     """
 
@@ -35,11 +36,11 @@ class Tile:
 
     @property
     def shared(self) -> torch.Tensor:
-        """The weights ``[head row key]`` times ``share``: what the rows hold."""
+        """The weights ``[text head row key]`` times ``share``: what the rows hold."""
         return self.weights if self.share is None else self.weights * self.share.unsqueeze(-1)
 
     def scaled(self, values: torch.Tensor) -> torch.Tensor:
-        """Values ``[... head row]`` that are linear in the weights, times ``share``."""
+        """Values ``[... text head row]`` that are linear in the weights, times ``share``."""
         return values if self.share is None else values * self.share
 
     def starting(self, start: int) -> Tile:
@@ -57,8 +58,8 @@ class Measured:
     """What is known of the rows of a tile, padding included.
 
     Args:
-        entropy: ``[head row]`` in nats, of the weights times the tile's ``share``.
-        largest: ``[head row]``, largest of the weights.
+        entropy: ``[text head row]`` in nats, of the weights times the tile's ``share``.
+        largest: ``[text head row]``, largest of the weights.
     """
 
     entropy: torch.Tensor
@@ -71,8 +72,9 @@ class FromScores:
 
     Args:
         call: the call.
-        query: ``[head query feature]``.
-        key: ``[kv_head key feature]``, in at least single precision; several heads may share one.
+        query: ``[text head query feature]``.
+        key: ``[text kv_head key feature]``, in at least single precision; several heads may share
+            one.
         scratch: ``[2 element]``, memory that all tiles share.
     """
 
@@ -84,7 +86,7 @@ class FromScores:
     def tile(self, heads: slice, rows: Rows, sight: RowSight) -> Tile:
         """The weights of these heads and rows; the tile before is written over."""
         query = self._scaled(heads, rows)
-        weights, spare = _memory(self.scratch, query.shape[:2], sight)
+        weights, spare = _memory(self.scratch, query.shape[:3], sight)
         scores = self._scores(heads, query, sight, weights)
         log_sum = scores[..., 0] if self.call.sinks is None else scores.logsumexp(-1)
         share = self._share(heads, log_sum, sight)
@@ -94,7 +96,7 @@ class FromScores:
     def measured(self, heads: slice, rows: Rows, sight: RowSight) -> tuple[Tile, Measured]:
         """The same, and what follows from the scores."""
         query = self._scaled(heads, rows)
-        weights, spare = _memory(self.scratch, query.shape[:2], sight)
+        weights, spare = _memory(self.scratch, query.shape[:3], sight)
         scores = self._scores(heads, query, sight, spare)
         top = scores.amax(-1)
         torch.softmax(scores.sub_(top.unsqueeze(-1)), -1, out=weights)
@@ -108,17 +110,18 @@ class FromScores:
         return tile, Measured(entropy=entropy, largest=largest)
 
     def _scaled(self, heads: slice, rows: Rows) -> torch.Tensor:
-        """Queries ``[head row feature]`` times the scale."""
-        return self.query[heads, rows].to(self.scratch.dtype) * self.call.scale
+        """Queries ``[text head row feature]`` times the scale."""
+        return self.query[:, heads, rows].to(self.scratch.dtype) * self.call.scale
 
     def _scores(
         self, heads: slice, query: torch.Tensor, sight: RowSight, out: torch.Tensor
     ) -> torch.Tensor:
-        """Scores ``[head row key]`` of scaled queries; heads that share their keys are one product
-        with more rows.
+        """Scores ``[text head row key]`` of scaled queries; heads that share their keys are one
+        product with more rows.
         """
-        soft_cap, shared = self.call.soft_cap, self.query.shape[0] // self.key.shape[0]
-        key = self.key[heads.start // shared : heads.stop // shared, sight.start : sight.stop]
+        soft_cap, shared = self.call.soft_cap, self.query.shape[1] // self.key.shape[1]
+        kv_heads = slice(heads.start // shared, heads.stop // shared)
+        key = self.key[:, kv_heads, sight.start : sight.stop].flatten(0, 1)
         both = query.reshape(len(key), -1, query.shape[-1]), key.transpose(1, 2)
         torch.bmm(*both, out=out.view(len(key), -1, out.shape[-1]))
         if soft_cap is not None:
@@ -143,7 +146,7 @@ class FromWeights:
     """Tiles of one example of a call that gave its weights.
 
     Args:
-        weights: ``[head query key]``.
+        weights: ``[text head query key]``.
         scratch: ``[2 element]``, memory that all tiles share.
     """
 
@@ -152,8 +155,8 @@ class FromWeights:
 
     def tile(self, heads: slice, rows: Rows, sight: RowSight) -> Tile:
         """The weights of these heads and rows; the tile before is written over."""
-        given = self.weights[heads, rows, sight.start : sight.stop]
-        weights, spare = _memory(self.scratch, given.shape[:2], sight)
+        given = self.weights[:, heads, rows, sight.start : sight.stop]
+        weights, spare = _memory(self.scratch, given.shape[:3], sight)
         weights.copy_(given)
         return Tile(
             weights=weights,
@@ -172,7 +175,7 @@ class FromWeights:
 def _memory(
     scratch: torch.Tensor, size: tuple[int, ...], sight: RowSight
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Two arrays ``[head row key]`` in the scratch memory, for so many heads and rows."""
+    """Two arrays ``[text head row key]`` in the scratch memory, for so many heads and rows."""
     shape = (*size, sight.stop - sight.start)
     return scratch[0, : math.prod(shape)].view(shape), scratch[1, : math.prod(shape)].view(shape)
 
@@ -186,4 +189,4 @@ def _alive(heads: slice, like: torch.Tensor, sight: RowSight) -> torch.Tensor | 
 
 
 def _of_heads(tensor: torch.Tensor, heads: slice) -> torch.Tensor:
-    return tensor if tensor.shape[0] == 1 else tensor[heads]
+    return tensor if tensor.shape[1] == 1 else tensor[:, heads]

@@ -35,10 +35,12 @@ class Made:
     Args:
         vectors: these.
         modules: the one that made them, and, where that is a norm, the one whose output it took.
+        way: which of the ways to read the outputs led to them.
     """
 
     vectors: torch.Tensor
     modules: tuple[nn.Module, ...]
+    way: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +85,7 @@ class BeforeWatch:
         self._is_planned = places.is_planned
         self._recent: deque[Output] = deque(maxlen=REMEMBERED)
         self._pieces: tuple[nn.Module | None, int] = (None, 0)
+        self._ways: tuple[int, ...] = (-1, -1)
         self._hooks: list = []
 
     def __enter__(self) -> BeforeWatch:
@@ -104,7 +107,11 @@ class BeforeWatch:
             self._recent.clear()
             return
         start = start if module is call.module else 0
-        queries, keys = (_made(sided, recent, call, start) for sided in (call.query, call.key))
+        queries, keys = (
+            _made(sided, recent, call, start, first=first)
+            for sided, first in zip((call.query, call.key), self._ways, strict=True)
+        )
+        self._ways = tuple(-1 if made is None else made.way for made in (queries, keys))
         start += call.size[2]
         if any(output.has_more(start) for output in recent):
             self._pieces = call.module, start
@@ -131,27 +138,51 @@ class BeforeWatch:
             self._recent.append(Output(module, output, None if first is None else _storage(first)))
 
 
-def _made(after: torch.Tensor, recent: list[Output], call: Call, start: int) -> Made | None:
+def _made(
+    after: torch.Tensor, recent: list[Output], call: Call, start: int, *, first: int
+) -> Made | None:
     """What made ``[batch head token feature]``: the same memory, or the same lengths.
 
     Of the lengths those of the first tokens of the first text are compared.
+
+    Args:
+        after: queries or keys after positions.
+        recent: what matrices and norms gave, the latest first.
+        call: whose they are.
+        start: the first token of the call, of pieces that are attended to one by one.
+        first: which of the ways to read the outputs is tried first: that of the layer before.
     """
-    lengths = None
+    ways = []
     for output in recent:
-        modules = (output.module,)
-        if output.is_of_norm:
-            sources = [other for other in recent if output.given == _storage(other.tensor)]
-            if not sources:
-                continue  # a norm of what had been turned already
-            modules += (sources[0].module,)
-        for heads in _heads_of(output.piece(start, after.shape[2]), after, call):
-            if is_one(heads, after):
-                return Made(heads, modules)
-            lengths = _lengths(after) if lengths is None else lengths
-            factor = _factor(heads, after, lengths)
-            if factor is not None:
-                return Made(heads if factor == 1 else heads * factor, modules)
+        modules = _made_by(output, recent)
+        if modules:
+            piece = output.piece(start, after.shape[2])
+            ways += [(heads, modules) for heads in _heads_of(piece, after, call)]
+    for number, (heads, modules) in enumerate(ways):
+        if is_one(heads, after):
+            return Made(heads, modules, number)
+    if not ways:
+        return None
+    lengths = _lengths(after)
+    for number in sorted(range(len(ways)), key=lambda number: number != first):
+        heads, modules = ways[number]
+        factor = _factor(heads, after, lengths)
+        if factor is not None:
+            return Made(heads if factor == 1 else heads * factor, modules, number)
     return None
+
+
+def _made_by(output: Output, recent: list[Output]) -> tuple[nn.Module, ...]:
+    """The module that gave an output and, of a norm, the one whose output it took.
+
+    Nothing of a norm of what had been turned already.
+    """
+    if not output.is_of_norm:
+        return (output.module,)
+    for other in recent:
+        if output.given == _storage(other.tensor):
+            return output.module, other.module
+    return ()
 
 
 def _factor(heads: torch.Tensor, after: torch.Tensor, lengths: torch.Tensor) -> float | None:
@@ -195,6 +226,8 @@ def _heads_of(output: torch.Tensor, after: torch.Tensor, call: Call) -> Iterator
         flat.shape[2] == (every + 2 * shared) * size
     ):  # queries, keys and values in one, one after the other
         for begin in (0, every):
+            if begin + heads > every + 2 * shared:
+                continue  # these are no keys
             yield (
                 flat[..., begin * size : (begin + heads) * size]
                 .unflatten(2, (heads, size))

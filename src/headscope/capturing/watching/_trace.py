@@ -39,6 +39,8 @@ NORMS = {
 ENDS = SHIFTS | CONVOLUTIONS | NORMS
 """Functions whose result is something new: what is known of their arguments ends there."""
 PRODUCTS_REMEMBERED = 4
+BESIDE_REMEMBERED = 2
+"""Of layers that differ in what they add, such as in a window, most models have two kinds."""
 NEGLIGIBLE = {torch.float64: 1e-9, torch.float32: 1e-5}
 NEGLIGIBLE_HALF = 2e-2
 HIDES = -5000.0
@@ -226,7 +228,34 @@ def _factor(func: Any, args: tuple) -> float:
     return 1 / other if func in OVER else float(other)
 
 
-def queries_and_keys(trace: Trace, weights: torch.Tensor, split: Any) -> dict[str, Any]:
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """What goes into the scores of a layer beside the product of its queries and keys.
+
+    Args:
+        added: to the scaled product, broadcast to ``[batch head query key]``: bias and mask in one.
+        mask: of a `Call`.
+        bias: of a `Call`.
+    """
+
+    added: torch.Tensor
+    mask: torch.Tensor | None
+    bias: torch.Tensor | None
+
+    def leads(self, product: torch.Tensor, scores: torch.Tensor) -> bool:
+        """Whether it leads from a scaled product to these scores, every one of them."""
+        sizes = zip(self.added.shape, scores.shape, strict=True)
+        fits = all(own in (1, size) for own, size in sizes)
+        if not fits or self.added.dtype != scores.dtype:
+            return False
+        low, high = torch.stack(torch.aminmax((product + self.added).sub_(scores))).tolist()
+        within = NEGLIGIBLE.get(scores.dtype, NEGLIGIBLE_HALF)
+        return -within <= low and high <= within
+
+
+def queries_and_keys(
+    trace: Trace, weights: torch.Tensor, split: Any, known: list[Beside]
+) -> dict[str, Any]:
     """Queries, keys, scale, mask and bias from which the scores follow, as arguments of a `Call`;
     {} if they do not.
 
@@ -238,6 +267,7 @@ def queries_and_keys(trace: Trace, weights: torch.Tensor, split: Any) -> dict[st
         trace: of the weights.
         weights: ``[batch head query key]``.
         split: gives a tensor its four axes, or None.
+        known: what other layers added, which is tried first; what this one adds is put to it.
     """
     scores = None if trace.scores is None else split(trace.scores)
     if scores is None or scores.shape != weights.shape:
@@ -252,7 +282,7 @@ def queries_and_keys(trace: Trace, weights: torch.Tensor, split: Any) -> dict[st
         )
         if not fits or key.shape[0] != weights.shape[0]:
             continue
-        found = _explained(product, scores, weights)
+        found = _explained(product, scores, weights, known)
         if found:
             return found
     return {}
@@ -273,25 +303,36 @@ def _visible(scores: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     return (scores > torch.finfo(scores.dtype).min / 2) & ~((scores <= HIDES) & (weights == 0))
 
 
-def _explained(product: Product, scores: torch.Tensor, weights: torch.Tensor) -> dict[str, Any]:
+def _explained(
+    product: Product, scores: torch.Tensor, weights: torch.Tensor, known: list[Beside]
+) -> dict[str, Any]:
     query, key = product.query, product.key
     raw = query.unflatten(1, (key.shape[1], -1)) @ key.unsqueeze(2).transpose(-1, -2)
-    left = scores - raw.flatten(1, 2) * product.scale
-    visible = _visible(scores, weights)
-    left = left.where(visible, torch.zeros_like(left))
+    raw = raw.flatten(1, 2) * product.scale
+    beside = next((each for each in known if each.leads(raw, scores)), None)
+    if beside is None:
+        beside = _beside(raw, scores, weights)
+        if beside is None:
+            return {}
+        known[:] = [beside, *known][:BESIDE_REMEMBERED]
+    found = {"query": query, "key": key, "scale": product.scale}
+    return found | {"mask": beside.mask, "bias": beside.bias}
+
+
+def _beside(raw: torch.Tensor, scores: torch.Tensor, weights: torch.Tensor) -> Beside | None:
+    """What must be added to a scaled product to make these scores; None where they are no
+    numbers.
+    """
+    added, visible = scores - raw, _visible(scores, weights)
+    left = added.where(visible, torch.zeros_like(added))
     largest = scores.where(visible, torch.zeros_like(scores)).abs().max().item()
     if not math.isfinite(largest):
-        return {}
-    negligible = left.abs().max().item() <= NEGLIGIBLE.get(scores.dtype, NEGLIGIBLE_HALF) * max(
-        1.0, largest
-    )
-    return {
-        "query": query,
-        "key": key,
-        "scale": product.scale,
-        "mask": None if visible.all() else _alike(visible),
-        "bias": None if negligible else _alike(left),
-    }
+        return None
+    allowed = NEGLIGIBLE.get(scores.dtype, NEGLIGIBLE_HALF) * max(1.0, largest)
+    mask = None if visible.all() else _alike(visible)
+    if left.abs().max().item() <= allowed:
+        return Beside(_alike(added.masked_fill(visible, 0)), mask, None)
+    return Beside(added, mask, _alike(left))
 
 
 def _alike(tensor: torch.Tensor) -> torch.Tensor:

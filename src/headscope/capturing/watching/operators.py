@@ -29,6 +29,7 @@ from headscope.capturing.watching._softmaxes import FUSED, original_of
 from headscope.capturing.watching._trace import (
     OVER,
     TIMES,
+    Beside,
     Product,
     Trace,
     passed_on,
@@ -77,6 +78,7 @@ class OperatorWatch(TorchFunctionMode):
         self._outer: OperatorWatch | None = None
         self._away = self._level = 0
         self.idle = False
+        self._beside: list[Beside] = []
         self.made: Counter[int] = Counter()
         self.unread: dict[str, None] = {}
 
@@ -245,7 +247,7 @@ class OperatorWatch(TorchFunctionMode):
         known: dict[str, Any] = {}
         with self.looking_away():
             if self._tell is not None:
-                known = queries_and_keys(trace, weights, split)
+                known = queries_and_keys(trace, weights, split, self._beside)
             if (
                 known.get("mask") is None
                 and edit_of(self._trail.innermost(), "operators") is not None

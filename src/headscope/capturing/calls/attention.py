@@ -1,0 +1,214 @@
+"""Weights of attention from the tensors of a call: of any rows and any heads, of all texts at once.
+
+The one place where attention is computed again, but for tiles of long texts (statistics).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.sight import Sight
+
+EXACT = (torch.float32, torch.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Some queries of each text of a call.
+
+    Args:
+        at: their positions, ``[row]`` where they are the same in all texts, or ``[text row]``; None
+            for all queries.
+    """
+
+    at: torch.Tensor | None = None
+
+    @classmethod
+    def spread(cls, positions: Sequence[torch.Tensor], queries: int, most: int) -> Rows:
+        """A few rows of each text, from its first real token to its last.
+
+        A text that has fewer than the others has its last row among them several times.
+
+        Args:
+            positions: of the real tokens of each text, rising.
+            queries: number of queries, padding included.
+            most: how many of each text.
+        """
+        lengths = {len(at) for at in positions}
+        rows = min(most, max(lengths))
+        if lengths == {queries}:
+            if queries <= most:
+                return cls()
+            return cls(spread(queries, most).to(positions[0].device))
+        places = [spread(len(at), min(rows, len(at))).to(at.device) for at in positions]
+        places = [torch.cat([place, place[-1:].expand(rows - len(place))]) for place in places]
+        return cls(torch.stack([at[place] for at, place in zip(positions, places, strict=True)]))
+
+    def of(self, tensor: torch.Tensor, axis: int = 2) -> torch.Tensor:
+        """These rows of ``[text ... query ...]``, the queries being on an axis; 1 may stand for
+        all.
+        """
+        if self.at is None or tensor.shape[axis] == 1:
+            return tensor
+        if self.at.ndim == 1:
+            return tensor.index_select(axis, self.at)
+        texts, rows = self.at.shape
+        sizes = [texts, *tensor.shape[1:]]
+        at = self.at.view([texts] + [1] * (axis - 1) + [rows] + [1] * (tensor.ndim - axis - 1))
+        return tensor.expand(sizes).gather(
+            axis, at.expand([*sizes[:axis], rows, *sizes[axis + 1 :]])
+        )
+
+    def places(self, queries: int, device: torch.device) -> torch.Tensor:
+        """Positions of the rows, ``[text row]`` or ``[1 row]``."""
+        if self.at is None:
+            return torch.arange(queries, device=device)[None]
+        return self.at[None] if self.at.ndim == 1 else self.at
+
+
+ALL = Rows()
+
+
+def has_own_weights(call: Call) -> bool:
+    """Whether the weights that the model handed over are the ones to keep.
+
+    Those of a model in half precision are rounded: where queries and keys were seen, they are
+    recomputed.
+    """
+    return call.weights is not None and (call.query is None or call.weights.dtype in EXACT)
+
+
+def weights_of(
+    call: Call, sight: Sight, rows: Rows = ALL, heads: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Weights ``[text head row key]`` in float32 or better: the model's own where it gave them.
+
+    Otherwise they are recomputed from queries and keys. Rows that may look at nothing are undefined
+    (uniform in eager, zero in sdpa); here they are zero.
+
+    Args:
+        call: with weights, or with queries and keys.
+        sight: of the call.
+        rows: which queries.
+        heads: numbers ``[head]`` of those that are wanted; None for all.
+    """
+    if call.weights is None or not has_own_weights(call):
+        return recomputed(call, sight, rows, heads)
+    own = call.weights if heads is None else call.weights[:, heads]
+    own = rows.of(own)
+    visible = visible_of(call, sight, rows, heads)
+    return _without_dead_rows(own.to(torch.promote_types(own.dtype, torch.float32)), visible)
+
+
+def recomputed(
+    call: Call, sight: Sight, rows: Rows = ALL, heads: torch.Tensor | None = None
+) -> torch.Tensor:
+    """As `weights_of`, from queries and keys."""
+    visible = visible_of(call, sight, rows, heads)
+    scores = _scores(call, sight, rows, heads)
+    if visible is not None:
+        scores = scores.where(visible, torch.finfo(scores.dtype).min)
+    if call.sinks is None:
+        return _without_dead_rows(scores.softmax(-1), visible)
+    sinks = call.sinks.reshape(-1) if heads is None else call.sinks.reshape(-1)[heads]
+    sinks = sinks.to(scores.dtype).reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1)
+    return _without_dead_rows(torch.cat([scores, sinks], -1).softmax(-1)[..., :-1], visible)
+
+
+def visible_of(
+    call: Call, sight: Sight, rows: Rows = ALL, heads: torch.Tensor | None = None
+) -> torch.Tensor | None:
+    """True where a query may look, broadcast to ``[text head row key]``; None for everywhere."""
+    _, _, queries, keys = call.size
+    device = call.context.device
+    if sight.causal:
+        places = rows.places(queries, device)[:, None, :, None]
+        return torch.arange(keys, device=device) <= places
+    if sight.visible is None:
+        return None
+    return rows.of(_of_heads(sight.visible, heads)[..., :keys])
+
+
+def difference(
+    call: Call, weights: torch.Tensor, rows: Rows = ALL
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """How far the layer output recomputed from weights and values is from the model's own.
+
+    Args:
+        call: with its projection, if one was found; without one the context itself is compared.
+        weights: ``[text head row key]`` of these rows.
+        rows: which queries.
+
+    Returns:
+        For each text the largest absolute difference, and the largest absolute value of the model's
+        own output.
+    """
+    texts, heads, count, keys = weights.shape
+    value = call.value.to(weights.dtype)
+    shared = _products(weights.reshape(texts, value.shape[1], -1, keys), value)
+    ours = shared.reshape(texts, heads, count, value.shape[-1]).transpose(1, 2)
+    if call.added is not None:
+        ours = ours + rows.of(call.added, axis=1).to(ours.dtype)
+    theirs = call.context
+    if call.projection is not None and call.output is not None:
+        # forward, not a call: hooks that the user put on the module must not run again
+        ours = call.projection.forward(ours.flatten(2).flatten(0, 1).to(call.context.dtype))
+        ours = ours.view(texts, count, -1)
+        theirs = call.output.reshape(*call.context.shape[:2], -1)
+    theirs = rows.of(theirs, axis=1).flatten(1)
+    apart = ours.flatten(1).to(theirs.dtype) - theirs
+    return apart.abs().amax(1), theirs.abs().amax(1)
+
+
+def _scores(call: Call, sight: Sight, rows: Rows, heads: torch.Tensor | None) -> torch.Tensor:
+    """What goes into the softmax, ``[text head row key]``, before anything is hidden."""
+    if call.query is None or call.key is None:
+        raise ValueError(f"{call.name}: neither weights nor queries and keys were seen")
+    dtype = torch.promote_types(call.query.dtype, torch.float32)
+    query, key = call.query, call.key
+    if heads is not None:
+        query, key = query[:, heads], key[:, heads // (query.shape[1] // key.shape[1])]
+    query, key = rows.of(query).to(dtype), key.to(dtype)
+    texts, count = query.shape[:2]
+    query = query.reshape(texts, key.shape[1], -1, query.shape[-1])
+    shared = _products(query, key.transpose(-1, -2))
+    scores = shared.reshape(texts, count, -1, key.shape[2]) * call.scale
+    if call.soft_cap is not None:
+        scores = call.soft_cap * torch.tanh(scores / call.soft_cap)
+    if sight.bias is None:
+        return scores
+    return scores + rows.of(_of_heads(sight.bias, heads)[..., : key.shape[2]]).to(dtype)
+
+
+def _products(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """Products of matrices ``[text head row x]`` and ``[text head x column]``.
+
+    On a CPU text by text: torch would copy the right factor whole, whose texts and heads are not
+    one after the other in memory.
+    """
+    if len(right) == 1 or right.device.type != "cpu":
+        return left @ right
+    return torch.stack([rows @ columns for rows, columns in zip(left, right, strict=True)])
+
+
+def _of_heads(tensor: torch.Tensor, heads: torch.Tensor | None) -> torch.Tensor:
+    """The heads that are wanted of ``[text head query key]``; one may stand for all."""
+    return tensor if heads is None or tensor.shape[1] == 1 else tensor[:, heads]
+
+
+def _without_dead_rows(weights: torch.Tensor, visible: torch.Tensor | None) -> torch.Tensor:
+    if visible is None:
+        return weights
+    alive = visible.any(-1, keepdim=True)
+    return weights if alive.all() else weights * alive
+
+
+def spread(count: int, most: int) -> torch.Tensor:
+    """Places from the first to the last of so many."""
+    if count <= most:
+        return torch.arange(count)
+    return torch.linspace(0, count - 1, most).round().long()
