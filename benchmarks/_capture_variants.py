@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import torch
-from _capture_models import Numbers
+from _capture_models import Numbers, Shape
 from torch import nn
 
 from headscope.capturing import capture_encoded
@@ -20,11 +23,32 @@ Inputs = Mapping[str, torch.Tensor]
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to run a model: a function of the model and its inputs that returns what is kept."""
+    """One way to run a model: a function of the model and its inputs that returns what is kept.
+
+    Args:
+        name: as the table has it.
+        run: what is measured.
+        implementation: of the model's attention.
+        short: whether it is measured with short texts alone.
+        family: the one family that it is measured with; empty for all.
+        needs: a package that must be installed.
+        made: what is made of the model beforehand.
+    """
 
     name: str
-    run: Callable[[nn.Module, Inputs], object]
+    run: Callable[..., object]
     implementation: str = "sdpa"
+    short: bool = False
+    family: str = ""
+    needs: str = ""
+    made: Callable[[nn.Module], object] = lambda model: model
+
+    def fits(self, shape: Shape) -> bool:
+        if self.needs and find_spec(self.needs) is None:
+            return False
+        if self.implementation == "eager" and shape.family.startswith(("BLOOM", "GPT-J")):
+            return False  # they have no other
+        return shape.family.startswith(self.family) and (shape.is_short or not self.short)
 
 
 def plain(model: nn.Module, inputs: Inputs, **options: bool) -> object:
@@ -67,6 +91,36 @@ def captured(model: nn.Module, inputs: Inputs, **options: object) -> object:
     return capture_encoded(model, Numbers(), inputs, **options)
 
 
+def with_nnsight(model: nn.Module) -> object:
+    from nnsight import NNsight  # noqa: PLC0415 - not everybody has it
+
+    return NNsight(model)
+
+
+def traced(model: Any, inputs: Inputs) -> object:
+    """The weights of every layer, as nnsight's users save them."""
+    with torch.no_grad(), model.trace(**inputs):
+        kept = [layer.attn.output[1].save() for layer in model.transformer.h]
+    return kept
+
+
+def with_bridge(model: nn.Module) -> object:
+    """TransformerLens over the same model; it reads the configuration from a folder."""
+    from transformer_lens.model_bridge import TransformerBridge  # noqa: PLC0415
+
+    with TemporaryDirectory() as folder:
+        model.config.save_pretrained(folder)
+        return TransformerBridge.boot_transformers(folder, hf_model=model)
+
+
+def cached(model: Any, inputs: Inputs) -> object:
+    """The weights of every layer, as TransformerLens keeps them."""
+    with torch.no_grad():
+        return model.run_with_cache(
+            inputs["input_ids"], names_filter=lambda name: name.endswith("pattern")
+        )
+
+
 ENGINE = "engine: "
 VARIANTS = (
     Variant("plain", plain),
@@ -80,6 +134,26 @@ VARIANTS = (
     Variant('keep="statistics", top=8', partial(captured, keep="statistics", top=8)),
     Variant('keep="weights"', partial(captured, keep="weights")),
     Variant('keep="weights", float16', partial(captured, keep="weights", precision="float16")),
+    Variant('keep="auto"', captured),
+    Variant('keep="norms"', partial(captured, keep="norms"), short=True),
+    Variant(
+        "nnsight, weights",
+        traced,
+        "eager",
+        short=True,
+        family="GPT-2, ",
+        needs="nnsight",
+        made=with_nnsight,
+    ),
+    Variant(
+        "TransformerLens, pattern",
+        cached,
+        "eager",
+        short=True,
+        family="GPT-2, ",
+        needs="transformer_lens",
+        made=with_bridge,
+    ),
     Variant(
         "eager, output_attentions", partial(plain, output_attentions=True), implementation="eager"
     ),

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from _capture_models import SHAPES
 from _capture_variants import VARIANTS
@@ -63,21 +64,29 @@ def in_a_process(measure: str, shape: str, *more: str) -> dict[str, float]:
 
 
 def measure_all(shape: str, names: list[str], rounds: int) -> list[dict[str, object]]:
-    """One row for each variant: time in turns in one process, memory in a process each."""
+    """One row for each variant: time in turns in one process, memory in a process each.
+
+    Memory of short texts is not measured: what libraries do beside is more than that.
+    """
+    fitting = {variant.name for variant in VARIANTS if variant.fits(SHAPES[shape])}
+    names = [name for name in names if name in fitting]
     times = in_a_process("time", shape, "--rounds", str(rounds), "--variants", *names)
-    memory = {name: in_a_process("memory", shape, "--variants", name) for name in names}
-    return [
+    rows: list[dict[str, object]] = [
         {
             "shape": SHAPES[shape].name,
             "variant": name,
             "seconds": times[name],
             "time_ratio": times[name] / times[PLAIN],
-            "peak_mib": memory[name]["peak"],
-            "kept_mib": memory[name]["kept"],
-            "peak_ratio": memory[name]["peak"] / memory[PLAIN]["peak"],
         }
         for name in names
     ]
+    if SHAPES[shape].is_short:
+        return rows
+    memory = {name: in_a_process("memory", shape, "--variants", name) for name in names}
+    for row, found in zip(rows, memory.values(), strict=True):
+        row["peak_mib"], row["kept_mib"] = found["peak"], found["kept"]
+        row["peak_ratio"] = found["peak"] / memory[PLAIN]["peak"]
+    return rows
 
 
 def table(rows: list[dict[str, object]]) -> str:
@@ -90,12 +99,17 @@ def table(rows: list[dict[str, object]]) -> str:
     ]
     for name in dict.fromkeys(row["variant"] for row in rows):
         lines.append(
-            f"| {name} | " + " | ".join(_cell(found[name, shape]) for shape in shapes) + " |"
+            f"| {name} | " + " | ".join(_cell(found.get((name, shape))) for shape in shapes) + " |"
         )
     return "\n".join(lines)
 
 
-def _cell(row: Mapping[str, object]) -> str:
+def _cell(row: Mapping[str, Any] | None) -> str:
+    if row is None:
+        return "–"
+    if "peak_ratio" not in row:
+        is_plain = row["variant"] == PLAIN
+        return f"{1e3 * row['seconds']:.1f} ms" if is_plain else f"{row['time_ratio']:.2f}"
     if row["variant"] == PLAIN:
         return f"{row['seconds']:.2f} s, {row['peak_mib']:.0f} MiB"
     return f"{row['time_ratio']:.2f} × time, {row['peak_ratio']:.2f} × memory"
@@ -116,8 +130,9 @@ def main() -> None:
     ]
     rows: list[dict[str, object]] = []
     for shape in options.shapes:
-        rows += measure_all(shape, names, options.rounds)
-        print(table(rows[-len(names) :]), file=sys.stderr)
+        measured = measure_all(shape, names, options.rounds)
+        print(table(measured), file=sys.stderr)
+        rows += measured
     options.results.mkdir(parents=True, exist_ok=True)
     document = {"machine": facts(), "settings": {"rounds": options.rounds}, "rows": rows}
     text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
