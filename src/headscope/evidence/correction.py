@@ -35,13 +35,7 @@ def benjamini_hochberg(p: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
     alpha is false.
 
     That share is a mean over repetitions, for independent or positively dependent tests. SciPy's
-    `false_discovery_control`; NaN stays NaN and is not counted.
-
-    Args:
-        p: of all tests that were made, of any axes.
-
-    Raises:
-        RecordError: where a value is not a probability.
+    `false_discovery_control`; arguments, NaN and errors as of `holm`.
 
     Example:
         >>> benjamini_hochberg(np.array([0.01, 0.04, 0.03])).round(9).tolist()

@@ -9,12 +9,11 @@ import numpy as np
 
 from headscope.linguistics.mentions import RULES
 from headscope.results import Kept, reads
-from headscope.storage import array_of, check_document, load_kept, reading
+from headscope.storage import array_of
 from headscope.studies.coreference._result import Coreference
 from headscope.studies.coreference._tally import CANDIDATES, Answers
-from headscope.studies.shared._head_study import anew
+from headscope.studies.shared._head_file import load_study, parts_of
 
-KIND = "coreference"
 SAID: dict[str, Any] = {"data": str, "passages": [[str, str, [[str]]]]}
 
 
@@ -35,30 +34,25 @@ def kept_of(coreference: Coreference) -> Kept:
     return said, arrays
 
 
-@reads(KIND)
+@reads(Coreference.KIND)
 def load_coref(path: str | os.PathLike[str]) -> Coreference:
     """Coreference that was kept, to go on with, or to add to others.
 
     Raises:
         FileError: where the file does not exist, is cut, or is none of ours.
     """
-    said, arrays = load_kept(path, KIND)
-    with reading(path, KIND):
-        check_document(said, SAID)
-        study = anew(Coreference, said)
-        study.data = said["data"]
-        kept = said["passages"]
-        questions = sum(len(kinds) for _, _, kinds in kept)
-        if kept:
-            rules = array_of(arrays, "rules", "b", (len(RULES), questions))
-            heads = array_of(arrays, "heads", "b", (len(CANDIDATES), len(study.cells), questions))
-        place = 0
-        for name, document, kinds in kept:
-            asked = slice(place, place + len(kinds))
-            study._read[name] = Answers(
-                document, tuple(map(tuple, kinds)), rules[:, asked], heads[..., asked]
-            )
-            place += len(kinds)
-        if len(study._read) != len(kept):
-            raise ValueError("two of its passages have one name")
-    return study
+    return load_study(path, Coreference, SAID, _fill)
+
+
+def _fill(study: Coreference, said: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    study.data = said["data"]
+    if not said["passages"]:
+        return
+    names, documents, kinds = zip(*said["passages"], strict=True)
+    sizes = [len(each) for each in kinds]
+    rules = array_of(arrays, "rules", "b", (len(RULES), sum(sizes)))
+    heads = array_of(arrays, "heads", "b", (len(CANDIDATES), len(study.cells), sum(sizes)))
+    told = zip(parts_of(names, sizes), documents, kinds, strict=True)
+    for (name, asked), document, of in told:
+        named = tuple(map(tuple, of))
+        study._read[name] = Answers(document, named, rules[:, asked], heads[..., asked])

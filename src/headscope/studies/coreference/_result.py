@@ -18,7 +18,7 @@ from headscope.studies.coreference._table import blocks_of, summary_of
 from headscope.studies.coreference._tally import ALL, CANDIDATES, Answers, answers_of
 from headscope.studies.shared._chosen_head import columns_of, places_of
 from headscope.studies.shared._head_study import HeadStudy, Telling, added, joined
-from headscope.studies.shared._held_out import DocumentHits, halves_of, measured
+from headscope.studies.shared._held_out import DocumentHits
 
 
 class Coreference(HeadStudy):
@@ -137,9 +137,7 @@ class Coreference(HeadStudy):
             RecordError: where there are no such candidates, or nothing was counted.
         """
         _place(candidates)
-        if candidates not in self._found:
-            self._found[candidates] = self._heads_of(candidates)
-        return self._found[candidates]
+        return self._best_heads(candidates)
 
     def best(self, kind: str = ALL, candidates: str = "mentions") -> AntecedentHead:
         """The best head for one kind of mention.
@@ -181,11 +179,10 @@ class Coreference(HeadStudy):
     def _blocks(self) -> list[TextTable | str]:
         return blocks_of(self)
 
-    def _heads_of(self, candidates: str) -> tuple[AntecedentHead, ...]:
+    def _heads_of(self, candidates: str, /) -> tuple[AntecedentHead, ...]:
         hits, nearest = self._hits[_place(candidates)], self._rules[:1]
         asked = [self._asked_of(hits, nearest, self._asked(kind)) for kind in self.kinds]
-        halves = halves_of(self.documents, self.seed, self.splits)
-        numbers = measured(asked, halves, confidence=self.confidence, correction=self.correction)
+        numbers = self._measured(asked)
         return tuple(
             self._head(kind, candidates, each)
             for kind, each in zip(self.kinds, numbers, strict=True)
@@ -241,10 +238,6 @@ class Coreference(HeadStudy):
     @cached_property
     def _rules(self) -> Bool[np.ndarray, "rule question"]:
         return np.concatenate([each.rules for each in self._listed], axis=-1)
-
-    @cached_property
-    def _found(self) -> dict[str, tuple[AntecedentHead, ...]]:
-        return {}
 
     def _asked(self, kind: str) -> np.ndarray:
         kinds = [names for each in self._listed for names in each.kinds]

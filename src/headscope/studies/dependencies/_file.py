@@ -9,12 +9,11 @@ import numpy as np
 
 from headscope.linguistics import DIRECTIONS
 from headscope.results import Kept, reads
-from headscope.storage import array_of, check_document, load_kept, reading
+from headscope.storage import array_of
 from headscope.studies.dependencies._result import Relations
 from headscope.studies.dependencies._tally import DECODINGS, Read
-from headscope.studies.shared._head_study import anew
+from headscope.studies.shared._head_file import load_study, parts_of
 
-KIND = "relations"
 SAID: dict[str, Any] = {"treebank": str, "sentences": [([str, [str]], [str, [str], str])]}
 
 
@@ -35,35 +34,31 @@ def kept_of(relations: Relations) -> Kept:
     return said, arrays
 
 
-@reads(KIND)
+@reads(Relations.KIND)
 def load_relations(path: str | os.PathLike[str]) -> Relations:
     """Relations that were kept, to go on with.
 
     Raises:
         FileError: where the file does not exist, is cut, or is none of ours.
     """
-    said, arrays = load_kept(path, KIND)
-    with reading(path, KIND):
-        check_document(said, SAID)
-        study = anew(Relations, said)
-        study.treebank = said["treebank"]
-        kept = said["sentences"]
-        words = sum(len(each[1]) for each in kept)
-        if kept:
-            heads = array_of(arrays, "heads", "i", (words,))
-            predicted = array_of(
-                arrays, "predicted", "i", (len(DECODINGS), len(DIRECTIONS), len(study.cells), words)
-            )
-        place = 0
-        for name, names, *document in kept:  # files from before 0.2 have no documents
-            part = slice(place, place + len(names))
-            study._read[name] = Read(
-                tuple(names), *_checked(heads[part], predicted[..., part]), *document
-            )
-            place += len(names)
-        if len(study._read) != len(kept):
-            raise ValueError("two of its sentences have one name")
-    return study
+    return load_study(path, Relations, SAID, _fill)
+
+
+def _fill(study: Relations, said: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    study.treebank = said["treebank"]
+    if not said["sentences"]:
+        return
+    names, relations, *documents = zip(*said["sentences"], strict=True)
+    sizes = [len(each) for each in relations]
+    size = (len(DECODINGS), len(DIRECTIONS), len(study.cells), sum(sizes))
+    heads = array_of(arrays, "heads", "i", (sum(sizes),))
+    predicted = array_of(arrays, "predicted", "i", size)
+    # files from before 0.2 have no documents
+    documents = documents[0] if documents else [""] * len(names)
+    told = zip(parts_of(names, sizes), relations, documents, strict=True)
+    for (name, part), of, document in told:
+        checked = _checked(heads[part], predicted[..., part])
+        study._read[name] = Read(tuple(of), *checked, document)
 
 
 def _checked(heads: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -25,7 +25,6 @@ from headscope.studies.dependencies._tally import (
 )
 from headscope.studies.shared._chosen_head import columns_of, places_of
 from headscope.studies.shared._head_study import HeadStudy, Telling, added, joined
-from headscope.studies.shared._held_out import halves_of, measured
 
 COMMON = 100
 """How many words a relation has that is a label of heads."""
@@ -147,9 +146,7 @@ class Relations(HeadStudy):
             RecordError: where there is no such score, or nothing was counted.
         """
         self._hits(score)
-        if score not in self._found:
-            self._found[score] = self._heads_of(score)
-        return self._found[score]
+        return self._best_heads(score)
 
     def best(self, relation: str, score: str = "max") -> RelationHead:
         """The best head of one relation.
@@ -217,11 +214,10 @@ class Relations(HeadStudy):
     def _blocks(self) -> list[TextTable | str]:
         return blocks_of(self)
 
-    def _heads_of(self, score: str) -> tuple[RelationHead, ...]:
+    def _heads_of(self, score: str, /) -> tuple[RelationHead, ...]:
         corpus, hits = self.corpus, (self._hits(score), self.corpus.offset_hits(score))
         asked = [asked_of(corpus, hits, words) for words in corpus.groups.values()]
-        halves = halves_of(corpus.documents, self.seed, self.splits)
-        numbers = measured(asked, halves, confidence=self.confidence, correction=self.correction)
+        numbers = self._measured(asked)
         return tuple(
             self._head(relation, score, each)
             for relation, each in zip(corpus.groups, numbers, strict=True)
@@ -261,10 +257,6 @@ class Relations(HeadStudy):
         if not self._read:
             raise RecordError("No sentence was counted")
         return corpus_of((self._read[name] for name in self.names), universal=self.universal)
-
-    @cached_property
-    def _found(self) -> dict[str, tuple[RelationHead, ...]]:
-        return {}
 
     @cached_property
     def _hits_of(self) -> dict[str, np.ndarray]:

@@ -4,7 +4,7 @@ up.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, TypedDict, TypeVar, Unpack
 
@@ -18,8 +18,7 @@ from headscope.linguistics import Words, word_attention
 from headscope.patterns.records import OneModel
 from headscope.record import Record, Stack
 from headscope.results import Result
-from headscope.storage import PAIR, Finite, Seed, check_document
-from headscope.studies.shared._held_out import SPLITS
+from headscope.studies.shared._held_out import SPLITS, DocumentHits, halves_of, measured
 from headscope.studies.shared._reading import cells_of
 
 
@@ -115,6 +114,30 @@ class HeadStudy(OneModel, Result):
         return {"options": self._options, **known}
 
     @property
+    def documents(self) -> int:
+        """Number of documents that what was read is of."""
+        raise NotImplementedError
+
+    @cached_property
+    def _chosen(self) -> dict[str, tuple[Any, ...]]:
+        """The best heads, by how they were asked; worked out when they are wanted."""
+        return {}
+
+    def _best_heads(self, how: str) -> tuple[Any, ...]:
+        """The best head for everything that was asked in one way."""
+        if how not in self._chosen:
+            self._chosen[how] = self._heads_of(how)
+        return self._chosen[how]
+
+    def _heads_of(self, how: str, /) -> tuple[Any, ...]:
+        raise NotImplementedError
+
+    def _measured(self, asked: Sequence[DocumentHits]) -> list[dict[str, Any]]:
+        """The numbers of `ChosenHead`, of everything that was asked."""
+        halves = halves_of(self.documents, self.seed, self.splits)
+        return measured(asked, halves, confidence=self.confidence, correction=self.correction)
+
+    @property
     def length_said(self) -> str:
         """How long the texts are, as tables print it."""
         return length_said(self._lengths.values())
@@ -190,42 +213,6 @@ def _can_be_added(first: HeadStudy, second: HeadStudy) -> bool:
     if first.cells and second.cells and first.cells != second.cells:
         return False
     return all(getattr(first, name) == getattr(second, name) for name in first.READING)
-
-
-SAID: dict[str, Any] = {
-    "options": {
-        "rows": str,
-        "stack": (str, None),
-        "confidence": Finite,
-        "correction": str,
-        "seed": Seed,
-        "splits": int,
-        "trees": bool,
-        "universal": bool,
-    },
-    "model": str,
-    "cells": [PAIR],
-    "left_out": {str: str},
-}
-"""What `HeadStudy._said` gives."""
-MOST_SPLITS = 10_000
-"""Of a file; a damaged number would keep a reader waiting for hours."""
-
-
-def anew(kind: type[Study], said: dict[str, Any]) -> Study:
-    """One that has read nothing yet, of what `HeadStudy._said` gave.
-
-    Raises:
-        TypeError: where something is of a wrong kind.
-    """
-    check_document(said, SAID)
-    if said["options"].get("splits", 1) > MOST_SPLITS:
-        raise ValueError(f"splits is {said['options']['splits']}")
-    study = kind(**said["options"])
-    study.model, study.left_out = said["model"], said["left_out"]
-    study._lengths = dict(said.get("lengths", {}))
-    study.cells = tuple((layer, head) for layer, head in said["cells"])
-    return study
 
 
 def joined(first: str, second: str) -> str:

@@ -1,0 +1,86 @@
+"""Studies of annotated texts kept as files, to be gone on with: what they share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from headscope.storage import PAIR, Finite, Seed, check_document, load_kept, reading
+from headscope.studies.shared._head_study import Study
+
+SAID: dict[str, Any] = {
+    "options": {
+        "rows": str,
+        "stack": (str, None),
+        "confidence": Finite,
+        "correction": str,
+        "seed": Seed,
+        "splits": int,
+        "trees": bool,
+        "universal": bool,
+    },
+    "model": str,
+    "cells": [PAIR],
+    "left_out": {str: str},
+}
+"""What `HeadStudy._said` gives."""
+MOST_SPLITS = 10_000
+"""Of a file; a damaged number would keep a reader waiting for hours."""
+
+
+def load_study(
+    path: str | os.PathLike[str],
+    kind: type[Study],
+    wanted: dict[str, Any],
+    fill: Callable[[Study, dict[str, Any], dict[str, np.ndarray]], None],
+) -> Study:
+    """A study that was kept.
+
+    Args:
+        path: of the file.
+        kind: of study.
+        wanted: what its document holds beside `SAID`.
+        fill: puts what was read of each text into it, from the document and the arrays.
+
+    Raises:
+        FileError: where the file is not there, is cut, or is none of ours.
+    """
+    said, arrays = load_kept(path, kind.KIND)
+    with reading(path, kind.KIND):
+        check_document(said, wanted)
+        study = _anew(kind, said)
+        fill(study, said, arrays)
+    return study
+
+
+def parts_of(names: Sequence[str], sizes: Sequence[int]) -> Iterator[tuple[str, slice]]:
+    """Each text by name, with its part of arrays of all.
+
+    Raises:
+        ValueError: where two have one name.
+    """
+    if len(set(names)) != len(names):
+        raise ValueError("two of its texts have one name")
+    place = 0
+    for name, size in zip(names, sizes, strict=True):
+        yield name, slice(place, place + size)
+        place += size
+
+
+def _anew(kind: type[Study], said: dict[str, Any]) -> Study:
+    """One that has read nothing yet, of what `HeadStudy._said` gave.
+
+    Raises:
+        TypeError: where something is of a wrong kind.
+    """
+    check_document(said, SAID)
+    if said["options"].get("splits", 1) > MOST_SPLITS:
+        raise ValueError(f"splits is {said['options']['splits']}")
+    study = kind(**said["options"])
+    study.model, study.left_out = said["model"], said["left_out"]
+    study._lengths = dict(said.get("lengths", {}))
+    study.cells = tuple((layer, head) for layer, head in said["cells"])
+    return study
