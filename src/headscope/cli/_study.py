@@ -197,9 +197,7 @@ def write_files(result: Any, out: Path | None, plot: Path | None, **look: Any) -
         say(f"Wrote {out.resolve()}")
     if plot is not None:
         with status("Drawing"):
-            path = (
-                result.plot(plot) if hasattr(result, "plot") else result.figure(**look).save(plot)
-            )
+            path = result.plot(plot, **look)
         say(f"Wrote {path.resolve()}")
 
 

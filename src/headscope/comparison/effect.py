@@ -61,6 +61,21 @@ class OutputChange:
         """What the values are."""
         return SAYS[self.kind][0]
 
+    def columns(self) -> dict[str, list[Any]]:
+        """Every position as a table, one list for each column: what stands there, how far its
+        output moved, and the most probable guesses with their probabilities before and after.
+        """
+        table: dict[str, list[Any]] = {
+            "position": list(range(len(self.values))),
+            "after": list(self.labels),
+            "change": self.values.tolist(),
+        }
+        for name, guesses in (("intact", self.before), ("changed", self.after)):
+            if guesses:
+                table[f"{name}_guesses"] = [[word for word, _ in each] for each in guesses]
+                table[f"{name}_probabilities"] = [[share for _, share in each] for each in guesses]
+        return table
+
     def lines(self) -> list[str]:
         """The output and the positions that moved most, in words."""
         return [line for part in (self.said(), *self.guesses()) for line in str(part).split("\n")]
@@ -133,7 +148,13 @@ class Effect(Result):
         return self.stack.map()
 
     def columns(self) -> dict[str, list[Any]]:
-        """Every head as a table, one list for each column; see `Comparison.columns`."""
+        """Every head as a table, one list for each column; see `Comparison.columns`.
+
+        Of the output, the same in every row: ``output`` its mean change on the first text, over
+        positions; ``output_most`` at the position that moved most; ``output_mean`` over all texts,
+        ``output_least_text`` and ``output_most_text`` of one text. What it guessed at each position
+        is the table of `OutputChange.columns`.
+        """
         table = self.comparison.columns()
         # A head stands beside itself here, so that columns of the other one would say it twice.
         columns = {name: table[name] for name in table if not name.startswith("other_")}
@@ -143,7 +164,16 @@ class Effect(Result):
                 table["stack"], table["layer"], table["head"], strict=True
             )
         ]
-        return columns
+        means = [output.mean for output in self.outputs]
+        moved = {
+            "output": self.output.mean,
+            "output_most": float(self.output.values.max()),
+            "output_mean": float(np.mean(means)),
+            "output_least_text": min(means),
+            "output_most_text": max(means),
+        }
+        rows = len(columns["layer"])
+        return columns | {name: [number] * rows for name, number in moved.items()}
 
     def __repr__(self) -> str:
         return f"<Effect of {'; '.join(self.done)}: output {self.output.mean:.3g}>"

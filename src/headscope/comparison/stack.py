@@ -251,7 +251,8 @@ class StackComparison:
             "texts": [len(self.values)] * heads,
         }
         if self.has_baseline:
-            return columns
+            rank, p = self.rank
+            return columns | {"rank": [rank] * heads, "rank_p": [p] * heads}
         return {name: columns[name] for name in columns if name not in BASELINE}
 
     def strongest(self, count: int) -> list[int]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +20,19 @@ from headscope.patterns._pattern import Pattern
 from headscope.patterns.records import with_groups
 from headscope.results import Kept, Result, TextTable
 
+CARRYING = ("unit", "features", "adds", "low", "high", "share", "carries", "stable")
+"""What tables say of each neuron that carries the score; see `Neuron`."""
+RANDOM = (
+    "mass",
+    "neurons",
+    "neurons_low",
+    "neurons_high",
+    "overlap",
+    "overlap_low",
+    "overlap_high",
+    "chance",
+)
+"""Columns that are there of random weights, too, where these were run."""
 SHOWN = 8
 """Neurons in the table of one head."""
 
@@ -197,13 +211,36 @@ class Mechanism(Result):
         intervals.
 
         ``texts`` is how many could say anything; ``low`` and ``high`` are of the mean before them.
+        ``carrying_unit``, ``carrying_adds`` ... are lists: the neurons that carry the score for
+        certain, see `Neuron`.
         """
         rows = [row for of in READINGS for row in self._rows(of)]
         columns = {name: [row[name] for row in rows] for name in rows[0]}
+        columns |= self._carrying
         if self.control is not None:
             theirs = self.control.columns()
-            columns |= {f"random_{name}": theirs[name] for name in ("mass", "neurons", "overlap")}
+            columns |= {f"random_{name}": theirs[name] for name in RANDOM}
         return columns
+
+    @cached_property
+    def _carrying(self) -> dict[str, list[Any]]:
+        """The neurons that carry the score for certain, of each head and reading, in lists: that
+        which adds most first.
+        """
+        columns: dict[str, list[Any]] = {f"carrying_{name}": [] for name in CARRYING}
+        for of in READINGS:
+            for cell in self.cells:
+                held = [neuron for neuron in self._known(*cell, of=of) if neuron.holds]
+                for name in CARRYING:
+                    columns[f"carrying_{name}"].append([getattr(each, name) for each in held])
+                columns["carrying_features"][-1] = [list(each.features) for each in held]
+        return columns
+
+    def _known(self, layer: int, head: int, *, of: Reading) -> tuple[Neuron, ...]:
+        """`neurons`; none where no text shows anything."""
+        if np.isnan(self.tally.row("neurons", of)[:, self._cell(layer, head)]).all():
+            return ()
+        return self.neurons(layer, head, of=of)
 
     def neurons(self, layer: int, head: int, *, of: Reading = "margin") -> tuple[Neuron, ...]:
         """Every neuron of a head, that which adds most first.

@@ -208,7 +208,9 @@ class Ablation(Result):
         return sorted({layer for name, layer, _ in self.cells if name == chosen})
 
     def columns(self) -> dict[str, list[Any]]:
-        """One row for each head and layer; the head of a layer is -1."""
+        """One row for each head and layer; the head of a layer is -1. The score of the intact model
+        and its interval stand in every row.
+        """
         stacks, layers, heads = map(list, zip(*self.cells, strict=True))
         columns: dict[str, list[Any]] = {"stack": stacks, "layer": layers, "head": heads}
         values = (
@@ -220,8 +222,10 @@ class Ablation(Result):
             self.significant,
         )
         columns |= {name: value.tolist() for name, value in zip(FIELDS[3:], values, strict=True)}
+        columns |= _intact_columns("intact", self)
         if self.control is not None:
             columns["random_change"] = self.control.change.tolist()
+            columns |= _intact_columns("random_intact", self.control)
         return columns | {name: list(values[1:]) for name, values in self.totals.items()}
 
     def _kept(self) -> Kept:
@@ -390,3 +394,11 @@ class Ablation(Result):
             "all layers), "
         )
         return f"{test}alpha {self.alpha:g}" + (f"; {self.shared}" if self.shared else "")
+
+
+def _intact_columns(name: str, ablation: Ablation) -> dict[str, list[Any]]:
+    """The score of the intact model and the ends of its interval, in every row."""
+    numbers = (ablation.baseline, *ablation.baseline_interval.tolist())
+    names = (name, f"{name}_low", f"{name}_high")
+    rows = len(ablation.cells)
+    return {of: [number] * rows for of, number in zip(names, numbers, strict=True)}

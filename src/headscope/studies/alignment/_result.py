@@ -282,7 +282,8 @@ class AlignmentStudy(OneModel, Result):
 
     def columns(self) -> dict[str, list[Any]]:
         """Every rate with its interval as a table, one list for each column; head None is all heads
-        together.
+        together. ``held_out_aer`` and its like stand in the rows of what was chosen on one half of
+        the sentences most often, see `best`.
         """
         return columns_of(self)
 

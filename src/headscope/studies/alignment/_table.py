@@ -8,13 +8,34 @@ import numpy as np
 
 from headscope.evidence import length_said
 from headscope.results import TextTable
+from headscope.studies.alignment._best_place import BestPlace
 from headscope.studies.alignment._word_alignment import BY, STATES
 from headscope.studies.shared._reading import percent, said_of
 
 if TYPE_CHECKING:
     from headscope.studies.alignment._result import AlignmentStudy
 
-FIELDS = ("state", "by", "layer", "head", "aer", "low", "high", "baseline", "sentences")
+FIELDS = (
+    "state",
+    "by",
+    "layer",
+    "head",
+    "aer",
+    "low",
+    "high",
+    "baseline",
+    "baseline_low",
+    "baseline_high",
+    "sentences",
+)
+HELD_OUT = (
+    "held_out_aer",
+    "held_out_low",
+    "held_out_high",
+    "held_out_spread",
+    "held_out_chosen",
+)
+"""Only in the rows of the layer and of the head that were chosen most often; None in others."""
 SAYS = {
     "weight, output": "by attention weight, of the step that writes the target word",
     "norm, output": "by the norm of what is added, of that step",
@@ -28,10 +49,12 @@ LEAST = 4
 
 def columns_of(study: AlignmentStudy) -> dict[str, list[Any]]:
     """See `AlignmentStudy.columns`."""
-    columns: dict[str, list[Any]] = {name: [] for name in FIELDS}
+    columns: dict[str, list[Any]] = {name: [] for name in (*FIELDS, *HELD_OUT)}
+    ends_of_baseline = study.baseline_interval
     for state in STATES:
         for by in BY:
             rates, ends = study.error_rates(by, state), study.intervals(by, state)
+            best = {(each.layer, each.head): each for each in _chosen_of(study, by, state)}
             for number, head in np.ndindex(rates.shape):
                 place = (study.layers[number], head if head < study.heads else None)
                 cells = (
@@ -41,13 +64,35 @@ def columns_of(study: AlignmentStudy) -> dict[str, list[Any]]:
                     rates[number, head],
                     *ends[number, head],
                     study.baseline,
+                    *ends_of_baseline,
                     study.sentences,
+                    *_held_out(best.get(place)),
                 )
-                for field, cell in zip(FIELDS, cells, strict=True):
+                for field, cell in zip(columns, cells, strict=True):
                     columns[field].append(cell.item() if isinstance(cell, np.generic) else cell)
     if study.control is not None:
-        columns["random_aer"] = columns_of(study.control)["aer"]
+        theirs = columns_of(study.control)
+        columns |= {f"random_{name}": theirs[name] for name in ("aer", "low", "high", *HELD_OUT)}
     return columns
+
+
+def _held_out(best: BestPlace | None) -> tuple[float | None, ...]:
+    """What is held out of a layer or head; None where another was chosen more often."""
+    if best is None:
+        return (None,) * len(HELD_OUT)
+    return (best.aer, *best.interval, best.spread, best.chosen)
+
+
+def _chosen_of(study: AlignmentStudy, by: str, state: str) -> list[BestPlace]:
+    """The best layer and the best head, each held out, where there are enough sentences to tell."""
+    if study.sentences < LEAST:
+        return []
+    counted = study.error_rates(by, state)
+    chosen = []
+    for of_heads, part in ((False, counted[:, -1:]), (True, counted[:, :-1])):
+        if not np.isnan(part).all():
+            chosen.append(study.best(by, state, of_heads=of_heads))
+    return chosen
 
 
 def summary_of(study: AlignmentStudy) -> str:
@@ -104,15 +149,9 @@ def _layers(study: AlignmentStudy, title: str) -> TextTable:
 
 
 def _chosen(study: AlignmentStudy) -> list[str]:
-    if study.sentences < LEAST:
-        return []
     lines = []
     for state, by in ((state, by) for state in STATES for by in BY):
-        for of_heads in (False, True):
-            counted = study.error_rates(by, state)
-            if np.isnan(counted[:, :-1] if of_heads else counted[:, -1:]).all():
-                continue
-            best = study.best(by, state, of_heads=of_heads)
+        for best in _chosen_of(study, by, state):
             rate = percent(best.aer, best.interval)
             lines.append(
                 f"best by {by}, {state}: {best.place} ({best.chosen:.0%} of the choices), {rate} "

@@ -177,10 +177,10 @@ class Faithfulness(Result):
         rows = [(*name, *numbers) for name, numbers in self.means.items()]
         columns = {field: [row[place] for row in rows] for place, field in enumerate(FIELDS)}
         if self.control is not None:
-            theirs = self.control.means
-            columns["random_mean"] = [
-                theirs[name][0] if name in theirs else np.nan for name in self.means
-            ]
+            unknown = (np.nan,) * 4
+            rows = [self.control.means.get(name, unknown) for name in self.means]
+            for place, field in enumerate(("mean", "deviation", "low", "high")):
+                columns[f"random_{field}"] = [row[place] for row in rows]
         return columns
 
     def _kept(self) -> Kept:

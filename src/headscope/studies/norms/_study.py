@@ -201,6 +201,8 @@ class NormStudy(OneModel, Result):
                     columns[name].append(cell.item() if isinstance(cell, np.generic) else cell)
         if self.control is not None:
             columns["random_mean"] = self.control.statistic.mean.ravel().tolist()
+            columns["random_low"] = self.control.intervals[..., 0].ravel().tolist()
+            columns["random_high"] = self.control.intervals[..., 1].ravel().tolist()
         return columns
 
     def __repr__(self) -> str:

@@ -103,7 +103,11 @@ class Probing(Result):
         }
 
     def columns(self) -> dict[str, list[Any]]:
-        """Every score with its interval as a table, one list for each column."""
+        """Every score with its interval as a table, one list for each column.
+
+        ``deviation`` is over seeds; ``learnt_from`` and ``set_aside`` are sentences, ``words`` the
+        median length of those that were scored, the same in every row.
+        """
         rows = []
         for each in (*self.scores, *self.selectivity):
             deviation = float(np.std(each.seeds)) if len(each.seeds) > 1 else float("nan")
@@ -111,7 +115,13 @@ class Probing(Result):
             rows.append(
                 (*named, each.value, *each.interval(self.confidence), deviation, len(each.hits))
             )
-        return {name: [row[place] for row in rows] for place, name in enumerate(FIELDS)}
+        columns: dict[str, list[Any]] = {
+            name: [row[place] for row in rows] for place, name in enumerate(FIELDS)
+        }
+        learnt, aside, _ = self.sentences
+        columns |= {"learnt_from": [learnt] * len(rows), "set_aside": [aside] * len(rows)}
+        columns["words"] = [self.words] * len(rows)
+        return columns
 
     def _kept(self) -> Kept:
         from headscope.studies.probes._file import kept_of
