@@ -63,48 +63,63 @@ def _processed(
     """Arguments, tokens of the text, the seconds between samples or columns of features of a sound,
     and pictures.
     """
-    image, sound = given.get("image"), given.get("sound")
-    if given.get("text_pair") is not None:
-        raise TextError("A picture or sound goes with one text; leave text_pair out")
-    check_reads(model, text, image=image, sound=sound)
-    images = listed_images(image)
-    if text is None and len(images) > 1:
-        raise CaptureError(
-            f"{type(model).__name__} reads one picture at a time, and {len(images)} were given; "
-            "capture them one after another, or with capture_many"
-        )
-    marks = [] if text is None else _check_placeholder(processor, check_text(text), len(images))
-    # a text that holds the places of pictures is not cut: patches would be lost
-    limit = (
-        positions_of(model) if given.get("truncate") and text is not None and not marks else None
-    )
-    cut = {} if limit is None else {"truncation": True, "max_length": limit}
+    images = _checked_images(model, text, given)
+    cut = _cut(model, processor, text, truncate=given.get("truncate"), pictures=len(images))
     asked: dict[str, Any] = {} if text is None else {"text": [text], **cut}
-    rate = None
     if images:
         asked["images"] = [parse_image(each, _channels(model)) for each in images]
-    if sound is not None:
-        samples, rate = parse_sound(sound, given.get("sampling_rate"))
-        wanted = getattr(getattr(processor, "feature_extractor", processor), "sampling_rate", rate)
-        if wanted != rate:
-            raise CaptureError(
-                f"The sound has {rate} samples a second and the model reads {wanted}; resample it "
-                "first"
-            )
-        asked |= {"audio": samples, "sampling_rate": rate}
+    if given.get("sound") is not None:
+        asked |= _checked_sound(processor, given["sound"], given.get("sampling_rate"))
     features = _asked(processor, asked)
-    arguments = {
-        name: _placed(values, model)
-        for name, values in features.items()
-        if isinstance(values, torch.Tensor)
-    }
+    arguments = {}
+    for name, values in features.items():
+        if isinstance(values, torch.Tensor):
+            arguments[name] = _placed(values, model)
     pictures = pictures_of(processor, features) if images else ()
-    seconds = None if rate is None else _seconds(processor, arguments, len(samples), rate)
+    seconds = _seconds(processor, arguments, asked) if "audio" in asked else None
     if text is None:
         return arguments, (), seconds, pictures
     check_length(model, arguments["input_ids"].shape[1])
     tokens = _tokens(processor.tokenizer, text, arguments["input_ids"][0].tolist(), cut)
     return arguments, (tokens,), seconds, pictures
+
+
+def _checked_images(model: Any, text: str | None, given: Mapping[str, Any]) -> list[Any]:
+    """The pictures, where they go with the model and the text."""
+    if given.get("text_pair") is not None:
+        raise TextError("A picture or sound goes with one text; leave text_pair out")
+    check_reads(model, text, image=given.get("image"), sound=given.get("sound"))
+    images = listed_images(given.get("image"))
+    # Processors take several pictures without a text for a batch of examples.
+    if text is None and len(images) > 1:
+        raise CaptureError(
+            f"{type(model).__name__} reads one picture at a time, and {len(images)} were given; "
+            "capture them one after another, or with capture_many"
+        )
+    return images
+
+
+def _cut(
+    model: Any, processor: Any, text: str | None, *, truncate: Any, pictures: int
+) -> dict[str, Any]:
+    """How a tokenizer is told to cut the text to the model's positions; empty to leave it whole."""
+    if text is None:
+        return {}
+    marks = _check_placeholder(processor, check_text(text), pictures)
+    # A text that holds the places of pictures is not cut: patches would be lost.
+    limit = positions_of(model) if truncate and not marks else None
+    return {} if limit is None else {"truncation": True, "max_length": limit}
+
+
+def _checked_sound(processor: Any, sound: Any, sampling_rate: int | None) -> dict[str, Any]:
+    samples, rate = parse_sound(sound, sampling_rate)
+    wanted = getattr(getattr(processor, "feature_extractor", processor), "sampling_rate", rate)
+    # Played at another speed it would sound higher or lower than what the model was trained on.
+    if wanted != rate:
+        raise CaptureError(
+            f"The sound has {rate} samples a second and the model reads {wanted}; resample it first"
+        )
+    return {"audio": samples, "sampling_rate": rate}
 
 
 def listed_images(image: Any) -> list[Any]:
@@ -128,28 +143,13 @@ def parse_image(image: Any, channels: int | None = None) -> Any:
         FileError: where the file is no picture.
     """
     try:
-        from PIL import Image, UnidentifiedImageError
+        from PIL import Image
     except ImportError:
         raise CaptureError("Pictures need Pillow: pip install 'headscope[pictures]'") from None
     if isinstance(image, str | Path):
-        try:
-            with Image.open(image) as file:
-                file.load()
-                picture = file.copy()
-        except FileNotFoundError:
-            raise FileError(f"The picture {image} does not exist") from None
-        except (OSError, UnidentifiedImageError) as error:
-            raise FileError(f"Cannot read the picture {image}: {error}") from None
+        picture = _picture_from_file(image)
     elif isinstance(image, np.ndarray):
-        if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] not in MODES:
-            raise CaptureError(
-                f"A picture must be uint8 with the axes [height width channel], not {image.dtype} "
-                f"{list(image.shape)}; multiply brightness from 0 to 1 by 255, and give grey "
-                "pictures one channel"
-            )
-        picture = Image.fromarray(
-            image[:, :, 0] if image.shape[2] == 1 else image, MODES[image.shape[2]]
-        )
+        picture = _picture_from_array(image)
     elif isinstance(image, Image.Image):
         picture = image
     else:
@@ -161,6 +161,34 @@ def parse_image(image: Any, channels: int | None = None) -> Any:
     return picture if picture.mode == mode else picture.convert(mode)
 
 
+def _picture_from_file(path: str | Path) -> Any:
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(path) as file:
+            # Opening reads the head of a file alone, and a cut file fails only where it is loaded.
+            file.load()
+            return file.copy()
+    except FileNotFoundError:
+        raise FileError(f"The picture {path} does not exist") from None
+    except (OSError, UnidentifiedImageError) as error:
+        raise FileError(f"Cannot read the picture {path}: {error}") from None
+
+
+def _picture_from_array(pixels: np.ndarray) -> Any:
+    from PIL import Image
+
+    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] not in MODES:
+        raise CaptureError(
+            f"A picture must be uint8 with the axes [height width channel], not {pixels.dtype} "
+            f"{list(pixels.shape)}; multiply brightness from 0 to 1 by 255, and give grey "
+            "pictures one channel"
+        )
+    channels = pixels.shape[2]
+    # Pillow takes grey pictures without an axis of channels.
+    return Image.fromarray(pixels[:, :, 0] if channels == 1 else pixels, MODES[channels])
+
+
 def _check_placeholder(processor: Any, text: str, pictures: int) -> list[str]:
     """The marks that stand for pictures in texts, none where texts have no place for them."""
     if not hasattr(processor, "tokenizer"):
@@ -169,8 +197,10 @@ def _check_placeholder(processor: Any, text: str, pictures: int) -> list[str]:
         )
     marks = [getattr(processor, name, None) for name in PLACEHOLDERS]
     marks = [mark for mark in marks if isinstance(mark, str)]
+    # A model without such a mark, such as CLIP, reads text and picture side by side.
     if not pictures or not marks:
         return marks
+    # Texts for Gemma 3 hold the mark of a picture's beginning, others that of the picture itself.
     marked = max(text.count(mark) for mark in marks)
     if not marked:
         raise TextError(f"The text has no place for the picture; put {marks[0]} where it belongs")
@@ -189,6 +219,7 @@ def _asked(processor: Any, asked: dict[str, Any]) -> Any:
         call = getattr(processor, "image_processor", processor)
     else:
         call = getattr(processor, "feature_extractor", processor)
+        # Extractors of Whisper and wav2vec 2.0 call a sound raw_speech, later ones audio.
         asked = {"raw_speech" if _reads_raw_speech(call) else "audio": asked["audio"]} | {
             "sampling_rate": asked["sampling_rate"]
         }
@@ -205,6 +236,7 @@ def _reads_raw_speech(extractor: Any) -> bool:
 
 
 def _placed(values: torch.Tensor, model: Any) -> torch.Tensor:
+    # Pixels and samples are computed with, so they need the precision of the weights; ids do not.
     return values.to(device_of(model), model.dtype if values.is_floating_point() else None)
 
 
@@ -218,13 +250,17 @@ def _channels(model: Any) -> int | None:
     )
 
 
-def _seconds(processor: Any, arguments: dict, samples: int, rate: int) -> float | None:
+def _seconds(processor: Any, arguments: dict, asked: Mapping[str, Any]) -> float | None:
+    """How far two samples, or two columns of features, of the sound are apart."""
+    samples, rate = len(asked["audio"]), asked["sampling_rate"]
+    # With two axes [sound sample] the model reads the samples themselves.
     if arguments.get("input_values", torch.empty(0)).ndim == 2:
         return 1 / rate
     extractor = getattr(processor, "feature_extractor", processor)
     step = getattr(extractor, "hop_length", None)
     if step:
         return step / rate
+    # Extractors that do not tell their step pad the sound; what is real of it lasts as long as it.
     mask = arguments.get("attention_mask")
     return None if mask is None else samples / rate / int(mask.sum())
 

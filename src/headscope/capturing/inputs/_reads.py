@@ -25,25 +25,34 @@ def check_reads(model: Any, text: Any = None, *, image: Any = None, sound: Any =
     Raises:
         CaptureError: naming the model and what it reads.
     """
-    reads, name = _arguments(model), (model if isinstance(model, type) else type(model)).__name__
-    more = image is not None or sound is not None
+    reads, name = _arguments(model), _name_of(model)
     if image is not None and not PICTURES & reads:
         raise CaptureError(f"{name} reads no pictures; give it {_wanted(reads)}")
     if sound is not None and not SOUNDS & reads:
         raise CaptureError(f"{name} reads no sound; give it {_wanted(reads)}")
-    if more and text is None and "input_ids" in reads:
+    if image is not None or sound is not None:
+        _check_beside(name, reads, text)
+    # A model that names none of these arguments may take anything, so nothing is held against it.
+    if text is not None and "input_ids" not in reads and (PICTURES | SOUNDS) & reads:
+        raise CaptureError(f"{name} reads no text; give it {_wanted(reads)}")
+
+
+def _check_beside(name: str, reads: set[str], text: Any) -> None:
+    """Raise where a text is missing beside a picture or sound, or is too much."""
+    if text is None and "input_ids" in reads:
         raise CaptureError(
             f"{name} reads a text too; give one beside it, such as 'a photo of a cat'"
         )
-    if more and text is not None and "input_ids" not in reads:
-        target = (
-            ", or pass target= (--target) for what its decoder reads"
-            if "decoder_input_ids" in reads
-            else ""
-        )
+    if text is not None and "input_ids" not in reads:
+        # The text of a model that writes one belongs to its decoder and has its own option.
+        target = ""
+        if "decoder_input_ids" in reads:
+            target = ", or pass target= (--target) for what its decoder reads"
         raise CaptureError(f"{name} reads no text beside it; leave text out{target}")
-    if text is not None and "input_ids" not in reads and (PICTURES | SOUNDS) & reads:
-        raise CaptureError(f"{name} reads no text; give it {_wanted(reads)}")
+
+
+def _name_of(model: Any) -> str:
+    return (model if isinstance(model, type) else type(model)).__name__
 
 
 @contextmanager
@@ -64,6 +73,7 @@ def needing(model: Any, arguments: Mapping[str, Any]) -> Generator[None]:
             raise
         raise told from error
     except (AttributeError, TypeError, ValueError) as error:
+        # What models say where pixel_values is None, such as that it has no shape, helps nobody.
         if not missing or missing & set(arguments):
             raise
         raise CaptureError(
@@ -77,6 +87,7 @@ def _told(model: Any, error: BaseException) -> CaptureError | None:
     else None.
     """
     weights = [each for each in model.parameters() if each.is_floating_point()]
+    # accelerate keeps weights elsewhere and puts them on the meta device until a module runs.
     offloaded = any(hasattr(module, "_hf_hook") for module in model.modules())
     name = type(model).__name__
     if not offloaded and any(each.is_meta for each in weights):

@@ -73,16 +73,18 @@ def followed_inputs(
     try:
         origins = origins_of(model, arguments, seconds)
     except UnnamedPositions as error:
-        # the pictures of a packed batch are attended to one by one, and numbers would not tell them
-        # apart
+        # The pictures of a packed batch are attended to one by one, and numbers would not tell them
+        # apart.
         grids = next(
             (given for name, given in arguments.items() if name.endswith("grid_thw")), None
         )
+        # Column 0 of [time height width] counts the frames of each picture or video.
         if grids is not None and int(grids[:, 0].sum()) > 1:
             raise CaptureError(
                 f"{error}; give one picture of one frame, whose positions can be numbered"
             ) from None
-        count = len(source) or 1  # packed pictures without a text are one example
+        # Packed pictures without a text are one example.
+        count = len(source) or 1
         return Inputs(arguments, source, target, numbered=str(error), examples=count)
     return Inputs(arguments, source, target, origins, pictures=pictures)
 
@@ -128,7 +130,7 @@ def positions_of(model: Any) -> int | None:
     config = config.get_text_config() if hasattr(config, "get_text_config") else config
     limit = getattr(config, "max_position_embeddings", None)
     for name, module in model.named_modules():
-        # RoBERTa counts its positions from the padding index on
+        # RoBERTa counts its positions from the padding index on, so that 514 of them hold 512.
         if (
             isinstance(module, nn.Embedding)
             and "position" in name
@@ -160,6 +162,8 @@ def with_target(
         check_length(model, labels.shape[1])
         read = _shifted(model, labels)
         tokens = tokens_from_encoding(tokenizer, encoding, (target,))
+        # Where the decoder reads the target one place later, its tokens keep their words and
+        # offsets; a model with another way of shifting has what its ids decode to.
         if read[0, 1:].tolist() == labels[0, :-1].tolist():
             start = tokens_from_ids(tokenizer, read[0, :1].tolist())
             return inputs | {"decoder_input_ids": read}, _after(
@@ -174,6 +178,7 @@ def with_target(
     read = model.generate(
         **inputs, use_cache=False, do_sample=False, num_beams=1, max_length=longest
     )
+    # The decoder writes the end and never reads it.
     if read.shape[1] > 1 and read[0, -1].item() in _ends(model):
         read = read[:, :-1]
     return inputs | {"decoder_input_ids": read}, tokens_from_ids(tokenizer, read[0].tolist())

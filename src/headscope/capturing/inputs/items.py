@@ -82,32 +82,35 @@ def _renamed(given: Mapping) -> Mapping:
     """The same with texts under our names, whatever a data set calls them; its other columns
     stay.
     """
+    # A picture is read without a text too, so a column is its text only where it is called so.
+    if {"image", "sound"} & set(given):
+        return dict(given)
     renamed = dict(given)
     for ours, names in (("text", FIRST), ("text_pair", SECOND)):
         theirs = next((name for name in names if name in given), None)
+        # A second text alone, such as the context of a row without a question, is no pair.
         is_needed = ours == "text" or "text" in renamed
-        if (
-            theirs is not None
-            and theirs != ours
-            and is_needed
-            and not {"image", "sound"} & set(given)
-        ):
+        if theirs is not None and theirs != ours and is_needed:
             renamed[ours] = renamed.pop(theirs)
     return renamed
 
 
-def _from_mapping(given: Mapping) -> Item:
-    given = _renamed(given)
+def _check_spelling(given: Mapping) -> None:
+    """Raise where a name looks like a slip; other columns of a data set are left aside."""
     missing = [name for name in NAMES if name not in given]
     for name in given:
         close = difflib.get_close_matches(str(name), missing, n=1, cutoff=MISSPELT)
         if name not in NAMES and close:
             raise CaptureError(f"An input has no {name!r}; did you mean {close[0]!r}")
+
+
+def _from_mapping(given: Mapping) -> Item:
+    given = _renamed(given)
+    _check_spelling(given)
     if not {"text", "image", "sound"} & set(given):
         listed = " nor ".join(map(repr, given)) or "text"
         raise CaptureError(f"An input has no {listed}; there are {', '.join(NAMES)}")
-    given = {name: value for name, value in given.items() if name in NAMES}
-    held = {name: value for name, value in given.items() if value is not None}
+    held = {name: given[name] for name in given if name in NAMES and given[name] is not None}
     text, pair = held.pop("text", None), held.pop("text_pair", None)
     if text is None and not {"image", "sound"} & set(held):
         raise TextError("An input holds nothing to read; give a text, an image or a sound")

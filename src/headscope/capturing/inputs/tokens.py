@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headscope.record import Tokens
@@ -24,6 +24,7 @@ def tokens_from_encoding(
         example: which of the batch.
     """
     ids = _plain(encoding["input_ids"], example)
+    # Only the tokenizers written in Rust know from which characters a token comes.
     if not getattr(encoding, "is_fast", False):
         return tokens_from_ids(tokenizer, ids, texts=texts)
     sources, words = encoding.sequence_ids(example), encoding.word_ids(example)
@@ -43,34 +44,45 @@ def tokens_from_ids(
 ) -> Tokens:
     """Tokens from vocabulary numbers alone, such as those that a model generated."""
     ids = [int(number) for number in ids]
+    # A model may write numbers beyond its tokenizer's vocabulary, which come back as None.
     pieces = [
         piece if isinstance(piece, str) else "" for piece in tokenizer.convert_ids_to_tokens(ids)
     ]
     roles = roles_of(tokenizer)
-    # an unknown word stands for text, but for tokenizers such as GPT-2's, whose one special token
-    # is named for all
-    special = (set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}) | set(roles)
-    spans = known.get("offsets") or (None,) * len(ids)
-    segments = known.get("segments") or (0,) * len(ids)
+    # An unknown word stands for text, but for tokenizers such as GPT-2's, whose one special token
+    # is named for all.
+    special_ids = (set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}) | set(roles)
+    special = tuple(number in special_ids for number in ids)
+    written = _written(len(ids), texts, known)
     labels = []
-    for number, piece, span, segment in zip(ids, pieces, spans, segments, strict=True):
-        written = texts[segment][slice(*span)] if span is not None else ""
-        labels.append(piece if number in special else _label(tokenizer, piece, written))
+    for piece, is_special, text in zip(pieces, special, written, strict=True):
+        labels.append(piece if is_special else _label(tokenizer, piece, text))
     return Tokens(
         pieces=tuple(pieces),
         ids=tuple(ids),
         texts=texts,
-        special=tuple(n in special for n in ids),
+        special=special,
         labels=tuple(labels),
-        roles=tuple(roles.get(n) for n in ids) if roles else None,
+        roles=tuple(roles.get(number) for number in ids) if roles else None,
         **known,
     )
+
+
+def _written(count: int, texts: tuple[str, ...], known: Mapping[str, Any]) -> list[str]:
+    """What stands in the texts where each token comes from; empty where that is not known."""
+    spans = known.get("offsets") or (None,) * count
+    segments = known.get("segments") or (0,) * count
+    written = []
+    for span, segment in zip(spans, segments, strict=True):
+        written.append("" if span is None else texts[segment][slice(*span)])
+    return written
 
 
 def roles_of(tokenizer: Any) -> dict[int, str]:
     """What a tokenizer has its special tokens for, by their vocabulary numbers; the first role of a
     token counts.
     """
+    # BERT's [CLS] and [SEP] may be named bos and eos too; their own names say more.
     roles: dict[int, str] = {}
     for role in ("cls", "bos", "sep", "eos"):
         number = getattr(tokenizer, f"{role}_token_id", None)
@@ -85,10 +97,11 @@ def _label(tokenizer: Any, piece: str, written: str) -> str:
     """
     plain = piece.removeprefix("##") if len(piece) > 2 else piece
     decoded = tokenizer.convert_tokens_to_string([plain])
+    # A token of bytes may hold a part of a character, which decodes to nothing that can be read.
     if UNDECODABLE in decoded and written:
         decoded = written
-    # some decoders drop the space before a word, others keep it; a token that is nothing but space
-    # keeps one
+    # Some decoders drop the space before a word, others keep it; a token that is nothing but space
+    # keeps one.
     if not decoded and not plain:
         return ""
     return decoded.strip(" ") or " "
@@ -113,6 +126,7 @@ def _words(
             words.append(None)
             continue
         written = texts[segment][slice(*span)]
+        # Tokenizers such as RoBERTa's may count the space before a word to its first token.
         begins = span[0] + len(written) - len(written.lstrip())
         mark = (
             segment,

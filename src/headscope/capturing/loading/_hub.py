@@ -31,6 +31,7 @@ def reached(name: str | Path, revision: str | None = None) -> dict[str, Any]:
 
     if constants.HF_HUB_OFFLINE or Path(name).exists():
         return {}
+    # The cache of answers has the running minute for a key, so that each of them lapses by itself.
     why = _unreachable(constants.ENDPOINT, int(time.monotonic() // REMEMBERED))
     if not why:
         return {}
@@ -58,9 +59,10 @@ def _unreachable(endpoint: str, period: int) -> str:
             urllib.request.Request(endpoint, method="HEAD"), timeout=WAIT
         ).close()
     except urllib.error.HTTPError:
-        return ""  # it answered
+        # An error of HTTP is an answer all the same.
+        return ""
     except urllib.error.URLError as error:
-        # the client may trust other certificates than Python does
+        # The client may trust other certificates than Python does.
         return "" if isinstance(error.reason, ssl.SSLError) else str(error.reason)
     except OSError as error:
         return str(error) or type(error).__name__

@@ -35,6 +35,7 @@ def weights_name(model: nn.Module) -> str:
     Buffers are left out, since some change from text to text, such as frequencies of rotary
     positions. Worked out once for a model, and again where its weights were changed in place.
     """
+    # Hashing reads every weight; this tells in less time whether any changed since the last time.
     state = tuple(
         (id(weight), _changes(weight))
         for module in modules_of(model)
@@ -60,8 +61,9 @@ def _digest(model: nn.Module, named: Iterable[tuple[str, torch.Tensor]]) -> str:
     for name, tensor in named:
         digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
         if tensor.is_meta:
-            # offloaded: its numbers are elsewhere until its module runs
+            # Offloaded: its numbers are elsewhere until its module runs.
             continue
+        # Steps of equal length reach every part of the weight, where its beginning would not do.
         flat = tensor.detach().reshape(-1)
         some = flat[:: max(1, len(flat) // SAMPLE)].double().cpu().numpy()
         digest.update(some.tobytes())

@@ -94,9 +94,9 @@ def load_for(
     if name is None and more:
         raise ModelError("The demo model reads text; name a model of pictures or sounds (--model)")
     loading = parse_loading(name, options)
-    name = demo_model() if name is None else name
+    name = _name_or_demo(name)
     config = _loaded(AutoConfig, name, **loading.files)
-    loader = (kept_class(config) if kept else None) or loader_of(config, writes=kept and not more)
+    loader = _kept_loader(config, writes=not more) if kept else loader_of(config)
     cls = class_of(loader, config)
     if cls is not None:
         check_reads(cls, text, image=image, sound=sound)
@@ -104,13 +104,8 @@ def load_for(
     model = _whole(loader, name, loading, asks, config=config)
     if not more:
         return model, _loaded(AutoTokenizer, name, **loading.files)
-    try:
-        return model, _processor(name, loading)
-    except ModelError:
-        if text is not None:
-            raise
-    # a folder of wav2vec 2.0 without a tokenizer has what a sound needs, and yet no whole processor
-    return model, _processor(name, loading, "picture" if image is not None else "sound")
+    part = "sound" if image is None else "picture"
+    return model, _processor_for(name, loading, part, has_text=text is not None)
 
 
 def load_bare_model(
@@ -128,7 +123,7 @@ def load_bare_model(
     from transformers import AutoConfig
 
     loading = parse_loading(name, options)
-    name = demo_model() if name is None else name
+    name = _name_or_demo(name)
     config = _loaded(AutoConfig, name, **loading.files)
     asks = NEXT if writes and not allow_unfit else ""
     return _whole(loader_of(config, writes=writes), name, loading, asks, config=config)
@@ -169,7 +164,8 @@ def class_of(loader: Any, config: Any) -> type | None:
     """The class that a loader makes of a configuration; None where that is not known beforehand."""
     classes = getattr(loader, "_model_mapping", None)
     cls = loader if classes is None else classes.get(type(config), None)
-    return cls if isinstance(cls, type) else None  # some configurations are of several models
+    # Some configurations are of several models, and the mapping holds a tuple of classes for them.
+    return cls if isinstance(cls, type) else None
 
 
 def load_masked_model(
@@ -219,6 +215,8 @@ def loader_of(config: Any, *, writes: bool = False) -> Any:
         AutoModelForSpeechSeq2Seq,
     )
 
+    # Without a head the maps are the same, and fewer weights are loaded; an encoder-decoder needs
+    # its head to write the target that its decoder reads.
     if not getattr(config, "is_encoder_decoder", False):
         return AutoModelForCausalLM if writes else AutoModel
     loaders = (AutoModelForSeq2SeqLM, AutoModelForSpeechSeq2Seq, AutoModelForImageTextToText)
@@ -242,7 +240,26 @@ def load_tokenizer(name: str | Path | None, **options: Unpack[LoadOptions]) -> A
     from transformers import AutoTokenizer
 
     loading = parse_loading(name, options)
-    return _loaded(AutoTokenizer, demo_model() if name is None else name, **loading.files)
+    return _loaded(AutoTokenizer, _name_or_demo(name), **loading.files)
+
+
+def _kept_loader(config: Any, *, writes: bool) -> Any:
+    return kept_class(config) or loader_of(config, writes=writes)
+
+
+def _name_or_demo(name: str | Path | None) -> str | Path:
+    return demo_model() if name is None else name
+
+
+def _processor_for(name: str | Path, loading: Loading, part: str, *, has_text: bool) -> Any:
+    """What prepares these inputs: the whole processor where there is one, and else a part of it."""
+    try:
+        return _processor(name, loading)
+    except ModelError:
+        if has_text:
+            raise
+    # A folder of wav2vec 2.0 without a tokenizer has what a sound needs, but no whole processor.
+    return _processor(name, loading, part)
 
 
 def _processor(name: str | Path, loading: Loading, part: str | None = None) -> Any:
@@ -260,6 +277,7 @@ def display_name(model: Any) -> str:
     path = Path(
         str(getattr(getattr(model, "config", None), "_name_or_path", "") or type(model).__name__)
     )
+    # The demo model comes within a package, whose folder says nothing to a reader.
     if PACKAGE in path.parts:
         return "all-MiniLM-L6-v2"
     return path.name if path.is_dir() or path.is_absolute() else str(path)
@@ -270,7 +288,7 @@ def _with_head(loader: Any, name: str | Path | None, options: LoadOptions, asks:
     from transformers import AutoConfig
 
     loading = parse_loading(name, options)
-    name = demo_model() if name is None else name
+    name = _name_or_demo(name)
     return _whole(loader, name, loading, asks, config=_loaded(AutoConfig, name, **loading.files))
 
 
@@ -278,6 +296,7 @@ def _whole(loader: Any, name: str | Path, loading: Loading, asks: str = "", *, c
     """A model in evaluation mode; weights that its files lack are an error where they are asked
     for, else a warning.
     """
+    # transformers fills missing weights at random and only logs it; its report makes it an error.
     weights = loading.weights | {"dtype": loading.dtype_of(config), "output_loading_info": True}
     model, loaded = _loaded(loader, name, **loading.files, **weights)
     if asks:
@@ -298,7 +317,7 @@ def _loaded(loader: Any, name: str | Path, **options: Any) -> Any:
     check_name(name)
     options |= reached(name, options.get("revision"))
     if "local_files_only" in options and "output_loading_info" in options:
-        # loaders of models look for adapters too, with options of their own
+        # Loaders of models look for adapters too, with options of their own.
         options["adapter_kwargs"] = {"local_files_only": options["local_files_only"]}
     try:
         return loader.from_pretrained(str(name), **options)

@@ -73,9 +73,10 @@ class Loading:
 
     def placed(self, model: Any) -> Any:
         """The model where it is to run, in evaluation mode."""
-        # files that do not state their precision were read in it
+        # Files that do not state their precision were read in half precision, as they were kept.
         if self.dtype is None and self._widens(model.config) and model.dtype in HALF:
             model = model.float()
+        # Quantised weights are put in place while they are loaded, and may refuse to be moved.
         if self.device is not None and not quantised(model.config):
             model = model.to(self.device)
         return model.eval()
@@ -133,6 +134,7 @@ def parse_device(given: Any) -> torch.device:
         kind = torch.get_device_module(device)
     except (RuntimeError, TypeError):
         device = None
+    # A device of type meta holds shapes and no numbers.
     if device is None or device.type == "meta":
         raise ModelError(
             f"There is no device {str(given)!r}; give auto, cpu, cuda, cuda:1, mps or xpu "

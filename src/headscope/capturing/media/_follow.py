@@ -108,26 +108,40 @@ class Follow(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
-        """Run one torch function as it is, then mark what came out."""
+        """Run one torch function as it is, then mark what came out.
+
+        torch turns a mode off while it is asked, so that work on marks is not followed itself.
+        """
         options = kwargs or {}
         result = func(*args, **options)
-        if self._away:
-            return result
-        act = Act(func, args, options)
+        if not self._away:
+            self._mark(Act(func, args, options), result)
+        return result
+
+    def _mark(self, act: Act, result: Any) -> None:
+        """Mark what a function returned, or what it wrote to."""
         if act.name == "__setitem__":
-            self._write(*args)
+            self._write(*act.args)
         elif isinstance(result, torch.Tensor):
             mark = self._mark_of(act, result)
+            # Marks of another shape say nothing of these entries, and none are better than wrong.
             if mark is not None and mark.shape == result.shape:
                 setattr(result, MARK, mark)
         elif isinstance(result, tuple | list) and result and isinstance(result[0], torch.Tensor):
-            parts = (
-                self._moved(act) or () if act.name in MOVES else [self._kept(act.given, result[0])]
-            )
-            for part, mark in zip(result, parts, strict=False):
-                if mark is not None:
-                    setattr(part, MARK, mark)
-        return result
+            self._mark_each(act, result)
+
+    def _mark_each(self, act: Act, results: Iterable[Any]) -> None:
+        """Mark the pieces of a tensor, or the first of several results.
+
+        What else a function returns beside its first result, such as indices, is no input.
+        """
+        if act.name in MOVES:
+            marks = self._moved(act) or ()
+        else:
+            marks = [self._kept(act.given, next(iter(results)))]
+        for result, mark in zip(results, marks, strict=False):
+            if mark is not None:
+                setattr(result, MARK, mark)
 
     def _mark_of(self, act: Act, result: torch.Tensor) -> torch.Tensor | None:
         if act.name in JOINS or act.name in MOVES or act.function in TURNS:
@@ -146,39 +160,37 @@ class Follow(TorchFunctionMode):
 
     def _moved(self, act: Act) -> Any:
         """What the function does to the marks of its arguments; None where none of them has any."""
-        func, args, options = act.function, act.args, act.options
         if act.name in JOINS:
-            given = list(args[0])
-            if all(self._own(tensor) is None for tensor in given):
-                return None
-            return func([self._marks(tensor) for tensor in given], *args[1:], **options)
-        held = {
-            place: args[place]
-            for place in MOVES.get(act.name, (0,))
-            if len(args) > place and isinstance(args[place], torch.Tensor)
-        }
-        if (
-            act.name == "where"
-        ):  # the condition comes first or second, in the function or the method
-            held = {place: tensor for place, tensor in held.items() if tensor.dtype != torch.bool}
+            return self._joined(act)
+        held = _moved_arguments(act)
         if all(self._own(tensor) is None for tensor in held.values()):
             return None
         if act.name == "pad":
-            mode = options.get("mode", args[2] if len(args) > 2 else "constant")
-            widths = options.get("pad", args[1] if len(args) > 1 else None)
-            return functional.pad(self._marks(args[0]), widths) if mode == "constant" else None
-        moved = [
-            self._marks(held[place]) if place in held else given for place, given in enumerate(args)
-        ]
-        if (
-            func is functional.unfold
-        ):  # cuts windows out of numbers with a fraction only; doubles hold every mark
-            return func(moved[0].double(), *moved[1:], **options).to(moved[0].dtype)
-        if (
-            act.name == "view"
-        ):  # marks spread over features need not lie in memory as the numbers do
-            return moved[0].reshape(*args[1:], **options)
-        return func(*moved, **options)
+            return self._padded(act)
+        moved = list(act.args)
+        for place, tensor in held.items():
+            moved[place] = self._marks(tensor)
+        if act.function is functional.unfold:
+            # It cuts windows out of floating-point numbers only; doubles hold every mark exactly.
+            return act.function(moved[0].double(), *moved[1:], **act.options).to(moved[0].dtype)
+        if act.name == "view":
+            # Marks spread over features need not lie in memory as the numbers do, which view wants.
+            return moved[0].reshape(*act.args[1:], **act.options)
+        return act.function(*moved, **act.options)
+
+    def _joined(self, act: Act) -> torch.Tensor | None:
+        tensors = list(act.args[0])
+        if all(self._own(tensor) is None for tensor in tensors):
+            return None
+        marks = [self._marks(tensor) for tensor in tensors]
+        return act.function(marks, *act.args[1:], **act.options)
+
+    def _padded(self, act: Act) -> torch.Tensor | None:
+        """Padding with a constant has mark 0; padding with copies of entries is not followed."""
+        args, options = act.args, act.options
+        mode = options.get("mode", args[2] if len(args) > 2 else "constant")
+        widths = options.get("pad", args[1] if len(args) > 1 else None)
+        return functional.pad(self._marks(args[0]), widths) if mode == "constant" else None
 
     def _kept(self, given: Iterable[Any], result: torch.Tensor) -> torch.Tensor | None:
         """The marks of arguments of the result's shape: spots go before learned tokens, the first
@@ -194,26 +206,18 @@ class Follow(TorchFunctionMode):
         ]
         fitting = [mark for mark in marks if mark.shape == result.shape]
         if not fitting:
-            return next(
-                (
-                    stretched
-                    for mark in marks
-                    if (stretched := _stretched(mark, result.shape)) is not None
-                ),
-                None,
-            )
-        stretched = fitting[0]
+            return _any_stretched(marks, result.shape)
+        kept = fitting[0]
         for mark in fitting[1:]:
-            stretched = stretched if mark is stretched else _first(stretched, mark)
-        return stretched
+            if mark is not kept:
+                kept = _first(kept, mark)
+        return kept
 
     def _write(self, target: torch.Tensor, where: Any, source: Any) -> None:
-        mark, given = (
-            marks_of(target),
-            marks_of(source) if isinstance(source, torch.Tensor) else None,
-        )
-        if mark is None and given is None:
+        given = marks_of(source) if isinstance(source, torch.Tensor) else None
+        if marks_of(target) is None and given is None:
             return
+        # Marks may share one number in memory among many entries; writing needs one for each.
         written = self._marks(target).clone()
         written[where] = 0 if given is None else given
         setattr(target, MARK, written)
@@ -222,6 +226,7 @@ class Follow(TorchFunctionMode):
         """The marks of a tensor that was marked, or is a learned one."""
         mark = marks_of(tensor)
         if mark is None and isinstance(tensor, torch.Tensor) and tensor.is_floating_point():
+            # A view of a parameter, such as a class token expanded to the batch, keeps its storage.
             number = self._learned.get(tensor.untyped_storage().data_ptr())
             mark = None if number is None else _even(tensor, number)
         return mark
@@ -256,13 +261,35 @@ def positions_of(tensor: torch.Tensor | None, *, heads: int) -> np.ndarray | Non
     return positions if positions.any() else None
 
 
+def _moved_arguments(act: Act) -> dict[int, torch.Tensor]:
+    """The tensors whose entries a function moves, by their places among its arguments."""
+    moved = {}
+    for place in MOVES.get(act.name, (0,)):
+        if place < len(act.args) and isinstance(act.args[place], torch.Tensor):
+            moved[place] = act.args[place]
+    if act.name == "where":
+        # The condition comes first in torch.where and second in Tensor.where; it is not moved.
+        moved = {place: tensor for place, tensor in moved.items() if tensor.dtype != torch.bool}
+    return moved
+
+
 def _even(tensor: torch.Tensor, number: int) -> torch.Tensor:
+    # Strides of 0 let one number in memory stand for all entries, however many there are.
     return torch.full((), number, dtype=torch.int32, device=tensor.device).expand(tensor.shape)
+
+
+def _any_stretched(marks: Iterable[torch.Tensor], shape: torch.Size) -> torch.Tensor | None:
+    for mark in marks:
+        stretched = _stretched(mark, shape)
+        if stretched is not None:
+            return stretched
+    return None
 
 
 def _stretched(mark: torch.Tensor, shape: torch.Size) -> torch.Tensor | None:
     for axis, (size, wanted) in enumerate(zip(mark.shape, shape, strict=True)):
         if size != wanted:
+            # Along an axis with a stride of 0 all marks are the same, so one can stand for any.
             if not size or (size > 1 and mark.stride(axis)):
                 return None
             mark = mark.narrow(axis, 0, 1)
@@ -272,6 +299,7 @@ def _stretched(mark: torch.Tensor, shape: torch.Size) -> torch.Tensor | None:
 def _first(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     shape = one.shape
     if one.ndim and one.stride(-1) == 0 and other.stride(-1) == 0:
+        # Features of a token share its mark: one is compared, and the outcome spread over them.
         one, other = one[..., :1], other[..., :1]
     takes = (one == 0) | ((one < 0) & (other > 0))
     return torch.where(takes, other, one).expand(shape)
@@ -291,17 +319,19 @@ def _convolved(act: Act, result: torch.Tensor) -> torch.Tensor | None:
     mark, weight = marks_of(given["input"]), given["weight"]
     if mark is None or mark.ndim != weight.ndim:
         return None
+    # The channels of a pixel share its mark, so the first stands for all.
     mark = mark[:, :1]
     for axis in range(2, mark.ndim):
         width = weight.shape[axis]
         step, apart = (_of_axis(given.get(name, 1), axis - 2) for name in ("stride", "dilation"))
         reach, padding = apart * (width - 1), given.get("padding", 0)
-        before = (
-            {"same": reach // 2, "valid": 0}[padding]
-            if isinstance(padding, str)
-            else _of_axis(padding, axis - 2)
-        )
+        if isinstance(padding, str):
+            # As torch does: of an odd number of places "same" puts the smaller half in front.
+            before = {"same": reach // 2, "valid": 0}[padding]
+        else:
+            before = _of_axis(padding, axis - 2)
         middles = torch.arange(result.shape[axis], device=mark.device) * step - before + reach // 2
+        # The middle of a window may lie in the padding; the nearest real entry stands for it then.
         mark = mark.index_select(axis, middles.clamp(0, mark.shape[axis] - 1))
     return mark.expand(result.shape)
 

@@ -18,6 +18,8 @@ from headscope.record import Tokens
 
 UNKNOWN = "[?]"
 TOKEN_NAME = re.compile(r"_?(tokens?|embeddings?|embeds?|param)$")
+Place = tuple[int, int]
+"""Row and column."""
 
 
 def _tuple_or_none(values: Iterable[Any] | None) -> tuple | None:
@@ -63,17 +65,8 @@ def tokens_from_marks(marks: np.ndarray, origins: Origins, texts: Tokens | None)
     """
     places = _read(marks, origins)
     worded = _is_worded(marks, origins)
-    if (
-        texts is not None
-        and len(texts) == len(marks)
-        and (origins.column[marks - 1] == np.arange(len(marks)))[worded].all()
-    ):
-        labels = tuple(own or label for own, label in zip(places.labels, texts.labels, strict=True))
-        plain = tuple(
-            special and own is None
-            for own, special in zip(places.labels, texts.special, strict=True)
-        )
-        return replace(texts, labels=labels, special=plain, **places.fields)
+    if texts is not None and len(texts) == len(marks) and _in_order(marks, worded, origins):
+        return _within_text(texts, places)
     names = _learned(marks, origins)
     pieces, labels, special = [], [], []
     for position, (mark, own) in enumerate(zip(marks, places.labels, strict=True)):
@@ -91,6 +84,22 @@ def tokens_from_marks(marks: np.ndarray, origins: Origins, texts: Tokens | None)
     )
 
 
+def _in_order(marks: np.ndarray, worded: np.ndarray, origins: Origins) -> bool:
+    """Whether each position that is a word has the place of that word in the text."""
+    in_place = origins.column[marks - 1] == np.arange(len(marks))
+    return bool(in_place[worded].all())
+
+
+def _within_text(texts: Tokens, places: Marked) -> Tokens:
+    """The tokens of a text, where patches took the places of tokens that stood for them."""
+    labels, special = [], []
+    for own, label, mask in zip(places.labels, texts.labels, texts.special, strict=True):
+        labels.append(own or label)
+        # The tokenizer calls <image> special, but the patch that took its place is content.
+        special.append(mask and own is None)
+    return replace(texts, labels=tuple(labels), special=tuple(special), **places.fields)
+
+
 def _is_worded(marks: np.ndarray, origins: Origins) -> np.ndarray:
     return (marks > 0) & ~origins.spots(marks, VISION) & ~origins.spots(marks, AUDIO)
 
@@ -99,30 +108,19 @@ def _read(marks: np.ndarray, origins: Origins) -> Marked:
     seen, heard = origins.spots(marks, VISION), origins.spots(marks, AUDIO)
     rows, columns = origins.row[marks - 1], origins.column[marks - 1]
     if heard.any() and min(len(np.unique(side[heard])) for side in (rows, columns)) > 1:
-        seen, heard = heard, np.zeros_like(heard)  # patches of a spectrogram
+        # Positions that differ in time and in pitch are patches of a spectrogram, cut as a picture.
+        seen, heard = heard, np.zeros_like(heard)
     labels: list[str | None] = [None] * len(marks)
-    times = None
+    times, places, pictures, grids = None, None, None, []
     if heard.any():
+        # One of the two is the same for all frames, so the sum tells them apart and orders them.
         times, said = times_of(np.where(heard, rows + columns, -1), origins.seconds)
         labels = list(said)
-    places, pictures, grids = None, None, []
     if seen.any():
-        places, pictures = [None] * len(marks), [None] * len(marks)
         items = np.where(seen, origins.item[marks - 1], -1)
-        for number, item in enumerate(np.unique(items[items >= 0])):
-            at = np.flatnonzero(items == item)
-            (heights, row), (widths, column) = (
-                np.unique(side[at], return_inverse=True) for side in (rows, columns)
-            )
-            grids.append((len(heights), len(widths)))
-            for position, place in zip(
-                at, zip(row.tolist(), column.tolist(), strict=True), strict=True
-            ):
-                places[position], pictures[position] = place, number
-        for position, (place, picture) in enumerate(zip(places, pictures, strict=True)):
-            if place is not None:
-                which = f"p{picture} " if len(grids) > 1 else ""
-                labels[position] = f"{which}r{place[0]}c{place[1]}"
+        places, pictures, grids = _patches(items, rows, columns)
+        for position, name in _patch_names(places, pictures, several=len(grids) > 1):
+            labels[position] = name
     return Marked(
         tuple(grids),
         _tuple_or_none(places),
@@ -130,6 +128,39 @@ def _read(marks: np.ndarray, origins: Origins) -> Marked:
         times,
         tuple(labels),
     )
+
+
+def _patches(
+    items: np.ndarray, rows: np.ndarray, columns: np.ndarray
+) -> tuple[list[Place | None], list[int | None], list[Place]]:
+    """Row and column of each patch, the picture it is of, and rows and columns of each picture.
+
+    Args:
+        items: number of the picture of each position, -1 where there is no patch.
+        rows: of pixels, or of patches where a processor packed these.
+        columns: likewise.
+    """
+    places: list[Place | None] = [None] * len(items)
+    pictures: list[int | None] = [None] * len(items)
+    grids = []
+    for number, item in enumerate(np.unique(items[items >= 0])):
+        at = np.flatnonzero(items == item)
+        # The model tells no size of its patches: a patch is the n-th of those that were seen.
+        heights, row = np.unique(rows[at], return_inverse=True)
+        widths, column = np.unique(columns[at], return_inverse=True)
+        grids.append((len(heights), len(widths)))
+        for position, *place in zip(at, row.tolist(), column.tolist(), strict=True):
+            places[position], pictures[position] = (place[0], place[1]), number
+    return places, pictures, grids
+
+
+def _patch_names(
+    places: list[Place | None], pictures: list[int | None], *, several: bool
+) -> Iterable[tuple[int, str]]:
+    for position, (place, picture) in enumerate(zip(places, pictures, strict=True)):
+        if place is not None:
+            which = f"p{picture} " if several else ""
+            yield position, f"{which}r{place[0]}c{place[1]}"
 
 
 def _learned(marks: np.ndarray, origins: Origins) -> list[str]:

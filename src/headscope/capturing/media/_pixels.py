@@ -46,39 +46,48 @@ def pictures_of(processor: Any, features: Mapping[str, Any]) -> tuple[Picture, .
     """
     own = getattr(processor, "image_processor", processor)
     values = features.get("pixel_values")
-    known = any(hasattr(own, name) for name in ("do_rescale", "do_normalize"))
-    if (
-        not known
-        or not isinstance(values, torch.Tensor)
-        or values.ndim < 4
-        or values.shape[-3] not in (1, 3)
-    ):
+    # A processor without these says nothing of what it did to the pixels, so nothing can be undone.
+    says_how = any(hasattr(own, name) for name in ("do_rescale", "do_normalize"))
+    if values is None or not says_how or not _is_of_colours(values):
         return ()
     values = values.detach().cpu().double().numpy()
     values = values.reshape(-1, *values.shape[-3:])
-    masks = next(
-        (features[name] for name in MASKS if isinstance(features.get(name), torch.Tensor)), None
-    )
-    real = (
-        [None] * len(values)
-        if masks is None
-        else list(masks.cpu().numpy().reshape(-1, *masks.shape[-2:]))
-    )
-    if len(real) != len(values):
+    masks = _masks(features, len(values))
+    if len(masks) != len(values):
         return ()
     pictures = []
-    for picture, mask in zip(values, real, strict=True):
+    for picture, mask in zip(values, masks, strict=True):
         pixels = _brought_back(own, np.moveaxis(picture, 0, -1))
         if pixels is None:
             return ()
         if mask is not None:
-            if not mask.any():  # stands for no picture
+            # Where texts have different numbers of pictures, those missing are padding all over.
+            if not mask.any():
                 continue
-            pixels = pixels[
-                : mask.any(axis=1).nonzero()[0][-1] + 1, : mask.any(axis=0).nonzero()[0][-1] + 1
-            ]
+            pixels = _unpadded(pixels, mask)
         pictures.append(Picture(_shrunk(pixels), pixels.shape[:2]))
     return tuple(pictures)
+
+
+def _is_of_colours(values: Any) -> bool:
+    """Whether these are pixels with one channel or three, and no packed patches."""
+    return isinstance(values, torch.Tensor) and values.ndim >= 4 and values.shape[-3] in (1, 3)
+
+
+def _masks(features: Mapping[str, Any], count: int) -> list[np.ndarray | None]:
+    """Where each of the pictures is real and not padding; None where the processor pads none."""
+    for name in MASKS:
+        masks = features.get(name)
+        if isinstance(masks, torch.Tensor):
+            return list(masks.cpu().numpy().reshape(-1, *masks.shape[-2:]))
+    return [None] * count
+
+
+def _unpadded(pixels: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """The picture without its padding, which lies below it and on its right."""
+    height = np.flatnonzero(mask.any(axis=1))[-1] + 1
+    width = np.flatnonzero(mask.any(axis=0))[-1] + 1
+    return pixels[:height, :width]
 
 
 def lie_within(marks: np.ndarray, origins: Origins, pictures: tuple[Picture, ...]) -> bool:
@@ -97,6 +106,8 @@ def lie_within(marks: np.ndarray, origins: Origins, pictures: tuple[Picture, ...
     for item, picture in zip(items, pictures, strict=False):
         at = seen[origins.item[seen] == item]
         for places, size in zip((origins.row[at], origins.column[at]), picture.size, strict=True):
+            # The model may cut patches that overlap, or leave out an edge; equal parts drawn over
+            # such a picture would show the wrong pixels.
             own, number = np.unique(places, return_inverse=True)
             if (own[number] * len(own) // size != number).any():
                 return False
@@ -117,6 +128,7 @@ def _brought_back(processor: Any, values: np.ndarray) -> np.ndarray | None:
             return None
         values = values * std + mean
     if of("do_rescale"):
+        # Processors such as EfficientNet's subtract one after scaling, which rescale_offset says.
         values = (values + bool(of("rescale_offset"))) / (of("rescale_factor") or 1 / 255)
     if not -ROUNDING <= values.min() <= values.max() <= 255 + ROUNDING:
         return None

@@ -69,6 +69,7 @@ class Origins:
 
     def spots(self, marks: np.ndarray, kind: str) -> np.ndarray:
         """True where a mark is that of a spot of this kind."""
+        # Marks of 0 and below read some entry from the end of the array; the sign rules them out.
         return (marks > 0) & (self.kind[marks - 1] == KINDS.index(kind))
 
     def examples(self, marks: np.ndarray) -> np.ndarray:
@@ -84,12 +85,9 @@ def origins_of(
     Raises:
         CaptureError: where it cannot be told which pictures belong to which text.
     """
-    texts = arguments.get("input_ids")
     pictures, sounds = _pictures(model, arguments), _sounds(arguments)
-    # five axes are the frames of a video for each example, unless they are the pictures of a text
-    video = texts is None and pictures and arguments["pixel_values"].ndim == 5
-    listed = texts if texts is not None else pictures or sounds
-    count = len(arguments["pixel_values"] if video else listed)
+    count = _count_of(arguments, pictures or sounds)
+    items = {VISION: pictures, AUDIO: sounds}
     parts: list[np.ndarray] = []
     marks: dict[str, torch.Tensor] = {}
     size = 0
@@ -97,20 +95,13 @@ def origins_of(
         tensor = arguments.get(name)
         if tensor is None:
             continue
-        if kind in (VISION, AUDIO):
-            items = pictures if kind == VISION else sounds
-        else:
-            items = [_line(tensor.shape[1])] * len(tensor)
-        origins = [
-            np.column_stack([np.full((len(spots), 3), (KINDS.index(kind), example, item)), spots])
-            for item, (example, spots) in enumerate(
-                zip(_examples(tensor, items, count, kind), items, strict=True)
-            )
-        ]
-        numbers = torch.arange(size + 1, size + 1 + sum(map(len, origins)), dtype=torch.int32)
+        own = items[kind] if kind in items else [_line(tensor.shape[1])] * len(tensor)
+        origins = _table_of(kind, own, _examples(tensor, own, count, kind))
+        numbers = torch.arange(size + 1, size + 1 + len(origins), dtype=torch.int32)
         marks[name] = _spread(numbers, tensor)
-        parts += origins
+        parts.append(origins)
         size += len(numbers)
+    # One row for each field of Origins after its marks, in the order of the fields.
     table = np.concatenate(parts).T
     return Origins(
         count,
@@ -120,6 +111,26 @@ def origins_of(
         seconds=seconds,
         whole="pixel_values" in arguments and arguments["pixel_values"].ndim < 4,
     )
+
+
+def _count_of(arguments: Mapping[str, torch.Tensor], items: list[np.ndarray]) -> int:
+    """Number of examples."""
+    texts, pixels = arguments.get("input_ids"), arguments.get("pixel_values")
+    if texts is not None:
+        return len(texts)
+    # Without a text beside them five axes are the frames of a video for each example.
+    if pixels is not None and pixels.ndim == 5:
+        return len(pixels)
+    return len(items)
+
+
+def _table_of(kind: str, items: list[np.ndarray], examples: list[int]) -> np.ndarray:
+    """A line for each spot: kind, example, item, row and column."""
+    number = KINDS.index(kind)
+    parts = []
+    for item, (example, spots) in enumerate(zip(examples, items, strict=True)):
+        parts.append(np.column_stack([np.full((len(spots), 3), (number, example, item)), spots]))
+    return np.concatenate(parts)
 
 
 def has_more_than_text(arguments: Mapping[str, Any]) -> bool:
@@ -163,16 +174,13 @@ def _pictures(model: nn.Module, arguments: Mapping[str, torch.Tensor]) -> list[n
     if "image_grid_thw" in arguments and pixels.ndim == 2:
         config = getattr(model.config, "vision_config", model.config)
         merged = getattr(config, "spatial_merge_size", 1)
-        return [
-            _in_blocks(height, width, merged)
-            for frames, height, width in arguments["image_grid_thw"].tolist()
-            for _ in range(frames)
-        ]
+        blocks = []
+        for frames, height, width in arguments["image_grid_thw"].tolist():
+            blocks += [_in_blocks(height, width, merged)] * frames
+        return blocks
     if "spatial_shapes" in arguments and pixels.ndim == 3:
-        return [
-            np.concatenate([_grid(*shape), np.full((pixels.shape[1] - shape[0] * shape[1], 2), -1)])
-            for shape in arguments["spatial_shapes"].tolist()
-        ]
+        shapes = arguments["spatial_shapes"].tolist()
+        return [_filled_up(height, width, pixels.shape[1]) for height, width in shapes]
     raise UnnamedPositions(
         f"pixel_values of shape {list(pixels.shape)} cannot be told apart into pictures; wanted "
         "is [picture channel row column], or patches with image_grid_thw or spatial_shapes"
@@ -223,6 +231,12 @@ def _spread(numbers: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
 
 def _grid(height: int, width: int) -> np.ndarray:
     return np.moveaxis(np.indices((height, width)), 0, -1).reshape(-1, 2)
+
+
+def _filled_up(height: int, width: int, count: int) -> np.ndarray:
+    """Row and column of patches, -1 for those that bring a small picture to the common number."""
+    padding = np.full((count - height * width, 2), -1)
+    return np.concatenate([_grid(height, width), padding])
 
 
 def _line(length: int) -> np.ndarray:
