@@ -1,5 +1,5 @@
 """What is declared in one place arrives everywhere: in a copy of the package one option, one view,
-one quantity and one measure are added, each by a single edit.
+one quantity, one measure and one study are added, by as many edits as CONTRIBUTING says.
 """
 
 import json
@@ -51,6 +51,68 @@ EDITS = {
         )
     ],
 }
+STUDY_EDITS = {
+    "studies/__init__.py": [
+        (
+            "from headscope.studies.norms._study import",
+            "from headscope.studies.lengths._study import Lengths, lengths\n"
+            "from headscope.studies.norms._study import",
+        ),
+        ('    "NormStudy",\n', '    "Lengths",\n    "NormStudy",\n'),
+        ('    "mechanism",\n', '    "lengths",\n    "mechanism",\n'),
+    ],
+    "__init__.pyi": [
+        ("    mechanism as mechanism,\n", "    lengths as lengths,\n    mechanism as mechanism,\n")
+    ],
+    "cli/_app.py": [
+        (
+            'app.command(\n    "headscope.cli._norms:norms",',
+            'app.command("headscope.cli._lengths:lengths", name="lengths", help="Measure texts.")\n'
+            'app.command(\n    "headscope.cli._norms:norms",',
+        )
+    ],
+}
+STUDY_FILES = {
+    "studies/lengths/__init__.py": '"""How long texts are."""\n',
+    "studies/lengths/_study.py": """
+from typing import ClassVar
+import numpy as np
+from headscope.results import Result, TextTable, reads
+from headscope.storage import load_kept
+
+class Lengths(Result):
+    KIND: ClassVar[str] = "lengths"
+    def __init__(self, numbers):
+        self.numbers = numbers
+    def summary(self):
+        return f"{len(self.numbers)} texts of {sum(self.numbers)} words"
+    def columns(self):
+        return {"words": list(self.numbers)}
+    def _kept(self):
+        return {}, {"numbers": np.array(self.numbers, np.float64)}
+
+def lengths(texts):
+    return Lengths([len(text.split()) for text in texts])
+
+@reads(Lengths.KIND)
+def load_lengths(path):
+    return Lengths([int(number) for number in load_kept(path, Lengths.KIND)[1]["numbers"]])
+""",
+    "cli/_lengths.py": """
+def lengths(text: str, /) -> None:
+    \"\"\"Measure texts.\"\"\"
+    from headscope.cli._run import say
+    from headscope.studies import lengths as measured
+    say(str(measured([text])))
+""",
+    "views/figures/_lengths_figure.py": """
+from headscope.results import draws
+
+@draws("lengths")
+def lengths_figure(lengths, **options):
+    return f"a drawing of {sum(lengths.numbers)} words"
+""",
+}
 SCRIPT = """
 import json, sys
 sys.path.insert(0, TOOLS)
@@ -79,6 +141,9 @@ try:
 except hs.FigureError as error:
     figure = str(error)
 old = hs.load("old.safetensors")
+lengths = hs.lengths(["a b", "c d e"])
+lengths.save("lengths.safetensors")
+assert run(["lengths", "a b c"]) == 0
 print("FACTS" + json.dumps({
     "selection": page["selection"],
     "measures": page["measures" if "measures" in page else "evidence"]["measures"],
@@ -92,6 +157,7 @@ print("FACTS" + json.dumps({
     "columns": list(found.columns()),
     "table": str(found),
     "old": [str(old.measures["pointed"][0]), float(old.measures["entropy"][0])],
+    "study": [str(lengths), str(hs.load("lengths.safetensors")), hs.figure(lengths)],
     "drawn": hs.figure(record, quantity="loudness").recipe["call"],
 }))
 """
@@ -106,7 +172,11 @@ def facts(tmp_path_factory):
         folder / "src/headscope",
         ignore=shutil.ignore_patterns("*.js", "__pycache__"),
     )
-    for name, edits in EDITS.items():
+    for name, content in STUDY_FILES.items():
+        path = folder / "src/headscope" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    for name, edits in (EDITS | STUDY_EDITS).items():
         path = folder / "src/headscope" / name
         text = path.read_text(encoding="utf-8")
         for before, after in edits:
@@ -123,6 +193,7 @@ def facts(tmp_path_factory):
         check=False,
     )
     assert run.returncode == 0, run.stderr
+    assert "1 texts of 3 words" in run.stdout
     return json.loads(run.stdout.partition("FACTS")[2])
 
 
@@ -161,3 +232,9 @@ def test_a_measure_is_a_column_and_an_axis_and_older_files_load(facts):
     assert axes["pointed"] == {"name": "pointed", "says": "peak", "unit": "peaks"}
     assert facts["old"][0] == "nan"
     assert facts["old"][1] > 0
+
+
+def test_a_study_takes_three_edits_beside_its_own_files(facts):
+    assert len(STUDY_EDITS) == 3
+    words = "2 texts of 5 words"
+    assert facts["study"] == [words, words, "a drawing of 5 words"]

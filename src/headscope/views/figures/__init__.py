@@ -1,5 +1,8 @@
 """Figures for print: a view of a record as SVG, PDF or PNG, without a browser."""
 
+from importlib import import_module
+from pkgutil import iter_modules
+
 from headscope.views.figure_options import FigureOptions
 from headscope.views.figures._ablation_figure import ablation_figure
 from headscope.views.figures._alignment_figure import alignment_figure
@@ -37,3 +40,9 @@ __all__ = [
     "probing_figure",
     "relations_figure",
 ]
+
+# What draws a kind of result enters itself with `headscope.results.draws`: a new `_x_figure.py` is
+# found here, and needs no line in a list.
+for _module in iter_modules(__path__):
+    if _module.name.endswith("_figure"):
+        import_module(f"{__name__}.{_module.name}")
