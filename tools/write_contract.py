@@ -17,7 +17,7 @@ from headscope.views import constants
 from headscope.views import contract as _contract
 from headscope.views.options import DEFAULTS, OLD_NAMES, PICTURE_OPTIONS, PageSelection, declared
 from headscope.views.quantities import BUILT_IN, KNOWN, RECORD_QUANTITIES
-from headscope.views.view_table import ViewFacts, views_with
+from headscope.views.view_table import VIEWS, ViewFacts, views_with
 
 FOLDER = Path(__file__).parent.parent / "frontend/src/contract"
 VALUES_HEAD = """\
@@ -76,6 +76,12 @@ def values() -> str:
             f': Readonly<Record<{facts}, readonly PageSelection["view"][]>>',
         ),
         _const(
+            "VIEW_HINTS",
+            {name: VIEWS[name].hint for name in choices["view"]},
+            "What a first visitor can do in each view.",
+            ': Readonly<Record<PageSelection["view"], string>>',
+        ),
+        _const(
             "RECORD_QUANTITIES",
             RECORD_QUANTITIES,
             "Quantities that a record itself may hold; others came with the call.",
@@ -107,7 +113,9 @@ def _const(name: str, value, says: str = "", kind: str = "") -> str:
     comment = f"/** {says} */\n" if says else ""
     text = json.dumps(value, ensure_ascii=False)
     if isinstance(value, dict):
-        entries = (f"  {_key(key)}: {json.dumps(of)},\n" for key, of in value.items())
+        entries = (
+            f"  {_key(key)}: {json.dumps(of, ensure_ascii=False)},\n" for key, of in value.items()
+        )
         text = "{\n" + "".join(entries) + "}"
     return f"{comment}export const {name}{kind} = {text}{'' if kind else ' as const'};\n"
 

@@ -1,11 +1,21 @@
 import { expect, test } from "vitest";
-import { DEFAULTS as USUAL } from "../../src/contract/values";
+import { CHOICES, DEFAULTS as USUAL } from "../../src/contract/values";
 import { readFragment, writeFragment } from "../../src/state/fragment";
 import type { Selection } from "../../src/state/selection";
 
 const DEFAULTS: Selection = { view: "head", stack: "self", layer: 3, ...USUAL };
 
+/** Options of words and switches as they are not by default. */
+const OTHERS = {
+  ...Object.fromEntries(Object.entries(CHOICES).map(([name, words]) => [name, words.at(-1)])),
+  ...Object.fromEntries(
+    Object.entries(USUAL).flatMap(([name, usual]) => (typeof usual === "boolean" ? [[name, !usual]] : [])),
+  ),
+};
+
 const FULL: Selection = {
+  ...DEFAULTS,
+  ...OTHERS,
   view: "neuron",
   stack: "a & b=c#+ ü",
   layer: 0,
