@@ -132,3 +132,19 @@ def test_what_lies_on_each_other_is_found(show, rng):
         "button => { button.style.transform = 'translateX(60px)' }"
     )
     assert any("Layer 0" in each for each in overlaps(view, 1280))
+
+
+def test_a_pair_in_many_heads_is_a_map_of_colours(show, rng):
+    size = 6
+    tokens = Tokens(pieces=tuple("abcdef"))
+    record = hs.from_weights(list(rng.dirichlet([0.3] * size, size=(3, 32, size))), tokens)
+    view = show(record, view="pair", query=[1], key=[2], size=(390, 844))
+    cells = view.page.locator(".pair-cell")
+    assert cells.count() == 96
+    assert {cell.inner_text() for cell in cells.all()[:40]} == {""}
+    assert cells.nth(33).get_attribute("title").startswith("Layer 1, head 1: ")
+    assert view.page.evaluate("document.documentElement.scrollWidth") <= 390
+    view.page.set_viewport_size({"width": 1920, "height": 900})
+    view.settle()
+    view.settle()
+    assert cells.nth(33).inner_text() != ""

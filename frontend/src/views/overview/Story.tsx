@@ -1,3 +1,4 @@
+import { Fragment } from "preact";
 import { type KindName, kindColor } from "../../draw/kinds";
 import { KindIcon } from "../../parts/KindIcon";
 import { clausesOf, headsByKind } from "../../state/kinds";
@@ -19,20 +20,22 @@ export function Story({ store }: { store: Store }) {
         {count(heads)} {heads === 1 ? "head" : "heads"}
       </strong>{" "}
       {clauses.map(({ kind, count: of, text }, at) => (
-        <span key={kind}>
+        <Fragment key={kind}>
           {at > 0 && at === clauses.length - 1 && "and "}
-          <button
-            class="clause"
-            data-kind={kind}
-            aria-pressed={chosen === kind}
-            style={{ "--kind": kindColor(kind, store.dark.value) }}
-            onClick={() => chooseKind(store, kind)}
-          >
-            <KindIcon kind={kind} />
-            {count(of)} {text}
-          </button>
-          {at === clauses.length - 1 ? "." : at < clauses.length - 2 ? ", " : " "}
-        </span>
+          <span class="clause-end">
+            <button
+              class="clause"
+              data-kind={kind}
+              aria-pressed={chosen === kind}
+              style={{ "--kind": kindColor(kind, store.dark.value) }}
+              onClick={() => chooseKind(store, kind)}
+            >
+              <KindIcon kind={kind} />
+              {count(of)} {text}
+            </button>
+            {at === clauses.length - 1 ? "." : at < clauses.length - 2 && ","}
+          </span>{" "}
+        </Fragment>
       ))}
       {kinds.left > 0 && <small role="status"> loading …</small>}
     </p>

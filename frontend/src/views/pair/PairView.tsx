@@ -8,6 +8,7 @@ import { toByte } from "../../draw/weights";
 import type { ViewParts } from "../../parts/mount";
 import { Scale } from "../../parts/Scale";
 import { reportDrawn } from "../../parts/Themed";
+import { useWidth } from "../../parts/useWidth";
 import { readable } from "../../state/label";
 import { ticksOf, valueText } from "../../state/quantity";
 import { chooseLayer, openHead } from "../../state/selection";
@@ -88,12 +89,23 @@ interface TileProps {
   ramp: Ramp;
 }
 
+/** Width of a cell from which on it has its number, and from which on that has its "×". */
+const [LEAST_NUMBER, LEAST_TIMES] = [25, 42];
+/** Width of the numbers of layers. */
+const LABELS = 28;
+
 function Tile({ store, tile, ramp }: TileProps) {
+  const root = useRef<HTMLDivElement>(null);
+  const width = useWidth(root);
   const { layers, head_numbers } = store.stack.value;
   const { quantity } = tile;
   const together = quantity.per === "layer";
   const numbers = together ? [null] : head_numbers;
   const print = valueText(quantity);
+  const wide = (width.value - LABELS) / numbers.length;
+  const numbered = wide >= LEAST_NUMBER;
+  const every = Math.max(1, Math.ceil(18 / Math.max(1, wide)));
+  const written = (text: string) => (numbered ? (wide < LEAST_TIMES ? text.replace(" ×", "") : text) : "");
   const open = (layer: number, head: number | null, add: boolean) =>
     store.select((now) =>
       head === null ? chooseLayer(now, layer) : openHead(now, layer, head, store.stack.value, add),
@@ -101,6 +113,8 @@ function Tile({ store, tile, ramp }: TileProps) {
   return (
     <div
       class="pair-tile"
+      ref={root}
+      data-plain={!numbered || undefined}
       role="grid"
       aria-label="Rows are layers, columns are heads"
       style={{ "--heads": numbers.length }}
@@ -109,9 +123,9 @@ function Tile({ store, tile, ramp }: TileProps) {
         <span class="grid-layer" role="columnheader" title="Rows are layers, columns are heads">
           L
         </span>
-        {numbers.map((number) => (
+        {numbers.map((number, at) => (
           <span key={number} class="grid-layer" role="columnheader">
-            {number ?? "all heads together"}
+            {at % every === 0 && (number ?? "all heads together")}
           </span>
         ))}
       </div>
@@ -133,11 +147,11 @@ function Tile({ store, tile, ramp }: TileProps) {
                 data-pair-cell={together ? `${layer}` : `${layer}-${number}`}
                 aria-selected={store.layerNumber.value === layer && (together || store.heads.value.includes(head))}
                 aria-label={`${name}: ${text || "not in this page"}`}
-                title={name}
+                title={`${name}: ${text || "not in this page"}`}
                 style={{ background: rampCss(ramp, byte), color: textOn(rampColor(ramp, byte)) }}
                 onClick={(event) => open(layer, number, event.shiftKey)}
               >
-                {text}
+                {written(text)}
               </button>
             );
           })}
