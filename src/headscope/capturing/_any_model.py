@@ -95,6 +95,7 @@ def watch(
             )
         checked(call)
 
+    # Watching comes last: interventions put their hooks before, and it must see what they do.
     with ExitStack() as inside:
         for block in (
             at_rest(model),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,23 +60,17 @@ class Budget:
             "weights": "weights",
             "statistics": "statistics",
         }
-        parts = [
-            f"{text} {_size(getattr(self, name))}"
-            for name, text in names.items()
-            if name in self.what
-        ]
-        rest = [
-            f"{text} {_size(getattr(self, name))}"
-            for name, text in names.items()
-            if name not in self.what
-        ]
-        parts += [f"queries and keys before positions {_size(self.before)}"] * (
-            "before" in self.what
-        )
-        parts += [f"norms {_size(self.norms)}"] * ("norms" in self.what)
-        return f"keeps {_size(self.kept)}: {', '.join(parts)}" + (
-            f"; not {', '.join(rest)}" if rest else ""
-        )
+        parts, rest = [], []
+        for name, text in names.items():
+            said = f"{text} {_size(getattr(self, name))}"
+            (parts if name in self.what else rest).append(said)
+        # These two are rarely asked for, so that nobody need be told what they would take.
+        if "before" in self.what:
+            parts.append(f"queries and keys before positions {_size(self.before)}")
+        if "norms" in self.what:
+            parts.append(f"norms {_size(self.norms)}")
+        left_out = f"; not {', '.join(rest)}" if rest else ""
+        return f"keeps {_size(self.kept)}: {', '.join(parts)}{left_out}"
 
 
 def budget(
@@ -107,13 +102,13 @@ def budget(
     keeping = keeping_of(options)
     model, inputs = prepared(model, tokenizer, (text, text_pair), options)
     tried, sizes = _cut(inputs)
+    # Queries, keys and values have the shapes from which all other sizes follow.
     kept = Keeping(frozenset({"qk", "values"}), auto=False, heads=keeping.heads)
     with at_rest(model):
         try:
             record = run(model, tried, kept, numbers=False)[0]
-        except (
-            UnnamedPositions
-        ):  # how many positions a part of the text becomes does not tell how many the whole does
+        except UnnamedPositions:
+            # How many positions a part of the text becomes does not tell how many the whole does.
             record, sizes = run(model, inputs, kept)[0], {}
     return _counted(record, sizes, keeping)
 
@@ -122,25 +117,34 @@ def _cut(inputs: Inputs) -> tuple[Inputs, dict[int, int]]:
     """The first tokens of both sides, and how many each side has by how many are left of it."""
     if inputs.origins is not None:
         return inputs, {}
-    whole = {"source": len(inputs.source[0])} | (
-        {"target": len(inputs.target[0])} if inputs.target else {}
-    )
-    left = {
-        side: next(n for n in TRIED if n < size and n not in whole.values())
-        if size > TRIED[0]
-        else size
-        for side, size in whole.items()
-    }
-    if len(left) == 2 and left["source"] == left["target"] and whole["source"] != whole["target"]:
-        left["target"] = next(n for n in TRIED if n not in (left["source"], *whole.values()))
-    arguments = {
-        name: _shortened(name, tensor, whole, left) for name, tensor in inputs.arguments.items()
-    }
-    source, target = (
-        tuple(tokens.take(range(left[side])) for tokens in getattr(inputs, side))
-        for side in ("source", "target")
-    )
+    whole = {"source": len(inputs.source[0])}
+    if inputs.target:
+        whole["target"] = len(inputs.target[0])
+    left = _left_of(whole)
+    arguments = {}
+    for name, tensor in inputs.arguments.items():
+        arguments[name] = _shortened(name, tensor, whole, left)
+    source = tuple(tokens.take(range(left["source"])) for tokens in inputs.source)
+    target = tuple(tokens.take(range(left["target"])) for tokens in inputs.target)
     return Inputs(arguments, source, target), {left[side]: size for side, size in whole.items()}
+
+
+def _left_of(whole: dict[str, int]) -> dict[str, int]:
+    """How many tokens of each side are run.
+
+    A layer tells its sides by their sizes alone, so that no size may stand for two.
+    """
+    left = {}
+    for side, size in whole.items():
+        left[side] = _first_but(whole.values()) if size > TRIED[0] else size
+    if len(left) == 2 and left["source"] == left["target"] and whole["source"] != whole["target"]:
+        left["target"] = _first_but((left["source"], *whole.values()))
+    return left
+
+
+def _first_but(taken: Iterable[int]) -> int:
+    others = set(taken)
+    return next(number for number in TRIED if number not in others)
 
 
 def _shortened(
@@ -156,12 +160,14 @@ def _counted(record: Record, sizes: dict[int, int], keeping: Keeping) -> Budget:
     parts = dict.fromkeys(("qk", "values", "weights", "statistics", "norms", "before"), 0)
     for stack in record.stacks.values():
         for layer in stack:
-            queries, keys = (sizes.get(count, count) for count in layer.size)
+            queries = sizes.get(layer.size[0], layer.size[0])
+            keys = sizes.get(layer.size[1], layer.size[1])
             for name, count in _of_layer(layer, queries, keys, keeping).items():
                 parts[name] += count
-    what = tuple(name for name in parts if name in keeping.what)
+    wanted = keeping.what
     if keeping.auto and parts["weights"] > WEIGHTS_KEPT_BELOW:
-        what = tuple(name for name in what if name != "weights")
+        wanted = wanted - {"weights"}
+    what = tuple(name for name in parts if name in wanted)
     return Budget(**parts, kept=sum(parts[name] for name in what), what=what)
 
 
@@ -173,7 +179,7 @@ def _of_layer(layer: Layer, queries: int, keys: int, keeping: Keeping) -> dict[s
     rows = queries if keeping.rows is None else min(keeping.rows, queries)
     sizes = {
         "weights": weights,
-        # where queries and keys cannot be seen, weights are kept in their place
+        # Where queries and keys cannot be seen, weights are kept in their place.
         "qk": 0 if "weights" in keeping.what else weights,
         "values": shared * keys * (0 if layer.values is None else layer.values.shape[2]) * item,
         "before": 0,

@@ -21,16 +21,7 @@ def call_of_heads(call: Call, held: HeldHeads) -> Call:
 
     Key/value heads stand in it once where the heads share them evenly, else once for each head.
     """
-    heads, shared = (
-        list(held.numbers),
-        [number * held.kv_heads // held.heads for number in held.numbers],
-    )
-    once = list(held.kv_numbers)
-    of_each = len(heads) // len(once)
-    if len(heads) % len(once) == 0 and shared == [
-        number for number in once for _ in range(of_each)
-    ]:
-        shared = once
+    heads, shared = list(held.numbers), _shared(held)
     per_head = {
         name: _picked(getattr(call, name), heads) for name in ("query", "query_before", "weights")
     }
@@ -39,6 +30,7 @@ def call_of_heads(call: Call, held: HeldHeads) -> Call:
     }
     for name in ("mask", "bias"):
         tensor = getattr(call, name)
+        # An axis of one head is the same for all heads, and stays as it is.
         per_head[name] = tensor if tensor is None or tensor.shape[1] == 1 else tensor[:, heads]
     return replace(
         call,
@@ -48,6 +40,17 @@ def call_of_heads(call: Call, held: HeldHeads) -> Call:
         sinks=None if call.sinks is None else call.sinks.reshape(-1)[heads],
         added=None if call.added is None else call.added[:, :, heads],
     )
+
+
+def _shared(held: HeldHeads) -> list[int]:
+    """Numbers of the key/value heads that go with the heads held."""
+    of_each_head = [number * held.kv_heads // held.heads for number in held.numbers]
+    once = list(held.kv_numbers)
+    many = len(of_each_head) // len(once)
+    # A reader of the call repeats every key/value head equally often, which holds for some choices
+    # of heads only: of groups of four, two heads of one and one of another cannot be written so.
+    is_even = of_each_head == [number for number in once for _ in range(many)]
+    return once if is_even else of_each_head
 
 
 def _picked(tensor: torch.Tensor | None, heads: list[int]) -> torch.Tensor | None:

@@ -38,6 +38,7 @@ class ChosenHeads:
 
     def may_be(self, layer: int, *, most: int) -> set[tuple[int, ...]]:
         """What may be wanted of a layer whose stack is not known yet."""
+        # The empty name is of no stack: it stands for stacks that none of the heads names.
         stacks = {name or "" for name, _, _ in self.heads} | {""}
         return {heads for stack in stacks if (heads := self.of_layer(layer, stack, most=most))}
 
@@ -56,13 +57,14 @@ class ChosenHeads:
                 raise NoSuchHeadsError(
                     f"{given}: this model has the stacks {', '.join(map(repr, there))}"
                 )
-            stacks = there if name is None else {name: there[name]}
-            counts = [layers[layer] for layers in stacks.values() if layer in layers]
+            stacks = list(there.values()) if name is None else [there[name]]
+            counts = [layers[layer] for layers in stacks if layer in layers]
             if not counts:
-                numbers = sorted({number for layers in stacks.values() for number in layers})
+                numbers = sorted(set().union(*stacks))
                 raise NoSuchHeadsError(
                     f"{given}: there are the layers {', '.join(map(str, numbers))}"
                 )
+            # Without its stack a head is meant of every stack, and need be in one of them alone.
             if head >= max(counts):
                 raise NoSuchHeadsError(f"{given}: layer {layer} has heads 0 to {max(counts) - 1}")
 
@@ -84,12 +86,16 @@ def parse_heads(given: Any) -> ChosenHeads | None:
 
 
 def _parsed(given: Any) -> tuple[str | None, int, int]:
-    named = (
-        tuple(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else ()
-    )
-    if len(named) not in (2, 3) or (len(named) == 3 and not isinstance(named[0], str)):
+    # A string can be gone through like a pair, but holds letters and no numbers.
+    is_listed = isinstance(given, Iterable) and not isinstance(given, str | bytes)
+    parts = list(given) if is_listed else []
+    stack = parts.pop(0) if len(parts) == 3 and isinstance(parts[0], str) else None
+    if len(parts) != 2 or not all(map(_is_number, parts)):
         raise CaptureError(f"heads holds {given!r}: {HOW}")
-    for number in named[-2:]:
-        if isinstance(number, bool) or not isinstance(number, Integral) or number < 0:
-            raise CaptureError(f"heads holds {given!r}: {HOW}")
-    return named[0] if len(named) == 3 else None, int(named[-2]), int(named[-1])
+    return stack, int(parts[0]), int(parts[1])
+
+
+def _is_number(given: Any) -> bool:
+    """Whether it is a whole number from 0 on; numbers of NumPy and torch's indices are, too."""
+    # True is a whole number to Python, and would be taken for layer or head 1.
+    return isinstance(given, Integral) and not isinstance(given, bool) and given >= 0

@@ -5,7 +5,7 @@ away.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -103,11 +103,9 @@ def without_embedding(
     def remove(module: nn.Module, number: int, output: torch.Tensor) -> torch.Tensor | None:
         if (module, number) not in wanted:
             return None
-        return (
-            torch.zeros_like(output)
-            if by == "zero"
-            else output.mean(dim=-2, keepdim=True).expand_as(output)
-        )
+        if by == "zero":
+            return torch.zeros_like(output)
+        return output.mean(dim=-2, keepdim=True).expand_as(output)
 
     with counting.watched(remove):
         names = {module: name for name, module in model.named_modules()}
@@ -122,27 +120,35 @@ def embeddings_of(model: Any, role: Role) -> list[Place]:
     """
     with at_rest(model), uncompiled(model):
         first, words, segments = _tried(model)
-    # some models give their words another width before positions are added
-    widths = {each.shape[-1] for place, each in first.items() if _differs(each, words.get(place))}
-    widths.add(getattr(model.config.get_text_config(), "hidden_size", 0))
+    of_words = {place: _differs(each, words.get(place)) for place, each in first.items()}
+    widths = _widths(model, first, of_words)
     places = []
     for place, output in first.items():
-        of_words, of_segments = (
-            _differs(output, words.get(place)),
-            _differs(output, segments.get(place)),
-        )
-        if of_words or output.shape[-1] not in widths or not _is_of_tokens(output):
-            continue
-        kind = "segment" if of_segments else None
-        if kind is None and _changes_along(output):
-            kind = "position"
-        if kind == role:
+        # What is added to words is as wide as they are; a table of biases or of experts is not.
+        is_added = output.shape[-1] in widths and _is_of_tokens(output)
+        is_free = is_added and not of_words[place]
+        if is_free and _role_of(output, segments.get(place)) == role:
             places.append(place)
-    # turns by position are as wide as the words where a model has one head, and are not added to
-    # them
+    # Turns by position are as wide as the words where a model has one head, and are not added to
+    # them.
     if not places or (role == "position" and _positions(model) == "rotary"):
         raise CaptureError(_why_none(model, role))
     return places
+
+
+def _widths(
+    model: Any, outputs: dict[Place, torch.Tensor], of_words: dict[Place, bool]
+) -> set[int]:
+    """How wide words may be: some models give them another width before positions are added."""
+    widths = {output.shape[-1] for place, output in outputs.items() if of_words[place]}
+    return widths | {getattr(model.config.get_text_config(), "hidden_size", 0)}
+
+
+def _role_of(output: torch.Tensor, with_other_segments: torch.Tensor | None) -> Role | None:
+    """What a table is for whose output does not depend on words."""
+    if _differs(output, with_other_segments):
+        return "segment"
+    return "position" if _changes_along(output) else None
 
 
 @dataclass(frozen=True)
@@ -158,6 +164,8 @@ class _Counting:
     ) -> Generator[None]:
         calls: dict[nn.Module, int] = {}
 
+        # One call of a table may be for segments and the next for words, in the same order in
+        # every pass.
         def begin(*_: Any) -> None:
             calls.clear()
 
@@ -179,28 +187,37 @@ def _tried(model: nn.Module) -> Iterator[dict[Place, torch.Tensor]]:
     """What every table gives, learnt or computed: for a text, for other words, and for other
     segments.
     """
-    leaves = {module for module in model.modules() if next(module.children(), None) is None}
-    leaves = {
-        module for module in leaves if isinstance(module, nn.Embedding) or _computes_a_table(module)
-    }
+    tables = _tables(model)
+    options = {"use_cache": False} if hasattr(model.config, "use_cache") else {}
     first = _probe(model)
-    other_words = first | {
-        name: first[name].roll(1, dims=-1) for name in first if name.endswith("input_ids")
-    }
-    other_segments = first | (
-        {"token_type_ids": 1 - first["token_type_ids"]} if "token_type_ids" in first else {}
-    )
+    other_words = dict(first)
+    for name in first:
+        if name.endswith("input_ids"):
+            # No word of the probe is repeated, so that every place has another word afterwards.
+            other_words[name] = first[name].roll(1, dims=-1)
+    other_segments = dict(first)
+    if "token_type_ids" in first:
+        other_segments["token_type_ids"] = 1 - first["token_type_ids"]
     for arguments in (first, other_words, other_segments):
         seen: dict[Place, torch.Tensor] = {}
 
         def keep(module: nn.Module, number: int, output: torch.Tensor, seen: dict = seen) -> None:
+            # A copy, since the model may add the words to it in place.
             seen[module, number] = output.detach().clone()
 
-        with _Counting(model, leaves).watched(keep):
-            model(
-                **arguments, **({"use_cache": False} if hasattr(model.config, "use_cache") else {})
-            )
+        with _Counting(model, tables).watched(keep):
+            model(**arguments, **options)
         yield seen
+
+
+def _tables(model: nn.Module) -> set[nn.Module]:
+    """The modules without parts that may be an embedding, learnt or computed."""
+    tables = set()
+    for module in model.modules():
+        has_parts = next(module.children(), None) is not None
+        if not has_parts and (isinstance(module, nn.Embedding) or _computes_a_table(module)):
+            tables.add(module)
+    return tables
 
 
 def _computes_a_table(module: nn.Module) -> bool:
@@ -215,30 +232,31 @@ def _probe(model: Any) -> dict[str, torch.Tensor]:
     reads = inspect.signature(model.forward).parameters
     config = model.config.get_text_config()
     size = getattr(config, "vocab_size", 0)
-    if (
-        "input_ids" not in reads
-        or OTHERS & set(reads)
-        or not isinstance(size, int)
-        or size < TEXTS * LENGTH
-    ):
-        raise CaptureError(
-            f"{type(model).__name__} reads more than words or none; what is added to words is "
-            "looked for"
-        )
+    _check_words(model, reads, size)
+    # A padding token may change the mask or its position, and the mark of a picture wants one.
     marks = {getattr(config, name, None) for name in MARKS}
     free = [number for number in range(size) if number not in marks]
+    device = device_of(model)
     length = min(LENGTH, positions_of(model) or LENGTH)
-    ids = torch.tensor(free[-TEXTS * LENGTH :], device=device_of(model)).reshape(TEXTS, LENGTH)[
-        :, :length
-    ]
+    texts = torch.tensor(free[-TEXTS * LENGTH :], device=device).reshape(TEXTS, LENGTH)
+    ids = texts[:, :length]
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     if getattr(model.config, "is_encoder_decoder", False):
         inputs["decoder_input_ids"] = ids[:, :TARGETS].clone()
     if "token_type_ids" in reads and getattr(config, "type_vocab_size", 2) > 1:
-        inputs["token_type_ids"] = (
-            (torch.arange(length, device=device_of(model)) >= length // 2).long().expand_as(ids)
-        )
+        is_second = torch.arange(length, device=device) >= length // 2
+        inputs["token_type_ids"] = is_second.long().expand_as(ids)
     return {name: tensor for name, tensor in inputs.items() if name in reads}
+
+
+def _check_words(model: Any, reads: Collection[str], size: Any) -> None:
+    """Raise where a model reads no words, or something beside them, or has too few of them."""
+    is_large = isinstance(size, int) and size >= TEXTS * LENGTH
+    if "input_ids" not in reads or OTHERS & set(reads) or not is_large:
+        raise CaptureError(
+            f"{type(model).__name__} reads more than words or none; what is added to words is "
+            "looked for"
+        )
 
 
 OTHERS = {"pixel_values", "input_values", "input_features"}

@@ -136,10 +136,13 @@ class Masking:
         with at_rest(self.model), uncompiled(self.model):
             for sets, guesses in self._guesses(arguments, words, tokens):
                 for masked, guess in zip(sets, guesses, strict=True):
-                    for place in masked:
-                        (alone if len(masked) == 1 else drops[:, sum(masked) - place])[place] = (
-                            guess[place]
-                        )
+                    if len(masked) == 1:
+                        alone[masked[0]] = guess[masked[0]]
+                        continue
+                    # One pass with both masked tells what hiding each costs the guess of the other.
+                    one, other = masked
+                    drops[one, other], drops[other, one] = guess[one], guess[other]
+        # Still log p of the query with both masked, which is now taken off that with it alone.
         drops = alone[:, None] - drops
         drops[words, words] = 0.0
         if _looks_back(np.nan_to_num(drops)):
@@ -171,6 +174,7 @@ class Masking:
                     "[token word]; load the model with AutoModelForMaskedLM, if it was trained "
                     "with such a head"
                 )
+            # In double precision, since a drop is the difference of two nearly equal logarithms.
             odds = torch.log_softmax(logits.double(), dim=-1)
             yield sets, odds.gather(2, right.expand(len(sets), -1)[..., None])[..., 0].cpu().numpy()
 

@@ -36,5 +36,6 @@ def random_twin(model: Any, *, seed: int = 0) -> Any:
         )
     with torch.random.fork_rng():
         torch.manual_seed(seed)
+        # A copy, since making a model writes to its configuration, such as how it attends.
         twin = type(model)._from_config(copy.deepcopy(model.config), dtype=model.dtype)
     return twin.to(device_of(model)).eval()

@@ -22,6 +22,7 @@ def device_of(model: Any) -> torch.device:
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     if device.type != "meta":
         return device
+    # A hook may be several in one, of which only some know where the module is run.
     for module in model.modules():
         hook = getattr(module, "_hf_hook", None)
         for each in getattr(hook, "hooks", (hook,)):

@@ -94,7 +94,8 @@ def prepared(
             f"capture needs the {what} of {type(model).__name__}: capture(model, {what}, ...)"
         )
     model = unwrapped(model)
-    with one_at_a_time(model), at_rest(model):  # an encoder-decoder may write its target here
+    # An encoder-decoder may write its target here, which runs the model.
+    with one_at_a_time(model), at_rest(model):
         if more:
             inputs = inputs_of(model, tokenizer, texts[0], {"text_pair": texts[1], **options})
         else:
@@ -136,14 +137,7 @@ def capture_encoded(
             "The encoding holds no tensor input_ids; make it with "
             f"{type(tokenizer).__name__}(..., return_tensors='pt')"
         )
-    tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
-    source = tuple(
-        tokens_from_encoding(tokenizer, encoding, example=example)
-        for example in range(len(_ids(arguments)))
-    )
-    target = tuple(
-        tokens_from_ids(tokenizer, ids.tolist()) for ids in _ids(arguments, "decoder_input_ids")
-    )
+    source, target = _sides(getattr(tokenizer, "tokenizer", tokenizer), encoding, arguments)
     reads_text = source or has_more_than_text(arguments)
     if reads_text and getattr(model.config, "is_encoder_decoder", False) and not target:
         raise CaptureError(
@@ -155,6 +149,21 @@ def capture_encoded(
         return run(
             model, inputs, keeping_of(options), interventions=options.get("interventions", ())
         )
+
+
+def _sides(
+    tokenizer: Any, encoding: Mapping[str, Any], arguments: Mapping[str, Any]
+) -> tuple[tuple[Tokens, ...], tuple[Tokens, ...]]:
+    """Tokens of each example: of what it reads, and of what its decoder reads."""
+    # Only the source is in the encoding with its words and offsets; of the target there are ids.
+    source = tuple(
+        tokens_from_encoding(tokenizer, encoding, example=example)
+        for example in range(len(_ids(arguments)))
+    )
+    target = tuple(
+        tokens_from_ids(tokenizer, ids.tolist()) for ids in _ids(arguments, "decoder_input_ids")
+    )
+    return source, target
 
 
 def capture_ids(model: Any, **arguments: torch.Tensor) -> list[Record]:
@@ -282,6 +291,7 @@ def _inputs(
     )
     if not getattr(model.config, "is_encoder_decoder", False):
         return Inputs(named, (source,))
+    # BERT's tokenizers make segments for encoder-decoders too, whose forward does not take them.
     named.pop("token_type_ids", None)
     other = options.get("target_tokenizer") or tokenizer
     arguments, target = with_target(model, named, options.get("target"), other)

@@ -80,22 +80,27 @@ def others_of(
         seen: names of the modules that computed it.
         cross: whether it is cross-attention, which a block may well have none of.
     """
+    blocks, numbers = _blocks(model, path), set(numbers)
+    # Numbers that the list does not have were counted some other way, and tell nothing about it.
+    if not numbers <= set(range(len(blocks))):
+        return {}
+    kinds = dict.fromkeys(filter(None, (_kind_of(model, path, name) for name in seen)))
+    others = {}
+    for number, block in enumerate(blocks):
+        if number in numbers:
+            continue
+        unseen = _unseen(block, kinds)
+        if unseen or not cross:
+            others[number] = unseen or _described(block)
+    return others
+
+
+def _blocks(model: nn.Module, path: str) -> Sequence[nn.Module]:
     try:
         blocks = model.get_submodule(path)
     except AttributeError:
-        return {}
-    numbers = set(numbers)
-    if not isinstance(blocks, nn.ModuleList) or not numbers <= set(range(len(blocks))):
-        return {}
-    kinds = dict.fromkeys(
-        kind for name in seen if (kind := _kind_of(model, path, name)) is not None
-    )
-    others = {}
-    for number, block in enumerate(blocks):
-        unseen = "" if number in numbers else _unseen(block, kinds)
-        if unseen or not (number in numbers or cross):
-            others[number] = unseen or _described(block)
-    return others
+        return ()
+    return list(blocks) if isinstance(blocks, nn.ModuleList) else ()
 
 
 def _kind_of(model: nn.Module, path: str, name: str) -> tuple[str, type] | None:
@@ -130,17 +135,21 @@ def positions_of(model: nn.Module, layers: Iterable[Layer]) -> str:
     layers = list(layers)
     if any(layer.rotary is not None for layer in layers):
         return "rotary"
-    biases = [layer.bias for layer in layers if layer.bias is not None]
-    if biases:
-        return (
-            "alibi"
-            if all(_falls_with_distance(layer) for layer in layers if layer.bias is not None)
-            else "relative"
-        )
+    biased = [layer for layer in layers if layer.bias is not None]
+    if biased:
+        return "alibi" if all(map(_falls_with_distance, biased)) else "relative"
+    # The turning of queries and keys may not have been seen, and the configuration still says it.
     if getattr(getattr(model, "config", None), "rope_parameters", None):
         return "rotary"
-    named = (name for name, module in model.named_modules() if isinstance(module, nn.Embedding))
-    return "absolute" if any("pos" in name or name.endswith("wpe") for name in named) else ""
+    return "absolute" if _has_positions(model) else ""
+
+
+def _has_positions(model: nn.Module) -> bool:
+    """Whether a table of vectors is called as tables of positions are; GPT-2 calls its own wpe."""
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Embedding) and ("pos" in name or name.endswith("wpe")):
+            return True
+    return False
 
 
 def _falls_with_distance(layer: Layer) -> bool:
@@ -149,8 +158,10 @@ def _falls_with_distance(layer: Layer) -> bool:
     """
     queries = layer.size[0]
     step = max(1, queries // ROWS_READ)
-    rows = slice((queries - 1) % step, None, step)  # a few, the last among them
+    # A few rows do, if the last is among them: under a causal mask it alone sees every key.
+    rows = slice((queries - 1) % step, None, step)
     bias = np.asarray(layer.part("bias", slice(None), rows), np.float64)
+    # Two keys always lie on a line, and so show nothing.
     if bias.shape[2] < 3:
         return False
     seen = np.asarray(layer.visible)[rows]

@@ -80,16 +80,26 @@ def check_fit(model: Any, asks: str, ids: Sequence[int] = (), *, generates: bool
     """
     if asks not in HEADS or not isinstance(model, nn.Module):
         return
-    name, head = type(model).__name__, HEADS[asks]
+    _check_trained(model, asks)
+    # An intervention may change what a model sees, and so the outcome of the trial.
+    if asks in (NEXT, MASKED) and len(ids) >= 2 and not sessions():
+        _check_sight(model, asks, ids, generates=generates)
+
+
+def _check_trained(model: nn.Module, asks: str) -> None:
+    head = HEADS[asks]
     new = needed(new_weights(model), asks)
     if new:
         raise ModelError(
-            f"{name} has no trained {head.what}: {listed(new)} were not in the files it was "
-            "loaded from, and nothing was learnt since; take a model that was kept with it, such "
-            f"as {head.example}, or {ANYWAY}"
+            f"{type(model).__name__} has no trained {head.what}: {listed(new)} were not in the "
+            "files it was loaded from, and nothing was learnt since; take a model that was kept "
+            f"with it, such as {head.example}, or {ANYWAY}"
         )
-    if asks not in (NEXT, MASKED) or len(ids) < 2 or sessions():
-        return
+
+
+def _check_sight(model: nn.Module, asks: str, ids: Sequence[int], *, generates: bool) -> None:
+    """Raise where a model sees the word it is to predict, or only one side of the word to guess."""
+    name, head = type(model).__name__, HEADS[asks]
     if getattr(getattr(model, "config", None), "is_encoder_decoder", False):
         if not generates:
             raise ModelError(
@@ -132,19 +142,21 @@ def new_weights(model: nn.Module) -> tuple[str, ...]:
     once, with normal numbers as wide as the configuration says; what is trained is written again,
     and rows for new tokens stand among those that were read.
     """
-    named = list(model.named_parameters())
-    marked = [bool(getattr(parameter, "_is_hf_initialized", False)) for _, parameter in named]
-    new = [
-        (name, parameter) for (name, parameter), read in zip(named, marked, strict=True) if not read
-    ]
-    there = [parameter for _, parameter in new if not parameter.is_meta]
-    if not any(marked) or not there:
+    named = dict(model.named_parameters())
+    new = {}
+    for name, parameter in named.items():
+        if not getattr(parameter, "_is_hf_initialized", False):
+            new[name] = parameter
+    there = [parameter for parameter in new.values() if not parameter.is_meta]
+    # Without any mark the model was not loaded by transformers, or is random on purpose.
+    if len(new) == len(named) or not there:
         return ()
     width = getattr(getattr(model, "config", None), "initializer_range", None)
     for weight in there:
+        # One weight that was learnt shows that the model was trained after it was loaded.
         if not (_as_made(weight) if weight.ndim == 1 else _drawn(weight, width)):
             return ()
-    return tuple(name for name, _ in new)
+    return tuple(new)
 
 
 def looks_ahead(model: nn.Module, ids: Sequence[int], asks: str = NEXT) -> bool:
@@ -161,6 +173,7 @@ def looks_ahead(model: nn.Module, ids: Sequence[int], asks: str = NEXT) -> bool:
     first = [int(number) for number in ids[:TRIED]]
     other = next((number for number in first if number != first[-1]), None)
     if other is None:
+        # All are the same token; a neighbour in the vocabulary is another one.
         other = first[-1] - 1 if first[-1] else 1
     device = device_of(model)
     differences = []
@@ -221,7 +234,7 @@ def unknown_id(tokenizer: Any) -> tuple[int | None, Collection[int]]:
         "mask_token_id",
     )
     others = {number for name in names if (number := getattr(tokenizer, name, None)) is not None}
-    # GPT-2 and its like have one token for everything special, and bytes for all that is unknown
+    # GPT-2 and its like have one token for everything special, and bytes for all that is unknown.
     return (None if unknown in others else unknown), others
 
 
@@ -255,13 +268,13 @@ def _drawn(matrix: torch.Tensor, width: float | None) -> bool:
     tails as drawn.
     """
     # torch counts what is written to a tensor, but for those of inference mode, which cannot be
-    # trained
+    # trained.
     if not width or not (matrix.is_inference() or matrix._version == 1):
         return False
     numbers = matrix.detach().flatten()[:SAMPLED].double() / width
     mean, square, fourth = (float((numbers**power).mean()) for power in (1, 2, 4))
-    # standard errors of the three for normal numbers: 1, sqrt(2) and sqrt(96), over the root of how
-    # many there are
+    # Standard errors of the three for normal numbers: 1, sqrt(2) and sqrt(96), over the root of how
+    # many there are. Five of them: of a million models none is taken for trained by chance.
     allowed = 5 / numbers.numel() ** 0.5
     return (
         abs(mean) < allowed and abs(square - 1) < 1.42 * allowed and abs(fourth - 3) < 9.8 * allowed

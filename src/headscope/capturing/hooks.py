@@ -58,7 +58,6 @@ def _before(  # noqa: PLR0917
 def _after(act: After, thread: int, module: nn.Module, args: tuple, *more: Any) -> Any:
     if get_ident() != thread:
         return None
-    *options, output = (
-        more  # without keyword arguments where the hook is called in the shorter form
-    )
+    # Without keyword arguments where the hook is called in the shorter form.
+    *options, output = more
     return act(module, args, options[0] if options else {}, output)

@@ -61,27 +61,39 @@ def parse_keep(
     Raises:
         CaptureError: where they are not what they may be, or do not fit together.
     """
-    names, chosen = get_args(Keepable), parse_heads(heads)
+    chosen = parse_heads(heads)
     if precision not in get_args(Precision):
         raise CaptureError(f"precision must be 'float32' or 'float16', not {precision!r}")
+    what = _parse_what(keep)
+    if what == {"norms"}:
+        # Norms are of use beside the weights only, and contributions are drawn over them.
+        kept = what | {"weights", "qk"}
+        return Keeping(kept, True, precision, routers=bool(routers), heads=chosen)
+    _check_rows(what, rows, top)
+    return Keeping(what, keep == "auto", precision, rows, top, bool(routers), chosen)
+
+
+def _parse_what(keep: Any) -> frozenset[str]:
     if isinstance(keep, str) and keep == "auto":
-        what = frozenset({"weights", "qk", "values"})
-    else:
-        what = frozenset(
-            [keep] if isinstance(keep, str) or not isinstance(keep, Collection) else keep
+        return frozenset({"weights", "qk", "values"})
+    # One name is a string, which is a collection of letters too.
+    names = [keep] if isinstance(keep, str) or not isinstance(keep, Collection) else keep
+    what = frozenset(names)
+    if not what or what - set(get_args(Keepable)):
+        raise CaptureError(
+            f"keep must be 'auto', or one or several of {', '.join(get_args(Keepable))}; "
+            f"not {keep!r}"
         )
-        if not what or what - set(names):
-            raise CaptureError(
-                f"keep must be 'auto', or one or several of {', '.join(names)}; not {keep!r}"
-            )
-        if what == {"norms"}:
-            kept = what | {"weights", "qk"}
-            return Keeping(kept, True, precision, routers=bool(routers), heads=chosen)
-        if what <= {"values", "before"}:
-            alone = "values" if "values" in what else "queries and keys before positions"
-            raise CaptureError(
-                f"{alone} alone have no attention in them; keep 'qk', 'weights' or 'statistics' too"
-            )
+    if what <= {"values", "before"}:
+        alone = "values" if "values" in what else "queries and keys before positions"
+        raise CaptureError(
+            f"{alone} alone have no attention in them; keep 'qk', 'weights' or 'statistics' too"
+        )
+    return what
+
+
+def _check_rows(what: frozenset[str], rows: Any, top: Any) -> None:
+    """Raise where numbers for the statistics are none, or there are no statistics."""
     if "statistics" not in what and (rows is not None or top):
         raise CaptureError(
             "rows and top belong to the statistics; pass keep='statistics' with them"
@@ -91,4 +103,3 @@ def parse_keep(
             isinstance(number, bool) or not isinstance(number, int) or number < least
         ):
             raise CaptureError(f"{name} must be a whole number from {least} on, not {number!r}")
-    return Keeping(what, keep == "auto", precision, rows, top, bool(routers), chosen)

@@ -108,18 +108,12 @@ def capture_many(
         ...     model, processor, [{"image": path} for path in folder.glob("*.png")]
         ... )
     """
-    known = ("truncate", "batch_size", "held", *KeepOptions.__annotations__, *LOADING)
-    for name in options:
-        if name not in known:
-            raise CaptureError(
-                f"capture_many has no option {name!r}; of capture's there are {', '.join(known)}"
-            )
+    # Whatever is wrong with the options is said here, before any model is loaded or input read.
+    _check_names(options)
     keeping_of(options)
     listed = _several(texts)
-    batch_size, held = (
-        _count("batch_size", options.pop("batch_size", None)),
-        _count("held", options.pop("held", HELD)),
-    )
+    batch_size = _count("batch_size", options.pop("batch_size", None))
+    held = _count("held", options.pop("held", HELD))
     limits = _Limits(batch_tokens, batch_size, max_unknown, held or HELD)
     loading = {name: options.pop(name) for name in LOADING if name in options}
     if model is None or isinstance(model, str | Path):
@@ -141,6 +135,15 @@ def capture_many(
         report(index, error)
 
     return _Many(unwrapped(model), tokenizer, options, limits, counted, shown).stream(listed)
+
+
+def _check_names(options: Mapping[str, Any]) -> None:
+    known = ("truncate", "batch_size", "held", *KeepOptions.__annotations__, *LOADING)
+    for name in options:
+        if name not in known:
+            raise CaptureError(
+                f"capture_many has no option {name!r}; of capture's there are {', '.join(known)}"
+            )
 
 
 def _several(texts: Any) -> Iterable[Any]:
@@ -213,8 +216,8 @@ class _Waiting:
     def __init__(self, config: Any) -> None:
         self._records: dict[int, Record | None] = {}
         self._taken = 0
-        # what a record of one token would take at most if a width or a count is not known;
-        # corrected by the first one
+        # What a record of one token would take at most if a width or a count is not known;
+        # corrected by the first one.
         sizes = (
             getattr(config, name, None)
             for name in ("num_hidden_layers", "num_attention_heads", "hidden_size")
@@ -251,8 +254,8 @@ class _Waiting:
         """
         if not self._known:
             return self._linear * length + self._square * length**2
-        # where a record is known, a longer one takes at most the square of the ratio, a shorter one
-        # at most the ratio
+        # Where a record is known, a longer one takes at most the square of the ratio, a shorter one
+        # at most the ratio.
         bounds = (
             size * max((length / known) ** 2, 1) * min(length / known, 1)
             for known, size in self._known
@@ -299,17 +302,30 @@ class _Many:
         groups: dict[int, list[_Encoded] | _Shape] = {}
         if getattr(self.model.config, "is_encoder_decoder", False):
             return groups
-        texts = {index: item for index, item in items.items() if item.is_text}
-        encoded = [
-            entry
-            for index, text in texts.items()
-            if (entry := self._encoded(index, text)) is not None
-        ]
-        left_out = set(texts) - {entry.index for entry in encoded}
-        for index in left_out:
-            groups[index] = []
+        groups |= self._texts_by_length(items)
+        groups |= self._pictures_by_shape(items)
+        return groups
+
+    def _texts_by_length(self, items: Mapping[int, Item]) -> dict[int, list[_Encoded]]:
+        """By number the batch of each text; an empty one where it was left out."""
+        groups: dict[int, list[_Encoded]] = {}
+        encoded: list[_Encoded] = []
+        for index, item in items.items():
+            if not item.is_text:
+                continue
+            entry = self._encoded(index, item)
+            if entry is None:
+                groups[index] = []
+            else:
+                encoded.append(entry)
+        # Entries of one batch share one list, from which those that were run are taken.
         for batch in self._batches(sorted(encoded, key=len)):
             groups |= dict.fromkeys((entry.index for entry in batch), batch)
+        return groups
+
+    def _pictures_by_shape(self, items: Mapping[int, Item]) -> dict[int, list[_Encoded] | _Shape]:
+        """By number the pictures of the same size; an empty list where a picture was left out."""
+        groups: dict[int, list[_Encoded] | _Shape] = {}
         shapes: dict[tuple, _Shape] = {}
         for index, item in items.items():
             if not item.is_picture:
@@ -341,17 +357,17 @@ class _Many:
         group = groups[index]
         if isinstance(group, _Shape):
             known = self.lengths.get(group.key)
-            room = (
-                1
-                if known is None
-                else min(self._fitting(group.key), waiting.room(known, self.limits.held))
-            )
+            room = 1
+            if known is not None:
+                room = min(self._fitting(group.key), waiting.room(known, self.limits.held))
             numbers = list(islice(group.inputs, room))
             return self._pictures_together(
                 group.key, [(number, group.inputs.pop(number)) for number in numbers]
             )
+        # An empty batch says that the text was left out, and reported.
         if not group:
-            return []  # it was left out, and reported
+            return []
+        # Those whose turn comes next are run first: what is run early waits, and takes memory.
         by_number = sorted(group, key=lambda entry: entry.index)
         batch = by_number[: waiting.room(len(group[-1]), self.limits.held)]
         group[:] = sorted(by_number[len(batch) :], key=len)
@@ -371,7 +387,7 @@ class _Many:
         try:
             records = self._run(batch)
         except OF_ONE_INPUT:
-            # one text may have spoilt it, or the model cannot do without its padding
+            # One text may have spoilt it, or the model cannot do without its padding.
             records = [self._alone(entry.index, items[entry.index]) for entry in batch]
         return zip((entry.index for entry in batch), records, strict=True)
 
@@ -395,19 +411,9 @@ class _Many:
     def _pictures_together(
         self, shape: tuple, batch: list[tuple[int, Inputs]]
     ) -> Iterator[tuple[int, Record | None]]:
+        # Packed pictures have an axis of patches in place of that of examples.
         if len(batch) > 1 and all(sizes[0] == 1 for _, sizes in shape):
-            first = batch[0][1].arguments
-            together = {
-                name: torch.cat([inputs.arguments[name] for _, inputs in batch]) for name in first
-            }
-            try:
-                pictures = tuple(picture for _, inputs in batch for picture in inputs.pictures)
-                known = pictures if len(pictures) == len(batch) else ()
-                inputs = Inputs(together, (), (), origins_of(self.model, together), pictures=known)
-                records = self._recorded(inputs, numbers=False)
-            except OF_ONE_INPUT:
-                # a model that cannot tell pictures of a batch apart is asked for one at a time
-                records = []
+            records = self._joined([inputs for _, inputs in batch])
             if len(records) == len(batch):
                 self.progress.step(len(batch))
                 yield from zip((index for index, _ in batch), records, strict=True)
@@ -423,6 +429,21 @@ class _Many:
                 shape, max(len(stack.query) for stack in record.stacks.values())
             )
             yield index, record
+
+    def _joined(self, batch: list[Inputs]) -> list[Record]:
+        """The records of pictures that are run together; none where that cannot be done."""
+        together = {
+            name: torch.cat([inputs.arguments[name] for inputs in batch])
+            for name in batch[0].arguments
+        }
+        try:
+            pictures = tuple(picture for inputs in batch for picture in inputs.pictures)
+            known = pictures if len(pictures) == len(batch) else ()
+            inputs = Inputs(together, (), (), origins_of(self.model, together), pictures=known)
+            return self._recorded(inputs, numbers=False)
+        except OF_ONE_INPUT:
+            # A model that cannot tell pictures of a batch apart is asked for one at a time.
+            return []
 
     def _encoded(self, index: int, item: Item) -> _Encoded | None:
         tokenizer = getattr(self.tokenizer, "tokenizer", self.tokenizer)
@@ -465,8 +486,8 @@ class _Many:
     def _run(self, batch: list[_Encoded]) -> list[Record]:
         longest = max(map(len, batch))
         device = device_of(self.model)
-        # padding goes to the right, where no model counts positions from it; its ids are never
-        # looked at
+        # Padding goes to the right, where no model counts positions from it; its ids are never
+        # looked at.
         arguments = {
             name: torch.tensor(
                 [_filled(entry.arguments[name], longest) for entry in batch], device=device

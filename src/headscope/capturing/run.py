@@ -104,9 +104,8 @@ def _run(
         )
     records = builder.records(replace(facts_of(model), called_with=called_with))
     warn_of_unseen(records[0])
-    if (
-        records[0].numbered and inputs.sides is None
-    ):  # where sides are given, nobody asked for names
+    # Where sides are given, nobody asked for names.
+    if records[0].numbered and inputs.sides is None:
         warnings.warn(
             f"Some positions have no names and are numbered: {records[0].numbered}", stacklevel=4
         )
@@ -125,9 +124,8 @@ def _returned(
     model: nn.Module, inputs: Inputs, keeping: Keeping, error: CaptureError
 ) -> Builder | None:
     """What the model returns itself, where its own matrices prove that."""
-    if (
-        inputs.origins is not None or not inputs.source or keeping.routers
-    ):  # router scores are not returned this way
+    # Router scores are not returned this way.
+    if inputs.origins is not None or not inputs.source or keeping.routers:
         return None
     try:
         return take_returned(model, inputs, keeping, _without_cache(model, inputs))
@@ -152,7 +150,8 @@ def _watched(
             builder, watch = _passed(model, inputs, keeping, places=plan.places(modules))
             plan.check(watch.sites, watch.softmaxes)
         except (CaptureError, PlanFailedError):
-            plan_failed(model)  # whatever was the matter, the pass that looks everywhere tells
+            # Whatever was the matter, the pass that looks everywhere tells.
+            plan_failed(model)
         else:
             plan_held(model)
             return builder
@@ -192,7 +191,8 @@ def _passed(
     _check_order(model, inputs, builder, options)
     if isinstance(routers, RouterWatch):
         builder.routers = routers.found(outputs, inputs.count)
-    del outputs  # logits may be large, and what was put off is written now
+    # Logits may be large, and what was put off is written now.
+    del outputs
     builder.check_joined()
     builder.unread = watch.unread
     return builder, watch
@@ -259,7 +259,7 @@ def unwrapped(model: Any) -> Any:
 @contextmanager
 def uncompiled(model: nn.Module) -> Generator[None]:
     """Run parts of a model that were compiled as they are written, so that they can be watched."""
-    # nothing can have been compiled, nor compiles itself when it is called
+    # Without these modules nothing can have been compiled, nor compiles itself when it is called.
     if not {"torch._dynamo", FLEX} & set(sys.modules):
         yield
         return

@@ -14,7 +14,9 @@ from torch import nn
 
 from headscope.capturing.walk import modules_of
 
-_table = threading.RLock()  # held for moments; a collected generator may come in between
+# Held for moments. Reentrant, because a generator that is collected in between leaves its block,
+# and asks for the lock in the same thread.
+_table = threading.RLock()
 _locks: WeakKeyDictionary[nn.Module, threading.RLock] = WeakKeyDictionary()
 _random = threading.RLock()
 
@@ -75,7 +77,7 @@ def evaluating(model: nn.Module) -> Generator[None]:
     """
     block = object()
     with _table:
-        # a module that is at rest already is noted only where another block may wake it
+        # A module that is at rest already is noted only where another block may wake it.
         modules = [module for module in modules_of(model) if module.training or module in _resting]
         for module in modules:
             _resting.setdefault(module, _Rest(module.training)).blocks.add(block)

@@ -20,6 +20,7 @@ def named_modules_of(model: nn.Module) -> list[tuple[str, nn.Module]]:
             continue
         seen.add(id(module))
         modules.append((name, module))
+        # The stack gives back what was put on it last, so that the first child must be put last.
         children = list(module._modules.items())
         for own, child in reversed(children):
             if child is not None:
@@ -36,6 +37,8 @@ def arguments_of(model: nn.Module | type[nn.Module]) -> tuple[str, ...]:
     """Names of the arguments of a module's forward, or of a class of modules."""
     if isinstance(model, type):
         return _named(model.forward)[1:]
+    # A wrapper may have put a forward of its own on the instance, as accelerate does, which takes
+    # no self.
     own = vars(model).get("forward")
     return _named(type(model).forward)[1:] if own is None else _named(own)
 

@@ -28,7 +28,7 @@ def call_of_example(call: Call, example: int, *, queries: int, keys: int) -> Cal
         tensor = tensor[one] if tensor.shape[0] > 1 else tensor
         if tensor.shape[2] > 1:
             tensor = tensor[:, :, rows]
-        # a mask may be longer than the keys, where the cache has empty places
+        # A mask may be longer than the keys, where the cache has empty places.
         return tensor[..., columns] if tensor.shape[3] >= sizes[1] > 1 else tensor
 
     def of_queries(tensor: torch.Tensor | None) -> torch.Tensor | None:
@@ -37,7 +37,7 @@ def call_of_example(call: Call, example: int, *, queries: int, keys: int) -> Cal
     def of_keys(tensor: torch.Tensor | None) -> torch.Tensor | None:
         return None if tensor is None else tensor[one, :, columns]
 
-    # behind a cache only the new keys have a form before positions, and none of them is padding
+    # Behind a cache only the new keys have a form before positions, and none of them is padding.
     is_whole = call.key_before is not None and call.key_before.shape[2] == sizes[1]
     output = call.output
     if output is not None:

@@ -43,6 +43,7 @@ class Joiner:
                 joined.
         """
         visited = call.name, call.cross
+        # A module may run several times in a step, as the shared layer of ALBERT does.
         key = (*visited, self._visits[visited])
         self._visits[visited] += 1
         if key not in self._strands:
@@ -53,10 +54,9 @@ class Joiner:
         """The next call belongs to another pass of the model."""
         self._visits.clear()
         self._masks = Masks()
-        if (
-            self._keeping.auto
-            and sum(strand.weights_size for strand in self._strands.values()) > WEIGHTS_KEPT_BELOW
-        ):
+        weights = sum(strand.weights_size for strand in self._strands.values())
+        if self._keeping.auto and weights > WEIGHTS_KEPT_BELOW:
+            # Queries and keys are kept all the same, and weights follow from them.
             for strand in self._strands.values():
                 strand.drop_weights()
 
@@ -75,38 +75,62 @@ class Joiner:
         """
         strands = sorted(self._strands.values(), key=lambda strand: strand.number)
         alike: dict[Mask, Mask] = {}
-        found, there = {}, {}
+        stacks, there = {}, {}
         for group, name in name_groups([strand.group for strand in strands]).items():
             members = [strand for strand in strands if strand.group == group]
+            by_number = dict(zip(_numbers(members), members, strict=True))
             query, key = (tokens[side] for side in _sides(group, tokens))
-            layers = []
-            wanted = self._keeping.heads
-            numbers = _numbers(members)
-            for number, strand in zip(numbers, members, strict=True):
-                _check_sizes(strand, name, query, key)
-                mask = strand.mask(len(query), len(key))
-                visible = None if mask is None else alike.setdefault(mask, mask)
-                size = len(query), len(key)
-                if wanted is None:
-                    layers.append(Layer(layer=number, **strand.layer(*size), visible=visible))
-                elif heads := wanted.of_layer(number, name, most=strand.all_heads):
-                    layers.append(
-                        Layer(layer=number, **strand.layer_of(*size, heads), visible=visible)
-                    )
-            there[name] = {
-                number: strand.all_heads for number, strand in zip(numbers, members, strict=True)
-            }
+            layers = self._layers(by_number, name, (query, key), alike)
+            there[name] = {number: strand.all_heads for number, strand in by_number.items()}
             if not layers:
                 continue
-            names = [strand.name for strand in members]
-            others = others_of(self._model, group[0], numbers, seen=names, cross=group[1])
-            routed = {} if group[1] else _routed(routers_of(group[0], routers or {}), name, query)
-            found[name] = Stack(
-                name=name, query=query, key=key, layers=tuple(layers), others=others, routers=routed
+            stacks[name] = Stack(
+                name=name,
+                query=query,
+                key=key,
+                layers=layers,
+                others=self._others(group, by_number),
+                # Routers belong to the block, and are told of its self-attention alone.
+                routers={} if group.cross else _routed(routers, group, name, query),
             )
         if self._keeping.heads is not None:
             self._keeping.heads.check(there)
-        return found
+        return stacks
+
+    def _others(self, group: Group, strands: Mapping[int, Strand]) -> dict[int, str]:
+        seen = [strand.name for strand in strands.values()]
+        return others_of(self._model, group.path, strands, seen=seen, cross=group.cross)
+
+    def _layers(
+        self,
+        strands: Mapping[int, Strand],
+        stack: str,
+        sides: tuple[Tokens, Tokens],
+        alike: dict[Mask, Mask],
+    ) -> tuple[Layer, ...]:
+        """The layers of a stack of which heads are kept.
+
+        Args:
+            strands: by number of the layer.
+            stack: its name.
+            sides: tokens of its queries and of its keys.
+            alike: the masks of all layers, of which equal ones are held once.
+        """
+        layers = []
+        size = len(sides[0]), len(sides[1])
+        wanted = self._keeping.heads
+        for number, strand in strands.items():
+            _check_sizes(strand, stack, *sides)
+            mask = strand.mask(*size)
+            visible = None if mask is None else alike.setdefault(mask, mask)
+            if wanted is None:
+                layers.append(Layer(layer=number, **strand.layer(*size), visible=visible))
+                continue
+            heads = wanted.of_layer(number, stack, most=strand.all_heads)
+            if heads:
+                kept = strand.layer_of(*size, heads)
+                layers.append(Layer(layer=number, **kept, visible=visible))
+        return tuple(layers)
 
     def _wanted(self, call: Call) -> tuple[int, ...] | None:
         """The heads that may be wanted of a layer whose number and stack are known at the end; None
@@ -116,6 +140,7 @@ class Joiner:
             return None
         block, group = block_of(call.name), group_of(call)
         before = sum(strand.group == group for strand in self._strands.values())
+        # Any of these may turn out to be the number of the layer, once all layers are known.
         numbers = (
             getattr(call.module, "layer_idx", None),
             None if block is None else block[1],
@@ -161,7 +186,11 @@ def _check_size(name: str, what: str, seen: int, wanted: int) -> None:
         )
 
 
-def _routed(routers: dict[int, np.ndarray], name: str, query: Tokens) -> dict[int, np.ndarray]:
-    for scores in routers.values():
-        _check_size(name, "tokens to route", len(scores), len(query))
-    return {number: scores[: len(query)] for number, scores in routers.items()}
+def _routed(
+    routers: Mapping[str, np.ndarray] | None, group: Group, stack: str, query: Tokens
+) -> dict[int, np.ndarray]:
+    """Router scores by number of the layer, without those of a pass that came after the end."""
+    own = routers_of(group.path, routers or {})
+    for scores in own.values():
+        _check_size(stack, "tokens to route", len(scores), len(query))
+    return {number: scores[: len(query)] for number, scores in own.items()}

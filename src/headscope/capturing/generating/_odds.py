@@ -26,6 +26,7 @@ class Odds:
 
     def look(self, logits: torch.Tensor) -> None:
         """The logits ``[vocabulary]`` of the last token of a pass."""
+        # A copy, since processors of logits may write to them before a token is chosen.
         self._logits = logits.detach().to(torch.float32, copy=True)
 
     def wrote(self, ids: torch.Tensor) -> None:
@@ -45,6 +46,7 @@ class Odds:
         odds = logits.softmax(-1)
         self.probabilities.append(odds[chosen].item())
         self.entropies.append(torch.special.entr(odds).sum().item())
+        # Ties share the better rank: only what is strictly more probable stands before it.
         self.ranks.append(int((logits > logits[chosen]).sum().item()) + 1)
         best = odds.topk(min(self.top, len(odds)))
         self.candidates.append(tuple(zip(best.indices.tolist(), best.values.tolist(), strict=True)))

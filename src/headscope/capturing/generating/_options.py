@@ -15,6 +15,13 @@ OBJECTS = ("logits_processor", "prefix_allowed_tokens_fn", "stopping_criteria", 
 KEPT = ("keep", "precision", "routers", "heads")
 """Options of what is kept."""
 
+CAPTURE_ONLY = {
+    "statistics": "of a generation keep 'qk', 'weights' or 'values'",
+    "before": "of a generation, layer.before_positions() turns them back",
+    "norms": "capture the text that was generated",
+}
+"""What of a capture is not kept of a generation, and what to do instead."""
+
 ONE_TEXT = "a record is of one text; call generate once for each"
 BEAMS = (
     "beams read several texts at once and swap their caches, so that no text has one row for "
@@ -79,7 +86,18 @@ def parse_options(options: Mapping[str, Any], model: Any) -> tuple[Keeping, dict
     from transformers import GenerationConfig
 
     fields = {name for name in vars(GenerationConfig()) if not name.startswith("_")}
-    known = fields | set(OBJECTS) | set(KEPT)
+    _check_names(options, fields | set(OBJECTS) | set(KEPT))
+    _check_refused(options, vars(model.generation_config))
+    keeping = parse_keep(**{name: options[name] for name in KEPT if name in options})
+    for name, instead in CAPTURE_ONLY.items():
+        if name in keeping.what:
+            raise CaptureError(f"keep={name!r} is for capture; {instead}")
+    arguments = {name: options[name] for name in options if name in fields | set(OBJECTS)}
+    # Ours come last: what was asked for in their place was refused above, or means the same.
+    return keeping, arguments | OVERRIDDEN
+
+
+def _check_names(options: Mapping[str, Any], known: set[str]) -> None:
     for name in options:
         if name not in known | set(REFUSED):
             close = difflib.get_close_matches(name, sorted(known), n=1)
@@ -89,26 +107,16 @@ def parse_options(options: Mapping[str, Any], model: Any) -> tuple[Keeping, dict
                 else "; there are those of transformers.GenerationConfig"
             )
             raise CaptureError(f"generate has no option {name!r}{hint}")
-    own = vars(model.generation_config)
+
+
+def _check_refused(options: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """Raise where the user, or the model's own configuration, asks for what cannot be recorded."""
     for name, (idle, why) in REFUSED.items():
-        asked = options.get(name, None if name in OVERRIDDEN or name in UNMEANT else own.get(name))
+        # Many models come with beams or a length of their own, which were not the user's wish.
+        default = None if name in OVERRIDDEN or name in UNMEANT else own.get(name)
+        asked = options.get(name, default)
         if asked is not None and asked not in idle:
             raise CaptureError(f"{name}={_short(asked)} cannot be recorded: {why}")
-    keeping = parse_keep(**{name: options[name] for name in KEPT if name in options})
-    if "statistics" in keeping.what:
-        raise CaptureError(
-            "keep='statistics' is for capture; of a generation keep 'qk', 'weights' or 'values'"
-        )
-    if "before" in keeping.what:
-        raise CaptureError(
-            "keep='before' is for capture; of a generation, layer.before_positions() turns them "
-            "back"
-        )
-    if "norms" in keeping.what:
-        raise CaptureError("keep='norms' is for capture; capture the text that was generated")
-    return keeping, {
-        name: value for name, value in options.items() if name in fields | set(OBJECTS)
-    } | OVERRIDDEN
 
 
 def check_count(name: str, number: Any, least: int) -> int:

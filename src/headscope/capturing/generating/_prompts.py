@@ -145,7 +145,7 @@ class Prompts:
                 report(index, error)
         batches: list[list[int]] = []
         for index in sorted(lengths, key=lambda number: lengths[number]):
-            # those before it are no longer
+            # Sorted by length: those before it are not longer, so that it tells the padding of all.
             tokens = lengths[index] + self.run.arguments["max_new_tokens"]
             last = batches[-1] if batches else []
             is_full = most is not None and len(last) >= most
@@ -232,7 +232,8 @@ def _check(model: Any, tokenizer: Any, prompt: Any) -> None:
 
 def _check_room(model: Any, prompt: int, count: int) -> None:
     limit = positions_of(model)
-    room = None if limit is None else limit - prompt + 1  # the last token is not read
+    # The last token is written and not read, so that it needs no position.
+    room = None if limit is None else limit - prompt + 1
     if room is not None and count > room:
         raise TextError(
             f"After {prompt} tokens the model has positions to write {max(room, 0)} more, and "

@@ -103,17 +103,18 @@ class Run:
             session.prepare(model, Inputs(prompt, tokens))
         steps = _Steps(texts, ends_of(model, self.arguments))
         with Watch(model, len(texts), steps.take) as watch:
-            found = self._generated(prompt, steps, watch)
+            written = self._generated(prompt, steps, watch)
         if not watch.count:
             raise CaptureError(
                 f"{type(model).__name__} computed no softmax attention that could be seen"
             )
         if len(texts) == 1:
-            return [found[0].tolist()]
+            return [written[0].tolist()]
         first = prompt["input_ids"].shape[1]
+        # Texts that ended before the others were filled up with padding behind their end.
         return [
             ids[text.padding : first + len(text.odds.probabilities)]
-            for text, ids in zip(texts, found.tolist(), strict=True)
+            for text, ids in zip(texts, written.tolist(), strict=True)
         ]
 
     def _generated(self, prompt: dict[str, Any], steps: _Steps, watch: Watch) -> torch.Tensor:
@@ -124,6 +125,7 @@ class Run:
         name = "decoder_input_ids" if is_encoder_decoder else "input_ids"
 
         def end_step(options: dict, output: Any) -> None:
+            # What was put off until its tensors were complete belongs to the pass that ends here.
             watch.settle()
             steps.end_pass(options[name].shape[1], output.logits)
 
@@ -189,12 +191,14 @@ class Run:
         generation = records[at].generation
         if not texts[at].padding or generation is None:
             return
+        # The last token was written and never read.
         read = torch.tensor([written[at][:-1]], device=device_of(self.model))
         logits = self.model(input_ids=read, attention_mask=torch.ones_like(read)).logits[0]
         odds = logits[generation.prompt - 1 :].float().softmax(-1)
         chosen = odds[torch.arange(len(generation)), list(generation.tokens.ids or ())].cpu()
         apart = (chosen - torch.tensor(generation.probabilities)).abs().max().item()
         exact = logits.dtype in (torch.float32, torch.float64)
+        # Written with "not", so that a difference of NaN is refused, too.
         if not apart <= (PADDED_WITHIN if exact else PADDED_WITHIN_HALF):
             raise CaptureError(
                 f"{type(self.model).__name__} computes something else where a prompt is padded: "
@@ -240,7 +244,7 @@ class _Steps:
             if text.ended:
                 continue
             text.odds.wrote(row[text.padding :])
-            # a single text ends with the run
+            # A single text ends with the run.
             text.ended = len(self.texts) > 1 and int(row[-1]) in self.ends
         return torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
 
@@ -260,7 +264,8 @@ def _each_pass(model: Any, end: Callable[[dict, Any], None]) -> Generator[None]:
 
     def leave(module: Any, _: tuple, options: dict, output: Any) -> None:
         running.pop()
-        if not running and output is not None:  # none where the pass ended with an error
+        # There is no output where the pass ended with an error.
+        if not running and output is not None:
             end(options, output)
 
     with ExitStack() as undo:

@@ -60,7 +60,7 @@ class Writing:
             before: how many tokens, padding included, were read before this pass.
         """
         queries, keys = call.size[2:]
-        # a cache that slides has dropped the first keys, padding before anything else
+        # A cache that slides has dropped the first keys, padding before anything else.
         dropped = max(before + queries - keys, 0)
         self.joiner.take(
             call_of_example(
@@ -80,6 +80,7 @@ class Writing:
         """
         self.joiner.end_step()
         self.odds.look(logits)
+        # Only the first pass reads the prompt, and the padding before it.
         self.reads.append(read if self.reads else read - self.padding)
 
     def record(
@@ -101,6 +102,7 @@ class Writing:
             seed: of the random numbers.
             routers: see `Joiner.stacks`.
         """
+        # In a batch a text is known to have ended only after others ran on: their extra is cut.
         count = len(ids) - self.odds.prompt
         self.odds.cut(count)
         encodes = bool(getattr(model.config, "is_encoder_decoder", False))
@@ -153,14 +155,14 @@ class Writing:
             return whole[len(first) :]
         return decode(ids[len(before) :], skip_special_tokens=True)
 
-    def _candidates(self, found: tuple[tuple[int, float], ...]) -> tuple[Candidate, ...]:
-        pieces = self.target_tokenizer.convert_ids_to_tokens([number for number, _ in found])
-        return tuple(
-            Candidate(
-                id=number, piece=piece if isinstance(piece, str) else "", probability=probability
-            )
-            for (number, probability), piece in zip(found, pieces, strict=True)
-        )
+    def _candidates(self, noted: tuple[tuple[int, float], ...]) -> tuple[Candidate, ...]:
+        pieces = self.target_tokenizer.convert_ids_to_tokens([number for number, _ in noted])
+        candidates = []
+        for (number, probability), piece in zip(noted, pieces, strict=True):
+            # A model may have more words than its tokenizer, whose pieces are None then.
+            named = piece if isinstance(piece, str) else ""
+            candidates.append(Candidate(id=number, piece=named, probability=probability))
+        return tuple(candidates)
 
 
 def ends_of(model: Any, arguments: Mapping[str, Any]) -> tuple[int, ...]:
@@ -187,11 +189,11 @@ def _up_to(reads: Sequence[int], total: int) -> tuple[int, ...]:
     """The passes that read this many tokens; one more may have been run before the text was seen to
     have ended.
     """
-    found: list[int] = []
+    kept: list[int] = []
     for count in reads:
-        if sum(found) < total:
-            found.append(count)
-    return tuple(found)
+        if sum(kept) < total:
+            kept.append(count)
+    return tuple(kept)
 
 
 def _joined(first: Tokens, second: Tokens) -> Tokens:
