@@ -92,6 +92,7 @@ def heads(
     warn_of_few(source, options)
     mean = _array(position_mean)
     if random_weights is True:
+        # Only what is measured must be the same; how sure it is, is told of the model itself.
         shared = {name: options[name] for name in ("patterns", "stack") if name in options}
         random_weights = heads_of(**source.random_twin().grouped(), **shared)
     if position_mean is True:
@@ -124,10 +125,12 @@ def _more_patterns(source: Source, *, predictive: bool, related: bool) -> list[A
 
 def _battery(source: Source, result: Heads, stack: str | None) -> Any:
     """Runs of repeated tokens through the model, for texts that are no pictures or sounds."""
+    # Random tokens can be put together of a vocabulary, and not of pictures or sounds.
     if any(
         isinstance(text, Mapping) and not set(text) <= {"text", "text_b"} for text in source.texts
     ):
         return None
+    # None where the model has other heads in its runs, or cannot be run on tokens alone.
     runs = induction_battery(source.model, source.tokenizer, result.tally.patterns, stack)
     return runs if runs is not None and runs.cells == result.cells else None
 

@@ -140,6 +140,7 @@ def ablate(
     result = _ablated(model, task, by, options)
     if not options.get("random_weights"):
         return result
+    # Another model, and so another file: the header of a journal holds the weights' fingerprint.
     beside = options.get("resume")
     again = AblationOptions(
         **options | {"resume": None if beside is None else f"{os.fspath(beside)}{RANDOM}"}
@@ -151,6 +152,7 @@ def ablate(
 
 def _ablated(model: nn.Module, task: Task, by: By | str, options: AblationOptions) -> Ablation:
     with one_at_a_time(model), at_rest(model), _without_cache(model):
+        # One run of the first batch tells which layers there are and which modules compute them.
         plan = plan_on(model, lambda: task.values(model, 0))
         cells = _cells(plan, options)
         make = _parse_by(by, model, task)
@@ -232,11 +234,13 @@ def _scored(
     """
     known = np.array(np.isfinite(values).all(axis=2))
     scored = np.array(known.all(axis=0))
+    # The task may have left out examples before; users know the others by their first numbers.
     given = [
         number for number in range(len(scored) + len(task.left_out)) if number not in task.left_out
     ]
     errors = {}
     for number in np.flatnonzero(~scored).tolist():
+        # The first False: the intact model, or the first head without which the score is lost.
         cell = (None, *cells)[int(np.argmin(known[:, number]))]
         where = "" if cell is None else f" with {_cell_name(cell)} disabled"
         errors[given[number]] = InterventionError(
@@ -260,6 +264,7 @@ def _warn(number: int, error: HeadscopeError) -> None:
 
 def _median_length(task: Task) -> float | None:
     """Median length of the examples of a task, padding left out; None where they are no texts."""
+    # Only a mask tells the length of a text in a padded batch.
     lengths: list[int] = []
     for batch in task.batches:
         mask = batch.get("attention_mask") if isinstance(batch, Mapping) else None

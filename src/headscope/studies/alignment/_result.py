@@ -117,6 +117,7 @@ class AlignmentStudy(OneModel, Result):
         if not self.layers:
             self.layers, self.heads, self.model = layers, stack.heads, record.model.name
             self.statistic = Statistic(values.shape)
+        # The same layers are refused for every sentence, and so are kept once by their number.
         self.refused |= refused
         self.statistic.update(name, values, group=group)
         self.diagonal.update(name, diagonal_counts(*sizes, gold), group=group)
@@ -201,6 +202,7 @@ class AlignmentStudy(OneModel, Result):
         """How much lower the error rate is by norm than by weight (below 0), and its interval over
         the same draws.
         """
+        # An error rate, and so below 0 where the norm aligns better.
         apart = self.error_rates("norm", state) - self.error_rates("weight", state)
         # Both ways are of the same draws, so their difference is paired.
         drawn = [self._redrawn[(slice(None), *_place(by, state))] for by in BY]
@@ -256,6 +258,7 @@ class AlignmentStudy(OneModel, Result):
         values = self._by_document(
             self.statistic.values[(slice(None), slice(None), *_place(by, state))]
         )
+        # The last column is of all heads of a layer together.
         values = values[..., :-1] if of_heads else values[..., -1:]
         if np.isnan(rates_of(values.sum(axis=0))).all():
             raise RecordError(
@@ -267,6 +270,7 @@ class AlignmentStudy(OneModel, Result):
             raise RecordError(
                 f"Nothing was counted by {by} on one half of the sentences of any split; give more"
             )
+        # Splits may choose different places: the most frequent is named, the rate is of all.
         (layer, head), times = Counter(places).most_common(1)[0]
         each = rates_of(np.moveaxis(held.sum(axis=1), -1, 0))
         return BestPlace(
@@ -307,6 +311,7 @@ class AlignmentStudy(OneModel, Result):
         values = self.statistic.values
         parts, wholes = (values[:, part].reshape(len(values), -1) for part in (0, 1))
         drawn = redrawn_ratios(parts, wholes, groups=self.statistic.groups)
+        # Och and Ney's AER is 1 less hits over links, and both sums are drawn together.
         return 1 - drawn.reshape(-1, *self.statistic.shape[1:])
 
     @cached_property

@@ -82,6 +82,7 @@ def alignment_study(
     random_weights, anyway = options.pop("random_weights", False), options.pop("allow_unfit", False)
     sides = _sides(named, tokenizer, target_tokenizer)
     if not anyway:
+        # All together first: where most of everything is unknown, no sentence need be tried.
         for known, texts in sides:
             check_texts(known, texts)
     more = {} if target_tokenizer is None else {"target_tokenizer": target_tokenizer}
@@ -159,6 +160,7 @@ def _count(
 
     left = [(name, pair) for name, pair in named.items() if name not in study]
     for number, (name, pair) in enumerate(counted(left, "Aligning", "sentence", shows=progress), 1):
+        # Noted of those left out too, so that a changed sentence is seen whatever became of it.
         study.digests[name] = _digest(pair)
         try:
             record = captured(pair)

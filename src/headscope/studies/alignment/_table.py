@@ -56,6 +56,7 @@ def columns_of(study: AlignmentStudy) -> dict[str, list[Any]]:
             rates, ends = study.error_rates(by, state), study.intervals(by, state)
             best = {(each.layer, each.head): each for each in _chosen_of(study, by, state)}
             for number, head in np.ndindex(rates.shape):
+                # The last column of the rates is of all heads of the layer together.
                 place = (study.layers[number], head if head < study.heads else None)
                 cells = (
                     state,
@@ -69,11 +70,16 @@ def columns_of(study: AlignmentStudy) -> dict[str, list[Any]]:
                     *_held_out(best.get(place)),
                 )
                 for field, cell in zip(columns, cells, strict=True):
-                    columns[field].append(cell.item() if isinstance(cell, np.generic) else cell)
+                    columns[field].append(_own(cell))
     if study.control is not None:
         theirs = columns_of(study.control)
         columns |= {f"random_{name}": theirs[name] for name in ("aer", "low", "high", *HELD_OUT)}
     return columns
+
+
+def _own(cell: Any) -> Any:
+    """A cell as a number of Python's own, which json can write and NumPy's it cannot."""
+    return cell.item() if isinstance(cell, np.generic) else cell
 
 
 def _held_out(best: BestPlace | None) -> tuple[float | None, ...]:

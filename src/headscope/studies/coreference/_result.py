@@ -191,7 +191,8 @@ class Coreference(HeadStudy):
     def _head(self, kind: str, candidates: str, numbers: dict[str, Any]) -> AntecedentHead:
         best, held = numbers.pop("best"), numbers.pop("held_best")
         for name in ("rule", "held_rule", "rule_share"):
-            numbers.pop(name)  # there is one rule alone, the nearest mention
+            # There is one rule alone, the nearest mention, so that its number says nothing.
+            numbers.pop(name)
         return AntecedentHead(
             kind=kind,
             candidates=candidates,

@@ -87,6 +87,7 @@ class Relations(HeadStudy):
         stack = self._stack_of(sentence.name, record)
         _check_text(sentence, stack.query.texts)
         try:
+            # Words joined by single spaces, or the text as it was written, with "don't" in one.
             is_text = stack.query.texts[0] == sentence.text
             spans = sentence.spans if is_text else sentence.written_spans()
             words = words_at(stack.query, spans)
@@ -258,6 +259,7 @@ class Relations(HeadStudy):
             raise RecordError("No sentence was counted")
         return corpus_of((self._read[name] for name in self.names), universal=self.universal)
 
+    # Hits of every score of a treebank are large, and only those that are asked for are made.
     @cached_property
     def _hits_of(self) -> dict[str, np.ndarray]:
         return {}

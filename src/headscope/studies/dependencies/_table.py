@@ -38,6 +38,7 @@ def summary_of(relations: Relations) -> str:
     if not relations.sentences:
         return repr(relations)
     sentences = f"{relations.sentences} sentences{_of(relations)} ({relations.length_said})"
+    # Groups hold the words of many relations, and counting them too would count these twice.
     tried = [
         each for each in relations.heads_of() if each.count >= LEAST and each.relation not in GROUPS
     ]

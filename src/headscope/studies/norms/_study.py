@@ -174,6 +174,7 @@ class NormStudy(OneModel, Result):
     @property
     def classes(self) -> tuple[str, ...]:
         """The classes that any text has a token of."""
+        # A class without tokens has no mean length in any layer, while its shares are 0.
         there = [~np.isnan(self.mean(f"length of f: {name}")).all() for name in CLASSES]
         return tuple(name for name, is_there in zip(CLASSES, there, strict=True) if is_there)
 
@@ -226,6 +227,7 @@ class NormStudy(OneModel, Result):
         first = (
             f"{self.model or 'a model'}: {len(self.layers)} layers, {self.texts} texts, {length}"
         )
+        # Texts of one document are alike, so that documents are drawn where they are known.
         over = "texts"
         if self.statistic.documents != self.texts:
             over = f"{self.statistic.documents} documents"
@@ -266,6 +268,7 @@ class NormStudy(OneModel, Result):
 
     def _mixing_table(self) -> list[TextTable]:
         rows = [self.mean(f"mixing output: {name}") for name in self.classes]
+        # These are missing where contributions to the layer's output were not to be had.
         if np.isnan(rows).all():
             return []
         header = ["layer", *(f"mix ResLnN {SHOWN[name]}" for name in self.classes)]
@@ -394,6 +397,7 @@ def load_norm_study(
         check_document(said, SAID)
         study = NormStudy(stack=stack or said["stack"], confidence=confidence or said["confidence"])
         study.model, study.refused = said["model"], dict(said["refused"])
+        # One line for each text, whose number of rows and columns the names tell below.
         values = array_of(arrays, "values", "f", (len(said["texts"]), None, None))
         statistic = Statistic(values.shape[1:], tuple(said["names"]))
         nothing = [None] * len(values)
@@ -412,6 +416,7 @@ def _with_statistic(
         FileError: where the values are not of its layers.
         RecordError: where they are of something else.
     """
+    # Names are those of the rows, then those of the columns: the layers, and all of them together.
     names = statistic.names
     rows = ROWS if names[: len(ROWS)] == ROWS else FIRST_ROWS
     if names[: len(rows)] != rows:
@@ -446,6 +451,7 @@ def _counted(
 ) -> NormStudy:
     study = NormStudy(stack=stack, confidence=confidence)
     for number, (record, group) in enumerate(with_groups(records, groups, "norm_study")):
+        # Records have no names of their own; numbers of six digits sort as they were counted.
         study.update(f"{number:06}", record, group=group)
     if not study.texts:
         raise RecordError("norm_study was given no record; capture at least one text")

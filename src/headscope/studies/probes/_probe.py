@@ -113,6 +113,7 @@ class ProbePlan:
     on_error: Callable[[str, HeadscopeError], None] | None = None
 
     def __post_init__(self) -> None:
+        # Shares such as 0.7, 0.1 and 0.2 miss 1 in the last binary place.
         if len(self.split) != 3 or min(self.split) <= 0 or abs(sum(self.split) - 1) > 1e-9:
             raise RecordError(f"split is three shares above 0 that sum to 1, not {self.split}")
         object.__setattr__(self, "seeds", tuple(self.seeds))
@@ -233,6 +234,8 @@ def _drawn(sentences: list[Sentence], plan: ProbePlan) -> list[Sentence]:
         raise TextError(f"The treebank has no sentence of at most {plan.most_words} words")
     if plan.sentences is None or plan.sentences >= len(sentences):
         return sentences
+    # The first so many of one permutation, so that a larger number holds the sentences of a smaller
+    # one, in the order of the treebank.
     drawn = np.random.default_rng(plan.seeds[0]).permutation(len(sentences))[: plan.sentences]
     return [sentences[number] for number in sorted(drawn)]
 
@@ -268,6 +271,7 @@ def _both(
         return tuple(items.values()), None
     other = (random_twin(source.model, seed=plan.seeds[0]), source.tokenizer)
     read = _read(kind, other, sentences, plan, note=note)
+    # Scores of the two are compared, and so must be of the same sentences.
     items = {number: item for number, item in items.items() if number in read}
     # Vectors of words stay those of the model, so that the twin lacks nothing but its attention.
     twin = [replace(read[number], vectors=item.vectors) for number, item in items.items()]
@@ -311,6 +315,7 @@ def _trained(kind: str, data: Data, plan: ProbePlan) -> tuple[tuple[Score, ...],
         scores, told = _scores(kind, data, plan, seed)
         runs.append({(score.task, score.measure, score.of): score for score in scores})
         facts.append(told)
+    # Sentences are divided by the first seed alone, so that every seed has hits of the same ones.
     documents = data.documents
     scores = tuple(
         replace(over_seeds([run[key] for run in runs]), groups=documents) for key in runs[0]

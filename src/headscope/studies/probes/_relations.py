@@ -90,6 +90,7 @@ def attention_vectors(
 def _related(data: Data, least: int) -> WordPairs:
     """Dependents with their heads, of the relations that are often enough."""
     edges = _edges(data.items)
+    # Counted where it is learnt alone: a relation must not be chosen by what is reported on.
     train = set(data.parts.train)
     counts = Counter(relation for number, _, _, relation in edges if number in train)
     names = tuple(name for name, count in counts.most_common() if count >= least)
@@ -123,6 +124,7 @@ def _any(items: Sequence[ProbeItem], related: WordPairs, seed: int) -> WordPairs
     places = [tuple(place) for place in related.at.tolist()]
     counts = Counter(number for number, *_ in places)
     apart = []
+    # As many of each sentence, so that neither its length nor its topic tells the classes apart.
     for number, count in sorted(counts.items()):
         words = np.flatnonzero(items[number].counted).tolist()
         apart += [

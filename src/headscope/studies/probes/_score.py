@@ -55,6 +55,7 @@ class Score:
     @cached_property
     def redrawn(self) -> Float[np.ndarray, " resample"]:
         """Over documents, or sentences where these are not known, drawn anew with replacement."""
+        # Drawing documents with replacement gives each a number of times, which are multinomial.
         rng, document = np.random.default_rng(SEED), self._documents
         count = int(document.max(initial=-1)) + 1
         sizes = [min(AT_ONCE, RESAMPLES - first) for first in range(0, RESAMPLES, AT_ONCE)]
@@ -117,11 +118,13 @@ def _ratio(
     lengths: Int[np.ndarray, " sentence"] | None,
 ) -> Float[np.ndarray, " resample"]:
     """The ratio of the sums; or its mean over lengths."""
+    # Without lengths all sentences form one group, the mean over which is its own ratio.
     groups = np.zeros(len(hits), int) if lengths is None else lengths
     first, last = (0, 0) if lengths is None else LENGTHS
     member = (groups[:, None] == np.arange(first, last + 1)).astype(np.float64)
     above, below = times @ (hits[:, :1] * member), times @ (hits[:, 1:] * member)
     ratios = np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
+    # A length that was not drawn has no ratio, and is left out of the mean.
     there = ~np.isnan(ratios)
     counts = there.sum(axis=1)
     return np.divide(

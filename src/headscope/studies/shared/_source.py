@@ -234,6 +234,7 @@ def check_texts(tokenizer: Any, texts: Iterable[Any], what: str = "the texts") -
             parts = [parts]
         for part in parts if isinstance(parts, tuple | list) else ():
             if isinstance(part, str) and not HALVES.search(part):
+                # Not verbose, or the tokenizer warns of texts that are longer than the model takes.
                 ids += tokenizer(part, verbose=False)["input_ids"]
     check_known(tokenizer, ids, what, MOST_UNKNOWN)
     return MOST_UNKNOWN
@@ -255,6 +256,7 @@ def said_of_few(source: Source, options: Mapping[str, Any]) -> str:
     layers = getattr(config, "num_hidden_layers", None)
     heads = getattr(config, "num_attention_heads", None)
     numbers = parse_groups(source.groups, len(source.texts))
+    # Chance is estimated over documents where these are known: many texts of one count once.
     count = len(source.texts) if numbers is None else len(set(numbers.tolist()))
     if count < 2 or not isinstance(layers, int) or not isinstance(heads, int):
         return ""
