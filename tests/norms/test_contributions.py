@@ -129,6 +129,24 @@ def test_heads_that_cancel_leave_nothing():
     assert attention_norms(block).max() < 1e-10
 
 
+@pytest.mark.parametrize("left", [1.0, 1e-2, 1e-4, 1e-6, 1e-8])
+def test_lengths_stay_right_where_heads_nearly_cancel(rng, left):
+    """Two heads of lengths about 20, of whose sum this share is left."""
+    vectors = 10 * rng.standard_normal((5, 4))
+    rest = left * rng.standard_normal((5, 4))
+    block = Block(
+        weights=np.full((2, 3, 5), 0.5),
+        values=np.stack([vectors, rest - vectors]),
+        projection=np.stack([np.eye(4), np.eye(4)]),
+        same=False,
+    )
+    wanted = np.linalg.norm(0.5 * rest, axis=-1)
+    # the sum itself is known to the rounding of its parts
+    np.testing.assert_allclose(
+        attention_norms(block), np.tile(wanted, (3, 1)), rtol=1e-7, atol=5e-15
+    )
+
+
 def test_no_array_of_heads_queries_keys_and_features_is_ever_there(rng):
     import tracemalloc
 

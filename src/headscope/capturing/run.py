@@ -141,7 +141,7 @@ def _watched(
     """Everything that was seen while the model ran once, at the places of its plan or
     everywhere.
     """
-    if note is not None or inputs.origins is not None or sessions() or "norms" in keeping.what:
+    if note is not None or inputs.origins is not None or sessions():
         return _passed(model, inputs, keeping, note)[0]
     modules = Modules.of(model)
     plan = plan_of(modules)

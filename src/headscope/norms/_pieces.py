@@ -12,6 +12,10 @@ from headscope.errors import RecordError
 from headscope.norms._block import Block
 from headscope.norms._norm import Norm
 
+CANCELLED = 1e-3
+"""A norm below this share of what its heads would add up to if none cancelled another is taken from
+QR; above it, a Gram matrix in double precision gives it to 1e-9."""
+
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
@@ -30,20 +34,18 @@ class Pieces:
     own: np.ndarray | None = None
 
     def lengths(self) -> Float[np.ndarray, "query key"]:
-        """Norms of all pieces: ``||R_j a_ij||``, R_j from QR of the key's vectors, head by head.
+        """Norms of all pieces, from the Gram matrix ``[head head]`` of each key's vectors.
 
-        R_j is the root of the Gram matrix ``[head head]`` of key j's vectors, and keeps the digits
-        that the matrix itself loses where heads cancel.
+        Of keys where heads cancel each other, from the root of it, ``||R_j a_ij||`` with R_j from
+        QR of the vectors, which keeps the digits that the matrix itself loses.
         """
         heads, queries, keys, model = self.block.size
         lengths = np.empty((queries, keys))
         for tile in self.block.tiles(8 * heads * (2 * model + queries + heads)):
-            vectors = self.linear(self.block.transformed(tile))  # [head key model]
-            # Q keeps lengths, so that ||V a|| = ||Q R a|| = ||R a||: head x head numbers do for a
-            # key in place of head x model.
-            roots = np.linalg.qr(vectors.transpose(1, 2, 0), mode="r")  # [key _ head]
-            weights = self.block.weights[:, :, tile].transpose(2, 0, 1)  # [key head query]
-            lengths[:, tile] = np.linalg.norm(roots @ weights, axis=1).T
+            vectors = self.linear(self.block.transformed(tile)).transpose(1, 0, 2)
+            weights = self.block.weights[:, :, tile].transpose(2, 0, 1)
+            both = np.ascontiguousarray(vectors), np.ascontiguousarray(weights)
+            lengths[:, tile] = _lengths(*both).T
         if self.rows is not None:
             lengths *= self.rows[:, None]
         # Only on the diagonal a residual is added, which needs the vectors themselves.
@@ -88,6 +90,22 @@ class Pieces:
         if self.rows is not None:
             vectors = vectors * self.rows[:, None]
         return vectors if self.own is None else vectors + self.own
+
+
+def _lengths(
+    vectors: Float[np.ndarray, "key head model"], weights: Float[np.ndarray, "key head query"]
+) -> Float[np.ndarray, "key query"]:
+    """Norms of ``sum_h a_h v_h``."""
+    gram = vectors @ vectors.transpose(0, 2, 1)
+    squares = np.einsum("khq,khq->kq", gram @ weights, weights)
+    lengths = np.sqrt(np.maximum(squares, 0))
+    straight = np.sqrt(np.einsum("khh->kh", gram))[:, None, :] @ np.abs(weights)
+    cancelled = (lengths < CANCELLED * straight[:, 0]).any(axis=1)
+    if cancelled.any():
+        # Q keeps lengths, so that ||V a|| = ||Q R a|| = ||R a||
+        roots = np.linalg.qr(vectors[cancelled].transpose(0, 2, 1), mode="r")  # [key _ head]
+        lengths[cancelled] = np.linalg.norm(roots @ weights[cancelled], axis=1)
+    return lengths
 
 
 def attention_pieces(block: Block) -> Pieces:

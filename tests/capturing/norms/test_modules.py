@@ -9,7 +9,13 @@ from transformers.models.llama.modeling_llama import LlamaRMSNorm
 from transformers.models.mobilebert.modeling_mobilebert import NoNorm
 from transformers.pytorch_utils import Conv1D
 
-from headscope.capturing.contributions._modules import Applied, matrix_of, norm_of, value_matrix_of
+from headscope.capturing.contributions._modules import (
+    Applied,
+    matrix_of,
+    norm_of,
+    remembered,
+    value_columns_of,
+)
 
 NORMS = {
     "LayerNorm": nn.LayerNorm(25),
@@ -98,7 +104,27 @@ def test_values_are_found_among_the_columns_of_a_matrix():
     # interleaved by head as in GPT-NeoX: query, key and value of each of three heads
     value = output.unflatten(-1, (3, 3, 4))[:, :, :, 2].transpose(1, 2)
     uses = [Applied(other, given, other(given).detach()), Applied(whole, given, output.detach())]
-    matrix, bias = value_matrix_of(value.detach(), uses)
+    module, columns = value_columns_of(value.detach(), uses)
+    assert module is whole
+    matrix, bias = (part[..., columns] for part in matrix_of(module))
     rebuilt = (given.detach().numpy() @ matrix + bias).reshape(2, 5, 3, 4).transpose(0, 2, 1, 3)
     np.testing.assert_allclose(rebuilt, value.detach().numpy(), atol=1e-6)
-    assert value_matrix_of(torch.sin(value).detach(), uses) is None
+    assert value_columns_of(torch.sin(value).detach(), uses) is None
+
+
+def test_what_follows_from_weights_is_made_anew_where_these_change():
+    module, made = nn.LayerNorm(6), []
+
+    def ask():
+        return remembered([module], "norm", lambda: made.append(0) or len(made))
+
+    assert [ask(), ask()] == [1, 1]
+    with torch.no_grad():
+        module.weight[2] = 3.0
+    assert ask() == 2
+    module.weight.data[3] = 4.0  # past torch's count of changes
+    assert ask() == 3
+    module.eps = 1e-3
+    assert ask() == 4
+    module.forward = lambda given: given
+    assert [ask(), ask()] == [5, 5]

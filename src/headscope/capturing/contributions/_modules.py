@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -20,6 +21,8 @@ inside.
 """
 SMALL, LARGE = 1e-3, 1e3
 COLUMNS_COMPARED = 8
+SAMPLE = 1024
+"""Numbers of a weight that are summed, to notice what was written past torch's own count."""
 
 Ask = Callable[[torch.Tensor], np.ndarray]
 
@@ -96,11 +99,10 @@ def _matrix_of(module: nn.Module) -> tuple[np.ndarray, np.ndarray | None]:
     raise ValueError("it computes something else than a matrix product and a bias")
 
 
-def value_matrix_of(
+def value_columns_of(
     value: torch.Tensor, applied: Iterable[Applied]
-) -> tuple[np.ndarray, np.ndarray | None] | None:
-    """W_V ``[in kv_head * feature]`` and b_V: columns of the matrix whose output holds the values,
-    number by number.
+) -> tuple[nn.Module, list[int]] | None:
+    """The matrix whose output holds the values, number by number, and its columns that do.
 
     Args:
         value: ``[batch kv_head key feature]``.
@@ -113,20 +115,54 @@ def value_matrix_of(
     rows = value.permute(0, 2, 1, 3).flatten(2).flatten(0, 1)  # [batch * key, kv_head * feature]
     for use in applied:
         output = use.output.flatten(0, -2)
-        for given in (
-            output,
-            use.output.transpose(0, 1).flatten(0, -2) if use.output.ndim == 3 else output,
-        ):
+        turned = use.output.transpose(0, 1).flatten(0, -2) if use.output.ndim == 3 else output
+        for given in (output, turned):
             if len(given) != len(rows) or given.dtype != rows.dtype:
                 continue
             columns = _columns_in(rows, given)
             if columns is not None:
-                try:
-                    matrix, bias = matrix_of(use.module)
-                except ValueError:
-                    return None
-                return matrix[:, columns], None if bias is None else bias[columns]
+                return use.module, columns
     return None
+
+
+def remembered(modules: Sequence[nn.Module], what: Hashable, make: Callable[[], Any]) -> Any:
+    """What follows from the weights of modules, made once and again where these are others.
+
+    Args:
+        modules: on whose own weights it depends.
+        what: tells it from other things that follow from them.
+        make: makes it.
+    """
+    states = [_state(module) for module in modules]
+    if None in states:
+        return make()
+    known = _known.setdefault(modules[0], {})
+    if what not in known or known[what][0] != states:
+        known[what] = states, make()
+    return known[what][1]
+
+
+_known: WeakKeyDictionary[nn.Module, dict[Hashable, tuple[list, Any]]] = WeakKeyDictionary()
+
+
+def _state(module: nn.Module) -> tuple | None:
+    """Tells a module from what it was: its own weights, by where they are, how often they were
+    written to and some of their numbers, and its settings. None where they are elsewhere.
+    """
+    found: list = [vars(module).get("forward"), type(module).forward]
+    if hasattr(module, "_hf_hook"):
+        return None
+    for weight in (*module._parameters.values(), *module._buffers.values()):
+        if weight is None:
+            continue
+        if weight.is_meta or weight.is_inference():
+            return None
+        flat = weight.detach().reshape(-1)
+        some = flat[:: max(1, len(flat) // SAMPLE)].double().sum().item()
+        found.append((weight.data_ptr(), weight._version, weight.shape, weight.dtype, some))
+    settings = (int, float, str, bool)
+    found += [(name, own) for name, own in vars(module).items() if isinstance(own, settings)]
+    return tuple(found)
 
 
 def _columns_in(rows: torch.Tensor, among: torch.Tensor) -> list[int] | None:

@@ -10,12 +10,18 @@ from functools import cached_property
 
 import numpy as np
 import torch
+from torch import nn
 
 from headscope.capturing.building._cut import Cut
 from headscope.capturing.building._sides import Side
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.sight import Sight
-from headscope.capturing.contributions._modules import Applied, matrix_of, value_matrix_of
+from headscope.capturing.contributions._modules import (
+    Applied,
+    matrix_of,
+    remembered,
+    value_columns_of,
+)
 from headscope.norms import Norm, expansion_rate
 
 SCALED_WITHIN = 2e-6
@@ -104,18 +110,26 @@ class Passage:
         return matrix_of(self.call.projection)
 
     @cached_property
-    def value_matrix(self) -> tuple[np.ndarray, np.ndarray | None] | None:
-        """W_V ``[model kv_head * feature]`` and b_V; None where they cannot be told."""
-        return value_matrix_of(self.call.value, self.values)
-
-    @cached_property
     def expansion(self) -> float | None:
         """Rate at which f stretches vectors; None where W_V cannot be told, or does not take the
         model's vectors.
         """
-        if self.value_matrix is None or len(self.value_matrix[0]) != self.width:
+        found, projection = value_columns_of(self.call.value, self.values), self.call.projection
+        if found is None or projection is None:
             return None
-        (matrix, offset), (projection, bias) = self.value_matrix, self.projection
+        heads, shared = self.call.size[1], self.call.value.shape[1]
+        what = ("expansion", heads, shared, tuple(found[1]))
+        return remembered([found[0], projection], what, lambda: self._expansion(*found))
+
+    def _expansion(self, module: nn.Module, columns: list[int]) -> float | None:
+        try:
+            matrix, offset = matrix_of(module)
+        except ValueError:
+            return None
+        if len(matrix) != self.width:
+            return None
+        matrix, offset = matrix[:, columns], None if offset is None else offset[columns]
+        projection, bias = self.projection
         heads, shared = self.call.size[1], self.call.value.shape[1]
         of_head = np.arange(heads) // (heads // shared)
         value = matrix.reshape(self.width, shared, -1)[:, of_head].reshape(self.width, -1)
@@ -127,9 +141,7 @@ class Passage:
         """What was added and had been read before, as it is or times a number: one of them, where
         all is well.
         """
-        return [
-            addend for addend in self.addends if any(_is_read(addend, read) for read in self.reads)
-        ]
+        return [addend for addend in self.addends if _was_read(addend, self.reads)]
 
     @property
     def width(self) -> int:
@@ -185,13 +197,20 @@ def same(first: torch.Tensor, second: torch.Tensor) -> bool:
     return torch.equal(first.reshape(second.shape), second)
 
 
-def _is_read(addend: torch.Tensor, read: torch.Tensor) -> bool:
-    if addend.numel() != read.numel() or addend.shape[-1] != read.shape[-1]:
-        return False
-    if same(addend, read):
+def _was_read(addend: torch.Tensor, reads: Sequence[torch.Tensor]) -> bool:
+    """Whether a tensor is one of those that were read, as it is or times a number."""
+    alike = [
+        read
+        for read in reads
+        if addend.numel() == read.numel() and addend.shape[-1] == read.shape[-1]
+    ]
+    if any(same(addend, read) for read in alike):
         return True
-    scale = scale_of(addend, read)
-    return scale is not None and bool((scale == scale[0]).all())
+    for read in alike:
+        scale = scale_of(addend, read)
+        if scale is not None and bool((scale == scale[0]).all()):
+            return True
+    return False
 
 
 def scale_of(tensor: torch.Tensor, whole: torch.Tensor) -> torch.Tensor | None:

@@ -21,10 +21,12 @@ from headscope.capturing.building._sides import Side
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.sight import Sight
 from headscope.capturing.contributions._build import added_by, refused
-from headscope.capturing.contributions._modules import Applied, norm_of
+from headscope.capturing.contributions._modules import Applied, norm_of, remembered
 from headscope.capturing.contributions._passage import Passage, Taken, order_of, same, scale_of
 from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.watching._projection import is_affine
+from headscope.capturing.watching.operators import OperatorWatch, modes_off
+from headscope.capturing.watching.softmaxes import uncounted
 from headscope.capturing.watching.trail import names_of
 from headscope.norms import Norm
 
@@ -91,7 +93,8 @@ class NormsWatch(TorchFunctionMode):
         """See nothing inside."""
         self._away += 1
         try:
-            yield
+            with uncounted(), modes_off(NormsWatch, OperatorWatch):
+                yield
         finally:
             self._away -= 1
 
@@ -327,8 +330,13 @@ class NormsWatch(TorchFunctionMode):
     def _norm(self, module: nn.Module, width: int) -> Norm | None:
         key = id(module), width
         if key not in self._norms:
-            self._norms[key] = None if is_affine(module) else norm_of(module, width)
+            self._norms[key] = self._norm_of(module, width)
         return self._norms[key]
+
+    def _norm_of(self, module: nn.Module, width: int) -> Norm | None:
+        if is_affine(module):
+            return None
+        return remembered([module], ("norm", width), lambda: norm_of(module, width))
 
     def _finish(self, passages: list[Passage]) -> None:
         with self.looking_away():

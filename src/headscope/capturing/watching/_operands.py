@@ -13,8 +13,8 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.seam import OPERANDS, Edit
 from headscope.capturing.watching._einsum import Reading, attention_axes, product_axes
 from headscope.capturing.watching._flex import is_flex
-from headscope.capturing.watching._softmaxes import FUSED
 from headscope.capturing.watching._trace import trace_of
+from headscope.capturing.watching.softmaxes import FUSED
 
 Split = Callable[[torch.Tensor], torch.Tensor | None]
 

@@ -11,10 +11,10 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.watching._before import BeforeWatch
 from headscope.capturing.watching._projection import ProjectionWatch
-from headscope.capturing.watching._softmaxes import counted
 from headscope.capturing.watching.interface import InterfaceWatch
 from headscope.capturing.watching.operators import OperatorWatch
 from headscope.capturing.watching.places import Modules, Places, Site, site_of
+from headscope.capturing.watching.softmaxes import counted
 from headscope.capturing.watching.trail import Trail
 
 

@@ -25,7 +25,6 @@ from headscope.capturing.watching._einsum import attention_axes, exchanged, prod
 from headscope.capturing.watching._flex import is_flex, seen_in_flex
 from headscope.capturing.watching._multi_head import seen_in_multi_head
 from headscope.capturing.watching._operands import operands_of_multi_head, with_operands
-from headscope.capturing.watching._softmaxes import FUSED, original_of
 from headscope.capturing.watching._trace import (
     OVER,
     TIMES,
@@ -38,6 +37,7 @@ from headscope.capturing.watching._trace import (
     trace_of,
     visible_in,
 )
+from headscope.capturing.watching.softmaxes import FUSED, original_of
 from headscope.capturing.watching.trail import Trail
 from headscope.errors import CaptureError
 
@@ -54,6 +54,24 @@ HOLD_OPERANDS: set[Any] = PRODUCTS | SUMS_OF_PRODUCTS | {FUSED, torch.einsum}
 
 _changing: ContextVar[OperatorWatch | None] = ContextVar("headscope_operator_watch", default=None)
 """The innermost watch that tells nobody: it is there to change attention."""
+
+
+@contextmanager
+def modes_off(*kinds: type[TorchFunctionMode]) -> Generator[None]:
+    """Take the innermost modes off while the block is open, as far as they are of these kinds, so
+    that no function need pass them by.
+    """
+    off: list[TorchFunctionMode] = []
+    innermost = _get_current_function_mode()
+    while isinstance(innermost, kinds):
+        TorchFunctionMode.__exit__(innermost, None, None, None)
+        off.append(innermost)
+        innermost = _get_current_function_mode()
+    try:
+        yield
+    finally:
+        for mode in reversed(off):
+            TorchFunctionMode.__enter__(mode)
 
 
 class OperatorWatch(TorchFunctionMode):
@@ -102,19 +120,13 @@ class OperatorWatch(TorchFunctionMode):
     @contextmanager
     def looking_away(self) -> Generator[None]:
         """See nothing inside: what happens there is told by somebody else."""
-        # where this mode is the innermost, it is taken off, so that no function need pass it by
-        is_innermost = _get_current_function_mode() is self
-        if is_innermost:
-            super().__exit__(None, None, None)
         outer = nullcontext() if self._outer is None else self._outer.looking_away()
         self._away += 1
         try:
-            with outer:
+            with modes_off(OperatorWatch), outer:
                 yield
         finally:
             self._away -= 1
-            if is_innermost:
-                super().__enter__()
 
     def __torch_function__(
         self,

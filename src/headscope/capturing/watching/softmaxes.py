@@ -63,6 +63,16 @@ def counted(by: Counts) -> Generator[None]:
         _uninstall()
 
 
+@contextmanager
+def uncounted() -> Generator[None]:
+    """Count none while the block is open: what is computed inside is no part of the model."""
+    token = _counting.set(None)
+    try:
+        yield
+    finally:
+        _counting.reset(token)
+
+
 def _install() -> None:
     global _open  # noqa: PLW0603 - counts the open blocks of all threads
     with _lock:
