@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -97,10 +98,23 @@ class Block:
     def transformed(self, keys: slice = slice(None)) -> Float[np.ndarray, "head key model"]:
         """``f(x_j)`` of each head: its value times its part of the output projection."""
         # Each kind of contribution asks for them again; what is small is computed once and kept.
-        return self._transformed[:, keys] if self._is_small else self._transform(keys)
+        return self._transformed[:, keys] if self.is_small else self._transform(keys)
+
+    def kept(
+        self, what: str, make: Callable[[], Float[np.ndarray, "..."]]
+    ) -> Float[np.ndarray, "..."]:
+        """What follows from the block, worked out once."""
+        if what not in self._kept:
+            self._kept[what] = make()
+        return self._kept[what]
+
+    @cached_property
+    def _kept(self) -> dict[str, np.ndarray]:
+        return {}
 
     @property
-    def _is_small(self) -> bool:
+    def is_small(self) -> bool:
+        """Whether f(x_j) of all heads and keys may be held."""
         heads, _, keys, model = self.size
         return 8 * heads * keys * model <= BYTES_AT_ONCE
 

@@ -26,12 +26,14 @@ class Pieces:
         linear: what each f(x_j) goes through, the same for all queries.
         rows: ``[query]``, what a query's pieces are multiplied by; None for 1.
         own: ``[query model]``, what the residual adds.
+        kind: under which the block keeps what was worked out; empty where it keeps nothing.
     """
 
     block: Block
     linear: Callable[[np.ndarray], np.ndarray] = lambda vectors: vectors
     rows: np.ndarray | None = None
     own: np.ndarray | None = None
+    kind: str = ""
 
     def lengths(self) -> Float[np.ndarray, "query key"]:
         """Norms of all pieces, from the Gram matrix ``[head head]`` of each key's vectors.
@@ -42,7 +44,7 @@ class Pieces:
         heads, queries, keys, model = self.block.size
         lengths = np.empty((queries, keys))
         for tile in self.block.tiles(8 * heads * (2 * model + queries + heads)):
-            vectors = self.linear(self.block.transformed(tile)).transpose(1, 0, 2)
+            vectors = self._transformed(tile).transpose(1, 0, 2)
             weights = self.block.weights[:, :, tile].transpose(2, 0, 1)
             both = np.ascontiguousarray(vectors), np.ascontiguousarray(weights)
             lengths[:, tile] = _lengths(*both).T
@@ -57,13 +59,16 @@ class Pieces:
         """``P_ii``: what a token adds to itself, the residual included."""
         if not self.block.same:
             raise RecordError("Queries and keys are different tokens; no token looks at itself")
+        if not self.kind:
+            return self._diagonal()
+        return self.block.kept(f"{self.kind} diagonal", self._diagonal)
+
+    def _diagonal(self) -> Float[np.ndarray, "query model"]:
         heads, queries, _, model = self.block.size
         vectors = np.empty((queries, model))
         for tile in self.block.tiles(8 * heads * model):
             weights = self.block.weights[:, tile, tile].diagonal(axis1=1, axis2=2)  # [head key]
-            vectors[tile] = np.einsum(
-                "hj,hjd->jd", weights, self.linear(self.block.transformed(tile))
-            )
+            vectors[tile] = np.einsum("hj,hjd->jd", weights, self._transformed(tile))
         return self._with_own(vectors)
 
     def total(self) -> Float[np.ndarray, "query model"]:
@@ -77,7 +82,7 @@ class Pieces:
     def vectors(self, tile: slice) -> Float[np.ndarray, "key query model"]:
         """The pieces of some keys."""
         weights = self.block.weights[:, :, tile].transpose(2, 1, 0)  # [key query head]
-        vectors = weights @ self.linear(self.block.transformed(tile)).transpose(1, 0, 2)
+        vectors = weights @ self._transformed(tile).transpose(1, 0, 2)
         if self.rows is not None:
             vectors *= self.rows[:, None]
         if self.own is not None and self.block.same:
@@ -85,6 +90,13 @@ class Pieces:
             at = np.arange(len(vectors))
             vectors[at, at + (tile.start or 0)] += self.own[tile]
         return vectors
+
+    def _transformed(self, tile: slice) -> Float[np.ndarray, "head key model"]:
+        """``linear(f_h(x_j))`` of some keys."""
+        if not self.kind or not self.block.is_small:
+            return self.linear(self.block.transformed(tile))
+        whole = self.block.kept(self.kind, lambda: self.linear(self.block.transformed()))
+        return whole[:, tile]
 
     def _with_own(self, vectors: np.ndarray) -> np.ndarray:
         if self.rows is not None:
@@ -110,7 +122,7 @@ def _lengths(
 
 def attention_pieces(block: Block) -> Pieces:
     """Of the attention's output: ``S_ij = sum_h a_ij f_h(x_j)``."""
-    return Pieces(block)
+    return Pieces(block, kind="attention")
 
 
 def residual_pieces(block: Block) -> Pieces:
@@ -118,17 +130,16 @@ def residual_pieces(block: Block) -> Pieces:
     if block.residual is None:
         raise RecordError("This block has no residual; give Block(residual=...)")
     if block.before is None:
-        return Pieces(block, own=block.residual)
-    return Pieces(
-        block, block.before.linear, 1 / block.before.deviation(block.output), block.residual
-    )
+        return Pieces(block, own=block.residual, kind="residual")
+    rows = 1 / block.before.deviation(block.output)
+    return Pieces(block, block.before.linear, rows, block.residual, "residual")
 
 
 def output_pieces(block: Block) -> Pieces:
     """Of the norm's output: ``T_ij = after(R_ij)`` with the deviation of the whole."""
     if block.after is None:
         raise RecordError("This block has no norm after it; give Block(after=...)")
-    return _through(residual_pieces(block), block.after, block.stream)
+    return _through(residual_pieces(block), block.after, block.stream, "output")
 
 
 def globenc_pieces(block: Block) -> Pieces:
@@ -137,10 +148,10 @@ def globenc_pieces(block: Block) -> Pieces:
     """
     if block.second is None or block.stream_again is None:
         raise RecordError("This block has no second norm; give Block(second=..., stream_again=...)")
-    return _through(output_pieces(block), block.second, block.stream_again)
+    return _through(output_pieces(block), block.second, block.stream_again, "globenc")
 
 
-def _through(pieces: Pieces, norm: Norm, whole: np.ndarray) -> Pieces:
+def _through(pieces: Pieces, norm: Norm, whole: np.ndarray, kind: str) -> Pieces:
     # Once the deviation of the whole is known, a norm is linear but for its shift, and so can be
     # taken of each piece by itself.
     rows = 1 / norm.deviation(whole)
@@ -151,4 +162,5 @@ def _through(pieces: Pieces, norm: Norm, whole: np.ndarray) -> Pieces:
         lambda vectors: norm.linear(before(vectors)),
         rows if pieces.rows is None else rows * pieces.rows,
         own,
+        kind,
     )
