@@ -97,11 +97,13 @@ def laid(
                 f"wanted are [head query key] {list(shape)} or [query key] {list(shape[1:])}"
             )
         given = given.expand(shape)
+        # Detached: only values are checked, and gradients must not run through the checks.
         _check(
             given.detach(), visible[example][:, queries[:, None], keys], f"{name}, text {example}"
         )
         # What is given is over the tokens of the text alone; keys of padding get nothing.
         row = torch.zeros_like(old[example])
+        # A column of queries and a row of keys index the block of both, in whatever order they lie.
         row[:, queries[:, None], keys] = given
         padded = torch.ones(old.shape[2], dtype=torch.bool, device=old.device)
         padded[queries] = False

@@ -48,6 +48,7 @@ class Intervention(ABC):
 
     def __post_init__(self) -> None:
         for name in ("layer", "heads", "kv_heads", "queries"):
+            # The class is frozen, and a field is replaced by what was parsed here alone.
             object.__setattr__(
                 self, name, parse_numbers(getattr(self, name), f"{type(self).__name__}: {name}")
             )
@@ -110,6 +111,7 @@ class Intervention(ABC):
             InterventionError: where one does not exist.
         """
         if self.kv_heads is not None:
+            # In grouped attention heads that follow each other share a key/value head.
             shared = place.heads // place.kv_heads
             groups = checked(self.kv_heads, place.kv_heads, f"{place.name} has key/value heads")
             return tuple(group * shared + head for group in groups for head in range(shared))

@@ -106,6 +106,7 @@ def greedy_pruning(
             for place in plan_on(model, objective.probe(model)).places
             for head in range(place.heads)
         ]
+        # Which head is best to lose depends on those that are gone, so all are tried again.
         gone: list[Cell] = []
         for _ in range(len(left) if heads is None else min(heads, len(left))):
             tried = [losses_of(model, objective, without([*gone, cell], by)) for cell in left]
@@ -117,6 +118,7 @@ def greedy_pruning(
 
 def without(cells: Sequence[Cell], by: Callable[..., Intervention]) -> list[Intervention]:
     """Interventions that disable these heads, one for each layer."""
+    # One for each layer and not for each head, so that a layer is changed once.
     layers: dict[tuple[str, int], list[int]] = {}
     for stack, layer, head in cells:
         layers.setdefault((stack, layer), []).append(head)

@@ -43,6 +43,7 @@ def head_map(
         "normalized_stress": False,
     }
     places = MDS(2, metric="precomputed", random_state=seed, **options).fit_transform(distances)
+    # The right singular vectors of centred points are their principal axes.
     places = places - places.mean(axis=0)
     _, _, axes = np.linalg.svd(places, full_matrices=False)
     places = places @ axes.T

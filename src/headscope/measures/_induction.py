@@ -38,6 +38,7 @@ def prefix_targets(
     """
     if target not in ("followed", "preceded"):
         raise RecordError(f"target must be 'followed' or 'preceded', not {target!r}")
+    # Names may be strings or numbers; small numbers are compared quickly, all with all.
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     ids = np.array([numbers[name] for name in names], int)
     earlier = np.tril(ids[:, None] == ids, -1)
@@ -116,5 +117,6 @@ def repeated_tokens(
             f"A run of {length} tokens was asked for, with {len(candidates)} to draw from; "
             "shorten it"
         )
+    # Without replacement: a token twice in a run would have two tokens that followed it.
     run = rng.choice(np.asarray(candidates), size=length, replace=False)
     return np.concatenate([[] if start is None else [start], np.tile(run, repeats)]).astype(int)

@@ -67,6 +67,7 @@ def mass_on_pairs(
     """
     weights = np.asarray(weights, np.float64)
     pairs = pairs_of(pairs, weights)
+    # A token without a partner says nothing about whether the head looks at partners.
     counted = np.asarray(pairs.any(axis=1))
     if queries is not None:
         counted = np.logical_and(counted, mask_of(queries, len(pairs), "queries"))
@@ -102,6 +103,7 @@ def property_share(
     """
     weights = np.asarray(weights, np.float64)
     pairs = pairs_of(pairs, weights)
+    # Taken off both sums, so that what is left out weighs neither for nor against the property.
     if among is not None:
         weights = weights * pairs_of(among, weights)
     return ratio((weights * pairs).sum(axis=(1, 2)), weights.sum(axis=(1, 2)))
@@ -132,6 +134,7 @@ def strongest_column(
     """
     weights = np.asarray(weights, np.float64)
     keys = mask_of(keys, weights.shape[2], "keys")
+    # NumPy has no maximum of nothing, and raises.
     if not keys.any():
         return np.full(len(weights), np.nan)
     return weights[:, :, keys].mean(axis=1).max(axis=1)

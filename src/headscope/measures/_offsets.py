@@ -87,6 +87,7 @@ def peak_at_offset(
     rows, columns = _diagonal(weights, offset + start, pairs)
     if not len(rows):
         return np.full(len(weights), np.nan)
+    # Exact equality is meant: weights that are computed alike, as in an even row, are equal bits.
     seen = weights[:, rows]
     largest = seen == seen.max(axis=-1, keepdims=True)
     return (largest[:, np.arange(len(rows)), columns] / largest.sum(axis=-1)).mean(axis=1)

@@ -53,7 +53,9 @@ def word_maps(
         raise RecordError(f"rows is {rows!r}; it may be {', '.join(map(repr, ROWS))}")
     maps = np.asarray(maps, np.float64)
     taken = [words[:1] for words in query_words] if rows == "first" else query_words
+    # Two products of matrices: the first adds up the columns of words, the second averages rows.
     means = _members(taken, maps.shape[1], "query")
+    # At least 1, so that a word without tokens gets a row of zeros, and not of NaN.
     means /= np.maximum(means.sum(axis=1, keepdims=True), 1)
     summed = maps @ _members(key_words, maps.shape[2], "key").T
     averaged = means @ summed
@@ -99,6 +101,7 @@ def aligned_words(
     if not maps.shape[2]:
         return (frozenset(),) * len(maps)
     count = maps.shape[2] if words is None else words
+    # argmax takes the first of equal values, which is what is promised.
     best, most = maps.argmax(axis=-1), maps.max(axis=-1)
     links = []
     for head in range(len(maps)):

@@ -163,6 +163,7 @@ def is_npz(path: str | os.PathLike[str]) -> bool:
 def _from_npz(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
     arrays = read_npz(path)
     said = json.loads(arrays.pop("said").tobytes())
+    # No kind is called "", so that this is refused as a file of another kind.
     if not isinstance(said, dict):
         return "", {"version": 0}, {}
     return str(said.pop("kind", "")).removeprefix(PROJECT), said, arrays
@@ -177,7 +178,8 @@ def _from_safetensors(
         return kind, {"version": 0}, {}
     arrays = {}
     for name, stored in file.arrays.items():
-        array = np.array(stored.read())  # studies go on counting in what was read
+        # A copy that can be written to: studies go on counting in what was read.
+        array = np.array(stored.read())
         if checksum_of(array) != file.checksums.get(name):
             raise FileError(f"{path} is damaged: {name} is not what was written; {AGAIN}")
         arrays[name] = array

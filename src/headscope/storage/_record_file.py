@@ -123,10 +123,12 @@ def save(record: Record, path: str | os.PathLike[str]) -> Path:
     _check_name(Path(path))
     document, tensors = _document_of(record), _tensors_of(record)
     with written_whole(path) as temporary:
+        # Of what is in memory: a disk that writes something else is found out when it is read.
         sums = {name: checksum_of(array) for name, array in tensors.items()}
         try:
             save_file(tensors, temporary, metadata={"headscope": told_with_sums(document, sums)})
-        except SafetensorError as error:  # such as a full disk
+        except SafetensorError as error:
+            # Such as a full disk.
             raise FileError(f"Cannot write {path}: {error}; choose another place") from None
     return Path(path)
 
@@ -263,6 +265,7 @@ def _check_values(record: Record) -> None:
     """Raise where an array holds what it cannot; one at a time, so that no more is in memory."""
     for stack in record.stacks.values():
         for layer in stack:
+            # Reading the weights of a head checks that they are finite and that its rows sum to 1.
             if layer.has("weights"):
                 for head in layer.head_numbers:
                     layer.weights_of(head)
@@ -279,7 +282,8 @@ def _record(file: RecordFile) -> Record:
     model = ModelFacts(**{name: fact for name, fact in document["model"].items() if name in known})
     stacks = [_stack(entry, tensors) for entry in document["stacks"]]
     generation = _generation(document["generation"]) if "generation" in document else None
-    numbers = range(min(document.get("pictures", 0), len(tensors) + 1))  # no more than there can be
+    # A damaged file may claim any number; one more than there are tensors makes it fail by name.
+    numbers = range(min(document.get("pictures", 0), len(tensors) + 1))
     pictures = tuple(_picture(tensors[f"pictures.{number}"].read()) for number in numbers)
     named = {stack.name: stack for stack in stacks}
     if len(named) < len(stacks):
@@ -288,6 +292,7 @@ def _record(file: RecordFile) -> Record:
 
 
 def _stack(entry: dict, tensors: Mapping[str, FileArray]) -> Stack:
+    # In self-attention both sides are one object, which is compared and held once.
     query = _tokens(entry["query"])
     key = query if entry["key"] == "query" else _tokens(entry["key"])
     layers = []

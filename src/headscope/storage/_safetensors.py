@@ -93,7 +93,8 @@ class RecordFile:
         if not mark and not self.document.get(SUMMED):
             return {}
         try:
-            checksums = json.loads(sums[:-1])  # without the bracket that closes the document
+            # Without the bracket that closes the document.
+            checksums = json.loads(sums[:-1])
             said = checksums.pop("")
             if said != zlib.crc32(told.encode()) or checksums.keys() != self.arrays.keys():
                 raise ValueError
@@ -132,6 +133,7 @@ def _header(file: OpenFile) -> tuple[int, dict[str, Any]]:
     """Where the arrays begin, and what is said of them."""
     # 8 bytes with the length of the header, the header as JSON, the arrays.
     (size,) = struct.unpack("<Q", _bytes(file, 0, 8))
+    # Before anything is read: a damaged length may ask for more memory than there is.
     if 8 + size > file.size:
         raise ValueError(f"a header of {size} bytes in a file of {file.size}")
     header = json.loads(_bytes(file, 8, size))
@@ -142,6 +144,7 @@ def _header(file: OpenFile) -> tuple[int, dict[str, Any]]:
 
 def _arrays(file: OpenFile, start: int, header: dict[str, Any]) -> dict[str, FileArray]:
     """The arrays, which must follow each other without a gap up to the end of the file."""
+    # A gap or an overlap would be room for bytes that no checksum covers.
     arrays, place = {}, 0
     for name, facts in sorted(header.items(), key=lambda each: each[1]["data_offsets"]):
         (begin, end), shape = facts["data_offsets"], facts["shape"]

@@ -108,6 +108,7 @@ def write_npz(path: Path, arrays: dict[str, Any]) -> None:
     """
     with path.open("wb") as file:
         np.savez_compressed(file, **arrays)
+    # Half of what read_npz refuses, to be on the safe side: headers of arrays count there, too.
     unpacked = sum(np.asanyarray(array).nbytes for array in arrays.values())
     if unpacked > max(MOST_UNPACKED, MOST_PACKED_RATIO * path.stat().st_size) // 2:
         with path.open("wb") as file:
@@ -168,5 +169,7 @@ def _array(data: bytes) -> np.ndarray:
     body = memoryview(data)[file.tell() :]
     if len(body) != math.prod(shape) * dtype.itemsize:
         raise ValueError(f"an array of shape {shape} does not have {len(body)} bytes")
-    array = np.frombuffer(body, dtype).copy()  # studies go on counting in what was read
+    # A copy that can be written to: studies go on counting in what was read.
+    array = np.frombuffer(body, dtype).copy()
+    # Columns stand one after the other in Fortran's order, as rows of the transposed array do.
     return array.reshape(shape[::-1]).T if fortran else array.reshape(shape)

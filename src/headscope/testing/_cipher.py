@@ -92,11 +92,14 @@ def cipher_translator(
         torch.manual_seed(seed)
         model = _model(len(tokenizer))
         optimiser = torch.optim.AdamW(model.parameters(), lr=RATE)
+        # Up over the first steps and down to 0 at the last: without a warm-up a transformer may not
+        # learn at all.
         rising = torch.optim.lr_scheduler.LambdaLR(
             optimiser, lambda step: min(1, (step + 1) / WARMING) * (1 - step / steps)
         )
         losses = []
         for step in range(steps):
+            # New sentences at every step and for every seed: nothing can be learnt by heart.
             pairs = cipher_pairs(BATCH, order=order, seed=1 + seed * steps + step)
             loss = _loss(model, tokenizer, pairs)
             optimiser.zero_grad()
@@ -154,6 +157,7 @@ def _loss(model: Any, tokenizer: Any, pairs: list[AlignedPair]) -> Any:
     labels = tokenizer([pair.target for pair in pairs], padding=True, return_tensors="pt")[
         "input_ids"
     ]
+    # Padding must not be learnt: cross_entropy passes over labels of -100.
     padding = labels == model.config.pad_token_id
     # Teacher forcing: the decoder reads the start token and all labels but the last.
     read = torch.cat(

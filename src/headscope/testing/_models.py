@@ -93,6 +93,7 @@ def tiny_tokenizer() -> Any:
     pieces = [*marks, *letters, *(f"##{letter}" for letter in letters)]
     vocabulary = {piece: number for number, piece in enumerate(pieces)}
     backend = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    # Capitals are no pieces of their own, and would all be [UNK].
     backend.normalizer = normalizers.Lowercase()
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     ends = [(mark, vocabulary[mark]) for mark in ("[CLS]", "[SEP]")]
