@@ -131,6 +131,7 @@ def capture_encoded(
     """
     model = unwrapped(model)
     arguments = _of_forward(model, encoding)
+    # Lists in place of tensors are what a tokenizer returns without return_tensors="pt".
     tensors = [value for value in arguments.values() if isinstance(value, torch.Tensor)]
     if "input_ids" not in arguments and not any(tensor.is_floating_point() for tensor in tensors):
         raise CaptureError(
@@ -220,6 +221,7 @@ def _with_more(inputs: Inputs, model: Any, options: CaptureOptions) -> Inputs:
             f"model_kwargs holds {taken[0]}, which capture makes itself; give it in the encoding "
             "of capture_encoded"
         )
+    # Users have tensors on the processor mostly; other values, such as True, go as they are.
     device = device_of(model)
     placed = {
         name: value.to(device) if isinstance(value, torch.Tensor) else value
@@ -257,6 +259,7 @@ def _bare_inputs(
     reason = (
         f"{type(model).__name__} was given {', '.join(arguments)}, whose positions have no names"
     )
+    # Arguments may differ in their first axis; transformers names the one that is a batch for sure.
     main = getattr(model, "main_input_name", "")
     examples = len(arguments[main] if main in arguments else next(iter(arguments.values())))
     return Inputs(dict(arguments), source, target, numbered=reason, examples=examples)

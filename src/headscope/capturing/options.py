@@ -70,6 +70,7 @@ class CaptureOptions(KeepOptions, LoadOptions, total=False):
 
 def keeping_of(options: Mapping[str, Any]) -> Keeping:
     """What the options say is to be kept."""
+    # Interventions change what is computed and not what is kept, and are handed to the run itself.
     kept = (name for name in KeepOptions.__annotations__ if name != "interventions")
     return parse_keep(**{name: options[name] for name in kept if name in options})
 

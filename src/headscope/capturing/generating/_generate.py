@@ -149,8 +149,10 @@ def generate_many(
             f"Expected several prompts, got {type(prompts).__name__}; give a list of texts, or "
             "call generate(model, tokenizer, prompt)"
         )
+    # All are read before the first is run: a prompt that is none must not cost what was written.
     report = _raised if on_error is None else on_error
     texts, count = _texts_of(prompts, report)
+    # One is enough to see whether the model reads text at all, before it is tried on all of them.
     first = next(iter(texts.values()), None)
     if first is None:
         raise TextError("There is no prompt to generate from; give at least one")

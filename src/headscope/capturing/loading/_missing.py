@@ -78,6 +78,7 @@ def warn_of_new(name: str, missing: Iterable[str]) -> None:
 
 def needed(names: Iterable[str], asks: str) -> list[str]:
     """Of missing weights those that matter; a classifier may read the pooler."""
+    # By whole parts of the name, since other names may hold the word within.
     return sorted(name for name in names if asks == CLASS or POOLER not in name.split("."))
 
 

@@ -61,6 +61,7 @@ def times_of(
         seconds: how far two of them are apart; without it there are no times.
     """
     at, numbers = np.unique(middles[middles >= 0], return_inverse=True)
+    # The median, since the first or last frame may lie closer to its neighbour than others do.
     step = float(np.median(np.diff(at))) if len(at) > 1 else 1.0
     frames = np.full(len(middles), -1)
     frames[middles >= 0] = numbers
@@ -87,7 +88,9 @@ def _read(path: Path) -> tuple[np.ndarray, int]:
     if width not in SCALES:
         raise FileError(f"{path} has samples of {8 * width} bits; wanted are 8, 16 or 32")
     samples = np.frombuffer(frames, SCALES[width]).astype(np.float32)
+    # In .wav files samples of one byte are unsigned with silence at 128, wider ones are signed.
     samples = samples / 128 - 1 if width == 1 else samples / 2 ** (8 * width - 1)
     if not samples.size:
         raise FileError(f"{path} holds no samples")
+    # The samples of all channels at one moment stand together.
     return samples.reshape(-1, channels).mean(axis=1), rate

@@ -36,6 +36,7 @@ def counts_of(
     for number, layer in enumerate(stack):
         for way, by in enumerate(BY):
             maps_of_layer = _maps(layer, by)
+            # One map for the heads and one for all together; by norm either may be missing.
             if len(maps_of_layer) < 2:
                 added = layer.contributions
                 refused[layer.layer] = (
@@ -45,6 +46,7 @@ def counts_of(
                 for place, state in enumerate(STATES):
                     links = links_of(maps, source, target[state], special=special)
                     counts = [alignment_counts(*gold, each) for each in links]
+                    # From a pair for each head to a row of hits and a row of links.
                     values[:, place, way, number, heads] = np.transpose(counts)
     return values, refused
 
@@ -62,6 +64,7 @@ def diagonal_links(source: int, target: int) -> frozenset[Link]:
 
     Source: Dyer et al. 2013, section 2, where links near the diagonal are preferred.
     """
+    # In whole numbers, since rounding would decide where the product falls on an integer.
     return frozenset(
         ((2 * number + 1) * source // (2 * target), number) for number in range(target) if source
     )

@@ -67,6 +67,7 @@ def load_alignment_study(path: str | os.PathLike[str]) -> AlignmentStudy:
         )
         diagonals = array_of(arrays, "diagonal", "f", (sentences, 2))
         study.statistic = Statistic(counts.shape[1:])
+        # Files from before documents were known have no groups, and some no lengths or fingerprint.
         groups = said.get("groups") or [None] * sentences
         for name, count, diagonal, group in zip(
             said["sentences"], counts, diagonals, groups, strict=True

@@ -43,6 +43,7 @@ def read_aligned_pairs(
             pairs.append(_pair(row, number, path, first))
         except FileError as error:
             errors[f"{path.stem}:{number}"] = error
+    # Reported at the end: where no row can be read, one error says more than a list of warnings.
     if not pairs:
         raise next(iter(errors.values()))
     for name, error in errors.items():
@@ -68,7 +69,8 @@ def _pair(row: Mapping[str, Any], number: int, path: Path, first: int) -> Aligne
             *(fields[name] for name in FIELDS), name=f"{path.stem}:{number}", first=first
         )
         return replace(pair, group=row.get("group"))
-    except (RecordError, ValueError) as error:  # a number of thousands of digits
+    except (RecordError, ValueError) as error:
+        # Python refuses to read numbers of thousands of digits with a ValueError.
         raise FileError(f"{place}: {error}") from None
 
 

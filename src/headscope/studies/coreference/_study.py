@@ -62,6 +62,7 @@ def coref(
     """
     data, listed = _parsed(passages, reading or {})
     listed = _grouped(listed, options.pop("groups", None))
+    # Before the model is loaded, since what is counted is kept by the name of its passage.
     _check_names(listed)
     source = parse_source(model, tokenizer, [each.text for each in listed], options)
     assert source is not None, "texts were given"

@@ -36,6 +36,7 @@ def heads_of(relations: Relations, *, least: int, threshold: float) -> Heads:
     ]
     if not shown:
         raise RecordError(f"No relation has {least} words or more; ask for fewer with least=")
+    # What chance gives on these sentences: a label must do better than random weights can.
     levels = None
     if relations.control is not None:
         levels = {each.relation: relations.control.best(each.relation).accuracy for each in shown}
@@ -82,6 +83,7 @@ def _shares(corpus: Corpus, each: RelationHead) -> tuple[np.ndarray, np.ndarray]
     sentence, count = corpus.sentence_of[words], len(corpus.sizes)
     hits = corpus.hits("max")[DIRECTIONS.index(each.direction)][:, words]
     offsets = corpus.offset_hits("max")[OFFSETS.index(each.offset)][words]
+    # The offset goes beside the heads as one more row; add.at counts every word of a sentence.
     sums = np.zeros((count, len(hits) + 1))
     np.add.at(sums, sentence, np.concatenate([hits, offsets[None]]).T.astype(np.float64))
     wholes = np.bincount(sentence, minlength=count)[:, None]
@@ -89,5 +91,6 @@ def _shares(corpus: Corpus, each: RelationHead) -> tuple[np.ndarray, np.ndarray]
     return shares[:, :-1], shares[:, -1]
 
 
+# A pattern must say how it is scored; these come with their scores, and no text can add to them.
 def _counted(maps: Maps) -> np.ndarray:
     raise RecordError("A relation needs a treebank; it cannot be scored on a text without its tree")

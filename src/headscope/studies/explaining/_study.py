@@ -102,6 +102,7 @@ def faithfulness(
     control = None
     if random_weights:
         beside, theirs = _explained(source.random_twin(), (layer, query), how)
+        # Random weights may take none of the texts, which is no reason to lose the result.
         if beside:
             control = Faithfulness(tuple(beside), confidence, RANDOM, layer, None, theirs)
     return Faithfulness(
@@ -145,6 +146,7 @@ def _explained(
             except OF_ONE_INPUT as error:
                 on_error(number, reason_of(error))
                 continue
+            # Here only what a text itself may be the cause of: a fault of the model stops the run.
             try:
                 place = at[0], read.place_of(tokenizer, at[1])
                 explained.append(

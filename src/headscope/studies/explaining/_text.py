@@ -48,6 +48,7 @@ class Text:
         ids = encoding["input_ids"]
         special = tokenizer.get_special_tokens_mask(ids, already_has_special_tokens=True)
         ranked = np.flatnonzero(~np.array(special, bool))
+        # A rank correlation needs two things to put in order.
         if len(ranked) < 2:
             raise TextError(
                 f"{text!r} has {len(ranked)} tokens that are not special; give at least two"

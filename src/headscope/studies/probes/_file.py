@@ -80,6 +80,7 @@ def _plain(value: Any) -> Any:
         return [_plain(part) for part in value]
     if isinstance(value, np.generic):
         return value.item()
+    # Facts are only read by people, and so may lose their kind.
     return value if isinstance(value, str | int | float | None) else str(value)
 
 
@@ -110,6 +111,7 @@ def load_probing(path: str | os.PathLike[str]) -> Probing:
 
 
 def _score(number: int, told: dict[str, Any], arrays: dict[str, np.ndarray]) -> Score:
+    # The document says which arrays there are and how long, so that none is read with other sizes.
     size = told["sentences"]
     lengths = less = None
     if told["lengths"]:

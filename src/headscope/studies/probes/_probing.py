@@ -75,6 +75,7 @@ class Probing(Result):
         """Of each task and measure the probe's score less that of the control task (Hewitt and
         Liang 2019).
         """
+        # A probe that does as well on labels drawn at random has learnt words by heart.
         known = {(each.task, each.measure, each.of): each for each in self.scores}
         pairs = [
             (each, known.get((each.task, each.measure, CONTROL)))
@@ -152,6 +153,7 @@ class Probing(Result):
     def _blocks(self) -> list[TextTable | str]:
         learnt, aside, test = self.sentences
         trained = f"{'seed' if len(self.seeds) == 1 else 'seeds'} {', '.join(map(str, self.seeds))}"
+        # Said because it changes the intervals: sentences of one document are alike.
         of = "documents" if any(each.groups for each in self.scores) else "sentences"
         length = "" if self.words is None else f" (median {self.words:.0f} words)"
         first = (
@@ -189,6 +191,7 @@ class Probing(Result):
         if score is None or np.isnan(score.value):
             return "-"
         low, high = score.interval(self.confidence)
+        # Means over lengths are of correlations (DSpr, NSpr), which are no shares.
         shown = _plain if score.lengths is not None else _percent
         ends = "" if np.isnan(low) else f" [{shown(low)}, {shown(high)}]"
         spread = f" ±{shown(float(np.std(score.seeds)))}" if len(score.seeds) > 1 else ""

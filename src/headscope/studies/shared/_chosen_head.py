@@ -80,6 +80,7 @@ class ChosenHead:
 
 def fields_of(kind: type[ChosenHead], first: Sequence[str]) -> tuple[str, ...]:
     """Names of the columns of a kind of head: those that say what was asked first."""
+    # Fields of a class that inherits come after those that it inherits, which tell less.
     names = [field.name for field in fields(kind)]
     return (*first, *(name for name in names if name not in first))
 

@@ -82,5 +82,6 @@ def _anew(kind: type[Study], said: dict[str, Any]) -> Study:
     study = kind(**said["options"])
     study.model, study.left_out = said["model"], said["left_out"]
     study._lengths = dict(said.get("lengths", {}))
+    # JSON has lists, and cells are looked up and compared as pairs.
     study.cells = tuple((layer, head) for layer, head in said["cells"])
     return study
