@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 
 import check_names  # noqa: E402
+import check_sizes  # noqa: E402
 
 
 @pytest.mark.parametrize(
@@ -34,4 +35,16 @@ def test_two_classes_of_one_name_are_found():
 
 def test_src_has_none():
     done = subprocess.run([sys.executable, ROOT / "tools" / "check_names.py"], check=False)
+    assert done.returncode == 0
+
+
+def test_a_long_function_is_found_without_its_docstring():
+    lines = "\n".join(["    x = 1"] * 4)
+    source = f'def read():\n    """One.\n\n    Two.\n    """\n{lines}\n'
+    assert [name for _, name, _ in check_sizes.long_functions(source, most=3)] == ["read"]
+    assert not list(check_sizes.long_functions(source, most=4))
+
+
+def test_src_has_no_long_file_or_function():
+    done = subprocess.run([sys.executable, ROOT / "tools" / "check_sizes.py"], check=False)
     assert done.returncode == 0

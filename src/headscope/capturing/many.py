@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from headscope._progress import Progress
 from headscope.capturing._chosen_heads import NoSuchHeadsError
+from headscope.capturing._waiting import WaitingRecords
 from headscope.capturing.device import device_of
 from headscope.capturing.entry import capture
 from headscope.capturing.fitness import check_known
@@ -210,59 +210,6 @@ class _Shape:
     inputs: dict[int, Inputs]
 
 
-class _Waiting:
-    """Records that are done before their turn: what they take, and what others would."""
-
-    def __init__(self, config: Any) -> None:
-        self._records: dict[int, Record | None] = {}
-        self._taken = 0
-        # What a record of one token would take at most if a width or a count is not known;
-        # corrected by the first one.
-        sizes = (
-            getattr(config, name, None)
-            for name in ("num_hidden_layers", "num_attention_heads", "hidden_size")
-        )
-        layers, heads, width = (size if isinstance(size, int) else 48 for size in sizes)
-        self._linear, self._square = 16 * layers * width, 8 * layers * heads
-        self._known: list[tuple[int, int]] = []
-
-    def __contains__(self, index: int) -> bool:
-        return index in self._records
-
-    def put(self, index: int, record: Record | None) -> None:
-        self._records[index] = record
-        if record is not None:
-            size = bytes_of(record)
-            self._taken += size
-            self._known.append((max(len(stack.query) for stack in record.stacks.values()), size))
-
-    def take(self, index: int) -> Record | None:
-        record = self._records.pop(index, None)
-        if record is not None:
-            self._taken -= bytes_of(record)
-        return record
-
-    def room(self, length: int, held: int) -> int:
-        """How many more inputs of this length there is room for, at least the one whose turn it
-        is.
-        """
-        return max(1, (held - self._taken) // max(1, self._most(length)))
-
-    def _most(self, length: int) -> int:
-        """What a record of so many tokens takes at most: it grows with the length, and with its
-        square at most.
-        """
-        if not self._known:
-            return self._linear * length + self._square * length**2
-        # Where a record is known, a longer one takes at most the square of the ratio, a shorter one
-        # at most the ratio.
-        bounds = (
-            size * max((length / known) ** 2, 1) * min(length / known, 1)
-            for known, size in self._known
-        )
-        return int(min(bounds))
-
-
 @dataclass(frozen=True)
 class _Many:
     model: Any
@@ -279,7 +226,10 @@ class _Many:
             yield from self._stream(inputs)
 
     def _stream(self, inputs: Iterable[Any]) -> Iterator[Record]:
-        numbered, waiting = iter(enumerate(inputs)), _Waiting(getattr(self.model, "config", None))
+        numbered, waiting = (
+            iter(enumerate(inputs)),
+            WaitingRecords(getattr(self.model, "config", None)),
+        )
         while ahead := list(islice(numbered, AT_ONCE)):
             items = {
                 index: item
@@ -347,7 +297,7 @@ class _Many:
         index: int,
         items: Mapping[int, Item],
         groups: Mapping[int, list[_Encoded] | _Shape],
-        waiting: _Waiting,
+        waiting: WaitingRecords,
     ) -> Iterable[tuple[int, Record | None]]:
         """The record of an input, and of those that share its batch, as far as there is room for
         them.
@@ -530,23 +480,6 @@ def reason_of(error: BaseException) -> HeadscopeError:
     return CaptureError(
         f"the model or its tokenizer stopped at it with {type(error).__name__}: {said}"
     )
-
-
-def bytes_of(record: Record) -> int:
-    """What the arrays of a record take, in bytes; those of which it holds a view count as far as
-    they are seen.
-    """
-    return sum(_bytes_in(layer) for stack in record.stacks.values() for layer in stack)
-
-
-def _bytes_in(part: Any) -> int:
-    if isinstance(part, np.ndarray):
-        return part.nbytes
-    if is_dataclass(part) and not isinstance(part, type):
-        return sum(_bytes_in(vars(part).get(each.name)) for each in fields(part))
-    if isinstance(part, Mapping):
-        return sum(map(_bytes_in, part.values()))
-    return 0
 
 
 def _filled(values: list[int], length: int) -> list[int]:

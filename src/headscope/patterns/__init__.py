@@ -5,6 +5,7 @@ label.
 from headscope.patterns._card import HeadCard
 from headscope.patterns._change import Change, Changes
 from headscope.patterns._change_file import load_changes
+from headscope.patterns._groups import Group, Groups
 from headscope.patterns._head_measures import MEASURES, Measure
 from headscope.patterns._heads import Heads, heads
 from headscope.patterns._heads_file import load_heads
@@ -19,9 +20,10 @@ from headscope.patterns._kinds import (
 )
 from headscope.patterns._kovaleva import CLASSES, kovaleva_class, strengths
 from headscope.patterns._maps import Maps, Sides, maps_of
-from headscope.patterns._mechanism import Group, Groups, Mechanism, Neuron, mechanism
+from headscope.patterns._mechanism import Mechanism, mechanism
 from headscope.patterns._mechanism_file import load_groups, load_mechanism_tally
 from headscope.patterns._mechanism_tally import MechanismTally, Reading
+from headscope.patterns._neuron import Neuron
 from headscope.patterns._pattern import PATTERNS, Pattern
 from headscope.patterns._predictive import predictive, predictive_pattern
 from headscope.patterns._related import related_patterns

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -15,7 +15,9 @@ from jaxtyping import Float
 from headscope.errors import RecordError
 from headscope.evidence import interval, length_said
 from headscope.measures import carriers
+from headscope.patterns._groups import Group, Groups
 from headscope.patterns._mechanism_tally import READINGS, SUMMARY, MechanismTally, Reading
+from headscope.patterns._neuron import Neuron
 from headscope.patterns._pattern import Pattern
 from headscope.patterns.records import with_groups
 from headscope.results import Kept, Result, TextTable
@@ -35,145 +37,6 @@ RANDOM = (
 """Columns that are there of random weights, too, where these were run."""
 SHOWN = 8
 """Neurons in the table of one head."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Neuron:
-    """One neuron of a head, or one frequency pair, and what it adds to the score over texts.
-
-    Args:
-        layer: number of the layer, from 0.
-        head: number of the head, from 0.
-        unit: its number within the head.
-        features: the features of queries and keys it is made of: two where positions are rotary.
-        frequency: radians per position by which these are turned; None where they are not.
-        adds: mean over texts of what it adds to the score of what is looked at.
-        low: lower end of the interval of that mean; NaN for one text.
-        high: upper end.
-        share: of the positive part of the mean score.
-        carries: mean share of queries whose carrying set it is in.
-        stable: share of texts in whose mean it is among those that carry the score.
-        holds: whether the interval lies above 0, and it is among the fewest that carry the mean
-            score.
-    """
-
-    layer: int
-    head: int
-    unit: int
-    features: tuple[int, ...]
-    frequency: float | None
-    adds: float
-    low: float
-    high: float
-    share: float
-    carries: float
-    stable: float
-    holds: bool
-
-    def __str__(self) -> str:
-        name = (
-            f"neuron {self.features[0]}"
-            if len(self.features) == 1
-            else f"pair {self.unit} {self.features}"
-        )
-        return (
-            f"{name} adds {self.adds:+.2f} [{self.low:+.2f}, {self.high:+.2f}], {self.share:.0%} "
-            f"of what is positive, carries it for {self.carries:.0%} of queries and in "
-            f"{self.stable:.0%} of texts"
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Group:
-    """Heads of one label: how many neurons carry them, and how fixed these are.
-
-    Args:
-        label: the label that all of them hold.
-        heads: how many they are.
-        neurons: mean over heads and texts of how many neurons carry the score of a query.
-        neurons_low: lower end of its interval over texts, or over their documents.
-        neurons_high: upper end.
-        fixed: mean Jaccard index of the sets of two positions above chance, where 0 is chance and 1
-            the same set: ``(J - J_chance) / (1 - J_chance)``.
-        fixed_low: lower end.
-        fixed_high: upper end.
-    """
-
-    label: str
-    heads: int
-    neurons: float
-    neurons_low: float
-    neurons_high: float
-    fixed: float
-    fixed_low: float
-    fixed_high: float
-
-
-@dataclass(frozen=True, eq=False)
-class Groups(Result):
-    """Heads by their labels; prints itself as a table.
-
-    Args:
-        all: the groups.
-        confidence: of the intervals.
-    """
-
-    KIND: ClassVar[str] = "mechanism groups"
-
-    all: tuple[Group, ...]
-    confidence: float = 0.95
-
-    def __getitem__(self, label: str) -> Group:
-        for group in self.all:
-            if group.label == label:
-                return group
-        raise RecordError(
-            f"No head holds {label!r}; labels held are "
-            f"{', '.join(group.label for group in self.all)}"
-        )
-
-    def columns(self) -> dict[str, list[Any]]:
-        """One row for each label."""
-        return {
-            field.name: [getattr(group, field.name) for group in self.all]
-            for field in fields(Group)
-        }
-
-    def _kept(self) -> Kept:
-        from headscope.patterns._mechanism_file import kept_of_groups
-
-        return kept_of_groups(self)
-
-    def summary(self) -> str:
-        """How many neurons carry the heads of each label, and how fixed these are."""
-        told = [
-            f"{group.label} ({group.heads} heads): {group.neurons:.1f} neurons"
-            for group in self.all
-        ]
-        return (
-            "Neurons that carry a query's score, by label: "
-            f"{', '.join(told) or 'no head holds a label'}"
-        )
-
-    def _blocks(self) -> list[TextTable | str]:
-        rows = [
-            (
-                group.label,
-                str(group.heads),
-                f"{group.neurons:.1f} [{group.neurons_low:.1f}, {group.neurons_high:.1f}]",
-                f"{group.fixed:.2f} [{group.fixed_low:.2f}, {group.fixed_high:.2f}]",
-            )
-            for group in self.all
-        ]
-        says = {
-            "heads": "how many hold the label",
-            "neurons": "the fewest that carry the score of a query, mean",
-            "fixed": (
-                "Jaccard above chance, 1 the same neurons at all positions "
-                f"[{self.confidence:.0%} over texts]"
-            ),
-        }
-        return [TextTable.of_rows([("label", "heads", "neurons", "fixed"), *rows], says=says)]
 
 
 @dataclass(frozen=True, eq=False)

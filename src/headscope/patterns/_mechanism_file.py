@@ -11,7 +11,8 @@ import numpy as np
 
 from headscope.errors import RecordError
 from headscope.evidence import Statistic
-from headscope.patterns._mechanism import Group, Groups, Mechanism
+from headscope.patterns._groups import Group, Groups
+from headscope.patterns._mechanism import Mechanism
 from headscope.patterns._mechanism_tally import POSITIONS, MechanismTally, parse_pattern, row_names
 from headscope.patterns._pattern import Pattern
 from headscope.patterns._units import Units

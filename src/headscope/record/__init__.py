@@ -12,7 +12,8 @@ from headscope.record._from_nnsight import from_nnsight
 from headscope.record._from_transformer_lens import from_transformer_lens
 from headscope.record._generation import Candidate, Generation
 from headscope.record._held_heads import HeldHeads
-from headscope.record._layer import ARRAYS, Layer
+from headscope.record._layer import Layer
+from headscope.record._layer_checks import ARRAYS
 from headscope.record._mask import Mask
 from headscope.record._record import Record
 from headscope.record._stack import Stack

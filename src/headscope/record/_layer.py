@@ -11,7 +11,6 @@ from jaxtyping import Bool, Float, Int
 from headscope.errors import RecordError
 from headscope.record._checks import (
     check_finite,
-    check_floats,
     check_number,
     check_weights,
     frozen,
@@ -20,6 +19,7 @@ from headscope.record._checks import (
 from headscope.record._contributions import Contributions
 from headscope.record._copied import Copied
 from headscope.record._held_heads import HeldHeads
+from headscope.record._layer_checks import ARRAYS, check_shapes, check_values
 from headscope.record._mask import Mask
 from headscope.record._statistics import Statistics
 from headscope.record._stored import Array, array_field, held, part_of
@@ -136,8 +136,8 @@ class Layer(Copied):
         if self.verified_against not in AGAINST:
             known = ", ".join(map(repr, AGAINST))
             raise RecordError(f"verified_against is one of {known}, not {self.verified_against!r}")
-        self._check_shapes()
-        self._check_values()
+        check_shapes(self)
+        check_values(self)
 
     def __repr__(self) -> str:
         """A line that says what there is and what is kept of it."""
@@ -421,92 +421,3 @@ class Layer(Copied):
         shape, axes = self.shape_of(name), ARRAYS[name]
         if len(shape) != len(axes.split()):
             raise RecordError(f"{self._name(name)} has shape {shape}; wanted are the axes [{axes}]")
-
-    def _check_shapes(self) -> None:
-        (heads, queries, keys), kv_heads = self._kept_size, self.kv_heads
-        # Of chosen heads the arrays hold some only, which need not share evenly.
-        if self.held_heads is not None:
-            heads, kv_heads = len(self.held_heads.numbers), len(self.held_heads.kv_numbers)
-        elif heads % max(1, kv_heads):
-            raise RecordError(
-                f"Layer {self.layer}: {heads} heads cannot share {kv_heads} key/value heads evenly"
-            )
-        wanted = {
-            "weights": (heads, queries, keys),
-            "queries": (heads, queries, self._width("queries")),
-            # As wide as the queries, which they are multiplied with; values have their own width.
-            "keys": (kv_heads, keys, self._width("queries" if self.has("queries") else "keys")),
-            "values": (kv_heads, keys, self._width("values")),
-            "queries_before": (heads, queries, self._width("queries_before")),
-            "keys_before": (kv_heads, keys, self._width("keys_before")),
-            "value_norms": (heads, keys),
-            "sinks": (heads,),
-        }
-        for name, shape in wanted.items():
-            if self.has(name):
-                check_floats(held(self, name), self._name(name), shape, ARRAYS[name])
-        self._check_bias(heads, queries, keys)
-        self._check_statistics(heads, queries, keys)
-        self._check_maps(queries, keys)
-
-    def _check_bias(self, heads: int, queries: int, keys: int) -> None:
-        if not self.has("bias"):
-            return
-        shared = self.shape_of("bias")[0]
-        check_floats(
-            held(self, "bias"), self._name("bias"), (shared, queries, keys), ARRAYS["bias"]
-        )
-        if shared not in (1, heads):
-            raise RecordError(f"{self._name('bias')} has {shared} heads; give 1 or {heads}")
-
-    def _check_statistics(self, heads: int, queries: int, keys: int) -> None:
-        if self.statistics is None:
-            return
-        if (self.statistics.heads, *self.statistics.size) != (heads, queries, keys):
-            raise RecordError(
-                f"{self._name('statistics')} are of {self.statistics.heads} heads and "
-                f"{self.statistics.size} queries and keys, but the arrays of {heads} heads and "
-                f"{(queries, keys)}"
-            )
-
-    def _check_maps(self, queries: int, keys: int) -> None:
-        """Raise unless contributions and mask have these queries and keys."""
-        size = None if self.contributions is None else self.contributions.size
-        if size is not None and size != (queries, keys):
-            raise RecordError(
-                f"{self._name('contributions')} are of {size} queries and "
-                f"keys, but the arrays of {(queries, keys)}"
-            )
-        if self.visible.shape != (queries, keys):
-            raise RecordError(
-                f"{self._name('visible')} has shape {self.visible.shape}, but [query key] is "
-                f"{(queries, keys)}"
-            )
-
-    def _check_values(self) -> None:
-        for name in ARRAYS:
-            array = held(self, name)
-            # A record in a file must open at once: values are checked when they are read.
-            if array is None or is_on_disk(array):
-                continue
-            if name == "weights":
-                check_weights(array, self._name(name), sinks=self._may_be_less, dead=self.dead)
-            else:
-                check_finite(array, self._name(name))
-
-    def _width(self, name: str) -> int:
-        return self.shape_of(name)[-1] if self.has(name) else -1
-
-
-ARRAYS = {
-    "weights": "head query key",
-    "queries": "head query feature",
-    "keys": "kv_head key feature",
-    "values": "kv_head key feature",
-    "queries_before": "head query feature",
-    "keys_before": "kv_head key feature",
-    "value_norms": "head key",
-    "bias": "head query key",
-    "sinks": "head",
-}
-"""The arrays that a layer may hold beside its mask, and their axes."""

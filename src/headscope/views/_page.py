@@ -181,16 +181,7 @@ def page_header(
         "stacks": stacks,
         "selection": selection,
     }
-    if record.verification:
-        header["checked"] = record.verification
-    if record.unseen:
-        header["unseen"] = valid(
-            f"The attention of some layers was not seen, and they are left out: {record.unseen}"
-        )
-    if record.numbered:
-        header["numbered"] = valid(record.numbered)
-    if record.pictures:
-        header["pictures"] = chunks.add_pictures("picture", record.pictures)
+    _put_facts(header, record, chunks)
     if (evidence := options.get("evidence")) is not None:
         header["evidence"] = page_evidence(evidence, record, stacks, chunks)
     check_choice(selection, header.get("evidence"))
@@ -204,6 +195,20 @@ def page_header(
     if compared is not None:
         put_comparison(header, compared, record, chunks)
     return header
+
+
+def _put_facts(header: Page, record: Record, chunks: Chunks) -> None:
+    """What is known of the record as a whole, where there is something to say."""
+    if record.verification:
+        header["checked"] = record.verification
+    if record.unseen:
+        header["unseen"] = valid(
+            f"The attention of some layers was not seen, and they are left out: {record.unseen}"
+        )
+    if record.numbered:
+        header["numbered"] = valid(record.numbered)
+    if record.pictures:
+        header["pictures"] = chunks.add_pictures("picture", record.pictures)
 
 
 def held_beside(beside: Mapping[str, Page]) -> dict[str, Held]:

@@ -10,6 +10,7 @@ another site or port has caused, is refused whatever it knows: see `_guard`.
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import anyio
@@ -52,9 +53,24 @@ def application(shown: View, token: str) -> Guard:
     # the title comes with the header: this page is sent to who does not know the token too
     page = _html.document("headscope", head='<link rel="icon" href="data:,">', body=starter)
     header = json.dumps(given.header, ensure_ascii=False)
-    script = _html.bundle("live.js")
-    chunks = anyio.CapacityLimiter(CHUNKS_AT_ONCE)
-    figures = anyio.CapacityLimiter(1)
+    routes = [
+        _fixed("/", page, "text/html; charset=utf-8"),
+        _fixed("/live.js", _html.bundle("live.js"), "text/javascript; charset=utf-8"),
+        _fixed("/header.json", header, "application/json"),
+        Route("/chunk/{name:path}", _chunks(given)),
+        Route("/figure/{kind}", _figures(shown)),
+    ]
+    return Guard(Starlette(routes=routes), token, POLICY)
+
+
+def _fixed(path: str, text: str, media_type: str) -> Route:
+    """A text that is the same as long as the application runs."""
+    return Route(path, lambda request: _answer(request, text.encode(), media_type))
+
+
+def _chunks(given: OnDemand) -> Callable[[Request], Awaitable[Response]]:
+    """Answers requests for the bytes of arrays."""
+    at_once = anyio.CapacityLimiter(CHUNKS_AT_ONCE)
 
     def answer(request: Request) -> Response:
         try:
@@ -66,7 +82,15 @@ def application(shown: View, token: str) -> Guard:
         return _answer(request, data, "application/octet-stream")
 
     async def chunk(request: Request) -> Response:
-        return await anyio.to_thread.run_sync(answer, request, limiter=chunks)
+        return await anyio.to_thread.run_sync(answer, request, limiter=at_once)
+
+    return chunk
+
+
+def _figures(shown: View) -> Callable[[Request], Awaitable[Response]]:
+    """Answers requests for figures."""
+    at_once = anyio.CapacityLimiter(1)
+    waiting = 0
 
     def draw(request: Request) -> Response:
         kind = request.path_params["kind"]
@@ -79,35 +103,21 @@ def application(shown: View, token: str) -> Guard:
             return PlainTextResponse("Options of a figure are not nested", 400)
         return _answer(request, data, MEDIA_TYPES[kind])
 
-    asked_figures = 0
-
     async def figure(request: Request) -> Response:
         # a thread and a queue of their own: figures that wait for each other must not keep chunks
         # waiting
-        nonlocal asked_figures
-        if asked_figures > MOST_FIGURES_WAITING:
+        nonlocal waiting
+        if waiting > MOST_FIGURES_WAITING:
             return PlainTextResponse(
                 "Many figures are being drawn; ask again when they are done", 503
             )
-        asked_figures += 1
+        waiting += 1
         try:
-            return await anyio.to_thread.run_sync(draw, request, limiter=figures)
+            return await anyio.to_thread.run_sync(draw, request, limiter=at_once)
         finally:
-            asked_figures -= 1
+            waiting -= 1
 
-    routes = [
-        Route("/", lambda request: _answer(request, page.encode(), "text/html; charset=utf-8")),
-        Route(
-            "/live.js",
-            lambda request: _answer(request, script.encode(), "text/javascript; charset=utf-8"),
-        ),
-        Route(
-            "/header.json", lambda request: _answer(request, header.encode(), "application/json")
-        ),
-        Route("/chunk/{name:path}", chunk),
-        Route("/figure/{kind}", figure),
-    ]
-    return Guard(Starlette(routes=routes), token, POLICY)
+    return figure
 
 
 def _answer(request: Request, data: bytes, media_type: str) -> Response:
