@@ -96,6 +96,6 @@ def _parsed(given: Any) -> tuple[str | None, int, int]:
 
 
 def _is_number(given: Any) -> bool:
-    """Whether it is a whole number from 0 on; numbers of NumPy and torch's indices are, too."""
+    """Whether it is a whole number from 0 on; those of NumPy are, too."""
     # True is a whole number to Python, and would be taken for layer or head 1.
     return isinstance(given, Integral) and not isinstance(given, bool) and given >= 0

@@ -274,7 +274,7 @@ def _drawn(matrix: torch.Tensor, width: float | None) -> bool:
     numbers = matrix.detach().flatten()[:SAMPLED].double() / width
     mean, square, fourth = (float((numbers**power).mean()) for power in (1, 2, 4))
     # Standard errors of the three for normal numbers: 1, sqrt(2) and sqrt(96), over the root of how
-    # many there are. Five of them: of a million models none is taken for trained by chance.
+    # many there are. Within five of them chance makes one matrix in half a million look trained.
     allowed = 5 / numbers.numel() ** 0.5
     return (
         abs(mean) < allowed and abs(square - 1) < 1.42 * allowed and abs(fourth - 3) < 9.8 * allowed

@@ -259,6 +259,7 @@ def _grids(pairs: list[Pair], names: tuple[str, str], options: _Options) -> list
 
 def _grid(pair: Pair, names: tuple[str, str], options: _Options, where: str) -> Grid:
     a, b = (record[name] for record, name in zip(pair, names, strict=True))
+    # Of one model two texts may be aligned by edits, as tokens with one name mean the same there.
     same = same_model(*pair)
     try:
         query = align(a.query, b.query, same_model=same, least=options.least)
@@ -281,6 +282,7 @@ def _grid(pair: Pair, names: tuple[str, str], options: _Options, where: str) -> 
 def _matched(grids: list[Grid], how: str) -> tuple[Matched, ...]:
     if how == "number":
         return tuple(map(by_number, grids))
+    # Chosen over all texts together: a head has one partner, and not another in every text.
     partners = best_partners(grids)
     return tuple(by_partners(grid, partners) for grid in grids)
 
@@ -325,7 +327,8 @@ def _stack_names(pair: Pair, stack: str | tuple[str, str] | None) -> list[tuple[
     if stack is not None:
         names = (stack, stack) if isinstance(stack, str) else stack
         for record, name in zip(pair, names, strict=True):
-            record[name]  # raises where there is none
+            # Looked up for its error where there is none.
+            record[name]
         return [names]
     shared = [(name, name) for name in pair[0].stacks if name in pair[1].stacks]
     if not shared:

@@ -96,6 +96,7 @@ class OutputChange:
         """The positions that moved most with their guesses; none where the model does not guess."""
         if not self.before:
             return []
+        # Stable, so that of positions that moved alike the first ones are shown.
         order = [int(place) for place in np.argsort(-self.values, kind="stable")][:SHOWN]
         rows = [("after", "KL", "intact", "changed")]
         for place in order:

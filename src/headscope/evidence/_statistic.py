@@ -99,6 +99,7 @@ class Statistic:
             RecordError: where the text was counted before, or values are infinite or of another
                 shape.
         """
+        # A copy, so that a caller who writes to its array changes nothing that was counted.
         values = np.array(values, np.float64)
         if values.shape != self.shape:
             raise RecordError(
@@ -160,6 +161,7 @@ class Statistic:
     @property
     def texts(self) -> tuple[str, ...]:
         """The texts, sorted by name."""
+        # Sorted, so that draws with one seed are the same in whatever order texts came.
         return tuple(sorted(self._rows))
 
     @property
@@ -264,6 +266,7 @@ def load_beside(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """
     with reading(path, STATISTIC):
         arrays = read_npz(path) if is_npz(path) else load_kept(path, STATISTIC)[1]
+    # In an .npz file everything is an array, what is said of the statistic too.
     own = (*CONTENTS, GROUPS, LENGTHS)
     return {name: array for name, array in arrays.items() if name not in own}
 

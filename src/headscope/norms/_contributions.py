@@ -35,6 +35,7 @@ def value_norms(block: Block) -> Float[np.ndarray, "head key"]:
     """
     heads, _, keys, model = block.size
     norms = np.empty((heads, keys))
+    # Vectors of all keys and heads at once may be larger than memory; 8 bytes for each number.
     for tile in block.tiles(8 * heads * model):
         norms[:, tile] = np.linalg.norm(block.transformed(tile), axis=-1)
     return norms
@@ -111,6 +112,7 @@ def own_norms(block: Block) -> Float[np.ndarray, " query"]:
         RecordError: where the block has no residual.
     """
     pieces = residual_pieces(block) if block.after is None else output_pieces(block)
+    # Where queries and keys are the same tokens, the residual is in the diagonal already.
     return np.linalg.norm(pieces.own if pieces.own is not None else np.zeros((1, 1)), axis=-1)
 
 

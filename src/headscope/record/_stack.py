@@ -55,6 +55,7 @@ class Stack(Copied):
         if not self.layers:
             raise RecordError(f"Stack {self.name!r} has no layers")
         numbers = [layer.layer for layer in self.layers]
+        # Rising, since layers are drawn, added up and looked for in the order of the model.
         if sorted(set(numbers)) != numbers:
             raise RecordError(f"Stack {self.name!r}: layer numbers must rise, not {numbers}")
         for layer in self.layers:

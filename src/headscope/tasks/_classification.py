@@ -104,8 +104,10 @@ def pictures(
 
 def f1(values: Values) -> float:
     """``2 tp / (2 tp + fp + fn)`` of class 1; 0 where it is neither there nor told."""
+    # Examples that were left out of a run have no values.
     values = values[np.isfinite(values).all(axis=1)]
     told, right = values[:, 2] == 1, values[:, 3] == 1
+    # told != right are the false positives and the false negatives together.
     both = 2 * int((told & right).sum())
     return both / max(both + int((told != right).sum()), 1)
 
@@ -126,6 +128,7 @@ def _task(
                 f"The classes {int(labels.min())} to {int(labels.max())} were given, and the "
                 f"model gives {list(logits.shape)}; wanted are [example class] with these classes"
             )
+        # All four are kept, so that either of the two can be the score and F1 follows from them.
         told = logits.argmax(-1)
         likely = logits.log_softmax(-1).gather(1, labels[:, None])[:, 0]
         pair = ((told == labels).to(likely), likely)
