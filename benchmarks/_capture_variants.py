@@ -99,8 +99,11 @@ def with_nnsight(model: nn.Module) -> object:
 
 def traced(model: Any, inputs: Inputs) -> object:
     """The weights of every layer, as nnsight's users save them."""
-    with torch.no_grad(), model.trace(**inputs):
-        kept = [layer.attn.output[1].save() for layer in model.transformer.h]
+    with torch.no_grad():
+        kept = []
+        with model.trace(**inputs):
+            for layer in model.transformer.h:
+                kept.append(layer.attn.output[1].save())
     return kept
 
 

@@ -63,9 +63,10 @@ def run(
         interventions: what is done to the model meanwhile.
         numbers: whether positions that have no names may be numbered; a warning tells of it.
     """
+    modules = Modules.of(model)
     with (
         one_at_a_time(model),
-        uncompiled(model),
+        uncompiled(model, modules.all),
         needing(model, inputs.arguments),
         ExitStack() as changed,
     ):
@@ -257,15 +258,20 @@ def unwrapped(model: Any) -> Any:
 
 
 @contextmanager
-def uncompiled(model: nn.Module) -> Generator[None]:
-    """Run parts of a model that were compiled as they are written, so that they can be watched."""
+def uncompiled(model: nn.Module, modules: Sequence[nn.Module] | None = None) -> Generator[None]:
+    """Run parts of a model that were compiled as they are written, so that they can be watched.
+
+    Args:
+        model: whose parts they are.
+        modules: all of them, where they are known.
+    """
     # Without these modules nothing can have been compiled, nor compiles itself when it is called.
     if not {"torch._dynamo", FLEX} & set(sys.modules):
         yield
         return
     compiled = [
         (module, module._compiled_call_impl)
-        for module in modules_of(model)
+        for module in (modules_of(model) if modules is None else modules)
         if module._compiled_call_impl is not None
     ]
     try:

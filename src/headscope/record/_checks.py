@@ -115,14 +115,17 @@ def _sums_and_smallest(weights: np.ndarray) -> tuple[np.ndarray, float]:
     processor's cache.
     """
     heads, queries, keys = weights.shape
-    sums, smallest = np.empty((heads, queries), np.promote_types(weights.dtype, np.float32)), 0.0
+    dtype = np.promote_types(weights.dtype, np.float32)
+    # all heads in one piece of memory are gone through without regard to where one ends
+    parts = [weights.reshape(-1, keys)] if weights.flags.c_contiguous else list(weights)
+    sums, smallest = [np.empty(0, dtype)], 0.0
     rows = max(1, BLOCK // max(1, keys))
-    for head in range(heads):
-        for first in range(0, queries, rows):
-            block = _widened(weights[head, first : first + rows])
-            sums[head, first : first + rows] = block.sum(axis=-1)
+    for part in parts:
+        for first in range(0, len(part), rows):
+            block = _widened(part[first : first + rows])
+            sums.append(block.sum(axis=-1))
             smallest = min(smallest, block.min(initial=0.0))
-    return sums, float(smallest)
+    return np.concatenate(sums).reshape(heads, queries), float(smallest)
 
 
 def _widened(block: np.ndarray) -> np.ndarray:

@@ -101,7 +101,12 @@ def fill_weights(
     for group in _groups(call, kept_queries, kept_keys, most=TILE_IN_CACHE):
         wholes = found[group.texts]
         for place in _places(call, group.texts, group.queries(call), scratch):
-            tile = place.source.tile(place.heads, place.rows, place.sight)
+            into = _room(wholes, group, place, call)
+            tile = place.source.tile(place.heads, place.rows, place.sight, into)
+            if into is not None:
+                if tile.share is not None:
+                    into.mul_(tile.share.unsqueeze(-1))
+                continue
             real = _without_padding(tile, group, place.part, call.name)
             stop = real.start + real.weights.shape[-1]
             for whole, (queries, keys), weights in zip(
@@ -111,6 +116,20 @@ def fill_weights(
                 columns = slice(real.start, min(stop, keys))
                 part = weights[:, : rows.stop - rows.start, : columns.stop - columns.start]
                 whole[place.heads, rows, columns] = part
+
+
+def _room(
+    wholes: Sequence[torch.Tensor], group: Group, place: Place, call: Call
+) -> torch.Tensor | None:
+    """Where the weights of a tile can be written at once: of one text without padding, in one piece
+    of memory; None where there is no such place.
+    """
+    if len(wholes) > 1 or group.lengths[0][1] != call.size[3]:
+        return None
+    columns = slice(place.sight.start, place.sight.stop)
+    room = wholes[0][None, place.heads, place.part, columns]
+    fits = room.is_contiguous() and room.dtype == _dtype(call)
+    return room if fits and room.device == call.context.device else None
 
 
 @dataclass(frozen=True, eq=False)

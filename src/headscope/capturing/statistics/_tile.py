@@ -83,13 +83,23 @@ class FromScores:
     key: torch.Tensor
     scratch: torch.Tensor
 
-    def tile(self, heads: slice, rows: Rows, sight: RowSight) -> Tile:
-        """The weights of these heads and rows; the tile before is written over."""
+    def tile(
+        self, heads: slice, rows: Rows, sight: RowSight, into: torch.Tensor | None = None
+    ) -> Tile:
+        """The weights of these heads and rows; the tile before is written over.
+
+        Args:
+            heads: which.
+            rows: which.
+            sight: what the rows may look at.
+            into: where the weights are to be written; None for the scratch memory.
+        """
         query = self._scaled(heads, rows)
         weights, spare = _memory(self.scratch, query.shape[:3], sight)
         scores = self._scores(heads, query, sight, weights)
         log_sum = scores[..., 0] if self.call.sinks is None else scores.logsumexp(-1)
         share = self._share(heads, log_sum, sight)
+        weights = weights if into is None else into
         torch.softmax(scores, -1, out=weights)
         return Tile(weights=weights, start=sight.start, share=share, spare=spare)
 
@@ -153,10 +163,13 @@ class FromWeights:
     weights: torch.Tensor
     scratch: torch.Tensor
 
-    def tile(self, heads: slice, rows: Rows, sight: RowSight) -> Tile:
-        """The weights of these heads and rows; the tile before is written over."""
+    def tile(
+        self, heads: slice, rows: Rows, sight: RowSight, into: torch.Tensor | None = None
+    ) -> Tile:
+        """As `FromScores.tile`; copied from there."""
         given = self.weights[:, heads, rows, sight.start : sight.stop]
         weights, spare = _memory(self.scratch, given.shape[:3], sight)
+        weights = weights if into is None else into
         weights.copy_(given)
         return Tile(
             weights=weights,
