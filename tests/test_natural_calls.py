@@ -97,14 +97,10 @@ def test_what_is_no_record_is_shown_the_way(record):
         hs.FigureError, match="figure draws a Record, and was given a BertModel; capture one"
     ):
         hs.figure(model)
-    with pytest.raises(
-        hs.FigureError, match=r"A Comparison has a page and no figure: give it to headscope.view"
-    ):
+    with pytest.raises(hs.FigureError, match="A figure of a result has no option 'view'; there"):
         hs.figure(hs.compare(record, record), view="matrix")
-    with pytest.raises(
-        hs.PageError, match=r"A Heads has a figure and no page: draw it with headscope.figure"
-    ):
-        hs.view(hs.heads(record))
+    with pytest.raises(hs.PageError, match="A figure of a result has no option 'layer'; there"):
+        hs.view(hs.heads(record), layer=2)
 
 
 def test_texts_and_encodings_have_calls_of_their_own():

@@ -20,13 +20,8 @@ EMPTY = ("found",)
 LATER = (
     "capturing/building",
     "capturing/contributions",
-    "capturing/generating",
-    "capturing/seam.py",
     "capturing/statistics",
     "capturing/watching",
-    "record/_mask.py",
-    "views/_page.py",
-    "views/_selection.py",
 )
 """Not held to it yet."""
 ON_PURPOSE: dict[str, str] = {}

@@ -154,13 +154,13 @@ def edit_of(module: nn.Module | None, route: str) -> Edit | None:
     """
     if module is None or not _sessions.get():
         return None
-    found = [
+    changes = [
         (session, part)
         for session in _sessions.get()
         for part in session.parts(module)
         if part.route == route
     ]
-    return Edit(module, found[0][0], tuple(part for _, part in found)) if found else None
+    return Edit(module, changes[0][0], tuple(part for _, part in changes)) if changes else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +179,7 @@ class Edit:
         """Changed queries, keys or values ``[batch head token feature]``; the tensor itself where
         none are.
         """
-        found = tensor
+        changed = tensor
         with unseen():
             for part in self.of(where):
                 if part.size != (tensor.shape[1], tensor.shape[3]):
@@ -191,12 +191,12 @@ class Edit:
                 chosen = rows_of(
                     part.rows, queries if where == "query" else keys, tensor.shape[2], tensor.device
                 )
-                old = found[:, index]
-                found = found.clone()
-                found[:, index] = (
+                old = changed[:, index]
+                changed = changed.clone()
+                changed[:, index] = (
                     part.make(old, at).to(old.dtype).where(chosen[:, None, :, None], old)
                 )
-        return found if found is tensor else alike(found, tensor)
+        return changed if changed is tensor else alike(changed, tensor)
 
     def changed(self, call: Call, *, told: bool) -> Call:
         """The call with its context, and where somebody is told of it its weights, changed.
@@ -332,13 +332,13 @@ def rows_of(
     Raises:
         InterventionError: where a text has no such token.
     """
-    found = torch.ones(len(positions), size, dtype=torch.bool, device=device)
+    chosen = torch.ones(len(positions), size, dtype=torch.bool, device=device)
     if rows is None and not real:
-        return found
-    found = torch.zeros_like(found)
-    for row, places in zip(found, positions, strict=True):
+        return chosen
+    chosen = torch.zeros_like(chosen)
+    for row, places in zip(chosen, positions, strict=True):
         row[places if rows is None else places[list(within(rows, len(places)))]] = True
-    return found
+    return chosen
 
 
 def within(rows: Sequence[int], count: int) -> Sequence[int]:

@@ -50,27 +50,27 @@ def changed_selection(
     layers = [layer["layer"] for layer in stack["layers"]]
     if stack["name"] != now["stack"] or record != before:
         now = _moved(now, stack["name"], layers)
-    found: dict[str, Any] = {**now, **changes, "shown_record": record}
+    changed: dict[str, Any] = {**now, **changes, "shown_record": record}
     names = quantity_names(header["stacks"], header.get("quantities", []))
-    check_quantity(found["quantity"], names)
-    found["tray"] = checked_tray(
-        found.get("tray") or (), header["stacks"], names, held_beside(header.get("beside", {}))
+    check_quantity(changed["quantity"], names)
+    changed["tray"] = checked_tray(
+        changed.get("tray") or (), header["stacks"], names, held_beside(header.get("beside", {}))
     )
-    _check("layer", [found["layer"]], layers)
-    found["mean_layers"] = sorted(set(found["mean_layers"]))
-    _check("mean_layers", found["mean_layers"], layers)
+    _check("layer", [changed["layer"]], layers)
+    changed["mean_layers"] = sorted(set(changed["mean_layers"]))
+    _check("mean_layers", changed["mean_layers"], layers)
     for name, side in (("query", stack["query"]), ("key", stack["key"])):
         words = (side["labels"], side["continues"])
-        found[name] = token_positions(name, found[name], side["pieces"], words)
+        changed[name] = token_positions(name, changed[name], side["pieces"], words)
     for name, held in (
         ("query", stack["query"]),
         ("key", stack["key"]),
         ("heads", stack["head_numbers"]),
     ):
-        found[name] = _numbers(
-            name, found[name], held if isinstance(held, list) else range(len(held["pieces"]))
+        changed[name] = _numbers(
+            name, changed[name], held if isinstance(held, list) else range(len(held["pieces"]))
         )
-    selection = cast(PageSelection, found)
+    selection = cast(PageSelection, changed)
     check_choice(selection, header.get("evidence"))
     return selection
 

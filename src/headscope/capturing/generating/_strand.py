@@ -170,8 +170,8 @@ class Strand:
         """Which keys each query saw; None where each saw all."""
         firsts = np.concatenate([[0], np.cumsum(np.concatenate(self._counts)[:queries])])
         runs = np.concatenate(self._runs)[: firsts[-1]]
-        found = Mask(keys=keys, runs=runs, firsts=firsts)
-        return None if found.is_full else found
+        mask = Mask(keys=keys, runs=runs, firsts=firsts)
+        return None if mask.is_full else mask
 
     def _span(self, call: Call) -> Span:
         batch, _, queries, keys = call.size
@@ -227,11 +227,11 @@ class Strand:
         new = growing.size - span.offset
         before = spread(new, ROWS_CHECKED).to(tensor.device)
         if len(before):
-            found = self._plain(tensor[:, before])
+            plain = self._plain(tensor[:, before])
             known = growing.rows[:, before.cpu().numpy() + span.offset]
             exact = tensor.dtype in TOLERANCE
             allowed = SAME_WITHIN * float(np.abs(known).max()) if exact else 0.0
-            if np.abs(found - known).max() > allowed:
+            if np.abs(plain - known).max() > allowed:
                 raise CaptureError(
                     f"{module}: the cache hands back other {name} than it was given, as one that "
                     "quantises or moves them does; such steps cannot be joined. If you chose a "
@@ -267,21 +267,21 @@ class Strand:
 
     def _weights(self, queries: int, keys: int) -> Block:
         blocks = [] if self._blocks is None else self._blocks
-        found = np.zeros((self.heads, queries, keys), self._keeping.dtype)
+        values = np.zeros((self.heads, queries, keys), self._keeping.dtype)
         first = 0
         for offset, block in blocks:
-            _place(block, found, first, offset)
+            _place(block, values, first, offset)
             first += block.shape[1]
-        return found
+        return values
 
     def _bias(self, queries: int, keys: int) -> Block | None:
         if not self._biases:
             return None
         heads = max(block.shape[0] for _, _, block in self._biases)
-        found = np.zeros((heads, queries, keys), self._keeping.dtype)
+        values = np.zeros((heads, queries, keys), self._keeping.dtype)
         for first, offset, block in self._biases:
-            _place(block, found, first, offset)
-        return found
+            _place(block, values, first, offset)
+        return values
 
     def _own(self, tensor: torch.Tensor) -> torch.Tensor:
         """Of an array whose first axis is the heads, those that are kept."""
