@@ -140,7 +140,7 @@ def test_a_file_of_another_kind_is_not_replaced_by_a_slip(record, tmp_path, monk
     before = (tmp_path / "r.safetensors").read_bytes()
     assert run(["view", "r.safetensors", "--out", "r.safetensors"]) == 1
     assert (
-        "r.safetensors is there already and is a record, which a page would replace"
+        "r.safetensors already exists and is a record; add --force to replace it with a page"
         in capsys.readouterr().err
     )
     (tmp_path / "page.html").write_bytes(before)  # a record by a slip of its name
