@@ -66,9 +66,8 @@ STUDY_EDITS = {
     ],
     "cli/_app.py": [
         (
-            'app.command(\n    "headscope.cli._norms:norms",',
-            'app.command("headscope.cli._lengths:lengths", name="lengths", help="Measure texts.")\n'
-            'app.command(\n    "headscope.cli._norms:norms",',
+            '    "norms": "',
+            '    "lengths": "Measure how long texts are.",\n    "norms": "',
         )
     ],
 }
