@@ -169,8 +169,8 @@ def test_on_the_command_line(tmp_path, capsys):
     [
         ("a.txt", "from bertviz import x", "neither a notebook nor a script"),
         ("a.ipynb", "{}", "has nothing of BertViz"),
-        ("b.ipynb", "bertviz, but no JSON", "is no notebook of format 4"),
-        ("c.ipynb", '{"worksheets": ["bertviz"]}', "is no notebook of format 4"),
+        ("b.ipynb", "bertviz, but no JSON", "is not a notebook of format 4"),
+        ("c.ipynb", '{"worksheets": ["bertviz"]}', "is not a notebook of format 4"),
         ("a.py", "x = 1", "has nothing of BertViz"),
     ],
 )

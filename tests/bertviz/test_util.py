@@ -38,7 +38,7 @@ def test_counts(attention):
         (
             lambda layers: [layers[0][0]],
             {},
-            r"Layer 0 has shape \(4, 5, 7\); wanted is \[1 head query key\]",
+            r"Layer 0 has shape \(4, 5, 7\); expected \[1 head query key\]",
         ),
     ],
     ids=["no layer", "unknown layer", "None", "uneven", "no batch axis"],

@@ -156,7 +156,7 @@ def test_keys_that_come_first_are_not_patched_for_queries(form, states):
 
 
 class Linear(nn.Module):
-    """Efficient Attention (Shen et al. 2021), which is no softmax of queries times keys."""
+    """Efficient Attention (Shen et al. 2021), which is not a softmax of queries times keys."""
 
     def __init__(self, *, separate, has_output):
         super().__init__()

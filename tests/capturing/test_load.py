@@ -24,7 +24,7 @@ def test_the_demo_model_is_what_it_should_be():
 
 def test_other_weights_are_not_taken_for_the_demo_model(monkeypatch):
     monkeypatch.setattr(_demo, "WEIGHTS_SHA256", "0" * 64)
-    with pytest.raises(ModelError, match="have sha256 53aa51.*, wanted is 0000"):
+    with pytest.raises(ModelError, match="have sha256 53aa51.*, expected 0000"):
         demo_model()
 
 

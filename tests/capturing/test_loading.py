@@ -186,7 +186,7 @@ def test_a_gpu_that_is_not_there_is_one_clear_error(monkeypatch):
     assert parse_device("auto").type == "cuda"
     assert parse_device("cuda:1").index == 1
     with pytest.raises(
-        ModelError, match="'cuda:2' does not exist: this machine has cuda:0 to cuda:1"
+        ModelError, match="'cuda:2' is not available: this machine has cuda:0 to cuda:1"
     ):
         parse_device("cuda:2")
 

@@ -167,7 +167,7 @@ def test_what_is_no_sound_is_refused(sound, rate, error, message, extractor):
 def test_a_file_that_is_no_wav_is_refused(tmp_path):
     path = tmp_path / "text.wav"
     path.write_text("no sound at all, and no header")
-    with pytest.raises(FileError, match="wanted is a .wav file of PCM samples"):
+    with pytest.raises(FileError, match="expected a .wav file of PCM samples"):
         parse_sound(path, None)
     with pytest.raises(FileError, match="holds no samples"):
         parse_sound(written(tmp_path / "empty.wav", np.zeros(0)), None)

@@ -70,7 +70,7 @@ def test_effect_tells_what_moves(here, writer, capsys):
     assert run([*arguments, "--out", "page.html"]) == 0
     out, err = capsys.readouterr()
     assert "Changed: layer 0: output set to zero (heads 1)" in out
-    assert "KL(intact || changed) of the tokens guessed" in out
+    assert "KL(intact || changed) of the predicted tokens" in out
     assert "in 2 controls" in " ".join(out.split())
     assert err == ""
     assert "weight before" in (here / "page.html").read_text(encoding="utf-8")

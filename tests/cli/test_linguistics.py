@@ -139,7 +139,7 @@ def test_coreference_of_schemas(folder, here, capsys):
         (["relations", "--treebank", "none.conllu"], "none.conllu does not exist"),
         (
             ["relations", "--treebank", "bad.conllu"],
-            "bad.conllu, line 1: the head is 9; wanted is a number from 0 to 1",
+            "bad.conllu, line 1: the head is 9; expected a number from 0 to 1",
         ),
         (
             ["relations", "--treebank", "bank.conllu", "--out", "found.txt"],

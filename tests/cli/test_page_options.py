@@ -140,7 +140,7 @@ def test_the_page_of_a_comparison_is_that_of_python(record, here):
     ("content", "more", "line"),
     [
         (None, ["--links", "links.json"], "--links is links.json: No such file"),
-        ("[", ["--links", "links.json"], "--links is links.json, which is no JSON"),
+        ("[", ["--links", "links.json"], "--links is links.json, which is not JSON"),
         ("{}", ["--links", "links.json"], "give a list of [tokens of a dependent"),
         (
             "[]",

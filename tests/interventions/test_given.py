@@ -59,7 +59,7 @@ def test_gradients_reach_the_weights(tokenizer):
         (
             "bert",
             np.eye(11),
-            r"wanted are \[head query key\] \[3, 12, 12\] or \[query key\] \[12, 12\]",
+            r"expected \[head query key\] \[3, 12, 12\] or \[query key\] \[12, 12\]",
         ),
         ("bert", -np.eye(12), "must be from 0 to 1"),
         ("bert", 2 * np.eye(12), "must be from 0 to 1"),

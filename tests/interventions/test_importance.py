@@ -273,7 +273,7 @@ def test_what_is_no_objective_is_said(writer, tokenizer, objective):
     batch = objective.batches[0]
     mean = Objective([batch], lambda model, batch: model(**batch).logits.mean())
     with pytest.raises(
-        InterventionError, match=r"The loss gave \[\]; wanted is a tensor with one number"
+        InterventionError, match=r"The loss gave \[\]; expected a tensor with one number"
     ):
         leave_one_out(writer, mean)
     with pytest.raises(InterventionError, match="The loss does not run GPT2LMHeadModel"):

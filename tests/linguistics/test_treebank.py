@@ -61,8 +61,8 @@ def test_a_file_is_read(tmp_path, ends):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("3\tn't", "4\tn't", r"line 7: the word has number 4, wanted is 3"),
-        ("\t5\tpunct", "\t9\tpunct", r"line 9: the head is 9; wanted is a number from 0 to 6"),
+        ("3\tn't", "4\tn't", r"line 7: the word has number 4, expected 3"),
+        ("\t5\tpunct", "\t9\tpunct", r"line 9: the head is 9; expected a number from 0 to 6"),
         ("\t5\tpunct", "\t_\tpunct", r"line 9: the head is None"),
         ("\t5\tpunct", "\tx\tpunct", r"line 9: Failed parsing field 'head': 'x' is not a valid"),
         (
@@ -76,7 +76,7 @@ def test_a_file_is_read(tmp_path, ends):
         (
             "2\tadvmod\t2:advmod\tSp",
             "4\tadvmod\t2:advmod\tSp",
-            r"line 1: Sentence 's-1' is no tree: word 4 is above",
+            r"line 1: Sentence 's-1' is not a tree: word 4 is above",
         ),
         ("2-3\tcan't", "2-9\tcan't", r"line 5: words 2 to 9 cannot be written as one"),
         (

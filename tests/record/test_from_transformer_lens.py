@@ -197,7 +197,7 @@ def changed(hook, change):
         ),
         (
             changed("q", lambda a: a[0, 0]),
-            r"hook_q has shape \(6, 4\); wanted are the axes \[query head feature\]",
+            r"hook_q has shape \(6, 4\); expected the axes \[query head feature\]",
         ),
         (changed("q", lambda a: a * np.nan), "queries of blocks.1.attn holds nan"),
         (
@@ -207,7 +207,7 @@ def changed(hook, change):
         (changed("pattern", lambda _: "yes"), "hook_pattern is not an array of numbers but str"),
         (
             lambda c: {"blocks.1.attn.hook_q": 1},
-            "holds no attention: wanted are names such as 'blocks.0.attn.hook",
+            "holds no attention: expected names such as 'blocks.0.attn.hook",
         ),
         (lambda c: {}, "given were none"),
         (

@@ -98,7 +98,7 @@ def test_the_users_array_is_not_kept(weights):
         ),
         (
             lambda w: {"weights": w[0], "tokens": TOKENS},
-            r"has shape \(5, 5\); wanted are three axes",
+            r"has shape \(5, 5\); expected three axes",
         ),
         (
             lambda w: {"weights": w, "tokens": TOKENS[:4]},

@@ -173,9 +173,9 @@ def test_sinks_allow_rows_below_one_but_not_above(weights):
         ({"values": np.zeros((KV_HEADS, 6, 9))}, r"values of layer 0 has shape"),
         (
             {"weights": np.zeros((QUERIES, KEYS))},
-            r"weights of layer 0 has shape \(5, 7\); wanted are the axes",
+            r"weights of layer 0 has shape \(5, 7\); expected the axes",
         ),
-        ({"queries": np.zeros((1, HEADS, QUERIES, WIDTH))}, "wanted are the axes"),
+        ({"queries": np.zeros((1, HEADS, QUERIES, WIDTH))}, "expected the axes"),
         ({"sinks": np.zeros(5)}, "sinks of layer 0 has shape"),
         ({"bias": np.zeros((2, QUERIES, KEYS))}, "has 2 heads; give 1 or 6"),
         ({"visible": np.ones((KEYS, QUERIES), bool)}, "visible of layer 0 has shape"),

@@ -168,7 +168,7 @@ def test_arrays_are_frozen(found):
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("entropy", lambda array: array[0], "wanted are the axes"),
+        ("entropy", lambda array: array[0], "expected the axes"),
         ("entropy", lambda array: array + 9, "entropy runs from .*; it must lie in 0 to 2.079"),
         ("first", lambda array: array[:, :-1], "first has shape"),
         ("first", lambda array: array - 1, "first runs from"),

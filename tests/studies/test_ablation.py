@@ -339,7 +339,7 @@ def test_a_score_that_is_no_longer_the_same_is_refused(bert, tokenizer, tmp_path
 )
 def test_files_that_are_none_are_refused(content, bert, tokenizer, tmp_path):
     (tmp_path / "poem").write_bytes(content)
-    with pytest.raises(FileError, match="is no journal of an ablation"):
+    with pytest.raises(FileError, match="is not a journal of an ablation"):
         ablate(bert, states_task(tokenizer), heads=False, resume=tmp_path / "poem")
     assert (tmp_path / "poem").read_bytes() == content
     with pytest.raises(FileError, match="Cannot go on with"):
@@ -508,7 +508,7 @@ def test_bad_options_are_refused(options, line, bert, tokenizer):
 @pytest.mark.parametrize(
     ("task", "line"),
     [
-        ("next-word", "A task was given as str; wanted is a headscope.tasks.Task"),
+        ("next-word", "A task was given as str; expected a headscope.tasks.Task"),
         (Task((), lambda model, batch: 0, "none"), "The task 'none' has no examples"),
         (
             Task(({},), lambda model, batch: torch.zeros(()), "point"),

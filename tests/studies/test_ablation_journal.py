@@ -84,9 +84,9 @@ def test_every_flipped_bit_is_noticed(path):
         ([[1.0, 2.0]], r"Line 3 of .* has \[1, 2\] values where \[3, 2\] belong"),
         ([[1.0, float("inf")]] * 3, "Line 3 of .* holds no finite numbers"),
         ([[1.0, float("-inf")]] * 3, "Line 3 of .* holds no finite numbers"),
-        ([1.0, 2.0, 3.0], "is no journal of an ablation"),
-        ([[None, 2.0]] * 3, "is no journal of an ablation"),
-        ([[1.0, 2.0], [1.0]], "is no journal of an ablation"),
+        ([1.0, 2.0, 3.0], "is not a journal of an ablation"),
+        ([[None, 2.0]] * 3, "is not a journal of an ablation"),
+        ([[1.0, 2.0], [1.0]], "is not a journal of an ablation"),
     ],
 )
 def test_rows_of_another_shape_are_refused_when_the_run_begins(path, values, message):
@@ -203,6 +203,6 @@ def test_a_pipe_or_a_poem_stays_as_it_is(tmp_path):
     with pytest.raises(FileError, match=r"is a pipe \(FIFO\)"):
         opened(tmp_path / "pipe")
     (tmp_path / "poem").write_bytes(b"roses are red")
-    with pytest.raises(FileError, match="is no journal"):
+    with pytest.raises(FileError, match="is not a journal"):
         opened(tmp_path / "poem")
     assert (tmp_path / "poem").read_bytes() == b"roses are red"

@@ -259,7 +259,7 @@ def test_sentences_whose_words_cannot_be_told_are_counted_and_named(pairs):
     study.update("bare", bare, {(0, 0)})
     assert study.sentences == 2
     assert list(study.left_out) == ["bare"]
-    assert "1 sentences are left out:\n  bare: Nothing tells which of the tokens a b c d" in str(
+    assert "1 sentences are left out:\n  bare: It is unknown which of the tokens a b c d" in str(
         study
     )
     with pytest.raises(RecordError, match="'bare' was given before"):
@@ -306,7 +306,7 @@ def test_what_cannot_be_is_refused(pairs):
         hs.word_alignment(record, layer=0, head=1, by="norm")
     with pytest.raises(RecordError, match="link 99-0 leaves the"):
         AlignmentStudy().update("a", record, {(99, 0)})
-    with pytest.raises(RecordError, match="'0:1' is no link"):
+    with pytest.raises(RecordError, match="'0:1' is not a link"):
         AlignedPair.of(pair.source, pair.target, "0-0 0:1")
     with pytest.raises(RecordError, match="link 0-1 leaves the 2 source and 1 target"):
         AlignedPair.of("a b", "c", "0p1")

@@ -87,16 +87,16 @@ def test_links_may_count_from_one(tmp_path):
         (
             "a.txt",
             "das Haus ||| the house",
-            r"a\.txt, row 1 has 2 parts; wanted is: source \|\|\| target \|\|\| links",
+            r"a\.txt, row 1 has 2 parts; expected: source \|\|\| target \|\|\| links",
         ),
         (
             "a.csv",
             "source,target\na,b\n",
-            r'row 1 has no "links"; wanted are the fields source, target, links',
+            r'row 1 has no "links"; expected the fields source, target, links',
         ),
         ("a.csv", "source,target,links\n , ,0-0\n", 'row 1 has no "source"'),
-        ("a.jsonl", '{"source": "a", "target": "b", "links": "0:0"}', "row 1: '0:0' is no link"),
-        ("a.pdf", "", "is no table"),
+        ("a.jsonl", '{"source": "a", "target": "b", "links": "0:0"}', "row 1: '0:0' is not a link"),
+        ("a.pdf", "", "is not a table"),
     ],
 )
 def test_what_is_no_pair_is_said_with_its_row(name, content, said, tmp_path):
@@ -118,7 +118,7 @@ def test_a_bad_row_costs_itself(tmp_path):
     assert "row 2 has 1 parts" in told["a:2"]
     with (
         pytest.warns(UserWarning, match="a:2 was left out"),
-        pytest.warns(UserWarning, match="'0:0' is no link"),
+        pytest.warns(UserWarning, match="'0:0' is not a link"),
     ):
         read_aligned_pairs(tmp_path / "a.txt")
 
@@ -192,7 +192,7 @@ def test_what_cannot_be_studied_is_refused(translator):
     with pytest.raises(RecordError, match="Two sentences are called 'a'"):
         hs.alignment_study(*translator, [AlignedPair("ba", "BA", frozenset(), name="a")] * 2)
     with pytest.raises(
-        ModelError, match="is no encoder-decoder; words are aligned by a model that reads"
+        ModelError, match="is not an encoder-decoder; words are aligned by a model that reads"
     ):
         hs.alignment_study(tiny_model("bert"), tiny_tokenizer(), PAIRS)
 

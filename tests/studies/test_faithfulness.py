@@ -233,10 +233,10 @@ def test_what_cannot_be_is_said(model, tokenizer):
         RecordError, match=r"has no option \['steps'\]; it has truncate, random_weights,"
     ):
         faithfulness(model, tokenizer, [TEXT], steps=3)
-    with pytest.raises(ModelError, match="BertModel gives no logits; wanted is a classifier's"):
+    with pytest.raises(ModelError, match="BertModel gives no logits; expected a classifier's"):
         faithfulness(model.base_model, tokenizer, [TEXT])
     with pytest.raises(
-        ModelError, match="is an encoder-decoder; wanted is a classifier with one stack"
+        ModelError, match="is an encoder-decoder; expected a classifier with one stack"
     ):
         faithfulness(tiny_model("bart"), tokenizer, [TEXT])
     with pytest.raises(

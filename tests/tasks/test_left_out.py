@@ -116,7 +116,7 @@ def test_a_bad_label_costs_its_example(name, label, tokenizer):
     texts = GOOD if name == "classification" else [("she sat.", text) for text in GOOD]
     task = make(tokenizer, texts, [0, label, 1], on_error=told.__setitem__)
     assert list(task.left_out) == list(told) == [1]
-    assert f"The label is {label!r}; wanted is" in task.left_out[1]
+    assert f"The label is {label!r}; expected" in task.left_out[1]
     assert task.fingerprint == make(tokenizer, texts[::2], [0, 1]).fingerprint
 
 
@@ -131,7 +131,7 @@ def test_a_bad_label_of_a_file_costs_its_row(tokenizer, tmp_path):
         "classification", model, tokenizer, tmp_path / "a.jsonl", on_error=told.__setitem__
     )
     assert list(task.left_out) == [1, 2]
-    assert "row 2 has the label 'perhaps'; wanted is one of no, yes" in task.left_out[1]
+    assert "row 2 has the label 'perhaps'; expected one of no, yes" in task.left_out[1]
     assert "row 3 has the label 7; the model has 2 classes" in task.left_out[2]
     assert sorted(label for batch in task.batches for label in batch["labels"].tolist()) == [0, 1]
 

@@ -49,12 +49,12 @@ def test_bare_texts(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "line"),
     [
-        ("a.pdf", "", "is no table; examples are read from .txt, .jsonl, .csv, .tsv, .parquet"),
+        ("a.pdf", "", "is not a table; examples are read from .txt, .jsonl, .csv, .tsv, .parquet"),
         ("a.csv", "", "holds no example"),
         ("a.jsonl", '{"text": 1', "cannot be read: line 1: "),
         ("a.jsonl", "1", "line 1 is neither an object, a text nor a list"),
-        ("a.jsonl", '["a", "b", "c"]', "line 1 is a list of 3; wanted is a text, or a pair of two"),
-        ("a.csv", "words\nx\n", "has the fields words; wanted is one of text, sentence1"),
+        ("a.jsonl", '["a", "b", "c"]', "line 1 is a list of 3; expected a text, or a pair of two"),
+        ("a.csv", "words\nx\n", "has the fields words; expected one of text, sentence1"),
         ("a.csv", "text,label\n,1\n", 'row 1 has no text in the field "text"'),
     ],
 )
@@ -67,10 +67,10 @@ def test_what_cannot_be_read_is_said(name, content, line, tmp_path):
 def test_labels_that_are_none_are_said():
     with pytest.raises(
         FileError,
-        match="t, row 2 has the label 'maybe'; wanted is one of entailment, not_entailment",
+        match="t, row 2 has the label 'maybe'; expected one of entailment, not_entailment",
     ):
         read_labelled([{"label": "entailment"}, {"label": "maybe"}], "t", NAMES)
-    with pytest.raises(FileError, match="t, row 1 has the label None; wanted is a number"):
+    with pytest.raises(FileError, match="t, row 1 has the label None; expected a number"):
         read_labelled([{"label": None}], "t")
-    with pytest.raises(FileError, match="t has the fields text; wanted is one of label"):
+    with pytest.raises(FileError, match="t has the fields text; expected one of label"):
         read_labelled([{"text": "a"}], "t")

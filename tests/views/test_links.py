@@ -119,7 +119,7 @@ def test_links_are_in_the_stack_that_has_the_text(rng):
 @pytest.mark.parametrize(
     ("links", "said"),
     [
-        ("x", "links= was given as 'x'; wanted is a headscope.linguistics.Sentence, or a list"),
+        ("x", "links= was given as 'x'; expected a headscope.linguistics.Sentence, or a list"),
         ([], "links= was given as []; wanted"),
         (3, "links= was given as 3; wanted"),
         ([(1, 2)], "links= holds (1, 2); wanted"),

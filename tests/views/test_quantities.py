@@ -127,7 +127,7 @@ def test_maps_of_a_damaged_file_give_no_page():
     record = random_record()
     broken = np.full((QUERIES, KEYS), np.nan)
     object.__setattr__(record["cross"].layers[1], "contributions", SimpleNamespace(alti=broken))
-    with pytest.raises(PageError, match="alti/cross/1 holds what is no finite number"):
+    with pytest.raises(PageError, match="alti/cross/1 holds what is not a finite number"):
         hs.view(record)
 
 
@@ -192,7 +192,7 @@ WRONG = {
     ),
     "no numbers": (
         {"effect": [np.full((QUERIES, KEYS), np.nan)] * LAYERS},
-        "wanted are finite numbers",
+        "expected finite numbers",
     ),
     "contributions without heads": (
         {"contribution": [np.zeros((QUERIES, KEYS))] * LAYERS},

@@ -78,7 +78,7 @@ def rewrite_notebook(
         where it was written, and one line for each cell that changed.
 
     Raises:
-        FileError: a file that does not exist, is no notebook, or has nothing of BertViz in it.
+        FileError: a file that does not exist, is not a notebook, or does not use BertViz.
     """
     source = Path(path)
     if source.suffix not in SUFFIXES:
@@ -96,9 +96,7 @@ def rewrite_notebook(
         else source.with_name(f"{source.stem}-headscope{source.suffix}")
     )
     if "bertviz" not in text:
-        raise FileError(
-            f"{source} has nothing of BertViz in it; give a notebook that imports bertviz"
-        )
+        raise FileError(f"{source} does not use BertViz; give a notebook that imports bertviz")
     new, lines = _notebook(text, source) if source.suffix == ".ipynb" else _script(text)
     with written_whole(target) as temporary:
         temporary.write_text(new, encoding="utf-8")
@@ -117,7 +115,7 @@ def _notebook(text: str, source: Path) -> tuple[str, list[str]]:
         codes = [_code_of(cell) for cell in cells]
     except (ValueError, KeyError, TypeError) as error:
         raise FileError(
-            f"{source} is no notebook of format 4 ({error}); open it in Jupyter and save it again"
+            f"{source} is not a notebook of format 4 ({error}); open and save it in Jupyter"
         ) from None
     eager = any("output_attentions" in code for code in codes)
     lines = []

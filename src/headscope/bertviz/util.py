@@ -70,7 +70,7 @@ def _one(attention: Any, number: int, heads: Any) -> Any:
         raise RecordError(f"Layer {number} is None: it has no attention; leave it out with layers=")
     if len(layer.shape) != 4 or layer.shape[0] != 1:
         raise RecordError(
-            f"Layer {number} has shape {tuple(layer.shape)}; wanted is [1 head query key], one "
+            f"Layer {number} has shape {tuple(layer.shape)}; expected [1 head query key], one "
             "text, as models return with output_attentions=True"
         )
     return layer[0] if heads is None else layer[0][list(heads)]

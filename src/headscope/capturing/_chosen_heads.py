@@ -73,7 +73,7 @@ def parse_heads(given: Any) -> ChosenHeads | None:
     """The option ``heads``; None where all are kept.
 
     Raises:
-        CaptureError: where it is no list of layers and heads.
+        CaptureError: where it is not a list of layers and heads.
     """
     if given is None:
         return None

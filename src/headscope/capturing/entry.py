@@ -116,7 +116,7 @@ def capture_encoded(
 
     Padding is cut off: a record holds real tokens only. Encoder-decoders of texts need
     ``decoder_input_ids``. A mask may have an axis of queries (``[batch 1 query key]``); what it
-    hides from every query then is the padding. Input that is no text, picture or sound (time
+    hides from every query then is the padding. Input that is not a text, picture or sound (time
     series, ``inputs_embeds``) has its positions numbered, with a warning.
 
     Args:

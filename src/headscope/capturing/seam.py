@@ -214,7 +214,7 @@ class Edit:
     def _note(self, part: Part) -> None:
         if id(part) in self.session.done:
             raise InterventionError(
-                f"{self._name} uses its {part.where} twice; it cannot be told which to change"
+                f"{self._name} uses its {part.where} twice; it is unclear which one to change"
             )
         self.session.done.add(id(part))
 

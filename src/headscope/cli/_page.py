@@ -224,7 +224,7 @@ def read_links(file: Path) -> list[Any]:
     except OSError as error:
         raise FileError(f"--links is {file}: {error.strerror}") from None
     except ValueError as error:
-        raise FileError(f"--links is {file}, which is no JSON: {error}") from None
+        raise FileError(f"--links is {file}, which is not JSON: {error}") from None
     if not isinstance(links, list):
         raise FileError(
             f"--links is {file}; give a list of [tokens of a dependent, tokens of its head, label]"

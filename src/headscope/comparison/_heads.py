@@ -60,7 +60,7 @@ def matching_of(
     """
     same = cells_of(grid.a) == cells_of(grid.b)
     if wanted not in MATCHINGS:
-        raise RecordError(f"heads={wanted!r}: wanted is one of {', '.join(map(repr, MATCHINGS))}")
+        raise RecordError(f"heads={wanted!r}: expected one of {', '.join(map(repr, MATCHINGS))}")
     if wanted == "number" and not same:
         raise RecordError(
             f"heads='number': the stacks have {len(cells_of(grid.a))} heads in {len(grid.a)} "

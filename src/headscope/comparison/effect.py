@@ -16,16 +16,19 @@ from headscope.results import Result, TextTable
 OutputKind = Literal["tokens", "classes", "states", "number"]
 Guesses = tuple[tuple[str, float], ...]
 SAYS = {
-    "tokens": ("KL(intact || changed) of the tokens guessed", "nats"),
+    "tokens": ("KL(intact || changed) of the predicted tokens", "nats"),
     "classes": ("KL(intact || changed) of the classes", "nats"),
-    "states": ("cosine distance of the output states (the model has no head that guesses)", ""),
+    "states": (
+        "cosine distance of the output states (the model has no language-modelling head)",
+        "",
+    ),
     "number": ("absolute difference of the one number that the model gives", ""),
 }
 SHOWN = 3
 SAID = {
-    "after": "the token behind which the model guesses",
-    "KL": "how far its guesses moved, in nats",
-    "intact": "the most probable guesses",
+    "after": "the token after which the model predicts",
+    "KL": "how far its predictions moved, in nats",
+    "intact": "the most probable predictions",
     "changed": "the same under the change",
 }
 """The legend of the table."""
@@ -40,7 +43,7 @@ class OutputChange:
         labels: what stands at each position; a single one for a whole text.
         values: at each position ``KL(intact || changed) = sum_y p ln(p / p')`` in nats, of states
             the cosine distance ``1 - cos``, of numbers the absolute difference.
-        before: at each position the most probable guesses of the intact model; none where it does
+        before: at each position the most probable tokens of the intact model; none where it does
             not guess.
         after: the same of the changed model.
     """

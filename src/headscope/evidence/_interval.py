@@ -71,7 +71,7 @@ def interval(
     """
     if method not in METHODS or not 0 < confidence < 1:
         raise RecordError(
-            f"method {method!r} and confidence {confidence}: wanted are one of "
+            f"method {method!r} and confidence {confidence}: expected one of "
             f"{', '.join(METHODS)}, and a number within 0..1"
         )
     numbers = parse_groups(groups, len(values))

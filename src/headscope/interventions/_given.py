@@ -94,7 +94,7 @@ def laid(
         if tuple(given.shape) not in (shape, shape[1:]):
             raise InterventionError(
                 f"{name}: weights of shape {list(given.shape)} were given for text {example}; "
-                f"wanted are [head query key] {list(shape)} or [query key] {list(shape[1:])}"
+                f"expected [head query key] {list(shape)} or [query key] {list(shape[1:])}"
             )
         given = given.expand(shape)
         # Detached: only values are checked, and gradients must not run through the checks.

@@ -71,7 +71,7 @@ class Objective:
             if not is_tensor or losses.ndim != 1:
                 shape = list(losses.shape) if is_tensor else type(losses).__name__
                 raise InterventionError(
-                    f"The loss gave {shape}; wanted is a tensor with one number for each example"
+                    f"The loss gave {shape}; expected a tensor with one number for each example"
                 )
             yield losses
 

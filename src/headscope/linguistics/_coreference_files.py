@@ -173,9 +173,7 @@ def _gap(path: Path, lines: list[str]) -> Iterator[Passage]:
     # Texts of GAP hold unpaired quotation marks; a reader that minds them would swallow lines.
     for number, row in enumerate(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE), 2):
         if any(row.get(name) is None for name in GAP_FIELDS):
-            raise FileError(
-                f"{path}, line {number}: wanted are the columns {', '.join(GAP_FIELDS)}"
-            )
+            raise FileError(f"{path}, line {number}: expected the columns {', '.join(GAP_FIELDS)}")
         text, right = row["Text"], {side: row[f"{side}-coref"] == "TRUE" for side in "AB"}
         if not any(right.values()):
             continue
@@ -198,7 +196,7 @@ def _winogender(path: Path, lines: list[str]) -> Iterator[Passage]:
         facts = parts[0].split(".")
         if len(parts) != 2 or len(facts) != 5 or facts[2] not in ("0", "1"):
             raise FileError(
-                f"{path}, line {number}: wanted are occupation.participant.answer.gender.txt, a "
+                f"{path}, line {number}: expected occupation.participant.answer.gender.txt, a "
                 "tab and the sentence"
             )
         text = parts[1]
@@ -237,7 +235,7 @@ def _winobias_passage(path: Path, number: int, line: str, nouns: set[str]) -> Pa
     others = _other_nouns(text, nouns, places)
     if not pronouns or len(bracketed) != 1 or not others:
         raise FileError(
-            f"{path}, line {number}: wanted are one entity and a pronoun in brackets and "
+            f"{path}, line {number}: expected one entity and a pronoun in brackets and "
             f"another entity, given is {line!r}"
         )
     candidates = [(bracketed[0], True), *((span, False) for span in others)]

@@ -77,7 +77,7 @@ class Sentence:
         roots = sum(head == 0 for head in self.heads)
         if roots != 1:
             raise TextError(
-                f"Sentence {self.name!r} has {roots} roots (words whose head is 0); wanted is one"
+                f"Sentence {self.name!r} has {roots} roots (words whose head is 0); expected one"
             )
         object.__setattr__(self, "depths", _depths(self.heads, self.name))
 
@@ -326,7 +326,7 @@ def _words(
             continue
         if place != len(words) + 1:
             raise FileError(
-                f"{path}, line {number}: the word has number {place}, wanted is {len(words) + 1}"
+                f"{path}, line {number}: the word has number {place}, expected {len(words) + 1}"
             )
         words.append(row)
     _check_heads(path, rows, len(words))
@@ -341,7 +341,7 @@ def _check_heads(path: Path, rows: list[tuple[int, Any]], size: int) -> None:
         head = row["head"]
         if head is None or not 0 <= head <= size:
             raise FileError(
-                f"{path}, line {number}: the head is {head}; wanted is a number from 0 to {size}"
+                f"{path}, line {number}: the head is {head}; expected a number from 0 to {size}"
             )
 
 
@@ -376,7 +376,7 @@ def _depths(heads: tuple[int, ...], name: str) -> tuple[int, ...]:
         while depths[place] < 0 and heads[place]:
             path.append(place)
             if len(path) > len(heads):
-                raise TextError(f"Sentence {name!r} is no tree: word {word + 1} is above itself")
+                raise TextError(f"Sentence {name!r} is not a tree: word {word + 1} is above itself")
             place = heads[place] - 1
             if not 0 <= place < len(heads):
                 raise TextError(

@@ -96,7 +96,7 @@ def words_at(tokens: Tokens, spans: Sequence[Span]) -> Words:
     if not tokens.texts or tokens.offsets is None:
         raise RecordError(
             f"The tokens {' '.join(tokens.pieces[:4])} ... have no character offsets, so nothing "
-            "tells the words they are part of; wanted is a fast tokenizer"
+            "tells the words they are part of; expected a fast tokenizer"
         )
     text = tokens.texts[0]
     _check_spans(spans, len(text))

@@ -70,7 +70,7 @@ def _checked(mask: np.ndarray, shape: tuple[int, ...], name: str, axes: str) -> 
     mask = np.asarray(mask)
     if mask.dtype != bool or mask.shape != shape:
         raise RecordError(
-            f"{name} has shape {mask.shape} and type {mask.dtype}; wanted are truth values "
+            f"{name} has shape {mask.shape} and type {mask.dtype}; expected truth values "
             f"[{axes}] of shape {shape}"
         )
     return mask

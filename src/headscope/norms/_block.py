@@ -141,7 +141,7 @@ class Block:
         for name, count in axes.items():
             if getattr(self, name).ndim != count:
                 raise RecordError(
-                    f"{name} of a block has {getattr(self, name).ndim} axes, wanted are {count}"
+                    f"{name} of a block has {getattr(self, name).ndim} axes, expected {count}"
                 )
         heads, queries, keys, _ = self.size
         if len(self.projection) != heads or not len(self.values) or heads % len(self.values):
@@ -168,4 +168,4 @@ class Block:
         for name, shape in wanted.items():
             array = getattr(self, name)
             if array is not None and array.shape != shape:
-                raise RecordError(f"{name} of a block has shape {array.shape}; wanted is {shape}")
+                raise RecordError(f"{name} of a block has shape {array.shape}; expected {shape}")

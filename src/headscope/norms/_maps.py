@@ -39,8 +39,7 @@ def steps_of(
         maps = np.array(source, np.float64)
     if maps.ndim != 3 or maps.shape[1] != maps.shape[2]:
         raise RecordError(
-            "Wanted are maps [layer query key] with the same tokens on both sides, not "
-            f"{maps.shape}"
+            f"Expected maps [layer query key] with the same tokens on both sides, not {maps.shape}"
         )
     if not np.isfinite(maps).all() or maps.min(initial=0.0) < 0:
         raise RecordError("Maps must be finite and not negative")

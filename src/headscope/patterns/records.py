@@ -21,7 +21,7 @@ def parse_records(records: Any, name: str) -> Iterator[Record]:
         name: of the function it was given to.
 
     Raises:
-        RecordError: where something is no record.
+        RecordError: where something is not a record.
     """
     if isinstance(records, Record):
         records = [records]
@@ -47,7 +47,7 @@ def with_groups(
         name: of the function they were given to.
 
     Raises:
-        RecordError: where something is no record, or there are more or fewer groups.
+        RecordError: where something is not a record, or there are more or fewer groups.
     """
     if groups is None:
         yield from ((record, None) for record in parse_records(records, name))

@@ -42,7 +42,7 @@ class BatchPart:
             array = array[self._example(array.shape[0], name)]
         elif array.ndim != wanted:
             raise RecordError(
-                f"{name} has shape {array.shape}; wanted are the axes [{axes}], after a batch "
+                f"{name} has shape {array.shape}; expected the axes [{axes}], after a batch "
                 "axis or not"
             )
         if self.positions is None:

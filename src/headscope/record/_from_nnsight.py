@@ -162,7 +162,7 @@ def _number(name: Any) -> int:
     numbers = re.findall(r"(?:^|\.)(\d+)(?=\.|$)", str(name))
     if not numbers:
         raise RecordError(
-            f"{name!r} names no layer; wanted are layer numbers or paths of attention modules "
+            f"{name!r} names no layer; expected layer numbers or paths of attention modules "
             "such as 'h.3.attn', as of tracer.cache(modules=[block.attn for block in "
             "model.transformer.h])"
         )

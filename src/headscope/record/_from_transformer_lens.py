@@ -126,7 +126,7 @@ def _sorted(cache: Any) -> dict[str, list[Hooks]]:
             stacks.setdefault(stack, []).append(hooks)
     if not stacks:
         raise RecordError(
-            "The cache holds no attention: wanted are names such as "
+            "The cache holds no attention: expected names such as "
             "'blocks.0.attn.hook_pattern', given were "
             f"{', '.join(list(map(str, cache.keys()))[:4]) or 'none'}; run_with_cache without "
             "names_filter keeps them"

@@ -420,4 +420,4 @@ class Layer(Copied):
     def _check_axes(self, name: str) -> None:
         shape, axes = self.shape_of(name), ARRAYS[name]
         if len(shape) != len(axes.split()):
-            raise RecordError(f"{self._name(name)} has shape {shape}; wanted are the axes [{axes}]")
+            raise RecordError(f"{self._name(name)} has shape {shape}; expected the axes [{axes}]")

@@ -81,7 +81,7 @@ class Stack(Copied):
             if scores.ndim != 2 or len(scores) != len(self.query):
                 raise RecordError(
                     f"Stack {self.name!r}: router scores of layer {number} have shape "
-                    f"{scores.shape}; wanted are [token expert] for {len(self.query)} tokens"
+                    f"{scores.shape}; expected [token expert] for {len(self.query)} tokens"
                 )
         object.__setattr__(self, "others", MappingProxyType(dict(self.others)))
         routers = {number: frozen(scores) for number, scores in kept.items()}

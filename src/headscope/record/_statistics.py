@@ -89,7 +89,7 @@ class Statistics(Copied):
                 object.__setattr__(self, name, frozen(held(self, name)))
         if len(self._shape("entropy")) != 2:
             raise RecordError(
-                f"entropy has shape {self._shape('entropy')}; wanted are the axes [head row]"
+                f"entropy has shape {self._shape('entropy')}; expected the axes [head row]"
             )
         if self.rows is None and self.queries is None:
             object.__setattr__(self, "queries", self._shape("entropy")[1])

@@ -168,7 +168,7 @@ def parse_array(array: Any, name: str) -> np.ndarray:
             f"{name} holds a batch of {own.shape[0]} texts; give one of them, such as attention[0]"
         )
     if own.ndim != 3:
-        raise RecordError(f"{name} has shape {own.shape}; wanted are three axes [head query key]")
+        raise RecordError(f"{name} has shape {own.shape}; expected three axes [head query key]")
     return own
 
 

@@ -138,10 +138,10 @@ def _wrong(value: Any, wanted: Any, place: str) -> str:
 
 def _wrong_list(value: Any, wanted: list, place: str) -> str:
     if not isinstance(value, list):
-        return f"its {place} is no list"
+        return f"its {place} is not a list"
     if len(wanted) > 1:
         if len(value) != len(wanted):
-            return f"its {place} has {len(value)} entries, wanted are {len(wanted)}"
+            return f"its {place} has {len(value)} entries, expected {len(wanted)}"
         for each, kind in zip(value, wanted, strict=True):
             wrong = _wrong(each, kind, place)
             if wrong:
@@ -156,7 +156,7 @@ def _wrong_list(value: Any, wanted: list, place: str) -> str:
 
 def _wrong_object(value: Any, wanted: dict, place: str) -> str:
     if not isinstance(value, dict):
-        return f"its {place} is no object"
+        return f"its {place} is not an object"
     for name, each in value.items():
         kind = wanted.get(str, wanted.get(name, Any))
         if kind is not Any:

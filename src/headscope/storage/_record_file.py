@@ -256,7 +256,7 @@ def check_record(file: RecordFile, record: Record) -> str:
         return ""
     return (
         f"{file.path} was written by an earlier headscope, without checksums: rows sum to 1 and "
-        "numbers are finite, but nobody can tell whether they are those that were written; "
+        "numbers are finite, but it cannot be checked whether they are those that were written; "
         "headscope.save adds checksums"
     )
 

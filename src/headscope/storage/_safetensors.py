@@ -138,7 +138,7 @@ def _header(file: OpenFile) -> tuple[int, dict[str, Any]]:
         raise ValueError(f"a header of {size} bytes in a file of {file.size}")
     header = json.loads(_bytes(file, 8, size))
     if not isinstance(header, dict) or not isinstance(header.get("__metadata__", {}), dict):
-        raise ValueError("its header is no object")
+        raise ValueError("its header is not an object")
     return 8 + size, header
 
 

@@ -146,10 +146,10 @@ def words_of(given: Any) -> tuple[str, ...]:
     """The strings of a list that a file holds.
 
     Raises:
-        ValueError: where it is no list of strings.
+        ValueError: where it is not a list of strings.
     """
     if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
-        raise ValueError(f"wanted is a list of strings, not {str(given)[:40]}")
+        raise ValueError(f"expected a list of strings, not {str(given)[:40]}")
     return tuple(given)
 
 

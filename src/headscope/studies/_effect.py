@@ -71,7 +71,7 @@ def effect(
         text: a text, a pair of them, or a list of such for intervals over texts.
         interventions: what is done, such as ``[Zero(layer=2, heads=[0])]``.
         controls: changes to measure the spread by, each a list of interventions.
-        top: how many of the most probable guesses to keep.
+        top: how many of the most probable predictions to keep.
         groups: the document that each text is of, so that intervals are over documents.
         **options: as of `headscope.capture`, but ``interventions``; ``allow_unfit``, for a model
             whose head was not trained and texts that are mostly unknown tokens (False);

@@ -133,7 +133,7 @@ def encoded(tokenizer: Any, text: Any, *, truncate: bool = False, least: int = 1
         least: how many tokens a text must have.
 
     Raises:
-        TextError: where it is no text, is blank, or is too long or too short.
+        TextError: where it is not a text, is blank, or is too long or too short.
     """
     parts = text if isinstance(text, tuple) else (text,)
     for part in parts:
@@ -151,7 +151,7 @@ def encoded(tokenizer: Any, text: Any, *, truncate: bool = False, least: int = 1
             "truncate=True (--truncate)"
         )
     if count < least:
-        raise TextError(f"The text has {count} tokens; wanted are {least} at least")
+        raise TextError(f"The text has {count} tokens; expected {least} at least")
     return {name: list(one[name]) for name in one if name in tokenizer.model_input_names}
 
 
@@ -173,7 +173,7 @@ def label_of(given: Any, *, whole: bool = False) -> float:
         whole: whether it is the number of a class.
 
     Raises:
-        TextError: where it is no number, or not finite.
+        TextError: where it is not a number, or not finite.
         HeadscopeError: that was given.
     """
     if isinstance(given, HeadscopeError):
@@ -184,7 +184,7 @@ def label_of(given: Any, *, whole: bool = False) -> float:
         number = math.nan
     if not math.isfinite(number) or (whole and number != int(number)):
         wanted = "the number of a class" if whole else "a number"
-        raise TextError(f"The label is {given!r}; wanted is {wanted}")
+        raise TextError(f"The label is {given!r}; expected {wanted}")
     return number
 
 
@@ -196,7 +196,7 @@ def check_pair(pair: Any) -> None:
     """
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         given = "a single text" if isinstance(pair, str) else type(pair).__name__
-        raise TextError(f"An example is {given}; wanted is a pair of texts")
+        raise TextError(f"An example is {given}; expected a pair of texts")
 
 
 def _unknown(tokenizer: Any, rows: Mapping[int, Rows]) -> dict[int, HeadscopeError]:

@@ -126,7 +126,7 @@ def _task(
         if logits.ndim != 2 or int(labels.max()) >= logits.shape[1] or int(labels.min()) < 0:
             raise TextError(
                 f"The classes {int(labels.min())} to {int(labels.max())} were given, and the "
-                f"model gives {list(logits.shape)}; wanted are [example class] with these classes"
+                f"model gives {list(logits.shape)}; expected [example class] with these classes"
             )
         # All four are kept, so that either of the two can be the score and F1 follows from them.
         told = logits.argmax(-1)

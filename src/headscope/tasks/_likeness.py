@@ -47,7 +47,7 @@ def likeness(
     Args:
         tokenizer: of a model that gives hidden states.
         pairs: two texts each.
-        gold: 0 or 1, or how alike the two are; a pair of which that is no number is left out.
+        gold: 0 or 1, or how alike the two are; a pair of which that is not a number is left out.
         pooling: mean over the tokens, or the first one.
         **reading: see `ReadingOptions`.
 

@@ -182,7 +182,7 @@ def repeats(
     """
     if period > len(tokens) or times < 2 or count < 1:
         raise TextError(
-            f"{count} runs of {period} of {len(tokens)} tokens, said {times} times; wanted are as "
+            f"{count} runs of {period} of {len(tokens)} tokens, said {times} times; expected as "
             "many tokens as a run has, said twice at least"
         )
     rng = np.random.default_rng(seed)

@@ -74,7 +74,7 @@ def named_task(
 
 
 def _singles(texts: list) -> list[Any]:
-    """Pairs joined to one text; what is no text stays as it is, and is left out where it is
+    """Pairs joined to one text; what is not a text stays as it is, and is left out where it is
     read.
     """
     return [" ".join(text) if _is_pair(text) else text for text in texts]
@@ -105,7 +105,7 @@ def _own(name: str) -> Callable[[Any, Any], Any]:
         spec = importlib.util.spec_from_file_location("headscope_task", path)
     if spec is None or spec.loader is None or not path.endswith(".py"):
         raise FileError(
-            f"The task {name!r} is to be a function of {path!r}, which is no file of Python"
+            f"The task {name!r} is to be a function of {path!r}, which is not a file of Python"
         )
     module = importlib.util.module_from_spec(spec)
     try:

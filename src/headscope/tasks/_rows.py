@@ -55,7 +55,7 @@ def read_rows(path: str | Path) -> list[dict[str, Any]]:
     """
     path = Path(path)
     if path.suffix not in SUFFIXES:
-        raise FileError(f"{path} is no table; examples are read from {', '.join(SUFFIXES)}")
+        raise FileError(f"{path} is not a table; examples are read from {', '.join(SUFFIXES)}")
     try:
         rows = list(_READERS[path.suffix](path))
     except FileNotFoundError:
@@ -168,7 +168,7 @@ def _number(given: Any, known: Mapping[str, int], place: str) -> float:
         raise ValueError
     except (TypeError, ValueError):
         classes = f"one of {', '.join(known)}" if known else "a number"
-        raise FileError(f"{place} has the label {given!r}; wanted is {classes}") from None
+        raise FileError(f"{place} has the label {given!r}; expected {classes}") from None
 
 
 def _field(rows: Sequence[Row], names: Sequence[str], place: str) -> str:
@@ -180,7 +180,7 @@ def _field(rows: Sequence[Row], names: Sequence[str], place: str) -> str:
     field = next((name for name in names if name in there), "")
     if not field and place:
         raise FileError(
-            f"{place} has the fields {', '.join(there)}; wanted is one of {', '.join(names)}"
+            f"{place} has the fields {', '.join(there)}; expected one of {', '.join(names)}"
         )
     return field
 
@@ -206,7 +206,7 @@ def _jsonl(path: Path) -> Iterator[dict[str, Any]]:
         elif isinstance(row, list):
             if len(row) > 2:
                 raise ValueError(
-                    f"line {number} is a list of {len(row)}; wanted is a text, or a pair of two"
+                    f"line {number} is a list of {len(row)}; expected a text, or a pair of two"
                 )
             row = dict(zip((FIRST[0], SECOND[0]), row, strict=False))
         elif not isinstance(row, dict):

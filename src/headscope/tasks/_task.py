@@ -107,7 +107,7 @@ class Task:
         rows = scores[:, None] if scores.ndim == 1 else scores
         if rows.ndim != 2 or rows.shape[1] != 1 + len(self.columns) or not len(rows):
             raise InterventionError(
-                f"The score of {self.name!r} has the shape {list(scores.shape)}; wanted is one "
+                f"The score of {self.name!r} has the shape {list(scores.shape)}; expected one "
                 f"number for each example, and {len(self.columns)} more"
             )
         # The whole row, so that no total is taken over an example of which the score is missing.
@@ -164,7 +164,7 @@ def parse_task(given: Any) -> Task:
         given = Task(({},), lambda model, _, call=given: call(model), name)
     if not isinstance(given, Task):
         raise InterventionError(
-            f"A task was given as {type(given).__name__}; wanted is a headscope.tasks.Task, such "
+            f"A task was given as {type(given).__name__}; expected a headscope.tasks.Task, such "
             "as next_word makes, an Objective, or a function that takes the model and gives a "
             "score for each example"
         )

@@ -32,7 +32,7 @@ def records_beside(given: Any) -> dict[str, Record]:
         given: the option ``beside``, or None.
 
     Raises:
-        PageError: what is no list or mapping of records, more than five, or a name that a tray
+        PageError: what is not a list or mapping of records, more than five, or a name that a tray
             cannot write.
     """
     if given is None:

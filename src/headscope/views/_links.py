@@ -83,11 +83,11 @@ def _words_of(sentence: Sentence, tokens: Tokens) -> list[PageWord]:
 def _parsed(links: Any, count: int) -> list[tuple[Group, Group, str]]:
     listed = list(links) if isinstance(links, Sequence) and not isinstance(links, str) else []
     if not listed:
-        raise PageError(f"links= was given as {links!r:.60}; wanted is {WANTED}")
+        raise PageError(f"links= was given as {links!r:.60}; expected {WANTED}")
     parsed = []
     for link in listed:
         if not isinstance(link, Sequence) or len(link) != 3 or not isinstance(link[2], str):
-            raise PageError(f"links= holds {link!r:.60}; wanted is {WANTED}")
+            raise PageError(f"links= holds {link!r:.60}; expected {WANTED}")
         dependent, head = (_group(part, link, count) for part in link[:2])
         if dependent == head:
             raise PageError(

@@ -123,7 +123,7 @@ def further_quantities(
             weights too.
 
     Raises:
-        PageError: a quantity with what is no finite number.
+        PageError: a quantity with what is not a finite number.
     """
     places: dict[str, list[tuple[bool, int]]] = {}
     for name, of in layers.items():
@@ -221,13 +221,13 @@ def stored_quantities(
     """The further quantities of some heads of a layer, by name.
 
     Raises:
-        PageError: one with what is no finite number.
+        PageError: one with what is not a finite number.
     """
     stored = {}
     for name, array in quantities_of(layer, given).items():
         if not np.isfinite(array).all():
             raise PageError(
-                f"{name}/{place} holds what is no finite number; the record is damaged, capture "
+                f"{name}/{place} holds what is not a finite number; the record is damaged, capture "
                 "it again"
             )
         stored[name] = StoredQuantity(of_heads(array, heads), both=name == DIFFERENCE)
@@ -284,7 +284,7 @@ def _checked(name: str, stack: Stack, layers: Sequence) -> dict[int, np.ndarray]
         if numbers.shape not in sizes or not np.isfinite(numbers).all():
             raise PageError(
                 f"quantities={{{name!r}: ...}} of layer {layer.layer} has shape {numbers.shape}; "
-                f"wanted are finite numbers [query key] {sizes[0]} or [head query key] {sizes[1]}"
+                f"expected finite numbers [query key] {sizes[0]} or [head query key] {sizes[1]}"
             )
         if name == CONTRIBUTION and numbers.ndim == 2:
             raise PageError(

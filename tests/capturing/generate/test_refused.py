@@ -100,7 +100,7 @@ def test_where_only_later_ones_do_not_follow_it_is_said(tokenizer):
 def test_a_model_without_a_cache_is_refused(tokenizer):
     with pytest.raises(
         CaptureError,
-        match="reads the text anew at every step, without a key/value cache; record the",
+        match="reads the whole text again at every step, without a key/value cache; record the",
     ):
         written("xlm", tokenizer)
 

@@ -83,7 +83,7 @@ def test_without_a_norm_that_is_a_module_there_is_the_stream(kind):
 def test_what_runs_beside_is_no_tokens():
     found = odd("beside")[0]
     np.testing.assert_allclose(found.residual, odd("plain")[0].residual, rtol=1e-5)
-    assert "what else is added in the same place is no token's" in found.decomposes
+    assert "what else is added in the same place is not a token's" in found.decomposes
     assert (found.output < odd("plain")[0].output).any()
 
 

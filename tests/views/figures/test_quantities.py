@@ -109,5 +109,5 @@ def test_what_the_record_has_not_is_refused(record):
         FigureError, match=r"quantity='nothing': layer 0 has 'weight', .*'contribution'"
     ):
         hs.figure(record, quantity="nothing")
-    with pytest.raises(PageError, match="wanted are finite"):
+    with pytest.raises(PageError, match="expected finite"):
         hs.figure(plain, quantity="mine", quantities={"mine": [np.zeros((3, 3))]})

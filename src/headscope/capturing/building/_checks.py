@@ -93,7 +93,7 @@ def check_weights(weights: torch.Tensor, padding: torch.Tensor | None, name: str
     least, lost = torch.stack([least, lost]).tolist()
     if least < 0:
         raise CaptureError(
-            f"{name} multiplies values with what is no softmax: one of these weights is "
+            f"{name} multiplies values with what is not a softmax: one of these weights is "
             f"{least:.3g}; attention whose heads are mixed after the softmax cannot be captured"
         )
     if padding is not None and lost > LOST_AT_MOST:

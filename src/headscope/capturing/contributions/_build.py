@@ -105,7 +105,7 @@ def _residual(
         missing |= dict.fromkeys(
             OF_STREAM,
             f"{name}: of what is added to its output, {said} had been read by a part of the model "
-            "before; the residual cannot be told",
+            "before; the residual is unknown",
         )
         return None, None
     others = [addend for addend in passage.addends if addend is not known[0]]
@@ -232,7 +232,9 @@ def _without_second(passage: Passage) -> str:
 
 def _sentence(passage: Passage, block: Block, missing: Missing) -> str:
     beside = (
-        "; what else is added in the same place is no token's" if block.beside is not None else ""
+        "; what else is added in the same place is not a token's"
+        if block.beside is not None
+        else ""
     )
     if "residual" in missing:
         return f"the attention's output ({passage.call.projection_name}) without its bias"

@@ -47,7 +47,7 @@ HARMLESS = {
 }
 READS_REMEMBERED, MATRICES_REMEMBERED, WAITING = 12, 8, 4
 NO_PROJECTION = (
-    "no matrix takes what its heads hand on as it is (something stands between, or there is none)"
+    "no matrix takes the output of its heads unchanged (something stands between, or there is none)"
 )
 
 

@@ -188,7 +188,7 @@ class Strand:
         total = self.read + queries
         if self.read and 1 < queries == keys:
             raise CaptureError(
-                f"{call.name} reads the text anew at every step, without a key/value cache; "
+                f"{call.name} reads the whole text again at every step, without a key/value cache; "
                 "record the finished text with headscope.capture(model, tokenizer, text)"
             )
         span = Span(self.read, max(total - keys, 0), min(keys, total))

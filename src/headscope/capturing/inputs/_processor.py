@@ -140,7 +140,7 @@ def parse_image(image: Any, channels: int | None = None) -> Any:
 
     Raises:
         CaptureError: where it is none of these, or Pillow is missing.
-        FileError: where the file is no picture.
+        FileError: where the file is not a picture.
     """
     try:
         from PIL import Image

@@ -30,7 +30,7 @@ def demo_model() -> Path:
         given = hashlib.file_digest(file, "sha256").hexdigest()
     if given != WEIGHTS_SHA256:
         raise ModelError(
-            f"The weights of the demo model in {folder} have sha256 {given}, wanted is "
+            f"The weights of the demo model in {folder} have sha256 {given}, expected "
             f"{WEIGHTS_SHA256}; reinstall the package {PACKAGE.replace('_', '-')}"
         )
     return folder

@@ -329,7 +329,7 @@ def _loaded(loader: Any, name: str | Path, **options: Any) -> Any:
         }
         what = next((what for part, what in parts.items() if part in loader.__name__), "model")
         raise ModelError(
-            f"Cannot load the {what} {str(name)!r}: {_first_sentence(error)}; wanted is a folder "
+            f"Cannot load the {what} {str(name)!r}: {_first_sentence(error)}; expected a folder "
             "made by save_pretrained, or a hub name that can be reached from here"
         ) from error
 

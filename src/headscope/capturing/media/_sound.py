@@ -83,10 +83,10 @@ def _read(path: Path) -> tuple[np.ndarray, int]:
         raise FileError(f"The sound {path} does not exist") from None
     except (OSError, EOFError, wave.Error) as error:
         raise FileError(
-            f"Cannot read the sound {path}: {error}; wanted is a .wav file of PCM samples"
+            f"Cannot read the sound {path}: {error}; expected a .wav file of PCM samples"
         ) from None
     if width not in SCALES:
-        raise FileError(f"{path} has samples of {8 * width} bits; wanted are 8, 16 or 32")
+        raise FileError(f"{path} has samples of {8 * width} bits; expected 8, 16 or 32")
     samples = np.frombuffer(frames, SCALES[width]).astype(np.float32)
     # In .wav files samples of one byte are unsigned with silence at 128, wider ones are signed.
     samples = samples / 128 - 1 if width == 1 else samples / 2 ** (8 * width - 1)

@@ -182,7 +182,7 @@ def _pictures(model: nn.Module, arguments: Mapping[str, torch.Tensor]) -> list[n
         shapes = arguments["spatial_shapes"].tolist()
         return [_filled_up(height, width, pixels.shape[1]) for height, width in shapes]
     raise UnnamedPositions(
-        f"pixel_values of shape {list(pixels.shape)} cannot be told apart into pictures; wanted "
+        f"pixel_values of shape {list(pixels.shape)} cannot be split into pictures; wanted "
         "is [picture channel row column], or patches with image_grid_thw or spatial_shapes"
     )
 

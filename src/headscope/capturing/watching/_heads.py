@@ -111,7 +111,7 @@ def check_joined(calls: Sequence[Made]) -> None:
             raise CaptureError(
                 f"{name or 'the model'} computes {count} attentions of one head each, and no "
                 "matrix was seen that takes them side by side: whether they are the heads of one "
-                "layer or layers of one head cannot be told, and they are refused"
+                "layer or layers of one head cannot be distinguished, and they are refused"
             )
 
 

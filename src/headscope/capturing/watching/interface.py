@@ -138,7 +138,7 @@ class InterfaceWatch:
             mask = mask.to(query.dtype)  # True is one more, and hides nothing
         if mask is not None and not (isinstance(mask, torch.Tensor) and mask.ndim == 4):
             raise CaptureError(
-                f"{name} was handed a mask that is no tensor [batch head query key], as fused "
+                f"{name} was handed a mask that is not a tensor [batch head query key], as fused "
                 "implementations are; call model.set_attn_implementation('sdpa') before capturing"
             )
         scale = options.get("scaling")

@@ -23,7 +23,7 @@ from headscope.storage.npz import UNREADABLE
 FORMAT = "headscope ablation"
 VERSION = 1
 SUM = ', "sum": '
-ANEW = "remove the line, and it is computed anew, or name another file"
+ANEW = "remove the line, and it is computed again, or name another file"
 
 Cell = tuple[str, int, int]
 
@@ -71,7 +71,7 @@ class Journal:
             if isinstance(error, OSError):
                 raise FileError(f"Cannot go on with {path}: {reason(error)}") from error
             raise FileError(
-                f"{path} is no journal of an ablation; name another file to go on with"
+                f"{path} is not a journal of an ablation; use another file to go on with"
             ) from None
 
     def __contains__(self, key: tuple[int, Cell | None]) -> bool:
@@ -200,7 +200,7 @@ def _row(line: bytes, place: str, *, summed: bool) -> dict[str, Any]:
     row = json.loads(line)
     told, mark, _ = line.rpartition(SUM.encode())
     if not isinstance(row, dict):
-        raise TypeError(f"{place} is no object")
+        raise TypeError(f"{place} is not an object")
     if (mark or summed or row.get("has_sums")) and row.get("sum") != zlib.crc32(told):
         raise FileError(f"{place} was changed: its sum is not that of its values; {ANEW}")
     return row

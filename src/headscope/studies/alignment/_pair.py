@@ -66,7 +66,7 @@ class AlignedPair:
             match = LINK.fullmatch(each)
             if match is None:
                 raise RecordError(
-                    f"{each!r} is no link; they are written 0-1 (sure) or 0p1 (possible), from "
+                    f"{each!r} is not a link; they are written 0-1 (sure) or 0p1 (possible), from "
                     f"{first}"
                 )
             by_kind[match[2]].add((int(match[1]) - first, int(match[3]) - first))

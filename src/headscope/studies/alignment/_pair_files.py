@@ -63,7 +63,7 @@ def _pair(row: Mapping[str, Any], number: int, path: Path, first: int) -> Aligne
         name for name in FIELDS if not isinstance(fields.get(name), str) or not fields[name].strip()
     ]
     if lacking:
-        raise FileError(f'{place} has no "{lacking[0]}"; wanted are the fields {", ".join(FIELDS)}')
+        raise FileError(f'{place} has no "{lacking[0]}"; expected the fields {", ".join(FIELDS)}')
     try:
         pair = AlignedPair.of(
             *(fields[name] for name in FIELDS), name=f"{path.stem}:{number}", first=first
@@ -82,6 +82,6 @@ def _split(line: str, place: str) -> dict[str, str]:
     parts = [part.strip() for part in line.split(BETWEEN)]
     if len(parts) != len(FIELDS):
         raise FileError(
-            f"{place} has {len(parts)} parts; wanted is: source {BETWEEN} target {BETWEEN} links"
+            f"{place} has {len(parts)} parts; expected: source {BETWEEN} target {BETWEEN} links"
         )
     return dict(zip(FIELDS, parts, strict=True))

@@ -59,7 +59,7 @@ def alignment_study(
             otherwise (False).
 
     Raises:
-        ModelError: a model that is no encoder-decoder.
+        ModelError: a model that is not an encoder-decoder.
         TextError: where the tokenizer does not know most of what is in the sentences.
         RecordError: where no sentence is left, two have one name, or what was kept is of another
             model, other weights, other options or other sentences.
@@ -75,7 +75,7 @@ def alignment_study(
 
     if not getattr(getattr(model, "config", None), "is_encoder_decoder", False):
         raise ModelError(
-            f"{display_name(model)} is no encoder-decoder; words are aligned by a model that "
+            f"{display_name(model)} is not an encoder-decoder; words are aligned by a model that "
             "reads a sentence and writes its translation, such as Helsinki-NLP/opus-mt-de-en"
         )
     named = _named(_grouped(pairs, options.pop("groups", None)))

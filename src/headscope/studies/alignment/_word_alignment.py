@@ -146,8 +146,8 @@ def words_of(tokens: Tokens) -> Words:
         return _by_space(tokens)
     if tokens.words is None:
         raise RecordError(
-            f"Nothing tells which of the tokens {' '.join(tokens.pieces[:4])} ... make a word; "
-            "wanted are texts with offsets, or word numbers (a fast tokenizer gives them, and "
+            f"It is unknown which of the tokens {' '.join(tokens.pieces[:4])} ... make a word; "
+            "expected texts with offsets, or word numbers (a fast tokenizer gives them, and "
             "for a target it must be given: target=)"
         )
     return _by_number(tokens, tokens.words)

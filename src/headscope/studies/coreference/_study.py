@@ -83,7 +83,7 @@ def _parsed(passages: Any, reading: dict[str, Any]) -> tuple[str, tuple[Passage,
         data, listed = "passages", tuple(passages or ())
     if not listed or not all(isinstance(each, Passage) for each in listed):
         raise RecordError(
-            f"Passages were given as {type(passages).__name__}; wanted is a file, a folder, or a "
+            f"Passages were given as {type(passages).__name__}; expected a file, a folder, or a "
             "list of Passage"
         )
     return data, listed

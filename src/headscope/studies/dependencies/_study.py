@@ -122,7 +122,7 @@ def parse_treebank(treebank: Any) -> Treebank:
     listed = tuple(treebank) if isinstance(treebank, Iterable) else ()
     if not listed or not all(isinstance(each, Sentence) for each in listed):
         raise RecordError(
-            f"A treebank was given as {type(treebank).__name__}; wanted is a file in CoNLL-U, a "
+            f"A treebank was given as {type(treebank).__name__}; expected a file in CoNLL-U, a "
             "Treebank or its sentences"
         )
     return Treebank("sentences", listed)

@@ -91,7 +91,7 @@ class Explaining:
     def _check(self) -> None:
         if getattr(self._model.config, "is_encoder_decoder", False):
             raise ModelError(
-                f"{type(self._model).__name__} is an encoder-decoder; wanted is a classifier with "
+                f"{type(self._model).__name__} is an encoder-decoder; expected a classifier with "
                 "one stack"
             )
         try:
@@ -107,7 +107,7 @@ class Explaining:
         if logits is None or logits.ndim != 2 or logits.shape[-1] < 2:
             given = "no logits" if logits is None else f"logits {tuple(logits.shape)}"
             raise ModelError(
-                f"{type(self._model).__name__} gives {given}; wanted is a classifier's [example "
+                f"{type(self._model).__name__} gives {given}; expected a classifier's [example "
                 "class] with two classes or more, such as transformers' "
                 "AutoModelForSequenceClassification loads"
             )

@@ -82,7 +82,7 @@ def faithfulness(
     Raises:
         TextError: a text of fewer than two tokens that are not special, or too long; or none is
             left.
-        ModelError: a model that is no classifier, or whose classifier was not trained.
+        ModelError: a model that is not a classifier, or whose classifier was not trained.
         InterventionError: a layer that does not exist.
         RecordError: an option that there is not.
 

@@ -68,10 +68,10 @@ class HeadStudy(OneModel, Result):
                 f"There is no option {unknown[0]!r}; there are {', '.join(self.TELLING)}"
             )
         if isinstance(splits, bool) or not isinstance(splits, int) or splits < 1:
-            raise RecordError(f"splits is {splits!r}; wanted is a number from 1 on")
+            raise RecordError(f"splits is {splits!r}; expected a number from 1 on")
         if not 0 < confidence < 1 or correction not in CORRECTIONS:
             raise RecordError(
-                f"confidence {confidence} and correction {correction!r}: wanted are a number "
+                f"confidence {confidence} and correction {correction!r}: expected a number "
                 f"between 0 and 1, and {' or '.join(CORRECTIONS)}"
             )
         if how["seed"] < 0:

@@ -28,7 +28,7 @@ def bars_of(heads: Heads, others: Mapping[str, Heads] | None) -> dict[str, dict[
     set of texts.
 
     Raises:
-        FigureError: where another set is no result of `headscope.heads`.
+        FigureError: where another set is not a result of `headscope.heads`.
     """
     whole = {name: float(np.mean(shares)) for name, shares in heads.classes.items()}
     if others is None:

@@ -82,7 +82,7 @@ def _draw(sheet: Sheet, faithfulness: Any, y: float) -> tuple[float, list[str]]:
     notes = [
         "agreement: rank correlation over the tokens of a text, filled Spearman’s rho, "
         "hollow Kendall’s tau-b",
-        "comprehensiveness and sufficiency: what the curves below are in the mean",
+        "comprehensiveness and sufficiency: means of the curves below",
     ]
     if len(faithfulness.texts) > 1:
         over = "texts" if faithfulness.groups is None else "documents"

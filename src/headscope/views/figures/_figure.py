@@ -154,7 +154,7 @@ def _of_result(result: Any, ax: Any, options: Mapping[str, Any]) -> Figure:
     """The figure of a result.
 
     Raises:
-        FigureError: where it is no result, or one that has no figure; and as of that figure.
+        FigureError: where it is not a result, or one that has no figure; and as of that figure.
     """
     draw = drawing_of(result)
     if draw is None:

@@ -162,7 +162,7 @@ def sinks_note(sheet: Sheet, plan: FigurePlan) -> str:
         share, of = _cut_of(sheet, plan, cut)
         return f"not kept: {percent(share)} of {of}, cut before it came here"
     if any(layer.has("sinks") for layer in layers):
-        return "rows sum to less than 1: the rest goes to a learned sink that is no token"
+        return "rows sum to less than 1: the rest goes to a learned sink that is not a token"
     return ""
 
 

@@ -31,7 +31,7 @@ GAP = 0.8
 QUERY_HEIGHT = 1.2
 ORDERS = {
     "model": "in the model's order",
-    "ranked": "by what they add to what sets the attended keys apart",
+    "ranked": "by contribution to the score margin of the attended keys",
     "pairs": "in the pairs that rotary positions turn, fastest first",
 }
 BESIDE = 110.0

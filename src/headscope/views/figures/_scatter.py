@@ -33,7 +33,9 @@ def draw_scatter(plan: FigurePlan) -> Sheet:
     else:
         y = draw_by_measures(sheet, evidence, plan.axes, y, chosen=chosen)
     y = draw_legend(sheet, evidence, y, (), plain=plan.style.faint)
-    notes = ["seen on one text only, which says nothing of others"] if evidence.texts == 1 else []
+    notes = (
+        ["seen on one text only, which says nothing about others"] if evidence.texts == 1 else []
+    )
     if shows_candidates(evidence):
         notes.append("candidates only: too few texts to tell")
     rings = ["rings: the chosen heads"] if chosen else []

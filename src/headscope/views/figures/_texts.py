@@ -157,7 +157,7 @@ def _beside(given: Any) -> list[Record]:
     """The further records, in their order.
 
     Raises:
-        FigureError: what is no list or mapping of records, or too many.
+        FigureError: what is not a list or mapping of records, or too many.
     """
     if given is None:
         return []

@@ -1,0 +1,103 @@
+"""An option of the command line means the same in every command."""
+
+from collections import defaultdict
+from functools import cache
+
+import pytest
+
+from headscope.cli import run
+from headscope.cli._app import app
+
+COMMANDS = sorted(name for name in app if not name.startswith("-"))
+PAGE = {"figure", "serve", "view"}
+"""They share the options of a page, which are declared once; a figure says where it draws less."""
+BEGINNINGS = {
+    "--at": "Layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads of layer 2",
+    "--by": "What replaces what is ",
+    "--data": "Annotated data: ",
+    "--keep": "What to store",
+    "--layer": "Layer number, from 0; -1 is the last.",
+    "--model": "Hub name or folder",
+    "--out": "Write ",
+    "--plot": "Draw ",
+    "--sentences": "How many sentences are read; by default all. ",
+    "--stack": "Attention stack of the model, such as decoder or cross; by default ",
+    "--texts": "A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the",
+}
+"""What is written, drawn or left out by default differs; how the help begins does not."""
+SEVERAL = {"--at", "--by", "--keep"}
+"""One command takes several values, or fewer choices, where another takes one."""
+
+
+@cache
+def uses():
+    """Of each option, its type and help in each command."""
+    found = defaultdict(dict)
+    for command in COMMANDS:
+        for argument in app[command].assemble_argument_collection(parse_docstring=True):
+            name = argument.names[0] if argument.names else ""
+            if argument.show and name.startswith("--"):
+                kind = str(argument.hint).removesuffix(" | None")
+                told = " ".join((argument.parameter.help or "").split())
+                found[name][command] = kind.removeprefix("<class '").removesuffix("'>"), told
+    return found
+
+
+def test_every_option_of_every_command_says_what_it_is():
+    assert len(uses()) > 100
+    texts = [(name, text) for name, told in uses().items() for _, text in told.values()]
+    assert not [name for name, text in texts if not text]
+
+
+@pytest.mark.parametrize("option", sorted(name for name, told in uses().items() if len(told) > 1))
+def test_an_option_means_the_same_in_every_command(option):
+    told = {command: each for command, each in uses()[option].items() if command not in PAGE}
+    beginning = BEGINNINGS.get(option)
+    if beginning is None:
+        assert len({text for _, text in told.values()}) <= 1, told
+    else:
+        assert [text for _, text in told.values() if not text.startswith(beginning)] == []
+    if option not in SEVERAL:
+        assert len({kind for kind, _ in told.values()}) <= 1, told
+
+
+def test_names_that_meant_several_things_have_one_each():
+    """--layers and --heads were switches, numbers and places; --rows counted, and combined."""
+    assert set(uses()["--layers"]) == {"figure"}
+    assert set(uses()["--heads"]) == {"serve", "view"}
+    assert set(uses()["--rows"]) == {"capture"}
+    for name, where in (("--keep-heads", {"capture", "generate"}), ("--single-heads", {"ablate"})):
+        assert set(uses()[name]) == where
+
+
+OLD = [
+    (["ablate", "--no-layers"], "--no-whole-layers"),
+    (["ablate", "--no-heads"], "--no-single-heads"),
+    (["ablate", "--batch", "4"], "--batch-size"),
+    (["capture", "--heads", "0-0"], "--keep-heads"),
+    (["generate", "--heads", "0-0"], "--keep-heads"),
+    (["compare", "--heads", "best"], "--match"),
+    (["compare", "--least", "0.1"], "--min-overlap"),
+    (["coref", "--rows", "max"], "--word-rows"),
+    (["relations", "--rows", "max"], "--word-rows"),
+    (["relations", "--text", "words"], "--read"),
+]
+
+
+@pytest.mark.parametrize(("given", "now"), OLD)
+def test_old_names_are_taken_with_a_warning(given, now, capsys):
+    """They are refused for what is missing, not for their name."""
+    assert run(given) in (1, 2)
+    told = capsys.readouterr().err
+    assert f"headscope: {given[1]} is now {now}; the old name will be removed in 0.3" in told
+    assert "Unknown option" not in told
+
+
+@pytest.mark.parametrize("task", ["next_word", "next-word", "masked_word", "minimal_pairs"])
+def test_names_of_several_words_take_hyphens_and_underscores(task, capsys):
+    assert run(["ablate", "--task", task]) == 1
+    assert "needs a file of examples" in capsys.readouterr().err
+    assert run(["ablate", "--task", task, "--by", "mean_output"]) == 1
+    assert "needs a file of examples" in capsys.readouterr().err
+    assert run(["ablate", "--task", "gone_file.py:own_task", "--data", "a.txt"]) == 1
+    assert "own-task" not in capsys.readouterr().err
