@@ -168,10 +168,10 @@ def test_on_the_command_line(tmp_path, capsys):
     ("name", "text", "message"),
     [
         ("a.txt", "from bertviz import x", "neither a notebook nor a script"),
-        ("a.ipynb", "{}", "has nothing of BertViz"),
+        ("a.ipynb", "{}", "does not use BertViz"),
         ("b.ipynb", "bertviz, but no JSON", "is not a notebook of format 4"),
         ("c.ipynb", '{"worksheets": ["bertviz"]}', "is not a notebook of format 4"),
-        ("a.py", "x = 1", "has nothing of BertViz"),
+        ("a.py", "x = 1", "does not use BertViz"),
     ],
 )
 def test_what_cannot_be_rewritten_is_said(name, text, message, tmp_path):

@@ -157,7 +157,7 @@ def test_both_sides_of_clip():
 
 def test_which_picture_belongs_to_which_text_is_not_guessed():
     with pytest.raises(
-        CaptureError, match="3 pictures were given for 2 texts, and it cannot be told which belong"
+        CaptureError, match="3 pictures were given for 2 texts, and it is unknown which"
     ):
         capture_ids(tiny_model("clip"), **clip_inputs(pictures=3))
 

@@ -2,6 +2,7 @@
 nothing half written.
 """
 
+import os
 import signal
 import subprocess
 import sys
@@ -75,3 +76,26 @@ def test_a_study_that_is_stopped_leaves_no_file(after, name, tmp_path):
         line,
     )
     assert [path.name for path in tmp_path.iterdir()] == ["texts.txt"]
+
+
+def test_output_that_nobody_reads_any_more_is_no_fault_of_ours(tmp_path):
+    """As ``headscope compare ... | head`` closes it."""
+    import headscope as hs
+    from headscope.testing import random_record
+
+    hs.save(random_record(), tmp_path / "run.safetensors")
+    script = (
+        "import sys; from headscope.cli import main\n"
+        f"main(['check', *[{str(tmp_path / 'run.safetensors')!r}] * 3])"
+    )
+    reads, writes = os.pipe()
+    os.close(reads)
+    done = subprocess.run(
+        [sys.executable, "-u", "-c", script],
+        stdout=writes,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writes)
+    assert (done.returncode, done.stderr) == (141, "")

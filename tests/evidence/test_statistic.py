@@ -142,7 +142,7 @@ def test_files_that_are_none_of_ours_are_refused(tmp_path):
         ("cut", "is cut or holds no"),
         ("other", "is cut or holds no"),
         ("newer", "by a newer"),
-        ("no", "not there"),
+        ("no", "does not exist"),
     ):
         with pytest.raises(FileError, match=message):
             load_statistic(tmp_path / f"{name}.npz")

@@ -133,7 +133,7 @@ def test_a_model_without_a_head_moves_its_states(reader):
     lengths = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
     assert found.output.kind == "states"
     assert found.output.values == pytest.approx(1 - (before * after).sum(1) / lengths, abs=1e-9)
-    assert "has no head that guesses" in str(found)
+    assert "has no language-modelling head" in str(found)
     assert found.output.before == ()
 
 

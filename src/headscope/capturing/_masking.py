@@ -147,8 +147,8 @@ class Masking:
         drops[words, words] = 0.0
         if _looks_back(np.nan_to_num(drops)):
             raise CaptureError(
-                f"{type(self.model).__name__} looks back only: it has no head that guesses masked "
-                "words"
+                f"{type(self.model).__name__} looks back only: it has no "
+                "masked-language-modelling head"
             )
         return drops
 

@@ -117,8 +117,8 @@ def _check_sight(model: nn.Module, asks: str, ids: Sequence[int], *, generates: 
         )
     if not ahead and asks == MASKED:
         raise ModelError(
-            f"{name} looks back only, and was asked for masked words, which are guessed from both "
-            f"sides; take a model such as {head.example}, or {ANYWAY}"
+            f"{name} looks back only, and was asked for masked words, which are predicted from "
+            f"both sides; take a model such as {head.example}, or {ANYWAY}"
         )
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 DEBUG = "HEADSCOPE_DEBUG"
 INTERRUPTED, TERMINATED = 130, 143
 """What shells give a process that ended by SIGINT or SIGTERM: 128 and the signal's number."""
+UNREAD = 141
+"""The same of SIGPIPE."""
 
 
 class Terminated(KeyboardInterrupt):
@@ -30,8 +32,8 @@ class Terminated(KeyboardInterrupt):
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit.
 
-    0 done, 1 bad input or failure, 2 usage, 3 done but for some of the texts, 130 interrupted, 143
-    terminated.
+    0 done, 1 bad input or failure, 2 usage, 3 done but for some of the texts, 130 interrupted, 141
+    output closed by its reader, 143 terminated.
     """
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _terminate)
@@ -73,6 +75,8 @@ def _run(arguments: Sequence[str]) -> int:
         return _complain(_one_line(error), 1)
     except ImportError as error:
         return _complain(missing(error), 1)
+    except BrokenPipeError:
+        return _unread()
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
@@ -84,6 +88,15 @@ def _run(arguments: Sequence[str]) -> int:
     finally:
         overwriting.reset(token)
     return left_out.end()
+
+
+def _unread() -> int:
+    """Whoever reads our output has closed it, as ``head`` does: end without a word, as other
+    programs do.
+    """
+    # what is still to be flushed when Python ends would fail once more
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return UNREAD
 
 
 def _help_of(error: CycloptsError) -> str:

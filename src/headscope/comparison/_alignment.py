@@ -340,6 +340,6 @@ def _why_not(a: Tokens, b: Tokens) -> str:
         )
     return (
         f"The records are of two models and of two texts ({a.texts[0][:40]!r} and "
-        f"{b.texts[0][:40]!r}), so that what is due to the model and what to the text could not "
-        "be told apart; capture both models on the same text, or one model on both"
+        f"{b.texts[0][:40]!r}), so that the effects of model and text could not be separated; "
+        "capture both models on the same text, or one model on both"
     )

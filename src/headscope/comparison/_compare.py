@@ -334,8 +334,8 @@ def _stack_names(pair: Pair, stack: str | tuple[str, str] | None) -> list[tuple[
     if not shared:
         there = [", ".join(map(repr, record.stacks)) for record in pair]
         raise RecordError(
-            f"The records have the stacks {there[0]} and {there[1]}, none in common; say which "
-            f"belong together with stack=({next(iter(pair[0].stacks))!r}, "
+            f"The records have the stacks {there[0]} and {there[1]}, none in common; say which to "
+            f"compare with stack=({next(iter(pair[0].stacks))!r}, "
             f"{next(iter(pair[1].stacks))!r})"
         )
     return shared

@@ -92,7 +92,7 @@ class OutputChange:
             return f"Output: {self.says} {value}"
         return (
             f"Output: {self.says}, mean {value} over {len(self.values)} positions, "
-            f"most {self.values[most]:.4g} at {self.labels[most]!r}"
+            f"maximum {self.values[most]:.4g} at {self.labels[most]!r}"
         )
 
     def guesses(self) -> list[TextTable]:

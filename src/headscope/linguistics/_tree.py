@@ -43,7 +43,7 @@ def decode_tree(
     size = scores.shape[-1]
     if scores.ndim != 3 or scores.shape[1] != size or not np.isfinite(scores).all():
         raise RecordError(
-            "Scores of trees are finite and have the axes head, word, word; given was "
+            "Expected finite scores of trees with the axes head, word, word, got the shape "
             f"{scores.shape}"
         )
     if not 0 <= root < size:

@@ -290,7 +290,7 @@ PATTERNS = (
     Pattern(
         name="first-token",
         says="rests on the first token, in texts of fewer than 64 tokens",
-        source="as sink, which is told of longer texts only; ours",
+        source="as sink, which needs longer texts; ours",
         threshold=0.3,
         score=_first_token,
     ),

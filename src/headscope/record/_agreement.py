@@ -259,8 +259,8 @@ def _capped(kept: LayerArrays) -> np.ndarray:
     ):
         shapes = [None if array is None else array.shape for array in (queries, keys)]
         raise RecordError(
-            f"{kept.name}: queries {shapes[0]} and keys {shapes[1]} do not fit together; wanted "
-            "are [head query feature] and [kv_head key feature]"
+            f"{kept.name}: queries {shapes[0]} and keys {shapes[1]} do not fit together; "
+            "expected [head query feature] and [kv_head key feature]"
         )
     scores = scores_of(
         queries, _shared(keys, queries.shape[0]), scale=kept.scales[0], soft_cap=kept.soft_cap

@@ -142,5 +142,12 @@ def _task(
     if max(int(batch["labels"].max()) for batch in batches) == 1:
         totals["F1"] = f1
     return Task(
-        batches, score, name, metric, (other, "told", "label"), order, totals=totals, asks=CLASS
+        batches,
+        score,
+        name,
+        metric,
+        (other, "predicted", "label"),
+        order,
+        totals=totals,
+        asks=CLASS,
     )

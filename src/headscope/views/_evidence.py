@@ -193,7 +193,7 @@ def _pattern(evidence: Heads, number: int) -> PagePattern:
     return {
         "name": valid(pattern.name),
         "says": valid(
-            f"{pattern.says}, told of {RUNS}"
+            f"{pattern.says}, detected with {RUNS}"
             if evidence.tally.is_by_battery(pattern)
             else pattern.says
         ),

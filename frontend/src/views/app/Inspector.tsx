@@ -47,7 +47,7 @@ export function Inspector({ store }: { store: Store }) {
         )}
       </div>
       {listed ? <HeadList store={store} attention={attention} /> : <TokenList store={store} attention={attention} />}
-      {!focus && <p class="hint">Point at a token to follow its attention, click to pin it, Escape to let go.</p>}
+      {!focus && <p class="hint">Point at a token to follow its attention, click to pin it, Esc to unpin.</p>}
       <p class="spoken" aria-live="polite">
         {focus ? spoken(store, focus, attention) : ""}
       </p>

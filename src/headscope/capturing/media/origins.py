@@ -182,8 +182,9 @@ def _pictures(model: nn.Module, arguments: Mapping[str, torch.Tensor]) -> list[n
         shapes = arguments["spatial_shapes"].tolist()
         return [_filled_up(height, width, pixels.shape[1]) for height, width in shapes]
     raise UnnamedPositions(
-        f"pixel_values of shape {list(pixels.shape)} cannot be split into pictures; wanted "
-        "is [picture channel row column], or patches with image_grid_thw or spatial_shapes"
+        f"pixel_values of shape {list(pixels.shape)} cannot be split into "
+        "pictures; expected [picture channel row column], or patches with image_grid_thw or "
+        "spatial_shapes"
     )
 
 
@@ -206,8 +207,8 @@ def _examples(tensor: torch.Tensor, items: list[np.ndarray], count: int, kind: s
         return [number // tensor.shape[1] for number in range(len(items))]
     what = {VISION: "pictures", AUDIO: "sounds"}.get(kind, "texts")
     raise CaptureError(
-        f"{len(items)} {what} were given for {count} texts, and it cannot be told which belong "
-        "together; give as many of the one as of the other, or capture one text at a time"
+        f"{len(items)} {what} were given for {count} texts, and it is unknown which goes "
+        "with which; give one for each text, or capture one text at a time"
     )
 
 

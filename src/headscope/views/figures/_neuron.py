@@ -295,8 +295,8 @@ def _notes(plan: FigurePlan, neurons: Neurons, every: int) -> Iterator[str]:
     few = min(4, len(neurons.query))
     enough = int(np.searchsorted(neurons.carried, 0.8 - 1e-9)) + 1
     yield (
-        f"the strongest {few} carry {percent(neurons.carried[few - 1])} of what sets the attended "
-        "keys apart"
+        f"the strongest {few} carry {percent(neurons.carried[few - 1])} of the score "
+        "margin of the attended keys"
     )
     yield f"80 % needs {enough}"
     yield formula
