@@ -55,7 +55,7 @@ class FigureLook(TypedDict, total=False):
 
     neurons: Neurons
     """View ``neuron``: ``"model"`` (default) as the model has them, ``"ranked"`` by what they add
-    to what sets the attended keys apart, or ``"pairs"`` as rotary positions turn them, fastest
+    to the score margin of the attended keys, or ``"pairs"`` as rotary positions turn them, fastest
     first.
     """
     x: str
