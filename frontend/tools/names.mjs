@@ -8,7 +8,22 @@ const NAMES = [
   ...["byHead", "wordOf", "maps", "longest", "density", "pieceAt", "even", "thumbsLeft", "elsewhere", "hasPieces"],
   ...["bounds", "onStep", "raster", "merged", "overall", "middles", "strengths", "keepSinks", "mapColors", "mutedPart"],
   ...["onEnlarge", "productAt", "peeked", "keyLooks", "byOffset", "printing", "lineInks", "sharesOf", "loadHead"],
-  ...["onRemove", "onSolo", "onMove", "keyAt", "inks"],
+  ...["onRemove", "onSolo", "onMove", "keyAt", "inks", "pieceStack", "nowStack", "wantedHeads", "wantedKey", "meanKey"],
+  ...[
+    "wordsAt",
+    "isRecord",
+    "opening",
+    "colors",
+    "rank",
+    "past",
+    "ahead",
+    "fail",
+    "rises",
+    "strength",
+    "hollow",
+    "ground",
+  ],
+  ...["pointed", "scales", "sums", "sameTop"],
 ];
 
 /**

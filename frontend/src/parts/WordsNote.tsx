@@ -6,7 +6,7 @@ import { Check } from "./Check";
 const FURTHER: { readonly [Of in View]?: string } = {
   overview: " What is said of heads, and the ten numbers, are of the pieces.",
   neuron:
-    " Its query and its key are the means over its pieces, so q · k and the score are means over their pairs; the softmax is the sum and mean of the weights, not made of this score.",
+    " Its query and key are means over its pieces, q · k and the score over their pairs; the softmax is the sum and mean of the weights.",
 };
 
 /** Where pieces are joined: how. */
@@ -24,7 +24,7 @@ export function WordsChoice({ store }: { store: Store }) {
   return store.hasPieces.value ? (
     <Check
       name="data-words"
-      title="Join the pieces of a word: the sum over the word that is looked at, the mean over the word that looks"
+      title="Join the pieces of a word"
       checked={store.selection.value.words}
       label="whole words"
       onChange={(words) => store.choose({ words })}

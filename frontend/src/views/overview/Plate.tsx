@@ -17,16 +17,6 @@ import { clearestOfEach, headWords } from "../../state/kinds";
 import { keepHead } from "../../state/selection";
 import { compareClearest, type Store } from "../../state/store";
 
-const KIND_WORDS: Readonly<Record<KindName, string>> = {
-  next: "next",
-  previous: "previous",
-  same: "same",
-  own: "own",
-  near: "nearby",
-  broad: "broad",
-  resting: "resting",
-  none: "none",
-};
 /** With more tokens than this heads are matrices here. */
 const MOST_LINES = 64;
 
@@ -53,7 +43,7 @@ export function PlateStrip({ store, tall }: PlateStripProps) {
           onClick={() => store.select((now) => keepHead(now, head, store.stack.value))}
         >
           <span>
-            <strong>{headName({ stack: store.stack.value }, head)}</strong> <em>{KIND_WORDS[kind]}</em>
+            <strong>{headName({ stack: store.stack.value }, head)}</strong> <em>{kind === "near" ? "nearby" : kind}</em>
           </span>
           <Lines store={store} head={head} kind={kind} />
         </button>
@@ -62,7 +52,7 @@ export function PlateStrip({ store, tall }: PlateStripProps) {
         class="plate-open"
         data-plate-open
         onClick={() => compareClearest(store)}
-        title="The clearest head of each kind beside each other (c); Shift-click adds a head of your choice"
+        title="The clearest head of each kind (c)"
       >
         <strong>Compare</strong>
         <small>clearest {clearest.length}</small>

@@ -48,7 +48,7 @@ export function PairView({ store }: ViewParts) {
         {facts.per === "layer"
           ? "All layers on one scale, in each all heads together"
           : "All heads of all layers on one scale"}
-        ; nothing is left out or renormalised here.
+        ; nothing is left out or renormalised.
       </p>
     </div>
   );
@@ -125,7 +125,7 @@ function Tile({ store, tile, ramp }: TileProps) {
         </span>
         {numbers.map((number, at) => (
           <span key={number} class="grid-layer" role="columnheader">
-            {at % every === 0 && (number ?? "all heads together")}
+            <span class={at % every ? "spoken" : ""}>{number ?? "all heads together"}</span>
           </span>
         ))}
       </div>

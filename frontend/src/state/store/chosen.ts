@@ -1,0 +1,63 @@
+import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals-core";
+import { VIEWS_WITH } from "../../contract/values";
+import type { Side } from "../../draw/place";
+import { sourceBeside } from "../../source/beside";
+import type { Source } from "../../source/source";
+import { fitSelection, pageSelection, type Selection } from "../selection";
+
+/** What the pointer or the keyboard is at: a token of one side, or a pair. */
+export type Hover = { readonly [Of in Side]?: number };
+
+/** What is chosen, pointed at and open: all that follows from it is worked out elsewhere. */
+export type Chosen = ReturnType<typeof chosenState>;
+
+/** What a reader has chosen of a page, or of a further record of it that the selection names. */
+export function chosenState(given: Source, wanted: Partial<Selection>) {
+  const root = given.root?.header ?? given.header;
+  const isRecord = (name: string) => !name || Object.hasOwn(root.beside ?? {}, name);
+  const first = { ...pageSelection(root), ...wanted };
+  const record = isRecord(first.shown_record) ? first.shown_record : "";
+  const source = sourceBeside(given, record);
+  const page = source.header;
+  const selection = signal(fitSelection({ ...first, shown_record: record }, page, root));
+  const part = <Key extends keyof Selection>(key: Key) => computed(() => selection.value[key]);
+  const [view, theme] = [part("view"), part("theme")];
+  const [systemDark, printing] = [signal(false), signal(false)];
+  const failure = signal<unknown>(null);
+  return {
+    given,
+    /** The page itself, also where what is shown is a further record of it. */
+    root,
+    isRecord,
+    /** The name of the further record that is shown; empty for the page's own. */
+    record,
+    source,
+    page,
+    selection: selection as Signal<Selection>,
+    /** What is to be shown of another record, which has a state of its own. */
+    elsewhere: signal<Selection | null>(null),
+    part,
+    view,
+    meanKey: computed(() => (VIEWS_WITH.mask.includes(view.value) ? selection.value.mean_layers.join() : "")),
+    systemDark: systemDark as Signal<boolean>,
+    /** Paper is white. */
+    printing: printing as Signal<boolean>,
+    dark: computed(() => !printing.value && (theme.value === "auto" ? systemDark.value : theme.value === "dark")),
+    hover: signal<Hover>({}),
+    /** The head under the pointer, as its thumbnail is numbered. */
+    hoverHead: signal<number | null>(null),
+    /** The head that the pointer is at in the overview, which shows it in full. */
+    peeked: signal<number | null>(null),
+    /** Whether the sheet of keys and marks is open. */
+    help: signal(false),
+    /** Whether the field that finds tokens is open. */
+    searching: signal(false),
+    /** What was done and cannot be seen at once, for those who do not see. */
+    said: signal(""),
+    failure: failure as ReadonlySignal<unknown>,
+    /** Says in place of the view what went wrong. */
+    fail: (error: unknown) => {
+      failure.value = error;
+    },
+  };
+}

@@ -1,0 +1,163 @@
+import { batch, computed, effect, signal } from "@preact/signals-core";
+import type { Page, PageLayer, PageQuantity, PageStack } from "../../contract/page";
+import type { ScoreParts } from "../../draw/scores";
+import { once } from "../../draw/weights";
+import { sourceBeside } from "../../source/beside";
+import { askedRow, type LoadedLayer } from "../../source/layer";
+import { LayerCache } from "../../source/layers";
+import { averaged, joined, joinedRow, type Words } from "../combined";
+import { whenIdle } from "../idle";
+import { hasQuantity, quantitiesOf, WEIGHT_FACTS } from "../quantity";
+import type { Chosen } from "./chosen";
+import type { Opened } from "./opened";
+import type { TokenState } from "./tokens";
+
+/** A layer that has been loaded, with all that belongs to it; shown as a whole or not at all. */
+export interface Shown extends LoadedLayer {
+  readonly stack: PageStack;
+  readonly layer: PageLayer;
+  /** What is shown of it: the chosen quantity, or weights where this layer has it not. */
+  readonly quantity: PageQuantity;
+  /** Of a layer between words: the queries and keys of their pieces. */
+  readonly pieces?: { readonly scores: ScoreParts | null; readonly of: Words };
+}
+
+/** What is asked for: a layer of a stack, some of its heads, and a quantity. */
+interface Asked {
+  readonly stack: PageStack;
+  readonly number: number;
+  readonly heads: readonly number[];
+  readonly name: string;
+}
+
+export type Loading = ReturnType<typeof loadingState>;
+
+/** The layer that is shown, loaded whenever another one is chosen, and its neighbours after it. */
+export function loadingState(
+  { page, selection, part, meanKey, fail }: Chosen,
+  { pieceStack, stack, merge }: TokenState,
+  { layerNumber, wantedHeads, wantedKey }: Opened,
+  layers: LayerCache,
+) {
+  const wantedQuantity = part("quantity");
+  /** The layer as it came, in pieces. */
+  const loaded = signal<Shown | null>(null);
+  const waiting = signal("");
+  let newest = 0;
+  /** The further layers that what is shown is the mean of. */
+  let shownMean = "";
+  const stop = effect(() => {
+    const asked = { stack: pieceStack.value, number: layerNumber.value, name: wantedQuantity.value };
+    void [wantedKey.value, meanKey.value];
+    void showLayer({ ...asked, heads: wantedHeads.peek() });
+  });
+  async function showLayer(asked: Asked): Promise<void> {
+    const mine = ++newest;
+    const current = () => mine === newest;
+    waiting.value = `layer ${asked.number}`;
+    try {
+      const [of, fresh] = await meanOf(asked);
+      if (!current()) return;
+      const now = loaded.peek();
+      const mean = meanKey.peek();
+      const same = now?.stack === asked.stack && now.layer.layer === asked.number && now.quantity.name === of.name;
+      batch(() => {
+        waiting.value = "";
+        if (!same || now.here.size !== fresh.here.size || shownMean !== mean) {
+          loaded.value = { stack: asked.stack, layer: fresh.page, quantity: of, ...fresh };
+        }
+        shownMean = mean;
+      });
+      prefetchBeside(layers, asked, of, current);
+    } catch (error) {
+      if (current()) fail(error);
+    }
+  }
+  /** The layer that is asked for, or its mean with others. */
+  async function meanOf({ stack: of, number, heads, name }: Asked): Promise<[PageQuantity, LoadedLayer]> {
+    const stub = of.layers[of.layers.findIndex(({ layer }) => layer === number)];
+    const quantity = quantityFor(page, of, stub, name);
+    const further = of.layers.filter(
+      ({ layer }) => layer !== number && meanKey.peek() && selection.peek().mean_layers.includes(layer),
+    );
+    const all = await Promise.all([stub, ...further].map((layer) => layers.load(of, layer, heads, quantity)));
+    return [quantity, all.length > 1 ? averaged(all) : all[0]];
+  }
+  return {
+    /** What was asked for and is not shown yet; empty where nothing is. */
+    waiting,
+    /** The layer as it is shown: in pieces, or in words. */
+    shown: computed((): Shown | null => {
+      const [now, of] = [loaded.value, merge.value];
+      if (!now || !of || now.stack !== pieceStack.value) return now;
+      return { ...joined(now, of), stack: stack.value, pieces: { scores: now.scores, of } };
+    }),
+    stop,
+  };
+}
+
+/** A quantity of the page that a layer has; else the weights. */
+function quantityFor(page: Page, stack: PageStack, layer: PageLayer, name: string): PageQuantity {
+  const known = quantitiesOf(page, stack).find((quantity) => quantity.name === name);
+  return known && hasQuantity(layer, name) ? known : WEIGHT_FACTS;
+}
+
+/** Loads the neighbours of a layer when the page has nothing else to do. */
+function prefetchBeside(layers: LayerCache, asked: Asked, of: PageQuantity, current: () => boolean): void {
+  const { stack, number, heads } = asked;
+  const at = stack.layers.findIndex(({ layer }) => layer === number);
+  for (const next of [at + 1, at - 1]) {
+    if (!(next in stack.layers)) continue;
+    whenIdle(() => {
+      if (!current()) return;
+      // A neighbour that cannot be loaded is reported when the reader asks for it.
+      const loading = layers.load(stack, stack.layers[next], heads, of).catch(() => null);
+      void loading.then((loaded) => {
+        // One head at a time, so that the page answers in between.
+        const values = loaded?.values.get(of.name);
+        for (const map of of.per === "layer" ? [0] : heads) {
+          if (of.per === "layer" || loaded?.here.has(map)) whenIdle(() => current() && values?.bytes(map));
+        }
+      });
+    });
+  }
+}
+
+/** Layers and rows that a view asks for by itself. */
+export function asking({ source, given, record }: Chosen, { pieceStack, merge }: TokenState, layers: LayerCache) {
+  const asShown = (layer: LoadedLayer) => {
+    const words = merge.peek();
+    return words ? joined(layer, words) : layer;
+  };
+  const besides = new Map([[record, { source, layers }]]);
+  async function pieceRow(layer: PageLayer, query: number, of: PageQuantity) {
+    if (layer.later) return askedRow(source, pieceStack.peek(), layer, of, query);
+    const values = (await layers.load(pieceStack.peek(), layer, [], of)).values.get(of.name);
+    const row = once((head) => values?.row(head, query));
+    const isHere = (head: number) => values && head < values.heads && (layer.held?.includes(head) ?? true);
+    return (head: number, key: number) => (isHere(head) ? row(head)?.[key] : undefined);
+  }
+  return {
+    /** A layer of the chosen stack, loaded with all its heads, with a quantity. */
+    load: async (layer: PageLayer, quantity?: PageQuantity) =>
+      asShown(await layers.load(pieceStack.peek(), layer, [], quantity)),
+    /** A layer of the chosen stack with one of its heads, as that stands in the page. */
+    loadHead: async (layer: PageLayer, head: number) => asShown(await layers.load(pieceStack.peek(), layer, [head])),
+    /** What one query has with each key in each head of a layer; undefined where a page cannot tell. */
+    async rowOf(layer: PageLayer, query: number, of: PageQuantity) {
+      const words = merge.peek();
+      if (!words) return pieceRow(layer, query, of);
+      const { starts } = words.query;
+      const pieces = Array.from({ length: starts[query + 1] - starts[query] }, (_, at) => starts[query] + at);
+      const rows = await Promise.all(pieces.map((piece) => pieceRow(layer, piece, of)));
+      return joinedRow(rows, words.key, of.name === "score");
+    },
+    /** A further record of the page by name, or its own, with the layers that were unpacked. */
+    beside(name: string) {
+      const from = sourceBeside(given, name);
+      const known = besides.get(name) ?? { source: from, layers: new LayerCache(from) };
+      besides.set(name, known);
+      return known;
+    },
+  };
+}

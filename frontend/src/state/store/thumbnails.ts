@@ -1,0 +1,62 @@
+import { batch, computed, effect, signal } from "@preact/signals-core";
+import { mergedValues } from "../../draw/merge";
+import { weightsOf } from "../../draw/thumbs";
+import type { LayerWeights } from "../../draw/weights";
+import { loadThumbs, type Thumbs } from "../../source/thumbs";
+import { type Pooled, pooledLoader } from "../pooled";
+import { WEIGHT_FACTS } from "../quantity";
+import type { Chosen } from "./chosen";
+import type { asking } from "./loading";
+import type { Opened } from "./opened";
+import type { TokenState } from "./tokens";
+
+/** Small pictures of all heads, between pieces as the page has them, or between words. */
+export function thumbnailState(
+  { source, fail }: Chosen,
+  { pieceStack, stack, merge }: TokenState,
+  { layerNumber }: Opened,
+  { load }: ReturnType<typeof asking>,
+  /** Whether none is needed, as for a picture of the tray. */
+  without: boolean,
+) {
+  const ofPieces = signal<Thumbs | null>(null);
+  const ofWords = signal<Pooled | null>(null);
+  const poolWords = pooledLoader(load, (pooled) => {
+    ofWords.value = pooled;
+  });
+  /** Whether they have one cell for each pair of tokens, and not for many. */
+  const everyPair = computed(() => {
+    const { thumbs: array, query, key } = pieceStack.value;
+    return array.shape[2] === query.labels.length && array.shape[3] === key.labels.length;
+  });
+  const stopPieces = effect(() => {
+    const wanted = pieceStack.value;
+    if (without) return;
+    const first = wanted.layers.findIndex(({ layer }) => layer === layerNumber.peek());
+    ofPieces.value = null;
+    const current = () => pieceStack.peek() === wanted;
+    const show = (thumbs: Thumbs) => {
+      if (current()) ofPieces.value = thumbs;
+      return current();
+    };
+    loadThumbs(source, wanted, first, show).catch((error) => current() && fail(error));
+  });
+  const stopWords = effect(() => {
+    ofWords.value = null;
+    if (!without && merge.value && !everyPair.value) poolWords(stack.value, WEIGHT_FACTS).catch(fail);
+  });
+  return {
+    thumbs: computed((): LayerWeights | null => {
+      const [now, of] = [ofPieces.value?.weights ?? null, merge.value];
+      if (!now || !of) return now;
+      if (everyPair.value) return mergedValues(now, of);
+      return ofWords.value && weightsOf(ofWords.value.made, ofWords.value.shape);
+    }),
+    /** Layers whose thumbnails are still to come. */
+    thumbsLeft: computed(() => {
+      if (merge.value && !everyPair.value) return ofWords.value?.left ?? 1;
+      return ofPieces.value?.left ?? pieceStack.value.layers.length;
+    }),
+    stop: () => batch(() => [stopPieces, stopWords].forEach((end) => void end())),
+  };
+}

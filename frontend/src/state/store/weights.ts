@@ -1,0 +1,59 @@
+import { computed } from "@preact/signals-core";
+import { received } from "../../draw/focus";
+import { everyToken } from "../../draw/mask";
+import { findSinks } from "../../draw/sinks";
+import { type LayerValues, largest } from "../../draw/values";
+import { type LayerWeights, withoutKeys } from "../../draw/weights";
+import { strongestWords } from "../../draw/words";
+import { WEIGHT_FACTS } from "../quantity";
+import type { Chosen } from "./chosen";
+import type { Loading } from "./loading";
+import type { Looks } from "./looks";
+
+export type Weights = ReturnType<typeof weightState>;
+
+/** The numbers that are shown: weights with or without sinks, or another quantity. */
+export function weightState({ part }: Chosen, { shown }: Loading, { heads, quantity }: Looks) {
+  const keepSinks = part("sinks");
+  /** What the shown heads together give to each key. */
+  const overall = computed(
+    () => shown.value && received(shown.value.weights, heads.value, everyToken(shown.value.stack)),
+  );
+  const sinks = computed(() => (overall.value ? findSinks(overall.value) : []));
+  /** The weights as they are shown: without sinks and renormalised where the reader wants that. */
+  const weights = computed((): LayerWeights | null => {
+    if (!shown.value || keepSinks.value || sinks.value.length === 0) return shown.value?.weights ?? null;
+    const kept = new Uint8Array(shown.value.weights.keys).fill(1);
+    for (const { key } of sinks.value) kept[key] = 0;
+    return withoutKeys(shown.value.weights, kept);
+  });
+  /** The two words that the first chosen head joins most: where the neuron view opens. */
+  const words = computed(() => {
+    const now = shown.value;
+    return (
+      now &&
+      strongestWords(
+        now.weights,
+        heads.value[0],
+        now.stack,
+        sinks.value.map(({ key }) => key),
+      )
+    );
+  });
+  /** The chosen quantity as it is shown; what is no weight is not renormalised. */
+  const values = computed((): LayerValues | null =>
+    quantity.value.name === WEIGHT_FACTS.name ? weights.value : (shown.value?.values.get(quantity.value.name) ?? null),
+  );
+  /** What each key adds when it has all the weight, as mean over the chosen heads; null where it is not known. */
+  const valueNorms = computed(() => {
+    const norms = shown.value?.valueNorms;
+    if (!norms || !shown.value) return null;
+    const { keys } = shown.value.weights;
+    const values = new Float32Array(keys);
+    for (const head of heads.value) {
+      for (let key = 0; key < keys; key++) values[key] += norms[head * keys + key] / heads.value.length;
+    }
+    return { values, most: largest(values) };
+  });
+  return { keepSinks, overall, sinks, weights, words, values, valueNorms };
+}
