@@ -8,11 +8,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from headscope.patterns import heads
+from headscope.patterns import COLUMNS, KINDS, heads
 from headscope.testing import random_record
+from headscope.views.constants import KIND_COLOURS
+from headscope.views.options import HeadMeasure, KindName
 
 pytest.importorskip("pydantic", minversion="2.12")
 pytest.importorskip("cyclopts", reason="needs the extra cli")
@@ -237,3 +240,10 @@ def test_a_study_takes_three_edits_beside_its_own_files(facts):
     assert len(STUDY_EDITS) == 3
     words = "2 texts of 5 words"
     assert facts["study"] == [words, words, "a drawing of 5 words"]
+
+
+def test_what_stands_on_both_sides_of_a_border_is_the_same():
+    # patterns stands below views and may not import it; the help of the command line may not load
+    # patterns, which takes NumPy
+    assert get_args(KindName) == KINDS == tuple(KIND_COLOURS)
+    assert set(get_args(HeadMeasure)) <= set(COLUMNS)

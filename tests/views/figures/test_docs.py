@@ -37,7 +37,7 @@ def test_every_command_makes_a_picture_of_the_page(tmp_path, monkeypatch, capsys
 def test_the_python_of_the_page_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     hs.save(random_record(layers=2, heads=10), "run.safetensors")
-    (code,) = re.findall(
+    code, *_ = re.findall(
         r"```python\n(.*?)```", (DOCS / "figures.md").read_text(encoding="utf-8"), re.DOTALL
     )
     exec(compile(code, "figures.md", "exec"), {})
