@@ -37,6 +37,17 @@ def test_every_view_is_one_sheet_without_controls(view, printed):
         assert not page.locator(controls).is_visible()
 
 
+def test_paper_lies_across_as_a_window_does(printed):
+    page, _ = printed("overview")
+    assert "A4 landscape" in page.evaluate("document.querySelector('head style').textContent")
+
+
+def test_no_row_of_neurons_is_hidden_by_the_pair_that_is_opened(printed):
+    page, _ = printed("neuron")
+    rows = page.locator(".key-rows").bounding_box()
+    assert page.locator("[data-pair-detail]").bounding_box()["y"] >= rows["y"] + rows["height"]
+
+
 def test_bars_of_neurons_keep_their_names_and_their_width(printed):
     """The names are buttons on the screen, and buttons are left out on paper."""
     page, _ = printed("neuron")

@@ -41,6 +41,7 @@ TEMPLATE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>{title}</title>
+<style>@page {{ size: A4 landscape; margin: 10mm }}</style>
 </head>
 <body style="margin:0">
 <div id="headscope"></div>
