@@ -9,6 +9,9 @@ FRONTEND := frontend/package.json frontend/package-lock.json $(shell find fronte
 TYPED := $(addprefix tests/,measures norms record evidence patterns comparison tasks capturing/statistics capturing/test_capture.py views/test_payload.py)
 QUICK := $(addprefix tests/,measures norms record evidence patterns storage tasks views) --ignore tests/views/figures
 
+# One more than there are cores: a test of a page waits for its browser most of the time.
+WORKERS = $$($(BIN)/python -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))')
+
 .DEFAULT_GOAL := help
 .PHONY: help demo setup bundle dist requirements test test-python test-types test-frontend quick check bench pictures playground docs notebooks support contract clean
 
@@ -32,7 +35,7 @@ test-frontend: frontend/node_modules/.installed
 
 test-python: setup
 	$(BIN)/python tools/find_chromium.py --install
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --durations 25
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --durations 25
 
 # Shapes and types of every call are checked in the tests that call the most functions with arrays. In all tests that
 # would take half of the time.

@@ -90,6 +90,15 @@ def public_names(module: str) -> list[str]:
     """The names in a module's ``__all__``, read from its source; of a plain module, its classes."""
     place = ROOT / "src" / "headscope" / Path(*module.split("."))
     source = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    stub = source.with_suffix(".pyi")
+    if stub.is_file():
+        imports = ast.parse(stub.read_text(encoding="utf-8")).body
+        return [
+            alias.name
+            for node in imports
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        ]
     tree = ast.parse(source.read_text(encoding="utf-8"))
     for node in tree.body:
         if (

@@ -74,6 +74,6 @@ def test_a_classifier_of_own_texts_is_trained_and_explained(example, tmp_path, c
 def test_missing_data_is_said(example, tmp_path):
     with pytest.raises(
         SystemExit,
-        match=r"none.csv does not exist. Give --train and --test, files with the fields text",
+        match=r"none.csv is not there. Give --train and --test, files with the fields text",
     ):
         example("--train", tmp_path / "none.csv")

@@ -95,7 +95,7 @@ class Attention(nn.Module):
             {"windows": 4, "axes": 5},
             r"attention on \[1, 4, 2, 2, 6\], where \[batch head query feature\] is wanted",
         ),
-        ({"mixed": True}, "no softmax: one of these weights is -"),
+        ({"mixed": True}, "what is not a softmax: one of these weights is -"),
     ],
 )
 def test_windows_and_mixed_heads_are_refused_with_the_reason(options, reason):

@@ -205,7 +205,7 @@ def test_the_command_line_tells_why(tokenizer, tmp_path, capsys):
     said = capsys.readouterr().out
     assert "10 numbered positions" in said
     assert re.search(
-        r"^Some positions have no names and are numbered: encoder.blocks.1.0", said, re.MULTILINE
+        r"^Some positions have no token and are numbered: encoder.blocks.1.0", said, re.MULTILINE
     )
 
 

@@ -79,7 +79,7 @@ def test_gold_trees_are_found_again(size, seed):
 @pytest.mark.parametrize(
     ("scores", "root", "said"),
     [
-        (np.zeros((1, 2, 3)), 0, r"given was \(1, 2, 3\)"),
+        (np.zeros((1, 2, 3)), 0, r"got the shape \(1, 2, 3\)"),
         (np.full((1, 2, 2), np.nan), 0, "finite"),
         (np.zeros((1, 2, 2)), 2, "The root is word 2; there are words 0 to 1"),
     ],

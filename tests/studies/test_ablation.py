@@ -386,7 +386,8 @@ def test_grids_and_bars_have_every_cell(found):
 
 def test_tables_say_the_same(found):
     rows = found.to_pandas()
-    assert rows.shape == (len(found.cells), 11)
+    assert rows.shape == (len(found.cells), 14)
+    assert {"change", "low", "high", "intact", "intact_low", "intact_high"} <= set(rows.columns)
     assert rows["change"].tolist() == found.change.tolist()
     assert rows["accuracy"].tolist() == list(found.totals["accuracy"][1:])
     assert found.to_polars()["corrected"].to_list() == found.corrected.tolist()

@@ -483,7 +483,7 @@ def test_the_command_says_the_same(folder, model, tokenizer, capsys):
         (["a", "--model", "tiny"], "'a' has 1 tokens that are not special; give at least two"),
         (
             ["--texts", "none.pdf", "--model", "tiny"],
-            "--texts is none.pdf; texts are read from .txt",
+            "Expected .txt, .jsonl, .csv, .tsv, .parquet for --texts, got none.pdf",
         ),
         (
             ["the cat", "--model", "tiny", "--permutations", "-1"],

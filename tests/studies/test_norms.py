@@ -239,9 +239,9 @@ def test_one_text_gives_means_without_intervals(folder, capsys):
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        ([], "Give one text"),
-        (["a", "--plot", "x.gif"], "written as .svg"),
-        (["a", "--out", "x.txt"], "written as .csv"),
+        ([], "Expected a text (or a pair)"),
+        (["a", "--plot", "x.gif"], "Expected .svg, .pdf, .png for --plot, got x.gif"),
+        (["a", "--out", "x.txt"], "Expected .csv, .json, .parquet for --out, got x.txt"),
     ],
 )
 def test_bad_input_is_one_line(arguments, match, folder, capsys, tmp_path, monkeypatch):

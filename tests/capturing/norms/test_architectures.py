@@ -10,11 +10,11 @@ from headscope.testing._made_up import made_up
 from .conftest import captured
 
 NOT_THERE = {
-    "xlnet": "no matrix takes what its heads hand on",
-    "squeezebert": "no matrix takes what its heads hand on",
-    "ibert": "no matrix takes what its heads hand on",
-    "convbert": "no matrix takes what its heads hand on",
-    "qwen3_next": "no matrix takes what its heads hand on",
+    "xlnet": "no matrix takes the output of its heads unchanged",
+    "squeezebert": "no matrix takes the output of its heads unchanged",
+    "ibert": "no matrix takes the output of its heads unchanged",
+    "convbert": "no matrix takes the output of its heads unchanged",
+    "qwen3_next": "no matrix takes the output of its heads unchanged",
     "longformer": "tells of its weights only when it has run",
     "led": "tells of its weights only when it has run",
 }
@@ -81,7 +81,7 @@ def check_layer(name, stack, layer):
     if found.own is None:
         np.testing.assert_allclose(sums[sums > 0], 1, atol=1e-6)
     assert (found.output is None) == (name in WITHOUT_NORM)
-    assert ("no token's" in found.decomposes) == (name in PARALLEL)
+    assert ("not a token's" in found.decomposes) == (name in PARALLEL)
     if name in POST_NORM:
         assert "(post-norm)" in found.decomposes
     if name in ("llama", "gpt2", "t5", "vit", "gemma2", "granite"):

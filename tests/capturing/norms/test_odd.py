@@ -98,7 +98,7 @@ def test_scales_of_both_parts_are_heeded():
 @pytest.mark.parametrize(
     ("kind", "missing", "match"),
     [
-        ("gated", "attention", "no matrix takes what its heads hand on"),
+        ("gated", "attention", "no matrix takes the output of its heads unchanged"),
         ("squared", "residual", "nothing is added to its output"),
         ("foreign", "residual", "nothing had been read by a part of the model before"),
     ],

@@ -225,7 +225,7 @@ def test_the_command_says_what_is_wrong(folder, tmp_path, capsys):
     assert run(["probe", "--treebank", str(tmp_path / "none.conllu"), "--model", folder]) == 1
     assert "none.conllu does not exist" in capsys.readouterr().err
     assert run(["probe", "--treebank", "a.conllu", "--plot", str(tmp_path / "a.gif")]) == 1
-    assert "--plot is" in capsys.readouterr().err
+    assert "for --plot, got" in capsys.readouterr().err
 
 
 def test_a_sentence_that_spoils_its_batch_costs_itself(tiny, sentences):

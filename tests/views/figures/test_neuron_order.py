@@ -58,7 +58,11 @@ def test_orders(turned):
 
 @pytest.mark.parametrize(
     ("order", "words"),
-    [("model", "in the model's order"), ("ranked", "by what they add"), ("pairs", "fastest first")],
+    [
+        ("model", "in the model's order"),
+        ("ranked", "by contribution to the score margin"),
+        ("pairs", "fastest first"),
+    ],
 )
 def test_the_figure_says_its_order_and_what_few_carry(order, words, turned, see):
     figure = hs.figure(turned, view="neuron", head=1, query=2, neurons=order)
