@@ -198,7 +198,7 @@ def _factor(heads: torch.Tensor, after: torch.Tensor, lengths: torch.Tensor) -> 
         return None  # one length is a multiple of any other, such as that of the values
     if not apart <= within * largest:
         return None
-    return 1 if same else factor
+    return 1.0 if same else factor
 
 
 def _lengths(vectors: torch.Tensor) -> torch.Tensor:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch.nn import functional
@@ -31,6 +31,7 @@ PLACES = (
 """Where a model finds what takes a softmax; ``functional.softmax`` calls the method of tensors."""
 
 
+@runtime_checkable
 class Counts(Protocol):
     """Somebody who counts softmaxes."""
 
