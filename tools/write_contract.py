@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from headscope.live import contract as _live
 from headscope.views import constants
 from headscope.views import contract as _contract
 from headscope.views.options import DEFAULTS, OLD_NAMES, PICTURE_OPTIONS, PageSelection, declared
@@ -29,6 +30,9 @@ import type { PageQuantity, PageSelection } from "./page";
 FACTS = ("mask", "picture", "wide", "alone", "tokens", "evidence")
 """What the browser asks of a view; the rest is of figures, which Python draws."""
 
+PAGE_TYPES = ("Page", "PageMoved")
+"""Types of the page that messages of a live model hold."""
+
 
 def schema() -> str:
     """The schema of `headscope.views.contract.Page`, with the field docstrings as descriptions."""
@@ -43,6 +47,28 @@ def schema() -> str:
     found = json.loads(json.dumps(found | whole).replace('"#/$defs/Page"', '"#"'))
     del found["$ref"]
     return json.dumps(_without_titles(found) | {"title": "Page"}, indent=2) + "\n"
+
+
+def live_schema() -> str:
+    """The schema of the messages between a live model and its page. What they hold of a page is
+    that of ``page.ts``, and stands here as a name alone.
+    """
+    declared_here = [
+        kind for kind in vars(_live).values() if getattr(kind, "__module__", "") == _live.__name__
+    ]
+    for kind in declared_here:
+        kind.__pydantic_config__ = {"use_attribute_docstrings": True}
+    whole = TypeAdapter(_live.LiveMessages).json_schema()
+    names = {kind.__name__ for kind in declared_here}
+    whole["$defs"] = {name: of for name, of in whole["$defs"].items() if name in names}
+    text = json.dumps(whole)
+    for name in PAGE_TYPES:
+        text = text.replace(f'"$ref": "#/$defs/{name}"', f'"tsType": "{name}"')
+    # the generator of types knows tuples in their older form only
+    text = text.replace('"prefixItems"', '"items"')
+    return (
+        json.dumps(_without_titles(json.loads(text)) | {"title": "LiveMessages"}, indent=2) + "\n"
+    )
 
 
 def values() -> str:
@@ -159,7 +185,12 @@ def _without_titles(node):
 
 def main() -> None:
     """Write the files, or compare."""
-    for name, wanted in (("page.schema.json", schema()), ("values.ts", values())):
+    files = {
+        "page.schema.json": schema(),
+        "live.schema.json": live_schema(),
+        "values.ts": values(),
+    }
+    for name, wanted in files.items():
         path = FOLDER / name
         if "--check" not in sys.argv[1:]:
             path.write_text(wanted, encoding="utf-8")

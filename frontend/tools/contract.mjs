@@ -1,19 +1,28 @@
-// Writes the TypeScript types of the page contract from the JSON schema that Python generated.
+// Writes the TypeScript types of what Python and the viewer agree on from the JSON schemas that Python generated.
 import { readFile, writeFile } from "node:fs/promises";
 import { compile } from "json-schema-to-typescript";
 
-const schema = new URL("../src/contract/page.schema.json", import.meta.url);
-const types = new URL("../src/contract/page.ts", import.meta.url);
+const FOLDER = new URL("../src/contract/", import.meta.url);
+const CONTRACTS = {
+  page: { name: "Page", declared: "src/headscope/views/contract.py", more: "" },
+  live: {
+    name: "LiveMessages",
+    declared: "src/headscope/live/contract.py",
+    more: '\n\nimport type { Page, PageMoved } from "./page";',
+  },
+};
 
-const BANNER =
-  "// Generated from page.schema.json by `npm run contract`; change src/headscope/views/contract.py instead.";
-
-export async function contractTypes() {
-  return compile(JSON.parse(await readFile(schema, "utf8")), "Page", {
-    bannerComment: BANNER,
+export async function contractTypes(of = "page") {
+  const { name, declared, more } = CONTRACTS[of];
+  const schema = await readFile(new URL(`${of}.schema.json`, FOLDER), "utf8");
+  const banner = `// Generated from ${of}.schema.json by \`npm run contract\`; change ${declared} instead.`;
+  return compile(JSON.parse(schema), name, {
+    bannerComment: banner + more,
     additionalProperties: false,
     style: { printWidth: 120, singleQuote: false },
   });
 }
 
-if (process.argv[1] === new URL(import.meta.url).pathname) await writeFile(types, await contractTypes());
+if (process.argv[1] === new URL(import.meta.url).pathname) {
+  for (const of of Object.keys(CONTRACTS)) await writeFile(new URL(`${of}.ts`, FOLDER), await contractTypes(of));
+}

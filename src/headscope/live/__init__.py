@@ -1,0 +1,24 @@
+"""A loaded model that is asked again and again, over HTTP: type, change heads, write on.
+
+The messages are declared in `headscope.live.contract`. Every request but those for the page itself
+carries the token in the header ``X-Headscope-Token``; a ``POST`` also needs ``Origin`` and
+``Content-Type: application/json``.
+
+- ``GET /``: a page whose script calls ``serveModel(element)`` of ``live.js``, where that of
+  ``headscope serve RECORD`` calls ``serve(element)``.
+- ``GET /model.json``: `LiveFacts`. ``loading`` is true until the model is there.
+- ``POST /ask`` with `LiveQuestion`: the opening of a record, `LiveOpening` and its chunks.
+- ``GET /record/ID/opening?looking=JSON``: the same of a record that is still kept; of a server of
+  one record ``GET /opening?looking=JSON``.
+- ``GET /record/ID/header.json``, ``/record/ID/chunk/NAME``,
+  ``/record/ID/figure/KIND?options=JSON``: as of ``headscope serve RECORD``.
+  ``/record/ID/download``: the file. ``/record/ID/page``: one self-contained page.
+- ``POST /write`` with `WriteQuestion`: lines of `WrittenToken`, then `WriteEnd`.
+- ``POST /matters`` with `MattersQuestion`: lines of `MattersDone`, then `MattersValues` for each
+  stack.
+- ``POST /sketch`` with `SketchQuestion`: `SketchAnswer`.
+
+What goes wrong is `LiveError`: 400 what was asked for cannot be, 403 not our page, 409 a newer
+question of the same page came, 410 the record is no longer kept (ask again with text and changes),
+413 too large, 415 no JSON, 503 busy or still loading. In a streamed answer it is the last line.
+"""

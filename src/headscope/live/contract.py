@@ -1,0 +1,352 @@
+"""What a live model and its page say to each other, as JSON.
+
+Declared here once, as `headscope.views.contract` declares the header of a page;
+``frontend/src/contract/live.ts`` holds the TypeScript types generated from it (``make contract``).
+What is asked for and answered where is said in `headscope.live`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+from headscope.views.contract import Page, PageMoved
+
+ChangeKind = Literal["zero", "uniform", "mean", "cut", "patch"]
+AnswerKind = Literal["next-token", "masked", "classes", "target", "none"]
+"""What a model says: the next token, the masked word, a class, the next token of a target text, or
+nothing beside its states.
+"""
+InputField = Literal["text", "text_b", "target", "image", "audio", "messages"]
+
+
+class LiveLimits(TypedDict):
+    """What a request may ask for at most."""
+
+    tokens: int
+    """Of a text; memory grows with their square."""
+    seconds: float
+    """That a request may run."""
+    characters: int
+    """Of a text."""
+    changes: int
+    queue: int
+    """Pages that may wait for the model; one more is told to come again (503)."""
+    picture_bytes: int
+    """Of a picture or sound, before it is written as text."""
+
+
+class LiveStack(TypedDict):
+    """Layers and heads of one stack of the model."""
+
+    name: str
+    layers: list[int]
+    """The numbers of its layers with attention."""
+    heads: int
+    """The most that one of them has."""
+
+
+class LiveFacts(TypedDict):
+    """``GET /model.json``: what the model is, and what can be asked of it."""
+
+    name: str
+    device: str
+    dtype: str
+    revision: str
+    """Commit of the hub repository; empty where it is not known."""
+    implementation: str
+    """How it computes attention: sdpa, eager ..."""
+    kind: AnswerKind
+    untrained: str
+    """Why its guesses say nothing and are hidden: the head that makes them was not trained; else
+    empty.
+    """
+    fields: list[InputField]
+    """What an input may have."""
+    limits: LiveLimits
+    stacks: list[LiveStack]
+    """None before a first text was read."""
+    chat: bool
+    """Whether it has a form for messages."""
+    writes: bool
+    """Whether it can go on with a text: ``POST /write``."""
+    matters: list[Literal["gradient", "exact"]]
+    """How it can be asked what matters: ``POST /matters``."""
+    mask: str
+    """The token that stands for a hidden word; empty where there is none."""
+    loading: bool
+    """True as long as the model is being loaded: all else is empty then."""
+    failed: str
+    """Why it could not be loaded; else empty."""
+    threads: int
+    """Of torch."""
+    text: str
+    """The text that the server was started with; empty without one."""
+    versions: dict[str, str]
+    """Of headscope, torch and transformers."""
+
+
+class LiveMessage(TypedDict):
+    """One turn of a conversation, for a model that has a form for them."""
+
+    role: str
+    content: str
+
+
+class LiveInput(TypedDict):
+    """What the model reads."""
+
+    text: NotRequired[str]
+    text_b: NotRequired[str]
+    """The second text of a pair."""
+    target: NotRequired[str]
+    """What the decoder of an encoder-decoder reads; by default what it writes itself."""
+    messages: NotRequired[list[LiveMessage]]
+    """In place of a text."""
+    image: NotRequired[str]
+    """The bytes of a PNG or JPEG in base64."""
+    audio: NotRequired[str]
+    """The bytes of a WAV in base64."""
+
+
+FromText = TypedDict("FromText", {"from": NotRequired[str]})
+"""A field whose name is a word of Python."""
+
+
+class ModelChange(FromText):
+    """A change of some heads. ``from`` is the other text that patch takes values from, or several
+    texts, a line each, that mean takes the mean over.
+    """
+
+    do: ChangeKind
+    """zero: the heads hand on nothing; uniform: they look at all alike; mean: as they do on average
+    over other texts; cut: links carry nothing; patch: their values are those of another text.
+    """
+    layer: int
+    heads: NotRequired[list[int]]
+    """All where it is absent."""
+    stack: NotRequired[str]
+    """May be left out where the model has only one."""
+    queries: NotRequired[list[int]]
+    """Positions of the tokens that look; of patch those that are patched. All where absent."""
+    keys: NotRequired[list[int]]
+    """Of cut: positions of the tokens that are looked at."""
+
+
+class LiveLooking(TypedDict):
+    """What the page shows, so that the answer holds what it draws first."""
+
+    stack: NotRequired[str]
+    layer: NotRequired[int]
+    heads: NotRequired[list[int]]
+    """All where absent."""
+    view: NotRequired[str]
+    quantity: NotRequired[str]
+
+
+class LiveQuestion(TypedDict):
+    """``POST /ask``: read this, with these changes."""
+
+    page: str
+    """A random name of the tab: of each page only the newest question is answered."""
+    input: LiveInput
+    changes: list[ModelChange]
+    looking: LiveLooking
+
+
+class LiveGuess(TypedDict):
+    """A token or class that the model holds possible."""
+
+    id: int
+    """Its number in the vocabulary, or of the class."""
+    label: str
+    continues: bool
+    """True where the token continues the word before it."""
+    probability: float
+
+
+class LivePlace(TypedDict):
+    """What the model says at one place of what it reads."""
+
+    at: int
+    """The query token; -1 where it is said of the whole."""
+    token: str
+    """As a reader sees it."""
+    before: list[LiveGuess]
+    """The five likeliest, of the model as it is; none where it does not guess."""
+    after: NotRequired[list[LiveGuess]]
+    """The same under the changes."""
+    kl: NotRequired[float]
+    """How far the changes moved it: KL(before || after) in nats; of a model that does not guess the
+    cosine distance of its states.
+    """
+
+
+class LiveOutput(TypedDict):
+    """What the model says."""
+
+    kind: AnswerKind
+    stack: str
+    """Whose query tokens the places are; empty where they are of the whole."""
+    places: list[LivePlace]
+    moved: NotRequired[dict[str, PageMoved]]
+    """With changes: how far each head moved, by stack; the same as in the header."""
+    note: str
+    """What is to be known of all this, in words."""
+
+
+class LiveOpening(TypedDict):
+    """The head of an answer in bytes: its length as four bytes, little-endian, then this as JSON,
+    then the bytes of its chunks, one after the other.
+    """
+
+    id: str
+    """Of the record; empty of a record that was opened from a file."""
+    header: Page
+    output: LiveOutput | None
+    changes: list[ModelChange]
+    """As the server understood them."""
+    address: str
+    """The same as it stands in an address: zero:2-0,3;cut:5-1q4k0."""
+    python: str
+    """The same as a line of Python."""
+    timings: dict[str, float]
+    """What took how long, in milliseconds."""
+    chunks: list[tuple[str, int]]
+    """Name and number of bytes of each chunk, in order."""
+
+
+class WriteQuestion(TypedDict):
+    """``POST /write``: go on with this text. The answer is a line of JSON for each token."""
+
+    page: str
+    input: LiveInput
+    changes: list[ModelChange]
+    tokens: int
+    """How many to write at most."""
+    at: NotRequired[int]
+    """Keep this many tokens of the text (special ones count) and let the rest go."""
+    choice: NotRequired[int]
+    """The number of the token that comes next: to go on from an alternative."""
+    lens: NotRequired[bool]
+    """Also what each layer would have said (logit lens)."""
+
+
+class LensLayer(TypedDict):
+    """What the model would say were it to end after this layer."""
+
+    layer: int
+    guesses: list[LiveGuess]
+
+
+class WrittenToken(TypedDict):
+    """A token that was written."""
+
+    token: str
+    id: int
+    probability: float
+    entropy: float
+    """In nats."""
+    alternatives: list[LiveGuess]
+    """The most probable, the written one among them."""
+    lens: NotRequired[list[LensLayer]]
+
+
+class WriteEnd(TypedDict):
+    """The last line: the record of all that was read and written."""
+
+    id: str
+    text: str
+    """Prompt and what was written."""
+    stopped: Literal["end", "length"]
+    """Whether the model ended the text, or it is as long as was asked for."""
+
+
+class MattersTarget(TypedDict):
+    """The guess of which is asked what matters to it."""
+
+    at: NotRequired[int]
+    """A place of the output, by its ``at``; the last one where absent."""
+    id: NotRequired[int]
+    """The number of the guess; the likeliest where absent."""
+
+
+class MattersQuestion(TypedDict):
+    """``POST /matters``: which heads matter to a guess. The answer is lines of JSON."""
+
+    page: str
+    input: LiveInput
+    changes: list[ModelChange]
+    target: MattersTarget
+    method: Literal["gradient", "exact"]
+    """gradient: one pass forward and back (Michel et al. 2019, equation 2), which gives no sign.
+    exact: each head is zeroed in turn.
+    """
+
+
+class MattersDone(TypedDict):
+    """How far it got."""
+
+    done: int
+    of: int
+
+
+class MattersValues(TypedDict):
+    """What matters, for one stack; the last lines."""
+
+    stack: str
+    values: list[tuple[int, int, float]]
+    """Layer, head and effect: by how much the negative log probability of the guess, in nats, rises
+    without the head; of gradient its size alone. Of a model that does not guess: the cosine
+    distance of its states.
+    """
+    label: str
+    """What the effects are, in words."""
+
+
+class SketchQuestion(TypedDict):
+    """``POST /sketch``: which heads look like this on the text of a record."""
+
+    page: str
+    id: str
+    stack: str
+    matrix: list[list[float]]
+    """What was drawn, rows of queries and columns of keys, from 0 to 1; of any size, laid over the
+    map.
+    """
+
+
+class SketchedHead(TypedDict):
+    """A head and how much it looks like the drawing."""
+
+    layer: int
+    head: int
+    likeness: float
+    """Cosine of drawing and weights, 0 to 1."""
+
+
+class SketchAnswer(TypedDict):
+    """Heads, the likest first."""
+
+    heads: list[SketchedHead]
+
+
+class LiveError(TypedDict):
+    """Why something was not done; with the status 400, 403, 409, 410, 413, 415 or 503."""
+
+    error: str
+
+
+class LiveMessages(TypedDict):
+    """All that goes over the wire, so that the types are written in one place."""
+
+    facts: LiveFacts
+    question: LiveQuestion
+    opening: LiveOpening
+    write: WriteQuestion
+    written: WrittenToken | WriteEnd | LiveError
+    matters: MattersQuestion
+    mattering: MattersDone | MattersValues | LiveError
+    sketch: SketchQuestion
+    sketched: SketchAnswer
