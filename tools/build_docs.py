@@ -71,6 +71,7 @@ PARTS = (
     ),
     Part("tasks", "Tasks", "What a model is scored on."),
     Part("studies", "Studies", "Analyses end to end, and their results."),
+    Part("corpus", "Corpus", "A study over many texts, on one machine or many."),
     Part(
         "results",
         "Results",
