@@ -5,6 +5,7 @@ corrections, baselines.
 from headscope.evidence._baselines import null_scores, rng_of, shuffled_tokens, uniform_map
 from headscope.evidence._effect import effect_size, p_above, superiority
 from headscope.evidence._flips import least_p, p_flipped
+from headscope.evidence._group_sums import GroupSums
 from headscope.evidence._interval import interval
 from headscope.evidence._lengths import length_said
 from headscope.evidence._map_sum import MapSum, position_map
@@ -15,6 +16,7 @@ from headscope.evidence.correction import benjamini_hochberg, holm
 from headscope.evidence.groups import effective_groups, parse_groups
 
 __all__ = [
+    "GroupSums",
     "MapSum",
     "Statistic",
     "benjamini_hochberg",

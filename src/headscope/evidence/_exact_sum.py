@@ -1,0 +1,48 @@
+"""Sums without rounding: the same in any order, in any parts."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from headscope.errors import RecordError
+
+BITS = 40
+"""Of each of the two lower numbers of a sum."""
+PLACES = (2.0**20, 2.0**-20, 2.0**-60)
+"""What one stands for in each of the three whole numbers of a sum, so that values from 2^-60 to
+2^62 add up, 2^21 of the largest.
+"""
+LARGEST = 2.0**62
+
+
+def whole_numbers(values: Float[np.ndarray, "..."]) -> Int[np.ndarray, "3 ..."]:
+    """Values as three whole numbers each; what is below 2^-60 is rounded away.
+
+    Raises:
+        RecordError: where a value is too large.
+    """
+    if np.abs(values).max(initial=0.0) >= LARGEST:
+        raise RecordError("A value of 2^62 or more cannot be added up over a run")
+    # Each step is exact: dividing by a power of two, and taking away the part that was rounded off.
+    top = np.rint(values / PLACES[0])
+    rest = values - top * PLACES[0]
+    middle = np.rint(rest / PLACES[1])
+    rest = rest - middle * PLACES[1]
+    low = np.rint(rest / PLACES[2])
+    return np.stack([top, middle, low]).astype(np.int64)
+
+
+def carried(numbers: Int[np.ndarray, "3 ..."]) -> Int[np.ndarray, "3 ..."]:
+    """The same sum with lower numbers within 0..2^40, of which there is one way only."""
+    top, middle, low = numbers
+    over = low >> BITS
+    middle, low = middle + over, low - (over << BITS)
+    over = middle >> BITS
+    return np.stack([top + over, middle - (over << BITS), low])
+
+
+def floats(numbers: Int[np.ndarray, "3 ..."]) -> Float[np.ndarray, "..."]:
+    """The sum as one number each."""
+    top, middle, low = numbers
+    return top * PLACES[0] + (middle * PLACES[1] + low * PLACES[2])
