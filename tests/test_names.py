@@ -33,6 +33,15 @@ def test_two_classes_of_one_name_are_found():
     }
 
 
+def test_a_class_name_of_two_files_is_printed(tmp_path, capsys):
+    (tmp_path / "capturing").mkdir()
+    (tmp_path / "capturing" / "_plan.py").write_text("class Plan: ...\nclass Run: ...\n")
+    (tmp_path / "_report.py").write_text("def report():\n    class _Plan: ...\n")
+    assert check_names.main(tmp_path) == 1
+    printed = capsys.readouterr().out
+    assert printed == "class Plan is several things: _report.py:2, capturing/_plan.py:1\n"
+
+
 def test_src_has_none():
     done = subprocess.run([sys.executable, ROOT / "tools" / "check_names.py"], check=False)
     assert done.returncode == 0

@@ -26,8 +26,6 @@ LATER = (
 """Not held to it yet."""
 ON_PURPOSE: dict[str, str] = {}
 """Class names that are there twice, and why."""
-CLASSES_LATER = ("Applied", "Cut", "Group", "Made", "Passage", "Place", "Sides", "Span")
-"""One of each pair is in a folder that is not held to it yet."""
 
 
 def empty_names(source: str) -> Iterator[tuple[int, str]]:
@@ -51,15 +49,15 @@ def repeated(classes: dict[str, list[str]]) -> dict[str, list[str]]:
     return {
         name: places
         for name, places in sorted(classes.items())
-        if len(places) > 1 and name not in (*ON_PURPOSE, *CLASSES_LATER)
+        if len(places) > 1 and name not in ON_PURPOSE
     }
 
 
-def main() -> int:
+def main(package: Path = PACKAGE) -> int:
     """Print every name that says nothing or two things; 1 where there is one."""
     lines, classes = [], defaultdict(list)
-    for path in sorted(PACKAGE.rglob("*.py")):
-        place, source = path.relative_to(PACKAGE), path.read_text(encoding="utf-8")
+    for path in sorted(package.rglob("*.py")):
+        place, source = path.relative_to(package), path.read_text(encoding="utf-8")
         held = not str(place).startswith(LATER)
         for line, name in empty_names(source) if held else ():
             lines.append(f"{place}:{line}: {name!r} says nothing; call it what it is")

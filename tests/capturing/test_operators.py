@@ -15,7 +15,7 @@ from headscope import Tokens
 from headscope.capturing import capture_encoded
 from headscope.capturing.building._build import Builder
 from headscope.capturing.calls.attention import difference, recomputed, weights_of
-from headscope.capturing.calls.sight import sight_of
+from headscope.capturing.calls.visibility import visibility_of
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import Keeping
 from headscope.capturing.watching._watch import Watch
@@ -249,9 +249,9 @@ def test_multi_head_attention_of_torch_is_seen(mask, other):
     (call,) = calls
     assert call.projection is model.out_proj
     assert call.cross == (other != "itself")
-    sight = sight_of(call)
-    torch.testing.assert_close(weights_of(call, sight), own, atol=1e-6, rtol=0)
-    torch.testing.assert_close(recomputed(call, sight), own, atol=1e-6, rtol=0)
+    visibility = visibility_of(call)
+    torch.testing.assert_close(weights_of(call, visibility), own, atol=1e-6, rtol=0)
+    torch.testing.assert_close(recomputed(call, visibility), own, atol=1e-6, rtol=0)
     worst, largest = difference(call, own)
     assert worst.shape == largest.shape == (2,)
     assert worst.max() < 1e-5 < largest.min()

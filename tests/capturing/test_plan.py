@@ -15,7 +15,7 @@ import headscope as hs
 from headscope import Tokens
 from headscope.capturing import capture_encoded
 from headscope.capturing.entry import capture_ids
-from headscope.capturing.watching import places
+from headscope.capturing.watching import watch_plan
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXTS = ["the cat sat.", "a bee sat on the cat.", "a"]
@@ -39,7 +39,7 @@ def records_of(model, texts=TEXTS[:2], **options):
 
 def forgotten(model):
     """The same model, of which nothing is remembered."""
-    places._known.pop(model, None)
+    watch_plan._known.pop(model, None)
     return model
 
 
@@ -79,9 +79,9 @@ def hooks(monkeypatch):
 def test_records_are_the_same_with_a_plan_and_without(family):
     model = tiny_model(family)
     fresh = records_of(forgotten(model))
-    assert places._known[model].plan is not None
+    assert watch_plan._known[model].plan is not None
     again = records_of(model)
-    assert places._known[model].failures == 0
+    assert watch_plan._known[model].failures == 0
     assert_same(fresh, again)
 
 
@@ -91,7 +91,7 @@ def test_a_plan_holds_for_other_lengths_and_batches(family):
     records_of(model, TEXTS[:1])
     for texts in (TEXTS[1:2], TEXTS):
         ours = records_of(model, texts)
-        assert places._known[model].failures == 0
+        assert watch_plan._known[model].failures == 0
         assert_same(ours, records_of(copy.deepcopy(model), texts))
 
 
@@ -200,7 +200,7 @@ def test_a_second_attention_that_comes_later_is_seen(form):
     model = hand_written()
     assert modules_in(model) == ["layers.0.attention", "layers.1.attention"]
     assert modules_in(model) == ["layers.0.attention", "layers.1.attention"]
-    assert places._known[model].failures == 0
+    assert watch_plan._known[model].failures == 0
     model.layers[1].form = form
     later = modules_in(model)
     assert len(later) == 3
@@ -213,7 +213,7 @@ def test_another_branch_of_the_same_module_is_looked_at_anew():
     modules_in(model)
     model.layers[0].attention.form = "fused"
     assert modules_in(model) == ["layers.0.attention", "layers.1.attention"]
-    assert places._known[model].failures == 0
+    assert watch_plan._known[model].failures == 0
 
 
 def test_a_module_that_takes_the_place_of_another_is_seen():
@@ -257,7 +257,7 @@ def test_weights_written_in_place_are_the_ones_that_are_captured():
             elif "dense" in name:
                 weight.data.add_(0.01)
     assert_same(records_of(model), records_of(copy.deepcopy(model)))
-    assert places._known[model].failures == 0
+    assert watch_plan._known[model].failures == 0
 
 
 class Fickle(Model):
@@ -277,7 +277,7 @@ class Fickle(Model):
 def test_a_model_whose_plans_keep_failing_is_run_once_a_capture():
     torch.manual_seed(0)
     model = Fickle().eval()
-    for _ in range(2 * places.FAILURES + 2):
+    for _ in range(2 * watch_plan.FAILURES + 2):
         modules_in(model)
     before = model.passes
     assert len(modules_in(model)) == 1 + model.passes % 2
@@ -288,11 +288,11 @@ def test_a_wrong_plan_costs_a_pass_and_no_exactness():
     """A plan that is not even of this model's layers is thrown away."""
     model = tiny_model("gpt2")
     fresh = records_of(forgotten(model))
-    plan = places._known[model].plan
-    wrong = places.Plan(plan.modules, plan.sites[::-1], plan.softmaxes)
-    places._known[model].plan = wrong
+    plan = watch_plan._known[model].plan
+    wrong = watch_plan.WatchPlan(plan.modules, plan.sites[::-1], plan.softmaxes)
+    watch_plan._known[model].plan = wrong
     assert_same(fresh, records_of(model))
-    assert places._known[model].plan.sites == plan.sites
+    assert watch_plan._known[model].plan.sites == plan.sites
 
 
 def test_inside_an_intervention_the_change_is_captured_and_the_plan_stays():
@@ -302,7 +302,7 @@ def test_inside_an_intervention_the_change_is_captured_and_the_plan_stays():
     assert zeroed[0]["self"].layers[0].changes
     assert not plain[0]["self"].layers[0].changes
     assert_same(plain, records_of(model))
-    assert places._known[model].failures == 0
+    assert watch_plan._known[model].failures == 0
 
 
 def test_threads_share_a_plan():
@@ -316,7 +316,7 @@ def test_threads_share_a_plan():
     assert len(found) == 4
     for records in found:
         assert_same(wanted, records)
-    assert places._known[model].failures == 0
+    assert watch_plan._known[model].failures == 0
 
 
 def test_torch_comes_back_as_it_was():
@@ -350,27 +350,29 @@ def held_by(array):
 
 def test_a_plan_fits_the_modules_it_was_made_of_alone():
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
-    modules = places.Modules.of(model)
+    modules = watch_plan.Modules.of(model)
     assert modules.names[id(model[1])] == "1"
-    site = places.Site(module=1, route="operators", cross=False, projection=2, makers=(1, 1))
-    plan = places.Plan(tuple(map(weakref.ref, modules.all)), (site,), 1)
-    assert plan.fits(places.Modules.of(model))
+    site = watch_plan.AttentionSite(
+        module=1, route="operators", cross=False, projection=2, makers=(1, 1)
+    )
+    plan = watch_plan.WatchPlan(tuple(map(weakref.ref, modules.all)), (site,), 1)
+    assert plan.fits(watch_plan.Modules.of(model))
     chosen = plan.places(modules)
     assert list(chosen.operators) == list(chosen.running) == list(chosen.makers) == [model[0]]
     assert list(chosen.matrices) == [model[1]]
     plan.check((site,), 1)
-    with pytest.raises(places.PlanFailedError, match="1 calls"):
+    with pytest.raises(watch_plan.PlanFailedError, match="1 calls"):
         plan.check((site,), 2)
     model[1] = nn.Linear(2, 2)
-    assert not plan.fits(places.Modules.of(model))
+    assert not plan.fits(watch_plan.Modules.of(model))
     model.append(nn.Linear(2, 2))
-    assert not plan.fits(places.Modules.of(model))
+    assert not plan.fits(watch_plan.Modules.of(model))
 
 
 def test_names_are_those_of_torch():
     shared = nn.Linear(2, 2)
     model = nn.ModuleDict({"a": nn.Sequential(shared, nn.ReLU()), "b": shared})
-    modules = places.Modules.of(model)
+    modules = watch_plan.Modules.of(model)
     assert [modules.names[id(module)] for module in modules.all] == [
         name for name, _ in model.named_modules()
     ]
@@ -382,4 +384,4 @@ def test_tokens_of_a_watched_model_need_no_plan():
     with hs.watch(model, Tokens(pieces=("a", "b", "c"))) as seen:
         model(torch.randn(1, 3, 8))
     assert len(seen.record["self"]) == 1
-    assert model not in places._known
+    assert model not in watch_plan._known

@@ -39,7 +39,7 @@ from headscope.studies import (
     read_aligned_pairs,
 )
 from headscope.studies.coreference._tally import Answers
-from headscope.studies.dependencies._tally import Read
+from headscope.studies.dependencies._tally import ReadSentence
 from headscope.tasks import read_rows
 from headscope.tasks._rows import read_labelled, read_pairs
 from headscope.testing import random_weights
@@ -211,7 +211,7 @@ def kept_relations(path):
         size = 3 + number % 2
         heads = np.array([-1, *range(size - 1)], np.int16)
         predicted = rng.integers(0, size, (2, 2, 2, size)).astype(np.int16)
-        found._read[f"s{number}"] = Read(
+        found._read[f"s{number}"] = ReadSentence(
             ("root", *["obj", "det", "obj"][: size - 1]), heads, predicted
         )
     found.left_out["t"] = "why"

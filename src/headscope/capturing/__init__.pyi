@@ -4,9 +4,9 @@ from ._any_model import watch as watch
 from ._budget import budget as budget
 from ._embeddings import input_embeddings as input_embeddings
 from ._embeddings import without_embedding as without_embedding
-from ._masking import Masking as Masking
-from ._masking import masking_drops as masking_drops
 from ._random_twin import random_twin as random_twin
+from ._word_masking import Masking as Masking
+from ._word_masking import masking_drops as masking_drops
 from .entry import capture as capture
 from .entry import capture_encoded as capture_encoded
 from .entry import capture_ids as capture_ids
@@ -15,10 +15,10 @@ from .fitness import MOST_UNKNOWN as MOST_UNKNOWN
 from .fitness import check_known as check_known
 from .generating._generate import generate as generate
 from .generating._generate import generate_many as generate_many
-from .inputs._given import check_name as check_name
-from .inputs._given import check_revision as check_revision
-from .inputs._given import check_text as check_text
-from .inputs._given import rows_of as rows_of
+from .inputs._early_checks import check_name as check_name
+from .inputs._early_checks import check_revision as check_revision
+from .inputs._early_checks import check_text as check_text
+from .inputs._early_checks import rows_of as rows_of
 from .inputs._processor import parse_image as parse_image
 from .inputs.inputs import positions_of as positions_of
 from .keep import parse_keep as parse_keep

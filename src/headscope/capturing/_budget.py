@@ -12,7 +12,7 @@ from typing_extensions import Unpack
 from headscope.capturing.entry import prepared
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, Keeping
-from headscope.capturing.media.origins import UnnamedPositions
+from headscope.capturing.media.input_positions import UnnamedPositions
 from headscope.capturing.options import CaptureOptions, keeping_of
 from headscope.capturing.run import at_rest, run
 from headscope.record import CONTRIBUTION_KINDS, Layer, Record
@@ -115,7 +115,7 @@ def budget(
 
 def _cut(inputs: Inputs) -> tuple[Inputs, dict[int, int]]:
     """The first tokens of both sides, and how many each side has by how many are left of it."""
-    if inputs.origins is not None:
+    if inputs.input_positions is not None:
         return inputs, {}
     whole = {"source": len(inputs.source[0])}
     if inputs.target:

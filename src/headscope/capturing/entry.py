@@ -11,14 +11,14 @@ import torch
 from typing_extensions import Unpack
 
 from headscope.capturing.device import device_of
+from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs._processor import inputs_of
-from headscope.capturing.inputs._reads import check_reads
 from headscope.capturing.inputs.inputs import Inputs, encode, followed_inputs, with_target
 from headscope.capturing.inputs.tokens import tokens_from_encoding, tokens_from_ids
 from headscope.capturing.keep import Keeping
 from headscope.capturing.loading.load import load_for
 from headscope.capturing.loading.options import check_not_loaded
-from headscope.capturing.media.origins import ARGUMENTS, has_more_than_text
+from headscope.capturing.media.input_positions import ARGUMENTS, has_more_than_text
 from headscope.capturing.options import (
     CaptureOptions,
     KeepOptions,

@@ -17,15 +17,15 @@ from headscope.capturing._waiting import WaitingRecords
 from headscope.capturing.device import device_of
 from headscope.capturing.entry import capture
 from headscope.capturing.fitness import check_known
-from headscope.capturing.inputs._given import rows_of
+from headscope.capturing.inputs._early_checks import rows_of
+from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs._processor import inputs_of
-from headscope.capturing.inputs._reads import check_reads
 from headscope.capturing.inputs.inputs import Inputs, encode
 from headscope.capturing.inputs.items import Item, parse_item
 from headscope.capturing.inputs.tokens import tokens_from_encoding
 from headscope.capturing.loading.load import load_for
 from headscope.capturing.loading.options import LOADING, check_not_loaded
-from headscope.capturing.media.origins import origins_of
+from headscope.capturing.media.input_positions import origins_of
 from headscope.capturing.options import KeepOptions, keeping_of
 from headscope.capturing.run import at_rest, run, unwrapped
 from headscope.errors import CaptureError, HeadscopeError, TextError

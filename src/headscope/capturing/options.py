@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 from headscope.capturing.keep import Keep, Keeping, Precision, parse_keep
 from headscope.capturing.loading.options import LOADING, LoadOptions
-from headscope.capturing.seam import Opens
+from headscope.capturing.seam import InterventionLike
 from headscope.errors import CaptureError
 
 
@@ -37,7 +37,7 @@ class KeepOptions(TypedDict, total=False):
     """
     routers: bool
     """Whether to keep the router scores of mixture-of-experts layers, in models that offer them."""
-    interventions: Sequence[Opens]
+    interventions: Sequence[InterventionLike]
     """What is done to the model meanwhile, such as ``[headscope.Zero(layer=2, heads=[0])]``; by
     default nothing.
     """

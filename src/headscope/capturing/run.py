@@ -18,20 +18,20 @@ from headscope.capturing.building._outputs import take_returned
 from headscope.capturing.calls.call import Call
 from headscope.capturing.contributions._watch import NormsWatch
 from headscope.capturing.facts import facts_of
-from headscope.capturing.inputs._reads import needing
+from headscope.capturing.inputs._modalities import needing
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import Keeping
-from headscope.capturing.media.origins import UnnamedPositions, followed
-from headscope.capturing.seam import Opens, sessions
+from headscope.capturing.media.input_positions import UnnamedPositions, followed
+from headscope.capturing.seam import InterventionLike, sessions
 from headscope.capturing.threads import evaluating, not_compiling, one_at_a_time
 from headscope.capturing.walk import arguments_of, modules_of
 from headscope.capturing.watching._flex import MODULE as FLEX
 from headscope.capturing.watching._routers import RouterWatch
 from headscope.capturing.watching._watch import Watch
-from headscope.capturing.watching.places import (
+from headscope.capturing.watching.watch_plan import (
     Modules,
-    Places,
     PlanFailedError,
+    WatchedModules,
     plan_failed,
     plan_held,
     plan_of,
@@ -49,7 +49,7 @@ def run(
     keeping: Keeping,
     *,
     note: Callable[[Call], None] | None = None,
-    interventions: Sequence[Opens] = (),
+    interventions: Sequence[InterventionLike] = (),
     numbers: bool = True,
 ) -> list[Record]:
     """Run a model once and build one record for each example; see `capture` for what is raised.
@@ -126,7 +126,7 @@ def _returned(
 ) -> Builder | None:
     """What the model returns itself, where its own matrices prove that."""
     # Router scores are not returned this way.
-    if inputs.origins is not None or not inputs.source or keeping.routers:
+    if inputs.input_positions is not None or not inputs.source or keeping.routers:
         return None
     try:
         return take_returned(model, inputs, keeping, _without_cache(model, inputs))
@@ -142,7 +142,7 @@ def _watched(
     """Everything that was seen while the model ran once, at the places of its plan or
     everywhere.
     """
-    if note is not None or inputs.origins is not None or sessions():
+    if note is not None or inputs.input_positions is not None or sessions():
         return _passed(model, inputs, keeping, note)[0]
     modules = Modules.of(model)
     plan = plan_of(modules)
@@ -156,7 +156,7 @@ def _watched(
         else:
             plan_held(model)
             return builder
-    builder, watch = _passed(model, inputs, keeping, places=Places.of(modules))
+    builder, watch = _passed(model, inputs, keeping, places=WatchedModules.of(modules))
     remember(modules, watch.sites, watch.softmaxes)
     return builder
 
@@ -167,7 +167,7 @@ def _passed(
     keeping: Keeping,
     note: Callable[[Call], None] | None = None,
     *,
-    places: Places | None = None,
+    places: WatchedModules | None = None,
 ) -> tuple[Builder, Watch]:
     """Everything that was seen in one pass."""
     builder = Builder(inputs, keeping, model)
@@ -183,7 +183,7 @@ def _passed(
         return join(call)
 
     with (
-        followed(model, inputs.arguments, inputs.origins) as (arguments, unfollowed),
+        followed(model, inputs.arguments, inputs.input_positions) as (arguments, unfollowed),
         norms,
         Watch(model, inputs.count, unfollowed(take), unfollowed(noted), places=places) as watch,
         routers,

@@ -1,6 +1,6 @@
 """The seam at which interventions change what an attention layer computes, between its parts.
 
-Whoever changes a layer opens a `Session` and lists the parts to be changed; the watches of both
+Whoever changes a layer opens a `ChangeSession` and lists its changes; the watches of both
 routes ask for them and apply them, so that a capture inside sees, and checks, what was really
 computed. Queries, keys and values are changed before the model's own function runs. Weights and
 outputs are changed after it, in the heads and rows that are meant and in no other: what is not
@@ -20,8 +20,8 @@ from torch import nn
 
 from headscope.capturing.calls.attention import visible_of, weights_of
 from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.sight import sight_of
-from headscope.capturing.media._follow import MARK
+from headscope.capturing.calls.visibility import visibility_of
+from headscope.capturing.media._position_marks import MARK
 from headscope.errors import InterventionError
 
 Where = Literal["query", "key", "value", "weights", "output"]
@@ -29,7 +29,7 @@ OPERANDS: tuple[Where, ...] = ("query", "key", "value")
 
 
 @dataclass(frozen=True, eq=False)
-class At:
+class CallPositions:
     """The tokens of one call.
 
     Args:
@@ -47,7 +47,7 @@ class At:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class LayerChange:
     """One change of one layer.
 
     Args:
@@ -64,7 +64,7 @@ class Part:
 
     where: Where
     heads: tuple[int, ...]
-    make: Callable[[torch.Tensor, At], torch.Tensor]
+    make: Callable[[torch.Tensor, CallPositions], torch.Tensor]
     rows: tuple[int, ...] | None
     said: str
     route: str
@@ -72,7 +72,7 @@ class Part:
 
 
 @runtime_checkable
-class Session(Protocol):
+class ChangeSession(Protocol):
     """Somebody who changes layers.
 
     Args:
@@ -82,7 +82,7 @@ class Session(Protocol):
 
     done: set[int]
 
-    def parts(self, module: nn.Module) -> Sequence[Part]:
+    def parts(self, module: nn.Module) -> Sequence[LayerChange]:
         """What is to be changed in the pass of this module that is running."""
         ...
 
@@ -100,7 +100,7 @@ class Session(Protocol):
 
 
 @runtime_checkable
-class Opens(Protocol):
+class InterventionLike(Protocol):
     """What `capture` is given as an intervention."""
 
     def on(self, model: nn.Module) -> Any:
@@ -108,17 +108,17 @@ class Opens(Protocol):
         ...
 
 
-_sessions: ContextVar[tuple[Session, ...]] = ContextVar("headscope_sessions", default=())
+_sessions: ContextVar[tuple[ChangeSession, ...]] = ContextVar("headscope_sessions", default=())
 _level: ContextVar[int] = ContextVar("headscope_intact_level", default=0)
 
 
-def sessions() -> tuple[Session, ...]:
+def sessions() -> tuple[ChangeSession, ...]:
     """Those that are open, the outermost first."""
     return _sessions.get()
 
 
 @contextmanager
-def changing(session: Session) -> Generator[None]:
+def changing(session: ChangeSession) -> Generator[None]:
     """Let a session change layers while the block is open, after those that are open already."""
     token = _sessions.set((*_sessions.get(), session))
     try:
@@ -168,10 +168,10 @@ class Edit:
     """All changes of one attention call, in the order in which they are made."""
 
     module: nn.Module
-    session: Session
-    parts: tuple[Part, ...]
+    session: ChangeSession
+    parts: tuple[LayerChange, ...]
 
-    def of(self, *where: Where) -> list[Part]:
+    def of(self, *where: Where) -> list[LayerChange]:
         """The changes of these parts."""
         return [part for part in self.parts if part.where in where]
 
@@ -186,7 +186,7 @@ class Edit:
                     continue  # another product of the same layer
                 self._note(part)
                 queries, keys = self.session.positions(self.module, call)
-                at = At(queries, keys)
+                at = CallPositions(queries, keys)
                 index = _index(part.heads, tensor)
                 chosen = rows_of(
                     part.rows, queries if where == "query" else keys, tensor.shape[2], tensor.device
@@ -211,7 +211,7 @@ class Edit:
         with unseen():
             return _Changing(self, call, told).call()
 
-    def _note(self, part: Part) -> None:
+    def _note(self, part: LayerChange) -> None:
         if id(part) in self.session.done:
             raise InterventionError(
                 f"{self._name} uses its {part.where} twice; it is unclear which one to change"
@@ -236,8 +236,8 @@ class _Changing:
 
     def __init__(self, edit: Edit, call: Call, told: bool) -> None:
         queries, keys = edit.session.positions(edit.module, call)
-        self._edit, self._call, self._sight = edit, call, sight_of(call)
-        self._at = At(queries, keys, sinks=call.sinks is not None)
+        self._edit, self._call, self._visibility = edit, call, visibility_of(call)
+        self._at = CallPositions(queries, keys, sinks=call.sinks is not None)
         self._context = call.context.clone()
         self._every = self._weights(tuple(range(call.size[1]))) if told else None
         self._added: torch.Tensor | None = None
@@ -255,7 +255,7 @@ class _Changing:
         told = {"query": None, "key": None, "bias": None, "soft_cap": None, "weights": self._every}
         return replace(self._call, context=context, added=self._added, **told)
 
-    def _reweigh(self, parts: list[Part]) -> None:
+    def _reweigh(self, parts: list[LayerChange]) -> None:
         heads = tuple(sorted({head for part in parts for head in part.heads}))
         index = _index(heads, self._context)
         own = self._weights(heads) if self._every is None else self._every[:, index]
@@ -267,7 +267,7 @@ class _Changing:
             old, new = new[:, chosen], new.clone()
             new[:, chosen] = part.make(old, at).to(old.dtype).where(rows[..., None], old)
             touched[:, chosen] |= rows
-        alive = visible_of(self._call, self._sight, heads=index)
+        alive = visible_of(self._call, self._visibility, heads=index)
         touched &= (
             True if alive is None else alive.any(-1)
         )  # rows that may look at nothing stay what they are
@@ -282,7 +282,7 @@ class _Changing:
         if self._every is not None:
             self._every[:, index] = new.where(touched[..., None], own)
 
-    def _replace(self, part: Part) -> None:
+    def _replace(self, part: LayerChange) -> None:
         index = _index(part.heads, self._context)
         old = self._context[:, :, index]
         rows = rows_of(part.rows, self._at.queries, old.shape[1], old.device)[:, :, None]
@@ -304,7 +304,7 @@ class _Changing:
         """Weights ``[batch head query key]`` of some heads before they are changed, in float32 or
         better.
         """
-        return weights_of(self._call, self._sight, heads=_index(heads, self._call.context))
+        return weights_of(self._call, self._visibility, heads=_index(heads, self._call.context))
 
     def _visible(self, heads: tuple[int, ...]) -> torch.Tensor:
         """True for the real keys that a query may look at, broadcast to ``[batch head query
@@ -313,7 +313,7 @@ class _Changing:
         batch, _, queries, keys = self._call.size
         index = _index(heads, self._context)
         real = rows_of(None, self._at.keys, keys, index.device, real=True)[:, None, None]
-        visible = visible_of(self._call, self._sight, heads=index)
+        visible = visible_of(self._call, self._visibility, heads=index)
         real = real if visible is None else real & visible
         return real.expand(batch, -1, queries, keys)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from headscope.cli._asking import AskingOptions
+from headscope.cli._annotated_texts import AnnotatedTextOptions
 from headscope.cli._left_out import left_out
 from headscope.cli._run import ModelOptions
 from headscope.cli._study import check_results, loaded, tell
@@ -19,7 +19,7 @@ def coref(
     model: ModelOptions | None = None,
     window: int = 128,
     every_window: Annotated[bool, Parameter(negative="")] = False,
-    asking: AskingOptions | None = None,
+    asking: AnnotatedTextOptions | None = None,
     out: Path | None = None,
     plot: Path | None = None,
 ) -> None:
@@ -51,7 +51,7 @@ def coref(
     result = coref_of(
         *loaded([], options),
         passages,
-        **(asking or AskingOptions()).options,
+        **(asking or AnnotatedTextOptions()).options,
         truncate=options.truncate,
         allow_unfit=options.allow_unfit,
         **options.read_many(),

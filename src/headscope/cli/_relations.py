@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from headscope.cli._asking import AskingOptions
+from headscope.cli._annotated_texts import AnnotatedTextOptions
 from headscope.cli._left_out import left_out
 from headscope.cli._run import ModelOptions
 from headscope.cli._study import check_results, loaded, tell
@@ -21,7 +21,7 @@ def relations(
     read: Literal["words", "written"] = "words",
     trees: bool = True,
     universal: Annotated[bool, Parameter(negative="")] = False,
-    asking: AskingOptions | None = None,
+    asking: AnnotatedTextOptions | None = None,
     out: Path | None = None,
     plot: Path | None = None,
 ) -> None:
@@ -59,7 +59,7 @@ def relations(
         text=read,
         trees=trees,
         universal=universal,
-        **(asking or AskingOptions()).options,
+        **(asking or AnnotatedTextOptions()).options,
         truncate=options.truncate,
         allow_unfit=options.allow_unfit,
         **options.read_many(),

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Int
 
-from headscope.comparison._edit import edit_pairs
+from headscope.comparison._edit_distance import edit_pairs
 from headscope.errors import RecordError
 from headscope.record import Tokens
 

@@ -13,7 +13,7 @@ from headscope.comparison._alignment import LEAST, align
 from headscope.comparison._grid import Grid
 from headscope.comparison._heads import (
     Cell,
-    Matched,
+    MatchedHeads,
     best_partners,
     by_number,
     by_partners,
@@ -279,7 +279,7 @@ def _grid(pair: Pair, names: tuple[str, str], options: _Options, where: str) -> 
     return grid
 
 
-def _matched(grids: list[Grid], how: str) -> tuple[Matched, ...]:
+def _matched(grids: list[Grid], how: str) -> tuple[MatchedHeads, ...]:
     if how == "number":
         return tuple(map(by_number, grids))
     # Chosen over all texts together: a head has one partner, and not another in every text.
@@ -287,7 +287,7 @@ def _matched(grids: list[Grid], how: str) -> tuple[Matched, ...]:
     return tuple(by_partners(grid, partners) for grid in grids)
 
 
-def _rounding(grid: Grid, matched: Matched) -> np.ndarray:
+def _rounding(grid: Grid, matched: MatchedHeads) -> np.ndarray:
     """What rounding may make, for each head of A."""
     theirs = dict(zip(matched.cells, matched.partners, strict=True))
     return np.concatenate(

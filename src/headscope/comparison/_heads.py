@@ -25,7 +25,7 @@ LEAST = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
-class Matched:
+class MatchedHeads:
     """How far the heads of A are from those of B that they are set against, on one pair of records.
 
     Args:
@@ -72,14 +72,14 @@ def matching_of(
     return "number" if same and models[0].model_type == models[1].model_type else "best"
 
 
-def by_number(grid: Grid) -> Matched:
+def by_number(grid: Grid) -> MatchedHeads:
     """Every head beside the one of the same layer and number."""
     distances = [grid.distances(layer.layer, layer.layer) for layer in grid.a]
     cells = cells_of(grid.a)
-    return Matched(cells, cells, np.concatenate(distances))
+    return MatchedHeads(cells, cells, np.concatenate(distances))
 
 
-def by_partners(grid: Grid, partners: tuple[Cell, ...]) -> Matched:
+def by_partners(grid: Grid, partners: tuple[Cell, ...]) -> MatchedHeads:
     """Every head of A beside a given one of B."""
     theirs = {layer.layer: grid.compared("b", layer.layer) for layer in grid.b}
     distances, first = [], 0
@@ -89,7 +89,7 @@ def by_partners(grid: Grid, partners: tuple[Cell, ...]) -> Matched:
         beside = np.stack([theirs[number][head] for number, head in own])
         parts = jensen_shannon_parts(grid.compared("a", layer.layer), beside)
         distances.append(parts.sum(axis=-1))
-    return Matched(cells_of(grid.a), partners, np.concatenate(distances))
+    return MatchedHeads(cells_of(grid.a), partners, np.concatenate(distances))
 
 
 def all_distances(grid: Grid) -> Float[np.ndarray, "head other_head"]:

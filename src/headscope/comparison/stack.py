@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 
 from headscope.comparison._alignment import TokenAlignment
 from headscope.comparison._grid import Grid, Side
-from headscope.comparison._heads import Cell, Matched
+from headscope.comparison._heads import Cell, MatchedHeads
 from headscope.errors import RecordError
 from headscope.evidence import interval, p_shown
 from headscope.measures import jensen_shannon_parts
@@ -44,7 +44,7 @@ class StackComparison:
 
     name: str
     grid: Grid
-    matched: tuple[Matched, ...]
+    matched: tuple[MatchedHeads, ...]
     spread: Float[np.ndarray, " head"]
     spread_of: str
     candidates: int = 1

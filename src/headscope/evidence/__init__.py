@@ -9,8 +9,8 @@ from headscope.evidence._group_sums import GroupSums
 from headscope.evidence._interval import interval
 from headscope.evidence._lengths import length_said
 from headscope.evidence._map_sum import MapSum, position_map
+from headscope.evidence._p_text import p_shown
 from headscope.evidence._ratio import redrawn_interval, redrawn_ratios, share_interval
-from headscope.evidence._shown import p_shown
 from headscope.evidence._statistic import Statistic, load_beside, load_statistic
 from headscope.evidence.correction import benjamini_hochberg, holm
 from headscope.evidence.groups import effective_groups, parse_groups

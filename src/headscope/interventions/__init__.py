@@ -1,7 +1,7 @@
 """Changing what attention does, and asking what it matters."""
 
 from headscope.interventions._cut import Cut
-from headscope.interventions._given import Given
+from headscope.interventions._given_weights import Given
 from headscope.interventions._intervention import Intervention
 from headscope.interventions._mean import Mean, MeanOutput
 from headscope.interventions._patch import Patch

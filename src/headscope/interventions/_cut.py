@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from headscope.capturing.seam import At, Where, rows_of
+from headscope.capturing.seam import CallPositions, Where, rows_of
 from headscope.errors import InterventionError
 from headscope.interventions._intervention import (
     Intervention,
@@ -16,7 +16,7 @@ from headscope.interventions._intervention import (
     needs_whole,
     parse_numbers,
 )
-from headscope.interventions.plan import Place
+from headscope.interventions.plan import LayerPlace
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,15 +54,15 @@ class Cut(Intervention):
                 "Cut needs the keys that are no longer to be looked at: Cut(queries=4, keys=0)"
             )
 
-    def check(self, place: Place) -> None:
+    def check(self, place: LayerPlace) -> None:
         """See `Intervention`."""
         needs_whole(place, "link")
 
-    def maker(self, place: Place, heads: tuple[int, ...]) -> Make:
+    def maker(self, place: LayerPlace, heads: tuple[int, ...]) -> Make:
         """See `Intervention`."""
         return self._without
 
-    def _without(self, old: torch.Tensor, at: At) -> torch.Tensor:
+    def _without(self, old: torch.Tensor, at: CallPositions) -> torch.Tensor:
         cut = rows_of(self.keys, at.keys, old.shape[3], old.device)[:, None, None]  # ty: ignore[invalid-argument-type]
         kept = old.masked_fill(cut, 0.0)
         if not self.renormalise:

@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from headscope.capturing.seam import At, Part, Where
+from headscope.capturing.seam import CallPositions, LayerChange, Where
 from headscope.errors import InterventionError
-from headscope.interventions.plan import ModelPlan, Place
+from headscope.interventions.plan import LayerPlace, ModelPlan
 
 Numbers = int | Sequence[int] | None
-Make = Callable[[torch.Tensor, At], torch.Tensor]
+Make = Callable[[torch.Tensor, CallPositions], torch.Tensor]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,7 +61,7 @@ class Intervention(ABC):
 
         return intervene(model, self)
 
-    def parts(self, plan: ModelPlan) -> Iterator[tuple[Place, Part]]:
+    def parts(self, plan: ModelPlan) -> Iterator[tuple[LayerPlace, LayerChange]]:
         """What is to be done in each layer of a model.
 
         Raises:
@@ -79,7 +79,7 @@ class Intervention(ABC):
             self.check(place)
             yield place, self.part(place)
 
-    def check(self, place: Place) -> None:
+    def check(self, place: LayerPlace) -> None:
         """Raise where a layer cannot carry the change.
 
         Raises:
@@ -88,10 +88,10 @@ class Intervention(ABC):
         if self.queries is not None:
             needs_whole(place, "tokens")
 
-    def part(self, place: Place) -> Part:
+    def part(self, place: LayerPlace) -> LayerChange:
         """What is to be done in one layer."""
         heads = self.heads_of(place)
-        return Part(
+        return LayerChange(
             where=self.where,
             heads=heads,
             make=self.maker(place, heads),
@@ -101,10 +101,10 @@ class Intervention(ABC):
         )
 
     @abstractmethod
-    def maker(self, place: Place, heads: tuple[int, ...]) -> Make:
-        """What makes of these heads' tensor the new one; see `Part`."""
+    def maker(self, place: LayerPlace, heads: tuple[int, ...]) -> Make:
+        """What makes of these heads' tensor the new one; see `LayerChange`."""
 
-    def heads_of(self, place: Place) -> tuple[int, ...]:
+    def heads_of(self, place: LayerPlace) -> tuple[int, ...]:
         """The heads that are meant in a layer.
 
         Raises:
@@ -158,7 +158,7 @@ def checked(numbers: Any, count: int, has: str) -> tuple[int, ...]:
     return numbers
 
 
-def needs_whole(place: Place, what: str) -> None:
+def needs_whole(place: LayerPlace, what: str) -> None:
     """Raise where the tokens of a layer are not laid out as those of the record.
 
     Raises:

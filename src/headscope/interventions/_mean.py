@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from headscope.capturing.seam import At, Where
+from headscope.capturing.seam import CallPositions, Where
 from headscope.errors import InterventionError
-from headscope.interventions._given import laid
+from headscope.interventions._given_weights import laid
 from headscope.interventions._intervention import Intervention, Make, needs_whole
 from headscope.interventions._patch import layer_of, outputs_of
 from headscope.interventions._uniform import visible_of
-from headscope.interventions.plan import Place
+from headscope.interventions.plan import LayerPlace
 from headscope.record import Layer, Record
 
 
@@ -33,7 +33,7 @@ class _OfRecords(Intervention):
                 f"{type(self).__name__} needs the records whose mean is to be taken"
             )
 
-    def layers(self, place: Place) -> list[Layer]:
+    def layers(self, place: LayerPlace) -> list[Layer]:
         """The layer in each of the records."""
         return [layer_of(record, place) for record in self.records]
 
@@ -64,17 +64,17 @@ class Mean(_OfRecords):
     where: ClassVar[Where] = "weights"
     does: ClassVar[str] = "attention made the mean over texts"
 
-    def check(self, place: Place) -> None:
+    def check(self, place: LayerPlace) -> None:
         """See `Intervention`."""
         needs_whole(place, "row")
 
-    def maker(self, place: Place, heads: tuple[int, ...]) -> Make:
+    def maker(self, place: LayerPlace, heads: tuple[int, ...]) -> Make:
         """See `Intervention`."""
         whole = torch.from_numpy(
             mean_map([layer.weights_of()[list(heads)] for layer in self.layers(place)])
         )
 
-        def make(old: torch.Tensor, at: At) -> torch.Tensor:
+        def make(old: torch.Tensor, at: CallPositions) -> torch.Tensor:
             visible = visible_of(at).expand_as(old)
 
             def cut(own: torch.Tensor, example: int, _: int) -> torch.Tensor:
@@ -122,7 +122,7 @@ class MeanOutput(_OfRecords):
     where: ClassVar[Where] = "output"
     does: ClassVar[str] = "output made the mean over texts"
 
-    def maker(self, place: Place, heads: tuple[int, ...]) -> Make:
+    def maker(self, place: LayerPlace, heads: tuple[int, ...]) -> Make:
         """See `Intervention`."""
         outputs = np.concatenate([outputs_of(layer, heads) for layer in self.layers(place)], axis=1)
         mean = torch.from_numpy(outputs.mean(axis=1))

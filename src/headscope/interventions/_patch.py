@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from headscope.capturing.seam import At, Part, within
+from headscope.capturing.seam import CallPositions, LayerChange, within
 from headscope.errors import InterventionError, RecordError
 from headscope.interventions._intervention import (
     Intervention,
@@ -20,7 +20,7 @@ from headscope.interventions._intervention import (
     needs_whole,
     parse_numbers,
 )
-from headscope.interventions.plan import Place
+from headscope.interventions.plan import LayerPlace
 from headscope.record import Layer, Record
 
 What = Literal["queries", "keys", "values", "output"]
@@ -95,7 +95,7 @@ class Patch(Intervention):
         """One record, or one for each text."""
         return tuple(self.record) if isinstance(self.record, list | tuple) else (self.record,)  # ty: ignore
 
-    def check(self, place: Place) -> None:
+    def check(self, place: LayerPlace) -> None:
         """See `Intervention`."""
         needs_whole(place, "token")
         # Beside transformers' interface, queries times keys is itself a product of activations that
@@ -110,7 +110,7 @@ class Patch(Intervention):
                 "or give weights with headscope.Given"
             )
 
-    def part(self, place: Place) -> Part:
+    def part(self, place: LayerPlace) -> LayerChange:
         """See `Intervention`."""
         if self.what in ("keys", "values"):
             heads, count, kind = self._kv_heads_of(place), place.kv_heads, "key/value heads"
@@ -120,16 +120,16 @@ class Patch(Intervention):
         number = ("queries", "keys", "values", "output").index(self.what)
         size = (count, place.features[number]) if number < 3 else None
         make = self.maker(place, heads)
-        return Part(WHERE[self.what], heads, make, self.positions, said, place.route, size)  # ty: ignore
+        return LayerChange(WHERE[self.what], heads, make, self.positions, said, place.route, size)  # ty: ignore
 
-    def maker(self, place: Place, heads: tuple[int, ...]) -> Make:
+    def maker(self, place: LayerPlace, heads: tuple[int, ...]) -> Make:
         """See `Intervention`."""
         arrays = [
             torch.from_numpy(np.array(self._array(layer_of(one, place), heads)))
             for one in self.records
         ]
 
-        def make(old: torch.Tensor, at: At) -> torch.Tensor:
+        def make(old: torch.Tensor, at: CallPositions) -> torch.Tensor:
             if len(arrays) not in (1, len(at.queries)):
                 raise InterventionError(
                     f"{len(arrays)} records were given, and the batch has {len(at.queries)} texts"
@@ -174,7 +174,7 @@ class Patch(Intervention):
             raise InterventionError(f"The record has tokens 0 to {there - 1}, not {max(of)}")
         return to, of
 
-    def _kv_heads_of(self, place: Place) -> tuple[int, ...]:
+    def _kv_heads_of(self, place: LayerPlace) -> tuple[int, ...]:
         if self.heads is None:
             return checked(self.kv_heads, place.kv_heads, f"{place.name} has key/value heads")
         heads, shared = self.heads_of(place), place.heads // place.kv_heads
@@ -200,7 +200,7 @@ def _as_given(numbers: Any, name: str) -> tuple[int, ...] | None:
     return tuple(listed)
 
 
-def layer_of(record: Record, place: Place) -> Layer:
+def layer_of(record: Record, place: LayerPlace) -> Layer:
     """The layer of a record that belongs to a place.
 
     Raises:

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import torch
 
-from headscope.capturing.seam import At, Where
+from headscope.capturing.seam import CallPositions, Where
 from headscope.interventions._intervention import Intervention, Make
-from headscope.interventions.plan import Place
+from headscope.interventions.plan import LayerPlace
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,17 +34,17 @@ class Uniform(Intervention):
     where: ClassVar[Where] = "weights"
     does: ClassVar[str] = "attention made uniform"
 
-    def maker(self, place: Place, heads: tuple[int, ...]) -> Make:
+    def maker(self, place: LayerPlace, heads: tuple[int, ...]) -> Make:
         """See `Intervention`."""
         return _even
 
 
-def _even(old: torch.Tensor, at: At) -> torch.Tensor:
+def _even(old: torch.Tensor, at: CallPositions) -> torch.Tensor:
     visible = visible_of(at).to(old.dtype)
     return (visible / visible.sum(-1, keepdim=True).clamp(min=1)).expand_as(old)
 
 
-def visible_of(at: At) -> torch.Tensor:
+def visible_of(at: CallPositions) -> torch.Tensor:
     """Where a query may look; always there while weights are changed."""
     if at.visible is None:
         raise ValueError("weights are changed by a part that changes something else")

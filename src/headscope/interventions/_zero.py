@@ -9,7 +9,7 @@ import torch
 
 from headscope.capturing.seam import Where
 from headscope.interventions._intervention import Intervention, Make
-from headscope.interventions.plan import Place
+from headscope.interventions.plan import LayerPlace
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,6 +33,6 @@ class Zero(Intervention):
     where: ClassVar[Where] = "output"
     does: ClassVar[str] = "output set to zero"
 
-    def maker(self, place: Place, heads: tuple[int, ...]) -> Make:
+    def maker(self, place: LayerPlace, heads: tuple[int, ...]) -> Make:
         """See `Intervention`."""
         return lambda old, at: torch.zeros_like(old)

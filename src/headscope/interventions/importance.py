@@ -12,13 +12,13 @@ from jaxtyping import Float
 from torch import nn
 
 from headscope.capturing.run import at_rest, unwrapped
-from headscope.capturing.seam import At, Where
+from headscope.capturing.seam import CallPositions, Where
 from headscope.errors import InterventionError
 from headscope.evidence import interval
 from headscope.interventions._intervention import Intervention, Make, needs_whole
 from headscope.interventions._zero import Zero
 from headscope.interventions.objective import Objective
-from headscope.interventions.plan import Place
+from headscope.interventions.plan import LayerPlace
 from headscope.interventions.session import intervene, plan_on
 from headscope.measures import confidence
 from headscope.record import Record
@@ -227,14 +227,14 @@ class _Gate(Intervention):
     where: ClassVar[Where] = "output"
     does: ClassVar[str] = "output times a gate"
 
-    def check(self, place: Place) -> None:
+    def check(self, place: LayerPlace) -> None:
         """See `Intervention`."""
         needs_whole(place, "example")
 
-    def maker(self, place: Place, heads: tuple[int, ...]) -> Make:
+    def maker(self, place: LayerPlace, heads: tuple[int, ...]) -> Make:
         """See `Intervention`."""
 
-        def gated(old: torch.Tensor, at: At) -> torch.Tensor:
+        def gated(old: torch.Tensor, at: CallPositions) -> torch.Tensor:
             xi = torch.ones(
                 old.shape[0], old.shape[2], device=old.device, dtype=old.dtype, requires_grad=True
             )

@@ -27,7 +27,7 @@ SEEN = ("vision", "audio", "stage")
 
 
 @dataclass(frozen=True)
-class Place:
+class LayerPlace:
     """One layer of one stack, and where in the model its attention is computed.
 
     Args:
@@ -79,7 +79,7 @@ class ModelPlan:
         others: those without, by stack and number, and what they are instead.
     """
 
-    places: tuple[Place, ...]
+    places: tuple[LayerPlace, ...]
     others: Mapping[str, Mapping[int, str]]
 
     @property
@@ -94,7 +94,7 @@ class ModelPlan:
         """
         return any(place.route == "operators" for place in self.places)
 
-    def chosen(self, stack: str | None, layers: tuple[int, ...] | None) -> list[Place]:
+    def chosen(self, stack: str | None, layers: tuple[int, ...] | None) -> list[LayerPlace]:
         """The places of these layers, of all where None.
 
         Raises:
@@ -197,9 +197,9 @@ def _visited(layers: list[tuple[str, Layer]]) -> Iterator[tuple[str, Layer, int]
         visits[layer.module] += 1
 
 
-def _place(stack: str, layer: Layer, visit: int, seen: tuple[list[_Note], int, int]) -> Place:
+def _place(stack: str, layer: Layer, visit: int, seen: tuple[list[_Note], int, int]) -> LayerPlace:
     notes, uses, count = seen
-    return Place(
+    return LayerPlace(
         stack=stack,
         layer=layer.layer,
         module=layer.module,

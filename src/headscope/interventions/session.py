@@ -13,11 +13,11 @@ import torch
 from torch import nn
 
 from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.sight import sight_of
+from headscope.capturing.calls.visibility import visibility_of
 from headscope.capturing.device import device_of
 from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.inputs.inputs import Inputs
-from headscope.capturing.media.origins import (
+from headscope.capturing.media.input_positions import (
     ARGUMENTS,
     AUDIO,
     VISION,
@@ -25,14 +25,14 @@ from headscope.capturing.media.origins import (
     origins_of,
 )
 from headscope.capturing.run import uncompiled, unwrapped
-from headscope.capturing.seam import Part, changing, sessions
+from headscope.capturing.seam import LayerChange, changing, sessions
 from headscope.capturing.watching.interface import InterfaceWatch
+from headscope.capturing.watching.module_stack import ModuleStack, names_of
 from headscope.capturing.watching.operators import OperatorWatch
-from headscope.capturing.watching.places import Modules, Places
-from headscope.capturing.watching.trail import Trail, names_of
+from headscope.capturing.watching.watch_plan import Modules, WatchedModules
 from headscope.errors import InterventionError
 from headscope.interventions._intervention import Intervention
-from headscope.interventions.plan import ModelPlan, Place, plan_of
+from headscope.interventions.plan import LayerPlace, ModelPlan, plan_of
 from headscope.record import Tokens
 
 MASKS = {"source": "attention_mask", "target": "decoder_attention_mask"}
@@ -78,11 +78,11 @@ def intervene(model: nn.Module, *interventions: Intervention) -> Generator[Model
         if not any(
             isinstance(other, ModelSession) and other.model is model for other in sessions()
         ):
-            trail = undo.enter_context(Trail(Places.of(Modules.of(model))))
-            operators = OperatorWatch(trail, None, 1)
+            module_stack = undo.enter_context(ModuleStack(WatchedModules.of(Modules.of(model))))
+            operators = OperatorWatch(module_stack, None, 1)
             operators.idle = True  # until there is something to change on this route
             session.operators = operators
-            undo.enter_context(InterfaceWatch(trail, None, inside=operators.looking_away))
+            undo.enter_context(InterfaceWatch(module_stack, None, inside=operators.looking_away))
             undo.enter_context(operators)
         undo.enter_context(session.hooked())
         undo.enter_context(changing(session))
@@ -123,8 +123,8 @@ class ModelSession:
         self.done: set[Any] = set()
         self.operators: OperatorWatch | None = None
         self._interventions, self._names = interventions, names_of(model)
-        self._parts: dict[tuple[str, int], list[Part]] = {}
-        self._places: dict[str, Place] = {}
+        self._parts: dict[tuple[str, int], list[LayerChange]] = {}
+        self._places: dict[str, LayerPlace] = {}
         self._bound: ModelPlan | None = None
         self._visits: Counter[str] = Counter()
         self._uses: Counter[str] = Counter()
@@ -165,7 +165,7 @@ class ModelSession:
         else:
             self._learn(inputs)
 
-    def parts(self, module: nn.Module) -> Sequence[Part]:
+    def parts(self, module: nn.Module) -> Sequence[LayerChange]:
         """See `headscope.capturing.seam.Session`."""
         name = self._names.get(id(module))
         if name is None or not self._parts:
@@ -272,7 +272,7 @@ class ModelSession:
 
 def _looked_at(call: Call) -> torch.Tensor | None:
     """``[batch key]``, True for keys that some query may look at; batch may be 1."""
-    visible = sight_of(call).visible if call.mask is not None else None
+    visible = visibility_of(call).visible if call.mask is not None else None
     return None if visible is None else visible.any(dim=2).any(dim=1)
 
 

@@ -1,7 +1,9 @@
 """Record and results to disk and back; loads without torch."""
 
 from headscope.storage._document import PAIR, Finite, Seed, check_document
-from headscope.storage._kept import (
+from headscope.storage._record_file import NoRecord, check_record, load, save
+from headscope.storage._remote import fetched, is_address
+from headscope.storage._result_file import (
     NPZ,
     OLD_ABLATION,
     RECORD,
@@ -12,8 +14,6 @@ from headscope.storage._kept import (
     save_kept,
     warn_of_npz,
 )
-from headscope.storage._record_file import NoRecord, check_record, load, save
-from headscope.storage._remote import fetched, is_address
 from headscope.storage._safetensors import RecordFile
 from headscope.storage.atomic import written_whole
 from headscope.storage.npz import (

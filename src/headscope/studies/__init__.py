@@ -43,15 +43,15 @@ from headscope.studies.probes._probing import Probing
 if TYPE_CHECKING:
     from headscope.studies._effect import effect
     from headscope.studies.ablation._study import AblationOptions, ablate
+    from headscope.studies.explaining._adversarial import Tampering
     from headscope.studies.explaining._erasure import erasure
     from headscope.studies.explaining._study import faithfulness
-    from headscope.studies.explaining._tampering import Tampering
     from headscope.studies.probes import probe
 
 _WITH_TORCH = {
     "AblationOptions": "headscope.studies.ablation._study",
     "ablate": "headscope.studies.ablation._study",
-    "Tampering": "headscope.studies.explaining._tampering",
+    "Tampering": "headscope.studies.explaining._adversarial",
     "effect": "headscope.studies._effect",
     "erasure": "headscope.studies.explaining._erasure",
     "faithfulness": "headscope.studies.explaining._study",

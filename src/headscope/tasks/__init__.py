@@ -19,16 +19,16 @@ from headscope.tasks._rows import (
 if TYPE_CHECKING:
     from headscope.tasks._batches import ReadingOptions
     from headscope.tasks._classification import classification, pictures
-    from headscope.tasks._likeness import likeness
     from headscope.tasks._loss import masked_word, next_word, repeats, translation
     from headscope.tasks._minimal_pairs import minimal_pairs
     from headscope.tasks._named import named_task
+    from headscope.tasks._similarity import likeness
     from headscope.tasks._task import Task, parse_task
 
 _PLACES = {
     "_batches": ("ReadingOptions",),
     "_classification": ("classification", "pictures"),
-    "_likeness": ("likeness",),
+    "_similarity": ("likeness",),
     "_loss": ("masked_word", "next_word", "repeats", "translation"),
     "_minimal_pairs": ("minimal_pairs",),
     "_named": ("named_task",),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headscope.testing._architectures_seen import PAIRS, PICTURES, SERIES, SEVERAL, SOUNDS, VIDEOS
+from headscope.testing._architectures_media import PAIRS, PICTURES, SERIES, SEVERAL, SOUNDS, VIDEOS
 from headscope.testing._architectures_text import (
     DECODERS,
     ENCODER_DECODERS,

@@ -11,8 +11,8 @@ from jaxtyping import Float
 from headscope.comparison import Comparison, Effect, StackComparison, grid_tokens
 from headscope.errors import PageError
 from headscope.record import Layer, ModelFacts, Record, Stack
+from headscope.views._page_text import valid
 from headscope.views._payload import Chunks
-from headscope.views._valid import valid
 from headscope.views.contract import Page, PageMoved, PageStack
 from headscope.views.quantities import DIFFERENCE, OTHER, QuantityWords
 

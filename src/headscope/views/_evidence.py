@@ -15,8 +15,8 @@ from headscope.patterns import CLASSES, MEASURES, RUNS, Heads, Label
 from headscope.record import Record
 from headscope.views._examples import Pairs, Texts
 from headscope.views._head_map import page_map
+from headscope.views._page_text import valid
 from headscope.views._payload import Chunks
-from headscope.views._valid import valid
 from headscope.views.contract import (
     PageEvidence,
     PageMeasure,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headscope.record import Generation, Record, Tokens
-from headscope.views._valid import valid
+from headscope.views._page_text import valid
 from headscope.views.contract import Page, PageGeneration, PageStack
 
 ALTERNATIVES = 5

@@ -11,7 +11,7 @@ from typing import Any
 from headscope.errors import PageError
 from headscope.linguistics import Sentence, words_at
 from headscope.record import Record, Tokens
-from headscope.views._valid import valid
+from headscope.views._page_text import valid
 from headscope.views.contract import PageArc, PageLinks, PageStack, PageTokens, PageWord
 
 Group = tuple[int, ...]

@@ -63,7 +63,7 @@ ENTIRE = ("layer", "visible", "value_norms", "quantity", "thumbs", "kinds")
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedLayer:
     """A layer as it is sent: its part of the header, and the bytes of what that names, by chunk or
     made when asked.
     """
@@ -109,9 +109,11 @@ class OnDemand:
     _given: dict[str, dict[str, dict[int, np.ndarray]]] = field(init=False)
     _sent: dict[str, bytes] = field(init=False)
     _stacks: dict[str, PageStack] = field(init=False)
-    _kept: OrderedDict[tuple[str, int], Prepared] = field(init=False, default_factory=OrderedDict)
+    _kept: OrderedDict[tuple[str, int], PreparedLayer] = field(
+        init=False, default_factory=OrderedDict
+    )
     _lock: Lock = field(init=False, default_factory=Lock)
-    _small: dict[tuple[str, int], Small] = field(init=False, default_factory=dict)
+    _small: dict[tuple[str, int], LayerThumbs] = field(init=False, default_factory=dict)
     _making: Lock = field(init=False, default_factory=Lock)
     _beside: dict[str, OnDemand] = field(init=False)
 
@@ -166,7 +168,7 @@ class OnDemand:
         """What there is of a layer beside weights, scores and contributions from value norms."""
         return quantities_of(layer, self._given[stack])
 
-    def prepared(self, stack: PageStack, number: int) -> Prepared | None:
+    def prepared(self, stack: PageStack, number: int) -> PreparedLayer | None:
         """A layer in the form in which it is sent, made when first asked for; None where there is
         none.
         """
@@ -184,7 +186,7 @@ class OnDemand:
             self._kept.move_to_end(at)
             return self._kept[at]
 
-    def small(self, stack: PageStack, row: int) -> Small | None:
+    def small(self, stack: PageStack, row: int) -> LayerThumbs | None:
         """What the overview shows of the layer in this row, made when first asked for; None where
         there is none.
         """
@@ -222,7 +224,7 @@ def _is_place(number: str) -> bool:
     return number.isdecimal() and len(number) <= MOST_DIGITS
 
 
-def _prepare(stack: str, layer: Layer, heads: list[int], given: Given) -> Prepared:
+def _prepare(stack: str, layer: Layer, heads: list[int], given: Given) -> PreparedLayer:
     chunks = Chunks()
     header = layer_facts(stack, layer, heads, chunks)
     many = len(heads) * layer.size[0] * layer.size[1] > MEASURED
@@ -253,7 +255,7 @@ def _prepare(stack: str, layer: Layer, heads: list[int], given: Given) -> Prepar
         header["quantities"] = {
             name: stored.facts(f"{name}/{place}") for name, stored in further.items()
         }
-    return Prepared(layer, heads, header, half, chunks.by_name)
+    return PreparedLayer(layer, heads, header, half, chunks.by_name)
 
 
 def _measured(half: HalfScores, layer: Layer, heads: list[int]) -> float:
@@ -327,7 +329,7 @@ def _quantity(given: OnDemand, asked: Request) -> bytes | None:
 
 
 @dataclass(frozen=True)
-class Small:
+class LayerThumbs:
     """What the overview shows of a layer, made in one pass over the weights of its heads."""
 
     thumbs: bytes
@@ -346,7 +348,7 @@ def _kinds(given: OnDemand, asked: Request) -> bytes | None:
     return None if made is None else made.kinds
 
 
-def _make_small(stack: Stack, layer: Layer, heads: list[int], shape: list[int]) -> Small:
+def _make_small(stack: Stack, layer: Layer, heads: list[int], shape: list[int]) -> LayerThumbs:
     thumbs = np.zeros(shape, np.uint8)
     kinds = np.full((shape[0], len(COLUMNS)), np.nan, np.float32)
     facts = text_facts(stack)
@@ -354,7 +356,7 @@ def _make_small(stack: Stack, layer: Layer, heads: list[int], shape: list[int]) 
         weights = layer.weights_of(heads[at])
         thumbs[at] = quantise(max_pooled(weights))
         kinds[at] = list(head_numbers(weights, layer.visible, facts).values())
-    return Small(thumbs.tobytes(), kinds.tobytes())
+    return LayerThumbs(thumbs.tobytes(), kinds.tobytes())
 
 
 def _row(given: OnDemand, asked: Request) -> bytes | None:

@@ -23,6 +23,7 @@ from headscope.views._options import (
     held_heads,
     held_layers,
 )
+from headscope.views._page_text import valid
 from headscope.views._payload import Chunks, layer_facts, made_layer
 from headscope.views._quantities import (
     Given,
@@ -36,7 +37,6 @@ from headscope.views._quantities import (
 )
 from headscope.views._thumbs import MOST
 from headscope.views._tray import Held, checked_tray
-from headscope.views._valid import valid
 from headscope.views.contract import (
     PAGE_FORMAT,
     Page,

@@ -88,10 +88,10 @@ def assert_equal_to_one_pass(model, record):
             )
             assert (ours.scale, ours.soft_cap) == (theirs.scale, theirs.soft_cap)
     generation = record.generation
-    odds = logits[generation.prompt - 1 :].log_softmax(-1)
-    chosen = odds[torch.arange(len(generation)), list(generation.tokens.ids)]
+    logs = logits[generation.prompt - 1 :].log_softmax(-1)
+    chosen = logs[torch.arange(len(generation)), list(generation.tokens.ids)]
     np.testing.assert_allclose(generation.probabilities, chosen.exp(), atol=1e-5)
-    np.testing.assert_allclose(generation.entropies, -(odds.exp() * odds).sum(-1), atol=1e-5)
+    np.testing.assert_allclose(generation.entropies, -(logs.exp() * logs).sum(-1), atol=1e-5)
 
 
 def bare_tokenizer():

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope.capturing.generating._join import Joiner
+from headscope.capturing.generating._step_joiner import StepJoiner
 
 from .conftest import NEVER, PROMPT, assert_equal_to_one_pass, model_of, written
 
@@ -70,13 +70,13 @@ def test_only_new_rows_are_held(tokenizer, monkeypatch):
     """What is held after a step, pickled: twice as much for twice as many tokens, not four times as
     much.
     """
-    held, end_step = [], Joiner.end_step
+    held, end_step = [], StepJoiner.end_step
 
     def weighed(joiner):
         end_step(joiner)
-        held.append(len(pickle.dumps(joiner._strands)))
+        held.append(len(pickle.dumps(joiner._by_call)))
 
-    monkeypatch.setattr(Joiner, "end_step", weighed)
+    monkeypatch.setattr(StepJoiner, "end_step", weighed)
     model = model_of("gpt2", n_positions=160)
     record = hs.generate(model, tokenizer, PROMPT, max_new_tokens=121, keep=("qk", "values"))
     assert len(record["self"].query) == 128
@@ -90,7 +90,7 @@ def test_only_new_rows_are_held(tokenizer, monkeypatch):
 
 def test_weights_are_dropped_where_they_would_be_too_large(tokenizer, monkeypatch):
     monkeypatch.setattr(
-        "headscope.capturing.generating._join.WEIGHTS_KEPT_BELOW", 3 * 5 * 12 * 12 * 4
+        "headscope.capturing.generating._step_joiner.WEIGHTS_KEPT_BELOW", 3 * 5 * 12 * 12 * 4
     )
     model, record = written("gpt2", tokenizer)
     assert {layer.weights is None for layer in record["self"]} == {True}

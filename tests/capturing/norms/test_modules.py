@@ -10,12 +10,12 @@ from transformers.models.mobilebert.modeling_mobilebert import NoNorm
 from transformers.pytorch_utils import Conv1D
 
 from headscope.capturing.contributions._modules import (
-    Applied,
     matrix_of,
     norm_of,
     remembered,
     value_columns_of,
 )
+from headscope.capturing.watching._projection import MatrixUse
 
 NORMS = {
     "LayerNorm": nn.LayerNorm(25),
@@ -103,7 +103,10 @@ def test_values_are_found_among_the_columns_of_a_matrix():
     output = whole(given)
     # interleaved by head as in GPT-NeoX: query, key and value of each of three heads
     value = output.unflatten(-1, (3, 3, 4))[:, :, :, 2].transpose(1, 2)
-    uses = [Applied(other, given, other(given).detach()), Applied(whole, given, output.detach())]
+    uses = [
+        MatrixUse(other, given, other(given).detach()),
+        MatrixUse(whole, given, output.detach()),
+    ]
     module, columns = value_columns_of(value.detach(), uses)
     assert module is whole
     matrix, bias = (part[..., columns] for part in matrix_of(module))

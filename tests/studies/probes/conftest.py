@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from headscope.linguistics import Sentence
-from headscope.studies.probes._items import Data, ProbeItem, parts_of
+from headscope.studies.probes._items import ProbeData, ProbeItem, parts_of
 
 WORDS = (
     "cat",
@@ -61,7 +61,7 @@ def data_of():
     """Items of sentences, made by a function of one, and how they are divided."""
 
     def made(sentences, item_of):
-        return Data(tuple(map(item_of, sentences)), None, parts_of(sentences, SHARES, 0))
+        return ProbeData(tuple(map(item_of, sentences)), None, parts_of(sentences, SHARES, 0))
 
     return made
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from headscope.studies.probes._edges import DEPENDENCIES, TAGS, EdgeProbe, Store, edge_scores
+from headscope.studies.probes._edges import DEPENDENCIES, TAGS, EdgeProbe, HiddenStates, edge_scores
 from headscope.studies.probes._items import ProbeItem
 from headscope.studies.probes._training import Training
 
@@ -50,7 +50,7 @@ def test_planted_labels_and_their_layer_are_found(planted):
 def test_pieces_that_are_not_there_change_nothing(planted):
     import torch
 
-    store = Store.of(planted.items)
+    store = HiddenStates.of(planted.items)
     at = np.array([[1, 0], [3, 1]])
     pieces = store.pieces(at)
     for row, (number, word) in enumerate(at):

@@ -13,7 +13,12 @@ from headscope.cli import run
 from headscope.linguistics import Sentence, read_treebank
 from headscope.studies.probes import KINDS
 from headscope.studies.probes._probe import _plan
-from headscope.studies.probes._reading import with_embeddings, with_maps, with_states, with_table
+from headscope.studies.probes._read_sentences import (
+    with_embeddings,
+    with_maps,
+    with_states,
+    with_table,
+)
 from headscope.testing import tiny_model, tiny_tokenizer
 
 QUICK = {"epochs": 1, "least": 2, "layers": False, "rank": 3}

@@ -7,7 +7,7 @@ import pytest
 
 import headscope as hs
 from headscope.testing import random_weights
-from headscope.views.figures._pictured import CHEQUER, Veil, framed, veiled
+from headscope.views.figures._picture_heat import CHEQUER, PictureHeat, framed, veiled
 from headscope.views.figures._style import style_for
 
 GRID = (2, 3)
@@ -78,7 +78,7 @@ def test_the_bar_shows_what_is_seen_on_the_picture(dark, signed, power):
     largest, squares = 3.5, 9
     scale = style.score_scale(largest) if signed else style.weight_scale(largest, power=power)
     assert scale.power == power
-    veil = Veil.of(scale, style)
+    veil = PictureHeat.of(scale, style)
     bar = veil.bar(squares)
     assert bar.shape[:2] == (2, 4 * squares)
     values = np.linspace(-largest if signed else 0, largest, 7)
@@ -130,7 +130,7 @@ def test_nothing_hides_where_there_is_nothing(rng):
     not divide.
     """
     picture = np.repeat(rng.integers(0, 256, (5, 7, 1), np.uint8), 3, axis=2)
-    scale = Veil.of(STYLE.weight_scale(1.0, None, power=0.5), STYLE)
+    scale = PictureHeat.of(STYLE.weight_scale(1.0, None, power=0.5), STYLE)
     found = veiled(picture, np.zeros((2, 3)), scale)
     dots = picture.repeat(found.shape[0] // 5, axis=0).repeat(found.shape[1] // 7, axis=1)
     np.testing.assert_allclose(found, 255 + 0.72 * (dots - 255.0), atol=0.51)

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from headscope.capturing._call_of_heads import call_of_heads, held_heads
+from headscope.capturing.building._call_tokens import CallTokens, SideTokens
 from headscope.capturing.building._checks import (
     check_sizes,
     check_weights,
@@ -19,23 +20,22 @@ from headscope.capturing.building._checks import (
     verified,
     without_padding,
 )
-from headscope.capturing.building._cut import ROWS_CHECKED, Cut, plain, stored
+from headscope.capturing.building._lazy_zeros import untouched_zeros
 from headscope.capturing.building._masks import Masks
 from headscope.capturing.building._order import Sample, not_proved, sample_of
 from headscope.capturing.building._postponed import Postponed, postponed, recomputed_weights
+from headscope.capturing.building._real_tokens import ROWS_CHECKED, RealTokens, plain, stored
 from headscope.capturing.building._rotation import Rotations
-from headscope.capturing.building._sides import Side, Sides
-from headscope.capturing.building._untouched import untouched_zeros
-from headscope.capturing.building.stacks import Group, name_groups, number_layers
+from headscope.capturing.building.stacks import StackKey, name_groups, number_layers
 from headscope.capturing.calls.attention import Rows, has_own_weights, weights_of
 from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.sight import Sight, sight_of, state_of
+from headscope.capturing.calls.visibility import Visibility, state_of, visibility_of
 from headscope.capturing.facts import others_of, positions_of
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, Keeping
 from headscope.capturing.statistics import StatisticsPlan, statistics_of_call
 from headscope.capturing.walk import modules_of
-from headscope.capturing.watching._heads import Made, check_joined
+from headscope.capturing.watching._joined_heads import CallSummary, check_joined
 from headscope.capturing.watching._routers import block_of, routers_of
 from headscope.record import CONTRIBUTION_KINDS as KINDS
 from headscope.record import (
@@ -56,7 +56,7 @@ WEIGHTS_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True)
-class Seen:
+class StackLayers:
     """What is left of a call: the arguments of a `Layer` for each example, and what its number
     follows from.
 
@@ -72,12 +72,12 @@ class Seen:
             were seen.
     """
 
-    group: Group
+    group: StackKey
     own_number: int | None
     block: tuple[str, int] | None
-    sides: tuple[Side, Side]
+    sides: tuple[SideTokens, SideTokens]
     layers: list[dict[str, Any]]
-    made: Made
+    made: CallSummary
     chosen: dict[tuple[int, tuple[int, ...]], list[dict[str, Any]]] = field(default_factory=dict)
 
     @property
@@ -97,18 +97,18 @@ class Builder:
     """
 
     def __init__(self, inputs: Inputs, keeping: Keeping, model: torch.nn.Module) -> None:
-        self._keeping, self._sides, self._masks = keeping, Sides(inputs), Masks()
+        self._keeping, self._sides, self._masks = keeping, CallTokens(inputs), Masks()
         self._keeps_weights = "weights" in keeping.what
         self._bytes, self._model, self._known = 0, model, inputs.pictures
-        self._count_of_texts = inputs.count if inputs.origins is None else None
+        self._count_of_texts = inputs.count if inputs.input_positions is None else None
         self._plans: dict[tuple, StatisticsPlan] = {}
         self._places: dict[tuple, tuple[Rows, torch.Tensor | None]] = {}
         self._kinds: Counter[type] = Counter()
         self._biases: dict[tuple, tuple[torch.Tensor, np.ndarray]] = {}
-        self._sights: dict[tuple, tuple[tuple, Sight]] = {}
+        self._sights: dict[tuple, tuple[tuple, Visibility]] = {}
         self._rotations = Rotations()
         self._postponed: list[tuple[Postponed, list[dict[str, Any]]]] = []
-        self.seen: dict[int, Seen] = {}
+        self.seen: dict[int, StackLayers] = {}
         self.samples: list[Sample] = []
         self._made: Counter[str] = Counter()
         self.norms: NormsWatch | None = None
@@ -133,15 +133,15 @@ class Builder:
             self.samples.append(sample_of(call, self._made[call.name]))
         self._made[call.name] += 1
         whole, call = call, self._sides.laid_out(call)
-        sides, sight = self._sides.of(call), self._sight_of(call)
+        sides, visibility = self._sides.of(call), self._sight_of(call)
         places = self._places_of(call, sides)
-        if not explained(call, sight, places[0]):
+        if not explained(call, visibility, places[0]):
             call.query = call.key = None
         cuts = [
-            Cut(call, example, *(side.positions[example] for side in sides))
+            RealTokens(call, example, *(side.positions[example] for side in sides))
             for example in range(call.size[0])
         ]
-        layers = self._facts(cuts, sight, places)
+        layers = self._facts(cuts, visibility, places)
         group, block = self._sides.group_of(call, sides), block_of(call.name)
         own_number, chosen = getattr(call.module, "layer_idx", None), {}
         if self._keeping.heads is None:
@@ -152,17 +152,17 @@ class Builder:
             for number in {number for number in numbers if isinstance(number, int)}:
                 for heads in self._keeping.heads.may_be(number, most=call.size[1]):
                     chosen[number, heads] = self._kept(cuts, layers, sides, held_heads(call, heads))
-        self.seen[call.number] = Seen(
+        self.seen[call.number] = StackLayers(
             group=group,
             own_number=own_number,
             block=block,
             sides=sides,
             layers=layers,
-            made=Made(call.name, call.cross, whole.size, call.projection_name),
+            made=CallSummary(call.name, call.cross, whole.size, call.projection_name),
             chosen=chosen,
         )
         if self.norms is not None:
-            self.norms.expect(whole, call, (sides, sight), layers)
+            self.norms.expect(whole, call, (sides, visibility), layers)
 
     def check_joined(self) -> None:
         """Raise where calls still wait for others.
@@ -233,7 +233,7 @@ class Builder:
         ]
 
     def _layers_of(
-        self, name: str, numbers: list[int], members: list[Seen], example: int
+        self, name: str, numbers: list[int], members: list[StackLayers], example: int
     ) -> tuple[Layer, ...]:
         """The layers of a stack; where some heads alone are kept, those that hold any."""
         found, wanted = [], self._keeping.heads
@@ -300,7 +300,9 @@ class Builder:
         found = routers_of(path, {name: scores[example] for name, scores in self.routers.items()})
         return {number: scores[kept] for number, scores in found.items()}
 
-    def _statistics(self, call: Call, sides: tuple[Side, Side]) -> Sequence[Statistics | None]:
+    def _statistics(
+        self, call: Call, sides: tuple[SideTokens, SideTokens]
+    ) -> Sequence[Statistics | None]:
         if "statistics" not in self._keeping.what:
             return [None] * call.size[0]
         key = (*map(id, sides), call.size[2:])
@@ -323,13 +325,13 @@ class Builder:
                     if layer.get("queries") is not None:
                         layer["weights"] = None
 
-    def _sight_of(self, call: Call) -> Sight:
+    def _sight_of(self, call: Call) -> Visibility:
         """What a call's mask and bias mean; read once of those that layers share."""
         if call.mask is None:
-            return sight_of(call)
+            return visibility_of(call)
         known = (*state_of(call.mask), *state_of(call.bias), call.size[3])
         if known not in self._sights:
-            self._sights[known] = (call.mask, call.bias), sight_of(call)
+            self._sights[known] = (call.mask, call.bias), visibility_of(call)
         return self._sights[known][1]
 
     def _alike(self, kind: type) -> int:
@@ -339,7 +341,9 @@ class Builder:
             self._kinds = Counter(type(module) for module in modules)
         return self._kinds[kind]
 
-    def _places_of(self, call: Call, sides: tuple[Side, Side]) -> tuple[Rows, torch.Tensor | None]:
+    def _places_of(
+        self, call: Call, sides: tuple[SideTokens, SideTokens]
+    ) -> tuple[Rows, torch.Tensor | None]:
         """The rows at which a call is checked, and ``[text key]``, True for its padding, if any."""
         key = (*map(id, sides), call.size[2:])
         if key not in self._places:
@@ -355,15 +359,15 @@ class Builder:
 
     def _facts(
         self,
-        cuts: list[Cut],
-        sight: Sight,
+        cuts: list[RealTokens],
+        visibility: Visibility,
         places: tuple[Rows, torch.Tensor | None],
     ) -> list[dict[str, Any]]:
         """What a layer says of itself for each text once it was checked, all heads of it, without
         its arrays.
         """
         call, (rows, padding) = cuts[0].call, places
-        weights = weights_of(call, sight, rows)
+        weights = weights_of(call, visibility, rows)
         check_weights(weights, padding, call.name)
         shared = {
             "scale": call.scale,
@@ -376,7 +380,7 @@ class Builder:
             "changes": call.changes,
         }
         return [
-            {**shared, "visible": self._masks.of(cut, sight), **turned, **found}
+            {**shared, "visible": self._masks.of(cut, visibility), **turned, **found}
             for cut, turned, found in zip(
                 cuts, self._rotations.of(cuts), verified(call, weights, rows), strict=True
             )
@@ -384,9 +388,9 @@ class Builder:
 
     def _kept(
         self,
-        cuts: list[Cut],
+        cuts: list[RealTokens],
         facts: list[dict[str, Any]],
-        sides: tuple[Side, Side],
+        sides: tuple[SideTokens, SideTokens],
         held: HeldHeads | None = None,
     ) -> list[dict[str, Any]]:
         """The arguments of a `Layer` for each example, with the arrays of all heads, or of those
@@ -395,17 +399,17 @@ class Builder:
         if held is not None:
             call = call_of_heads(cuts[0].call, held)
             # which keys a query may see is a fact of all heads, where it was read off the weights
-            call.causal = sight_of(cuts[0].call).causal
+            call.causal = visibility_of(cuts[0].call).causal
             cuts = [replace(cut, call=call) for cut in cuts]
-        call, sight = cuts[0].call, self._sight_of(cuts[0].call)
+        call, visibility = cuts[0].call, self._sight_of(cuts[0].call)
         self._count(call)
         # Beside queries and keys that are kept anyway, these would lie twice.
-        later = postponed(cuts, sight) if self._keeping.what == {"weights"} else None
+        later = postponed(cuts, visibility) if self._keeping.what == {"weights"} else None
         weights: Sequence[np.ndarray | None] = [None] * len(cuts)
         if later is None and (self._keeps_weights or self._needs_weights(call)):
-            weights = _kept_weights(cuts, sight, self._keeping.dtype)
+            weights = _kept_weights(cuts, visibility, self._keeping.dtype)
         layers = [
-            said | {"weights": own} | self._arrays(cut, sight, held)
+            said | {"weights": own} | self._arrays(cut, visibility, held)
             for cut, said, own in zip(cuts, facts, weights, strict=True)
         ]
         if later is not None:
@@ -420,7 +424,9 @@ class Builder:
         """
         return "qk" in self._keeping.what and call.query is None
 
-    def _arrays(self, cut: Cut, sight: Sight, held: HeldHeads | None) -> dict[str, Any]:
+    def _arrays(
+        self, cut: RealTokens, visibility: Visibility, held: HeldHeads | None
+    ) -> dict[str, Any]:
         call, what = cut.call, self._keeping.what
         queries, keys = (call.query, call.key) if "qk" in what else (None, None)
         before = (call.query_before, call.key_before) if "before" in what else (None, None)
@@ -435,18 +441,18 @@ class Builder:
             "keys_before": None
             if before[1] is None
             else self._plain(_each_once(cut.of_keys(before[1]), held)),
-            "bias": None if queries is None else self._bias(cut, sight),
+            "bias": None if queries is None else self._bias(cut, visibility),
             "sinks": None if call.sinks is None else plain(call.sinks.reshape(-1)),
         }
 
-    def _bias(self, cut: Cut, sight: Sight) -> np.ndarray | None:
+    def _bias(self, cut: RealTokens, visibility: Visibility) -> np.ndarray | None:
         """Of one text; layers that share their bias share the array."""
-        if sight.bias is None:
+        if visibility.bias is None:
             return None
-        known = (*state_of(sight.bias), cut.example, id(cut.queries), id(cut.keys))
+        known = (*state_of(visibility.bias), cut.example, id(cut.queries), id(cut.keys))
         if known not in self._biases:
             # the tensor is kept beside what was read off it, so that no other can take its id
-            self._biases[known] = sight.bias, self._plain(cut.of_both(sight.bias))
+            self._biases[known] = visibility.bias, self._plain(cut.of_both(visibility.bias))
         return self._biases[known][1]
 
     def _plain(self, tensor: torch.Tensor) -> np.ndarray:
@@ -474,11 +480,11 @@ def _norms_of(layer: dict[str, Any], heads: tuple[int, ...]) -> dict[str, Any]:
     }
 
 
-def plan_of(call: Call, sides: tuple[Side, Side], keeping: Keeping) -> StatisticsPlan:
+def plan_of(call: Call, sides: tuple[SideTokens, SideTokens], keeping: Keeping) -> StatisticsPlan:
     """What is asked of the statistics of a call whose tokens these are."""
     query, key = sides
 
-    def spread(side: Side, name: str, size: int) -> torch.Tensor | None:
+    def spread(side: SideTokens, name: str, size: int) -> torch.Tensor | None:
         """``[batch position]`` of one fact about the tokens, padding included; None where it is not
         known of all.
         """
@@ -510,22 +516,24 @@ def _order(name: str) -> int:
     )
 
 
-def _kept_weights(cuts: Sequence[Cut], sight: Sight, dtype: np.dtype) -> list[np.ndarray]:
+def _kept_weights(
+    cuts: Sequence[RealTokens], visibility: Visibility, dtype: np.dtype
+) -> list[np.ndarray]:
     """Weights ``[head query key]`` of the real tokens of each text, in tiles, so that no more than
     these are there.
     """
     if has_own_weights(cuts[0].call):
-        return [_own_weights(cut, sight, dtype) for cut in cuts]
+        return [_own_weights(cut, visibility, dtype) for cut in cuts]
     return recomputed_weights(cuts, dtype)
 
 
-def _own_weights(cut: Cut, sight: Sight, dtype: np.dtype) -> np.ndarray:
-    text, sight = cut.call.of_text(cut.example), sight.of_text(cut.example)
+def _own_weights(cut: RealTokens, visibility: Visibility, dtype: np.dtype) -> np.ndarray:
+    text, visibility = cut.call.of_text(cut.example), visibility.of_text(cut.example)
     heads, keys = text.size[1], text.size[3]
     found = untouched_zeros((heads, len(cut.queries), len(cut.keys)), dtype)
     first, precision = 0, getattr(torch, dtype.name)
     for rows in cut.queries.split(max(1, WEIGHTS_AT_ONCE // (heads * keys))):
-        real = without_padding(weights_of(text, sight, Rows(rows))[0], cut)
+        real = without_padding(weights_of(text, visibility, Rows(rows))[0], cut)
         found[:, first : first + len(rows)] = real.to(precision).cpu().numpy()
         first += len(rows)
     return found

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from headscope.capturing.building._cut import Cut
+from headscope.capturing.building._real_tokens import RealTokens
 from headscope.capturing.calls.attention import (
     Rows,
     difference,
@@ -15,7 +15,7 @@ from headscope.capturing.calls.attention import (
     weights_of,
 )
 from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.sight import Sight
+from headscope.capturing.calls.visibility import Visibility
 from headscope.errors import CaptureError
 
 TOLERANCE = {torch.float64: 1e-4, torch.float32: 1e-4}
@@ -66,13 +66,13 @@ def against(call: Call) -> str:
     return "itself" if is_product or call.changes else "attention output"
 
 
-def explained(call: Call, sight: Sight, rows: Rows) -> bool:
+def explained(call: Call, visibility: Visibility, rows: Rows) -> bool:
     """Whether the model's own weights, where it gave them, follow from the queries and keys that
     were seen.
     """
     if call.weights is None or call.query is None or call.weights.dtype not in TOLERANCE:
         return True
-    apart = weights_of(call, sight, rows) - recomputed(call, sight, rows)
+    apart = weights_of(call, visibility, rows) - recomputed(call, visibility, rows)
     return bool(apart.abs().max() <= EXPLAINED_WITHIN)
 
 
@@ -124,7 +124,7 @@ def check_sizes(call: Call) -> None:
         )
 
 
-def without_padding(weights: torch.Tensor, cut: Cut) -> torch.Tensor:
+def without_padding(weights: torch.Tensor, cut: RealTokens) -> torch.Tensor:
     """The weights of the real keys.
 
     Raises:

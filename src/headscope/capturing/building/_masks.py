@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from headscope.capturing.building._cut import Cut
-from headscope.capturing.calls.sight import Sight
+from headscope.capturing.building._real_tokens import RealTokens
+from headscope.capturing.calls.visibility import Visibility
 from headscope.errors import CaptureError
 from headscope.record import Mask
 
@@ -17,33 +17,33 @@ class Masks:
         self._read: dict[tuple, tuple[torch.Tensor | None, Mask | None]] = {}
         self._alike: dict[Mask, Mask] = {}
 
-    def of(self, cut: Cut, sight: Sight) -> Mask | None:
+    def of(self, cut: RealTokens, visibility: Visibility) -> Mask | None:
         """The mask of one example; None where its real tokens all see each other."""
-        source = cut.call.mask if cut.call.mask is not None else sight.visible
-        if source is None and not sight.causal:
+        source = cut.call.mask if cut.call.mask is not None else visibility.visible
+        if source is None and not visibility.causal:
             return None
-        key = (id(source), cut.example, sight.causal, cut.call.size[2:])
+        key = (id(source), cut.example, visibility.causal, cut.call.size[2:])
         if key not in self._read:
             # the tensor is kept beside what was read off it, so that no other can take its id
-            self._read[key] = source, self._shared(self._found(cut, sight))
+            self._read[key] = source, self._shared(self._found(cut, visibility))
         return self._read[key][1]
 
-    def _found(self, cut: Cut, sight: Sight) -> Mask | None:
+    def _found(self, cut: RealTokens, visibility: Visibility) -> Mask | None:
         queries, keys = cut.queries, cut.keys
         if (
-            sight.causal
+            visibility.causal
             and queries.shape == keys.shape
             and len(queries)
             and _is_run(queries)
             and _is_run(keys)
         ):
             found = Mask.causal(len(queries), len(keys))
-        elif sight.causal:
+        elif visibility.causal:
             found = Mask.of((keys[None, :] <= queries[:, None]).cpu().numpy())
-        elif sight.visible is None:
+        elif visibility.visible is None:
             return None
         else:
-            dense = cut.of_both(sight.visible)
+            dense = cut.of_both(visibility.visible)
             if dense.shape[0] > 1 and not (dense == dense[:1]).all():
                 raise CaptureError(
                     f"{cut.call.name}: each head has a mask of its own; such models cannot be "

@@ -12,10 +12,10 @@ import torch
 from torch import nn
 
 from headscope.capturing.building._checks import HALF_TOLERANCE, TOLERANCE
-from headscope.capturing.building._cut import ROWS_CHECKED
+from headscope.capturing.building._real_tokens import ROWS_CHECKED
 from headscope.capturing.calls.attention import Rows, weights_of
 from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.sight import sight_of
+from headscope.capturing.calls.visibility import visibility_of
 from headscope.capturing.watching._watch import Watch
 from headscope.errors import CaptureError
 
@@ -97,4 +97,4 @@ def not_proved(name: str, count: int) -> CaptureError:
 def _weights(call: Call) -> torch.Tensor:
     queries = call.size[2]
     rows = Rows.spread([torch.arange(queries, device=call.context.device)], queries, ROWS_CHECKED)
-    return weights_of(call, sight_of(call), rows)[0]
+    return weights_of(call, visibility_of(call), rows)[0]

@@ -24,9 +24,9 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.hooks import hook_after
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import Keeping
-from headscope.capturing.watching._projection import is_affine
+from headscope.capturing.watching._projection import MatrixUse, is_affine
 from headscope.capturing.watching._watch import Watch
-from headscope.capturing.watching.trail import names_of
+from headscope.capturing.watching.module_stack import names_of
 from headscope.errors import CaptureError
 
 RETURNED = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")
@@ -61,7 +61,7 @@ def take_returned(
         except CaptureError:  # looked for in what the model returns
             refused.append(call.name)
 
-    with Watch(model, inputs.count, take) as watch, AppliedWatch(model) as matrices:
+    with Watch(model, inputs.count, take) as watch, MatrixWatch(model) as matrices:
         outputs = model(**{**inputs.arguments, **options, "output_attentions": True})
     if builder.samples:
         raise not_proved(builder.samples[0].name, inputs.count)
@@ -86,26 +86,16 @@ def take_returned(
     return None
 
 
-@dataclass(frozen=True, eq=False)
-class Applied:
-    """One use of a matrix: its module, what went in and what came out."""
-
-    name: str
-    module: nn.Module
-    given: torch.Tensor
-    output: torch.Tensor
-
-
-class AppliedWatch:
+class MatrixWatch:
     """Notes every use of a matrix while the block is open."""
 
     def __init__(self, model: nn.Module) -> None:
         self._modules = [module for module in model.modules() if is_affine(module)]
         self._names = names_of(model)
         self._hooks: list = []
-        self.applied: list[Applied] = []
+        self.applied: list[MatrixUse] = []
 
-    def __enter__(self) -> AppliedWatch:
+    def __enter__(self) -> MatrixWatch:
         self._hooks = [hook_after(module, self._note, first=True) for module in self._modules]
         return self
 
@@ -120,10 +110,10 @@ class AppliedWatch:
             and isinstance(output, torch.Tensor)
             and args[0].ndim == 3
         ):
-            self.applied.append(Applied(self._names[id(module)], module, args[0], output))
+            self.applied.append(MatrixUse(module, args[0], output, self._names[id(module)]))
 
 
-def proved_calls(outputs: Any, applied: list[Applied]) -> Iterator[Call]:
+def proved_calls(outputs: Any, applied: list[MatrixUse]) -> Iterator[Call]:
     """The attention that a model returned, as calls, as far as it is proved by the matrices that it
     applied.
 
@@ -174,13 +164,13 @@ def whole_weights(returned: torch.Tensor) -> torch.Tensor | None:
 
 @dataclass(frozen=True, eq=False)
 class _Proof:
-    value: Applied
-    projection: Applied
+    value: MatrixUse
+    projection: MatrixUse
     values: torch.Tensor
     contexts: torch.Tensor
 
 
-def _proof(weights: torch.Tensor, applied: list[Applied]) -> _Proof | None:
+def _proof(weights: torch.Tensor, applied: list[MatrixUse]) -> _Proof | None:
     """The first two matrices, values and output projection, that the weights lead from one to the
     other of.
     """

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from headscope.capturing.building._cut import Cut
-from headscope.capturing.building._untouched import untouched_zeros
+from headscope.capturing.building._lazy_zeros import untouched_zeros
+from headscope.capturing.building._real_tokens import RealTokens
 from headscope.capturing.calls.attention import has_own_weights
 from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.sight import Sight
+from headscope.capturing.calls.visibility import Visibility
 from headscope.capturing.statistics import fill_weights
 from headscope.errors import CaptureError
 
@@ -28,7 +28,7 @@ class Postponed:
         sums: of queries and keys as they went into the call.
     """
 
-    cuts: tuple[Cut, ...]
+    cuts: tuple[RealTokens, ...]
     sums: tuple[torch.Tensor, torch.Tensor]
 
     def weights(self, dtype: np.dtype) -> list[np.ndarray]:
@@ -48,13 +48,13 @@ class Postponed:
         return recomputed_weights(self.cuts, dtype)
 
 
-def postponed(cuts: Sequence[Cut], sight: Sight) -> Postponed | None:
+def postponed(cuts: Sequence[RealTokens], visibility: Visibility) -> Postponed | None:
     """What must be held of a call to write its weights later; None where that is more than queries
     and keys.
     """
     call = cuts[0].call
     masks_of_heads = call.mask is not None and call.mask.shape[1] > 1
-    if call.query is None or has_own_weights(call) or sight.bias is not None or masks_of_heads:
+    if call.query is None or has_own_weights(call) or visibility.bias is not None or masks_of_heads:
         return None
     value, context = (
         tensor.new_empty(1).expand(tensor.shape) for tensor in (call.value, call.context)
@@ -64,7 +64,7 @@ def postponed(cuts: Sequence[Cut], sight: Sight) -> Postponed | None:
     return Postponed(cuts=tuple(replace(cut, call=light) for cut in cuts), sums=_sums(light))
 
 
-def recomputed_weights(cuts: Sequence[Cut], dtype: np.dtype) -> list[np.ndarray]:
+def recomputed_weights(cuts: Sequence[RealTokens], dtype: np.dtype) -> list[np.ndarray]:
     """Weights ``[head query key]`` of the real tokens of each text, from queries and keys, in tiles
     and untouched where zero.
     """

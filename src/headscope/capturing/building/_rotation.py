@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from headscope.capturing.building._cut import Cut
-from headscope.capturing.watching._before import is_one
+from headscope.capturing.building._real_tokens import RealTokens
+from headscope.capturing.watching._unrotated import is_one
 from headscope.record import Rotary
 from headscope.record.rotary import LEADS_WITHIN, rotary_between
 
@@ -25,7 +25,7 @@ UNSEEN = "what made its queries and keys was not seen"
 NO_LINE = "positions did not turn its queries and keys by one angle for each step along the tokens"
 
 
-class Known:
+class KnownRotation:
     """A rotation, with what it does to so many tokens once that was asked."""
 
     def __init__(self, rotary: Rotary) -> None:
@@ -50,9 +50,9 @@ class Rotations:
     """Finds rotations, of which most layers of a model share one."""
 
     def __init__(self) -> None:
-        self._known: list[Known] = []
+        self._known: list[KnownRotation] = []
 
-    def of(self, cuts: Sequence[Cut]) -> list[dict[str, Any]]:
+    def of(self, cuts: Sequence[RealTokens]) -> list[dict[str, Any]]:
         """How positions turned the real tokens of each text of a call, and why that is not known.
 
         Returns:
@@ -72,7 +72,7 @@ class Rotations:
         pairs = (query_before, query), (key_before, key)
         return [self._of_text(cut, pairs, within) for cut in cuts]
 
-    def _of_text(self, cut: Cut, pairs: tuple[Pair, Pair], within: float) -> dict[str, Any]:
+    def _of_text(self, cut: RealTokens, pairs: tuple[Pair, Pair], within: float) -> dict[str, Any]:
         call = cut.call
         queries = cut.of_queries(pairs[0][0]), cut.of_queries(pairs[0][1])
         keys = cut.of_keys(pairs[1][0]), cut.of_keys(pairs[1][1])
@@ -97,7 +97,7 @@ class Rotations:
             if known.leads(before, after, within):
                 return known.rotary
         fitted = _fitted(*sides, within)
-        known = None if fitted is None else Known(fitted)
+        known = None if fitted is None else KnownRotation(fitted)
         if known is None or not known.leads(before, after, within):
             return None
         self._known.append(known)

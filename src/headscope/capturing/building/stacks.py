@@ -11,13 +11,13 @@ from headscope.capturing.calls.call import Call
 NUMBER = re.compile(r"(?:^|\.)\d+(?:\.|$)")
 
 
-class Group(NamedTuple):
+class StackKey(NamedTuple):
     """The calls of one stack.
 
     Args:
         path: the module path before its first number.
         cross: whether the calls are cross-attention.
-        kind: what the queries are, see `headscope.capturing.building._sides.Side`.
+        kind: what the queries are, see `headscope.capturing.building._call_tokens.Side`.
         part: tells groups apart that differ in their tokens only, as the stages of Swin do.
     """
 
@@ -27,12 +27,12 @@ class Group(NamedTuple):
     part: int = 0
 
 
-def group_of(call: Call) -> Group:
+def group_of(call: Call) -> StackKey:
     """The group of a call, as far as it follows from its module."""
-    return Group(NUMBER.split(call.name)[0], call.cross)
+    return StackKey(NUMBER.split(call.name)[0], call.cross)
 
 
-def name_groups(groups: Sequence[Group]) -> dict[Group, str]:
+def name_groups(groups: Sequence[StackKey]) -> dict[StackKey, str]:
     """A short name for each group.
 
     ``self`` where there is one; ``encoder``, ``decoder`` and ``cross`` in encoder-decoders; what
@@ -54,7 +54,7 @@ def name_groups(groups: Sequence[Group]) -> dict[Group, str]:
     return found
 
 
-def _name_wholes(groups: list[Group]) -> dict[Group, str]:
+def _name_wholes(groups: list[StackKey]) -> dict[StackKey, str]:
     if len(groups) == 1 and not groups[0].cross:
         return {groups[0]: "self"}
     names = {group: role_of(group.path, group.cross) for group in groups}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.sight import Sight
+from headscope.capturing.calls.visibility import Visibility
 
 EXACT = (torch.float32, torch.float64)
 
@@ -83,7 +83,7 @@ def has_own_weights(call: Call) -> bool:
 
 
 def weights_of(
-    call: Call, sight: Sight, rows: Rows = ALL, heads: torch.Tensor | None = None
+    call: Call, visibility: Visibility, rows: Rows = ALL, heads: torch.Tensor | None = None
 ) -> torch.Tensor:
     """Weights ``[text head row key]`` in float32 or better: the model's own where it gave them.
 
@@ -92,24 +92,24 @@ def weights_of(
 
     Args:
         call: with weights, or with queries and keys.
-        sight: of the call.
+        visibility: of the call.
         rows: which queries.
         heads: numbers ``[head]`` of those that are wanted; None for all.
     """
     if call.weights is None or not has_own_weights(call):
-        return recomputed(call, sight, rows, heads)
+        return recomputed(call, visibility, rows, heads)
     own = call.weights if heads is None else call.weights[:, heads]
     own = rows.of(own)
-    visible = visible_of(call, sight, rows, heads)
+    visible = visible_of(call, visibility, rows, heads)
     return _without_dead_rows(own.to(torch.promote_types(own.dtype, torch.float32)), visible)
 
 
 def recomputed(
-    call: Call, sight: Sight, rows: Rows = ALL, heads: torch.Tensor | None = None
+    call: Call, visibility: Visibility, rows: Rows = ALL, heads: torch.Tensor | None = None
 ) -> torch.Tensor:
     """As `weights_of`, from queries and keys."""
-    visible = visible_of(call, sight, rows, heads)
-    scores = _scores(call, sight, rows, heads)
+    visible = visible_of(call, visibility, rows, heads)
+    scores = _scores(call, visibility, rows, heads)
     if visible is not None:
         scores = scores.where(visible, torch.finfo(scores.dtype).min)
     if call.sinks is None:
@@ -120,17 +120,17 @@ def recomputed(
 
 
 def visible_of(
-    call: Call, sight: Sight, rows: Rows = ALL, heads: torch.Tensor | None = None
+    call: Call, visibility: Visibility, rows: Rows = ALL, heads: torch.Tensor | None = None
 ) -> torch.Tensor | None:
     """True where a query may look, broadcast to ``[text head row key]``; None for everywhere."""
     _, _, queries, keys = call.size
     device = call.context.device
-    if sight.causal:
+    if visibility.causal:
         places = rows.places(queries, device)[:, None, :, None]
         return torch.arange(keys, device=device) <= places
-    if sight.visible is None:
+    if visibility.visible is None:
         return None
-    return rows.of(_of_heads(sight.visible, heads)[..., :keys])
+    return rows.of(_of_heads(visibility.visible, heads)[..., :keys])
 
 
 def difference(
@@ -164,7 +164,9 @@ def difference(
     return apart.abs().amax(1), theirs.abs().amax(1)
 
 
-def _scores(call: Call, sight: Sight, rows: Rows, heads: torch.Tensor | None) -> torch.Tensor:
+def _scores(
+    call: Call, visibility: Visibility, rows: Rows, heads: torch.Tensor | None
+) -> torch.Tensor:
     """What goes into the softmax, ``[text head row key]``, before anything is hidden."""
     if call.query is None or call.key is None:
         raise ValueError(f"{call.name}: neither weights nor queries and keys were seen")
@@ -179,9 +181,9 @@ def _scores(call: Call, sight: Sight, rows: Rows, heads: torch.Tensor | None) ->
     scores = shared.reshape(texts, count, -1, key.shape[2]) * call.scale
     if call.soft_cap is not None:
         scores = call.soft_cap * torch.tanh(scores / call.soft_cap)
-    if sight.bias is None:
+    if visibility.bias is None:
         return scores
-    return scores + rows.of(_of_heads(sight.bias, heads)[..., : key.shape[2]]).to(dtype)
+    return scores + rows.of(_of_heads(visibility.bias, heads)[..., : key.shape[2]]).to(dtype)
 
 
 def _products(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:

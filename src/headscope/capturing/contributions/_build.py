@@ -9,9 +9,9 @@ from collections.abc import Iterable
 import numpy as np
 import torch
 
-from headscope.capturing.building._build import Cut
+from headscope.capturing.building._real_tokens import RealTokens
 from headscope.capturing.calls.attention import Rows, weights_of
-from headscope.capturing.contributions._passage import Passage, Taken
+from headscope.capturing.contributions._residual_path import NormUse, ResidualPath
 from headscope.norms import (
     Block,
     Norm,
@@ -46,60 +46,60 @@ def refused(reason: str, kinds: Iterable[str] = ALL) -> Contributions:
     return Contributions(missing=dict.fromkeys(kinds, reason))
 
 
-def added_by(passage: Passage, example: int) -> tuple[np.ndarray | None, Contributions]:
+def added_by(path: ResidualPath, example: int) -> tuple[np.ndarray | None, Contributions]:
     """Value norms ``[head key]`` and contributions of one example; kinds that cannot be proved are
     missing.
     """
-    cut = passage.cut(example)
+    cut = path.cut(example)
     missing: Missing = {}
     try:
-        block = _block(passage, cut, missing)
+        block = _block(path, cut, missing)
     except ValueError as error:
-        return None, refused(f"{passage.call.name}: its output projection is not affine: {error}")
-    found = _proved(passage, cut, block, missing)
+        return None, refused(f"{path.call.name}: its output projection is not affine: {error}")
+    found = _proved(path, cut, block, missing)
     if "attention" in missing:
         return None, Contributions(missing=missing, verified=found.verified)
     return _stored(value_norms(block)), found
 
 
-def _block(passage: Passage, cut: Cut, missing: Missing) -> Block:
-    call = passage.call
-    text, sight = call.of_text(cut.example), passage.sight.of_text(cut.example)
-    weights = weights_of(text, sight, Rows(cut.queries))[0, :, :, cut.keys]
+def _block(path: ResidualPath, cut: RealTokens, missing: Missing) -> Block:
+    call = path.call
+    text, visibility = call.of_text(cut.example), path.visibility.of_text(cut.example)
+    weights = weights_of(text, visibility, Rows(cut.queries))[0, :, :, cut.keys]
     values = cut.of_keys(call.value)
-    matrix, bias = passage.projection
+    matrix, bias = path.projection
     heads, features = weights.shape[0], values.shape[-1]
     if len(matrix) != heads * features:
         raise ValueError(f"it has {len(matrix)} inputs for {heads} heads of {features} features")
-    residual, beside = _residual(passage, cut, missing)
+    residual, beside = _residual(path, cut, missing)
     return Block(
         weights=weights.double().cpu().numpy(),
         values=values.double().cpu().numpy(),
         projection=matrix.reshape(heads, features, -1),
         bias=bias,
         residual=residual,
-        same=_has_same_tokens(passage, cut.example),
-        before=_before(passage),
+        same=_has_same_tokens(path, cut.example),
+        before=_before(path),
         beside=beside,
-        after=None if residual is None or passage.after is None else passage.after.norm,
-        second=None if passage.second is None else passage.second.norm,
-        stream_again=None if passage.again is None else passage.rows(passage.again, cut),
+        after=None if residual is None or path.after is None else path.after.norm,
+        second=None if path.second is None else path.second.norm,
+        stream_again=None if path.again is None else path.rows(path.again, cut),
     )
 
 
 def _residual(
-    passage: Passage, cut: Cut, missing: Missing
+    path: ResidualPath, cut: RealTokens, missing: Missing
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """What the block's input adds, and the sum of all else that was added."""
-    name = passage.call.name
-    if passage.stream is None:
+    name = path.call.name
+    if path.stream is None:
         missing |= dict.fromkeys(
             OF_STREAM,
             f"{name}: nothing is added to its output, be it after a norm or a scale, row by row; "
             "there is no residual",
         )
         return None, None
-    known = passage.residuals
+    known = path.residuals
     if len(known) != 1:
         said = "nothing" if not known else f"{len(known)} tensors"
         missing |= dict.fromkeys(
@@ -108,25 +108,25 @@ def _residual(
             "before; the residual is unknown",
         )
         return None, None
-    others = [addend for addend in passage.addends if addend is not known[0]]
-    beside = passage.rows(torch.stack(others).sum(dim=0), cut) if others else None
-    return passage.rows(known[0], cut), beside
+    others = [addend for addend in path.addends if addend is not known[0]]
+    beside = path.rows(torch.stack(others).sum(dim=0), cut) if others else None
+    return path.rows(known[0], cut), beside
 
 
-def _has_same_tokens(passage: Passage, example: int) -> bool:
-    query, key = passage.sides
-    if passage.call.cross:
+def _has_same_tokens(path: ResidualPath, example: int) -> bool:
+    query, key = path.sides
+    if path.call.cross:
         return False
     same_places = torch.equal(query.positions[example], key.positions[example])
     return same_places and query.tokens[example] == key.tokens[example]
 
 
-def _before(passage: Passage) -> Norm | None:
-    if passage.scale is None:
-        return None if passage.before is None else passage.before.norm
-    scale = passage.scale.cpu().numpy()
-    if passage.before is not None:
-        norm = passage.before.norm
+def _before(path: ResidualPath) -> Norm | None:
+    if path.scale is None:
+        return None if path.before is None else path.before.norm
+    scale = path.scale.cpu().numpy()
+    if path.before is not None:
+        norm = path.before.norm
         return Norm(
             gain=norm.gain * scale,
             shift=norm.shift * scale,
@@ -137,55 +137,51 @@ def _before(passage: Passage) -> Norm | None:
     return Norm(gain=scale, shift=np.zeros_like(scale), centred=False, divided=False)
 
 
-def _proved(passage: Passage, cut: Cut, block: Block, missing: Missing) -> Contributions:
+def _proved(path: ResidualPath, cut: RealTokens, block: Block, missing: Missing) -> Contributions:
     """The kinds whose pieces sum to the model's own vector; the others are missing, with the
     difference.
     """
     worst = 0.0
-    steps = [("attention's output", ALL, block.output, passage.own_rows(cut))]
-    if block.residual is not None and passage.stream is not None:
-        steps.append(
-            ("residual stream", OF_STREAM, block.stream, passage.rows(passage.stream, cut))
-        )
-    if block.residual is not None and passage.after is not None:
-        steps.append(
-            ("norm's output", OF_NORM, block.normed, passage.rows(passage.after.output, cut))
-        )
-        if passage.second is not None and passage.again is not None:
-            ours = passage.second.norm(passage.rows(passage.again, cut))
+    steps = [("attention's output", ALL, block.output, path.own_rows(cut))]
+    if block.residual is not None and path.stream is not None:
+        steps.append(("residual stream", OF_STREAM, block.stream, path.rows(path.stream, cut)))
+    if block.residual is not None and path.after is not None:
+        steps.append(("norm's output", OF_NORM, block.normed, path.rows(path.after.output, cut)))
+        if path.second is not None and path.again is not None:
+            ours = path.second.norm(path.rows(path.again, cut))
             steps.append(
                 (
                     "second norm's output",
                     ("globenc",),
                     ours,
-                    passage.rows(passage.second.output, cut),
+                    path.rows(path.second.output, cut),
                 )
             )
     for what, kinds, ours, theirs in steps:
         apart = float(np.abs(ours - theirs).max(initial=0.0))
         within = (
-            SUMS_WITHIN
-            if passage.output.dtype in (torch.float32, torch.float64)
-            else SUMS_WITHIN_HALF
+            SUMS_WITHIN if path.output.dtype in (torch.float32, torch.float64) else SUMS_WITHIN_HALF
         )
         allowed = within * max(1.0, float(np.abs(theirs).max(initial=0.0)))
         if not apart <= allowed:
             for kind in kinds:
                 missing.setdefault(
                     kind,
-                    f"{passage.call.name}: the pieces sum to a vector that is {apart:.3g} from "
+                    f"{path.call.name}: the pieces sum to a vector that is {apart:.3g} from "
                     f"the {what} of the model (allowed {allowed:.1g}); what it does with them is "
                     "not known to headscope",
                 )
         else:
             worst = max(worst, apart)
-    return _contributions(passage, block, missing, worst)
+    return _contributions(path, block, missing, worst)
 
 
-def _contributions(passage: Passage, block: Block, missing: Missing, worst: float) -> Contributions:
+def _contributions(
+    path: ResidualPath, block: Block, missing: Missing, worst: float
+) -> Contributions:
     if "attention" in missing:
         return Contributions(missing=missing)
-    name = passage.call.name
+    name = path.call.name
     found: dict[str, np.ndarray] = {"attention": attention_norms(block)}
     if block.same:
         found["mixing_attention"] = mixing(attention_pieces(block))
@@ -206,39 +202,39 @@ def _contributions(passage: Passage, block: Block, missing: Missing, worst: floa
     if "residual" not in missing and not block.same:
         found["own"] = own_norms(block)
     if block.second is None:
-        missing.setdefault("globenc", missing.get("output", _without_second(passage)))
+        missing.setdefault("globenc", missing.get("output", _without_second(path)))
     if "globenc" not in missing:
         found["globenc"] = globenc_norms(block)
     return Contributions(
         **{kind: _stored(array) for kind, array in found.items()},
-        expansion=passage.expansion,
-        decomposes=_sentence(passage, block, missing),
+        expansion=path.expansion,
+        decomposes=_sentence(path, block, missing),
         verified=worst,
         missing=missing,
     )
 
 
-def _without_second(passage: Passage) -> str:
-    if passage.goes_on == "stream":
+def _without_second(path: ResidualPath) -> str:
+    if path.goes_on == "stream":
         return (
-            f"{passage.call.name}: GlobEnc is of post-norm layers, and here the norm comes before "
+            f"{path.call.name}: GlobEnc is of post-norm layers, and here the norm comes before "
             "the next part"
         )
     return (
-        f"{passage.call.name}: no second norm takes the norm's output with what a feed-forward "
+        f"{path.call.name}: no second norm takes the norm's output with what a feed-forward "
         "part adds"
     )
 
 
-def _sentence(passage: Passage, block: Block, missing: Missing) -> str:
+def _sentence(path: ResidualPath, block: Block, missing: Missing) -> str:
     beside = (
         "; what else is added in the same place is not a token's"
         if block.beside is not None
         else ""
     )
     if "residual" in missing:
-        return f"the attention's output ({passage.call.projection_name}) without its bias"
-    if passage.after is None:
+        return f"the attention's output ({path.call.projection_name}) without its bias"
+    if path.after is None:
         return (
             f"the residual stream after the attention, which no module that is a norm takes{beside}"
         )
@@ -249,11 +245,11 @@ def _sentence(passage: Passage, block: Block, missing: Missing) -> str:
         "stream": (
             ", which the next part reads, while the layer goes on with the stream itself (pre-norm)"
         ),
-    }.get(passage.goes_on, "")
-    return f"{_named(passage.after)} of the residual stream after the attention{goes_on}{beside}"
+    }.get(path.goes_on, "")
+    return f"{_named(path.after)} of the residual stream after the attention{goes_on}{beside}"
 
 
-def _named(taken: Taken) -> str:
+def _named(taken: NormUse) -> str:
     return f"the output of {taken.name} ({taken.norm.kind})"
 
 

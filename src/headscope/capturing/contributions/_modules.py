@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from headscope.capturing.device import in_memory
+from headscope.capturing.watching._projection import MatrixUse
 from headscope.norms import Norm
 
 PROBES = 4
@@ -25,14 +26,6 @@ SAMPLE = 1024
 """Numbers of a weight that are summed, to notice what was written past torch's own count."""
 
 Ask = Callable[[torch.Tensor], np.ndarray]
-
-
-class Applied(NamedTuple):
-    """One use of a matrix: its module, what went in and what came out."""
-
-    module: nn.Module
-    given: torch.Tensor
-    output: torch.Tensor
 
 
 def norm_of(module: nn.Module, width: int) -> Norm | None:
@@ -100,7 +93,7 @@ def _matrix_of(module: nn.Module) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def value_columns_of(
-    value: torch.Tensor, applied: Iterable[Applied]
+    value: torch.Tensor, applied: Iterable[MatrixUse]
 ) -> tuple[nn.Module, list[int]] | None:
     """The matrix whose output holds the values, number by number, and its columns that do.
 

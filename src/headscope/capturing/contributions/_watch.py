@@ -17,17 +17,23 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from headscope.capturing.building._sides import Side
+from headscope.capturing.building._call_tokens import SideTokens
 from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.sight import Sight
+from headscope.capturing.calls.visibility import Visibility
 from headscope.capturing.contributions._build import added_by, refused
-from headscope.capturing.contributions._modules import Applied, norm_of, remembered
-from headscope.capturing.contributions._passage import Passage, Taken, order_of, same, scale_of
+from headscope.capturing.contributions._modules import norm_of, remembered
+from headscope.capturing.contributions._residual_path import (
+    NormUse,
+    ResidualPath,
+    order_of,
+    same,
+    scale_of,
+)
 from headscope.capturing.hooks import hook_after, hook_before
-from headscope.capturing.watching._projection import is_affine
+from headscope.capturing.watching._projection import MatrixUse, is_affine
+from headscope.capturing.watching.module_stack import names_of
 from headscope.capturing.watching.operators import OperatorWatch, modes_off
 from headscope.capturing.watching.softmaxes import uncounted
-from headscope.capturing.watching.trail import names_of
 from headscope.norms import Norm
 
 SUMS = {torch.add, torch.Tensor.add, torch.Tensor.__add__, torch.Tensor.__radd__}
@@ -63,8 +69,8 @@ class NormsWatch(TorchFunctionMode):
         super().__init__()
         self._model, self._names = model, names_of(model)
         self._reads: deque[torch.Tensor] = deque(maxlen=READS_REMEMBERED)
-        self._applied: deque[Applied] = deque(maxlen=MATRICES_REMEMBERED)
-        self._waiting: list[Passage] = []
+        self._applied: deque[MatrixUse] = deque(maxlen=MATRICES_REMEMBERED)
+        self._waiting: list[ResidualPath] = []
         self._norms: dict[tuple[int, int], Norm | None] = {}
         self._hooks: list = []
         self._away = 0
@@ -111,7 +117,7 @@ class NormsWatch(TorchFunctionMode):
         self,
         seen: Call,
         call: Call,
-        known: tuple[tuple[Side, Side], Sight],
+        known: tuple[tuple[SideTokens, SideTokens], Visibility],
         layers: list[dict[str, Any]],
     ) -> None:
         """From now on, look for what becomes of this call's output; its layers are told once that
@@ -128,7 +134,7 @@ class NormsWatch(TorchFunctionMode):
             for layer in layers:
                 layer["contributions"] = refused(f"{call.name}: {NO_PROJECTION}")
             return
-        sides, sight = known
+        sides, visibility = known
         output = call.output.reshape(call.size[0], call.size[2], -1).detach().clone()
         packed = seen.output is not None and seen.output.numel() != output.numel()
         if packed:  # the model has no padding where the layout has
@@ -136,10 +142,10 @@ class NormsWatch(TorchFunctionMode):
                 [output[example, at] for example, at in enumerate(sides[0].positions)]
             )
         self._waiting.append(
-            Passage(
+            ResidualPath(
                 call=call,
                 sides=sides,
-                sight=sight,
+                visibility=visibility,
                 reads=tuple(self._reads),
                 values=tuple(reversed(self._applied)),
                 layers=layers,
@@ -171,111 +177,107 @@ class NormsWatch(TorchFunctionMode):
             if func in SUMS_IN_PLACE:
                 parts = parts[0].clone(), parts[1]
             meant = [
-                (passage, found)
-                for passage in self._waiting
-                if (found := self._part_in(passage, parts))
+                (path, found) for path in self._waiting if (found := self._part_in(path, parts))
             ]
         result = func(*args, **options)
         with self.looking_away():
-            for passage, (own, other) in meant:
-                self._added(passage, own, other, result)
-            self._finish([passage for passage in self._waiting if passage.ended])
+            for path, (own, other) in meant:
+                self._added(path, own, other, result)
+            self._finish([path for path in self._waiting if path.ended])
         return result
 
     def _part_in(
-        self, passage: Passage, parts: tuple[torch.Tensor, torch.Tensor]
+        self, path: ResidualPath, parts: tuple[torch.Tensor, torch.Tensor]
     ) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """Which of two addends is the passage's, and the other one."""
-        if passage.after is not None:
-            known = [passage.after.output, passage.after.given]
+        """Which of two addends is the path's, and the other one."""
+        if path.after is not None:
+            known = [path.after.output, path.after.given]
         else:
-            known = [passage.branch if passage.stream is None else passage.stream]
+            known = [path.branch if path.stream is None else path.stream]
         for own, other in (parts, parts[::-1]):
-            if passage.takes(own) and passage.takes(other):
+            if path.takes(own) and path.takes(other):
                 if any(same(own, tensor) for tensor in known):
                     return own, other
-                if passage.stream is None and self._is_branch(passage, own):
+                if path.stream is None and self._is_branch(path, own):
                     return own, other
         return None
 
-    def _is_branch(self, passage: Passage, tensor: torch.Tensor) -> bool:
-        """Whether a tensor is the passage's output in another order of rows, or multiplied with
+    def _is_branch(self, path: ResidualPath, tensor: torch.Tensor) -> bool:
+        """Whether a tensor is the path's output in another order of rows, or multiplied with
         something.
         """
         if (
-            tensor.ndim == passage.output.ndim == 3
-            and tensor.shape[0] == passage.output.shape[1] != tensor.shape[1]
+            tensor.ndim == path.output.ndim == 3
+            and tensor.shape[0] == path.output.shape[1] != tensor.shape[1]
         ):
             tensor = tensor.transpose(0, 1)
-        if scale_of(tensor, passage.branch) is not None:
+        if scale_of(tensor, path.branch) is not None:
             return True
-        return passage.before is None and order_of(tensor, passage.output) is not None
+        return path.before is None and order_of(tensor, path.output) is not None
 
     def _added(
-        self, passage: Passage, own: torch.Tensor, other: torch.Tensor, result: torch.Tensor
+        self, path: ResidualPath, own: torch.Tensor, other: torch.Tensor, result: torch.Tensor
     ) -> None:
-        if not passage.takes(result):
+        if not path.takes(result):
             return
-        if passage.after is not None:
-            is_normed = same(own, passage.after.output)
-            passage.goes_on = "normed" if is_normed else "stream"
-            if is_normed and not self._is_of_another(passage, other):
-                passage.again = result.detach().clone()
-                passage.where = result.data_ptr()
+        if path.after is not None:
+            is_normed = same(own, path.after.output)
+            path.goes_on = "normed" if is_normed else "stream"
+            if is_normed and not self._is_of_another(path, other):
+                path.again = result.detach().clone()
+                path.where = result.data_ptr()
             else:
-                passage.ended = True
+                path.ended = True
             return
-        if passage.stream is None:
-            self._lay_out(passage, own)
-        elif passage.used or self._is_of_another(passage, other):
-            passage.ended = True
+        if path.stream is None:
+            self._lay_out(path, own)
+        elif path.used or self._is_of_another(path, other):
+            path.ended = True
             return
-        passage.addends.append(other.detach().clone())
-        passage.stream, passage.where = result.detach().clone(), result.data_ptr()
+        path.addends.append(other.detach().clone())
+        path.stream, path.where = result.detach().clone(), result.data_ptr()
 
-    def _lay_out(self, passage: Passage, own: torch.Tensor) -> None:
+    def _lay_out(self, path: ResidualPath, own: torch.Tensor) -> None:
         """Find how the model's rows and numbers are to be read: their order, and what the output
         was multiplied by.
         """
-        if same(own, passage.branch):
+        if same(own, path.branch):
             return
-        batch, queries = passage.output.shape[:2]
-        if own.ndim == passage.output.ndim == 3 and own.shape[:2] == (queries, batch):
+        batch, queries = path.output.shape[:2]
+        if own.ndim == path.output.ndim == 3 and own.shape[:2] == (queries, batch):
             order = (
                 torch.arange(batch * queries, device=own.device).reshape(queries, batch).T.flatten()
             )
-            if scale_of(own.reshape(batch * queries, -1)[order], passage.branch) is not None:
-                passage.order = order
-        if passage.order is None and scale_of(own, passage.branch) is None:
-            passage.order = order_of(own, passage.output)
+            if scale_of(own.reshape(batch * queries, -1)[order], path.branch) is not None:
+                path.order = order
+        if path.order is None and scale_of(own, path.branch) is None:
+            path.order = order_of(own, path.output)
             return
-        scale = scale_of(passage.ordered(own), passage.branch)
-        passage.scale = (
-            None if scale is None or torch.equal(scale, torch.ones_like(scale)) else scale
-        )
+        scale = scale_of(path.ordered(own), path.branch)
+        path.scale = None if scale is None or torch.equal(scale, torch.ones_like(scale)) else scale
 
-    def _is_of_another(self, passage: Passage, tensor: torch.Tensor) -> bool:
+    def _is_of_another(self, path: ResidualPath, tensor: torch.Tensor) -> bool:
         """Whether a tensor is the output of another attention that waits."""
         return any(
-            other is not passage
+            other is not path
             and other.stream is None
             and other.takes(tensor)
             and self._matches(other, tensor)
             for other in self._waiting
         )
 
-    def _matches(self, passage: Passage, tensor: torch.Tensor) -> bool:
-        return same(tensor, passage.branch) or self._is_branch(passage, tensor)
+    def _matches(self, path: ResidualPath, tensor: torch.Tensor) -> bool:
+        return same(tensor, path.branch) or self._is_branch(path, tensor)
 
     def _note_use(self, func: Callable, args: tuple) -> None:
         if getattr(func, "__name__", "") in HARMLESS:
             return
-        for passage in self._waiting:
-            if passage.stream is not None and passage.after is None and not passage.used:
-                passage.used = any(
+        for path in self._waiting:
+            if path.stream is not None and path.after is None and not path.used:
+                path.used = any(
                     isinstance(given, torch.Tensor)
-                    and given.data_ptr() == passage.where
-                    and passage.takes(given)
+                    and given.data_ptr() == path.where
+                    and path.takes(given)
                     for given in args
                 )
 
@@ -295,37 +297,37 @@ class NormsWatch(TorchFunctionMode):
             return
         with self.looking_away():
             if is_affine(module):
-                self._applied.append(Applied(module, given.detach(), output.detach()))
-            for passage in self._waiting:
-                if passage.takes(given):
-                    self._met(passage, module, given, output)
-            self._finish([passage for passage in self._waiting if passage.ended])
+                self._applied.append(MatrixUse(module, given.detach(), output.detach()))
+            for path in self._waiting:
+                if path.takes(given):
+                    self._met(path, module, given, output)
+            self._finish([path for path in self._waiting if path.ended])
 
     def _met(
-        self, passage: Passage, module: nn.Module, given: torch.Tensor, output: torch.Tensor
+        self, path: ResidualPath, module: nn.Module, given: torch.Tensor, output: torch.Tensor
     ) -> None:
         """A module took something as large as the output: a norm of it, or the end of its way."""
-        if passage.again is not None:
-            wanted = passage.again
-        elif passage.after is not None:
+        if path.again is not None:
+            wanted = path.again
+        elif path.after is not None:
             return
         else:
-            wanted = passage.branch if passage.stream is None else passage.stream
+            wanted = path.branch if path.stream is None else path.stream
         if not same(given, wanted):
             return
-        norm = self._norm(module, passage.width) if passage.takes(output) else None
+        norm = self._norm(module, path.width) if path.takes(output) else None
         if norm is None:
-            passage.ended = is_affine(module) and passage.stream is not None
+            path.ended = is_affine(module) and path.stream is not None
             return
-        taken = Taken(
+        taken = NormUse(
             norm, self._names[id(module)], given.detach().clone(), output.detach().clone()
         )
-        if passage.again is not None:
-            passage.second, passage.ended = taken, True
-        elif passage.stream is None:
-            passage.before = taken if passage.before is None else passage.before
+        if path.again is not None:
+            path.second, path.ended = taken, True
+        elif path.stream is None:
+            path.before = taken if path.before is None else path.before
         else:
-            passage.after = taken
+            path.after = taken
 
     def _norm(self, module: nn.Module, width: int) -> Norm | None:
         key = id(module), width
@@ -338,12 +340,12 @@ class NormsWatch(TorchFunctionMode):
             return None
         return remembered([module], ("norm", width), lambda: norm_of(module, width))
 
-    def _finish(self, passages: list[Passage]) -> None:
+    def _finish(self, paths: list[ResidualPath]) -> None:
         with self.looking_away():
-            for passage in list(passages):
-                self._waiting.remove(passage)
-                for example, layer in enumerate(passage.layers):
-                    norms, contributions = added_by(passage, example)
+            for path in list(paths):
+                self._waiting.remove(path)
+                for example, layer in enumerate(path.layers):
+                    norms, contributions = added_by(path, example)
                     layer["value_norms"], layer["contributions"] = norms, contributions
 
 

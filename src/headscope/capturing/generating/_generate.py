@@ -8,7 +8,7 @@ from typing import Any, overload
 from headscope._progress import Progress
 from headscope.capturing.generating._options import check_count
 from headscope.capturing.generating._prompts import parsed, text_of
-from headscope.capturing.inputs._given import rows_of
+from headscope.capturing.inputs._early_checks import rows_of
 from headscope.errors import HeadscopeError, TextError
 from headscope.record import Record
 

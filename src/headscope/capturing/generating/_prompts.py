@@ -12,7 +12,7 @@ from typing import Any
 from headscope.capturing.fitness import NEXT, check_fit
 from headscope.capturing.generating._options import KEPT, OVERRIDDEN, check_count, parse_options
 from headscope.capturing.generating._run import Run
-from headscope.capturing.inputs._reads import check_reads
+from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs.inputs import encode, positions_of
 from headscope.capturing.inputs.items import parse_item
 from headscope.capturing.loading.load import load_model

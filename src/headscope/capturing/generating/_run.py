@@ -12,9 +12,9 @@ import torch
 from headscope.capturing.calls.call import Call
 from headscope.capturing.device import device_of
 from headscope.capturing.generating._cache import deep_cache
-from headscope.capturing.generating._join import Joiner
-from headscope.capturing.generating._odds import Odds
+from headscope.capturing.generating._step_joiner import StepJoiner
 from headscope.capturing.generating._text import Writing, ends_of
+from headscope.capturing.generating._token_probabilities import TokenProbabilities
 from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.inputs.inputs import Inputs, encode
 from headscope.capturing.inputs.tokens import tokens_from_ids
@@ -88,8 +88,8 @@ class Run:
             encoding=encode(self.model, self.tokenizer, prompt, None, truncate=False),
             tokenizer=self.tokenizer,
             target_tokenizer=self.target_tokenizer,
-            joiner=Joiner(self.keeping, self.model),
-            odds=Odds(self.alternatives),
+            joiner=StepJoiner(self.keeping, self.model),
+            token_probabilities=TokenProbabilities(self.alternatives),
         )
 
     def _written(self, texts: list[Writing]) -> list[list[int]]:
@@ -113,7 +113,7 @@ class Run:
         first = prompt["input_ids"].shape[1]
         # Texts that ended before the others were filled up with padding behind their end.
         return [
-            ids[text.padding : first + len(text.odds.probabilities)]
+            ids[text.padding : first + len(text.token_probabilities.probabilities)]
             for text, ids in zip(texts, written.tolist(), strict=True)
         ]
 
@@ -194,8 +194,10 @@ class Run:
         # The last token was written and never read.
         read = torch.tensor([written[at][:-1]], device=device_of(self.model))
         logits = self.model(input_ids=read, attention_mask=torch.ones_like(read)).logits[0]
-        odds = logits[generation.prompt - 1 :].float().softmax(-1)
-        chosen = odds[torch.arange(len(generation)), list(generation.tokens.ids or ())].cpu()
+        probabilities = logits[generation.prompt - 1 :].float().softmax(-1)
+        chosen = probabilities[
+            torch.arange(len(generation)), list(generation.tokens.ids or ())
+        ].cpu()
         apart = (chosen - torch.tensor(generation.probabilities)).abs().max().item()
         exact = logits.dtype in (torch.float32, torch.float64)
         # Written with "not", so that a difference of NaN is refused, too.
@@ -243,7 +245,7 @@ class _Steps:
         for text, row in zip(self.texts, ids, strict=True):
             if text.ended:
                 continue
-            text.odds.wrote(row[text.padding :])
+            text.token_probabilities.wrote(row[text.padding :])
             # A single text ends with the run.
             text.ended = len(self.texts) > 1 and int(row[-1]) in self.ends
         return torch.zeros(len(ids), dtype=torch.bool, device=ids.device)

@@ -13,8 +13,8 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.facts import facts_of
 from headscope.capturing.facts import positions_of as kind_of_positions
 from headscope.capturing.generating._call_of_example import call_of_example
-from headscope.capturing.generating._join import Joiner
-from headscope.capturing.generating._odds import Odds
+from headscope.capturing.generating._step_joiner import StepJoiner
+from headscope.capturing.generating._token_probabilities import TokenProbabilities
 from headscope.capturing.inputs.tokens import tokens_from_encoding, tokens_from_ids
 from headscope.errors import CaptureError
 from headscope.record import Candidate, Generation, Record, Stack, Tokens
@@ -30,7 +30,7 @@ class Writing:
         tokenizer: of the prompt.
         target_tokenizer: of what is written.
         joiner: takes the calls of each step.
-        odds: notes what the model thought of each token.
+        token_probabilities: notes what the model thought of each token.
         padding: how many tokens of padding stand before the prompt, in a batch.
         reads: how many tokens each pass read, without padding.
         ended: whether the text has ended while others of its batch go on.
@@ -40,8 +40,8 @@ class Writing:
     encoding: Any
     tokenizer: Any
     target_tokenizer: Any
-    joiner: Joiner
-    odds: Odds
+    joiner: StepJoiner
+    token_probabilities: TokenProbabilities
     padding: int = 0
     reads: list[int] = field(default_factory=list)
     ended: bool = False
@@ -79,7 +79,7 @@ class Writing:
             logits: ``[vocabulary]`` of the last of them.
         """
         self.joiner.end_step()
-        self.odds.look(logits)
+        self.token_probabilities.look(logits)
         # Only the first pass reads the prompt, and the padding before it.
         self.reads.append(read if self.reads else read - self.padding)
 
@@ -100,11 +100,11 @@ class Writing:
                 without padding.
             arguments: of ``model.generate``.
             seed: of the random numbers.
-            routers: see `Joiner.stacks`.
+            routers: see `StepJoiner.stacks`.
         """
         # In a batch a text is known to have ended only after others ran on: their extra is cut.
-        count = len(ids) - self.odds.prompt
-        self.odds.cut(count)
+        count = len(ids) - self.token_probabilities.prompt
+        self.token_probabilities.cut(count)
         encodes = bool(getattr(model.config, "is_encoder_decoder", False))
         tokens = {"source": tokens_from_encoding(self.tokenizer, self.encoding, (self.prompt,))}
         if encodes:
@@ -119,14 +119,14 @@ class Writing:
         stop = "length" if count == arguments["max_new_tokens"] else "criterion"
         generation = Generation(
             stack=_stack_of(tokens["target" if encodes else "source"], stacks),
-            prompt=self.odds.prompt,
+            prompt=self.token_probabilities.prompt,
             reads=_up_to(self.reads, len(ids) - 1),
-            tokens=tokens_from_ids(self.target_tokenizer, ids[self.odds.prompt :]),
-            probabilities=tuple(self.odds.probabilities),
-            entropies=tuple(self.odds.entropies),
-            ranks=tuple(self.odds.ranks),
-            alternatives=tuple(map(self._candidates, self.odds.candidates)),
-            text=self._added(ids[: self.odds.prompt], ids),
+            tokens=tokens_from_ids(self.target_tokenizer, ids[self.token_probabilities.prompt :]),
+            probabilities=tuple(self.token_probabilities.probabilities),
+            entropies=tuple(self.token_probabilities.entropies),
+            ranks=tuple(self.token_probabilities.ranks),
+            alternatives=tuple(map(self._candidates, self.token_probabilities.candidates)),
+            text=self._added(ids[: self.token_probabilities.prompt], ids),
             stop="end" if ids[-1] in ends_of(model, arguments) else stop,
             sampled=bool(arguments.get("do_sample", own.do_sample)),
             seed=seed,

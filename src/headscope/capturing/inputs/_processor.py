@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from headscope.capturing.device import device_of
-from headscope.capturing.inputs._reads import check_reads
+from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs.inputs import (
     Inputs,
     check_length,

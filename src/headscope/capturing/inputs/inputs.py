@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 from headscope.capturing.device import device_of
-from headscope.capturing.inputs._given import check_text
+from headscope.capturing.inputs._early_checks import check_text
 from headscope.capturing.inputs.tokens import tokens_from_encoding, tokens_from_ids
 from headscope.capturing.media._pixels import Picture
-from headscope.capturing.media.origins import Origins, UnnamedPositions, origins_of
+from headscope.capturing.media.input_positions import InputPositions, UnnamedPositions, origins_of
 from headscope.errors import CaptureError, TextError
 from headscope.record import Tokens
 
@@ -23,18 +23,18 @@ GENERATED_AT_MOST = 64
 class Inputs:
     """Arguments of the model's forward, and the tokens they stand for (one entry for each example).
 
-    Where there are pictures or sounds, ``origins`` says where they are; texts may be missing then.
-    Where nothing is known of the arguments, ``sides`` are tokens that a side of the same length
-    has. ``pictures`` are those of each example as the model sees them, where that can be told.
-    ``numbered`` says why positions that are no tokens of a text are numbered; where it is empty,
-    they are refused. ``examples`` is their number where nothing else tells. ``as_given`` are
+    Where there are pictures or sounds, ``input_positions`` says where they are; texts may be
+    missing then. Where nothing is known of the arguments, ``sides`` are tokens that a side of the
+    same length has. ``pictures`` are those of each example as the model sees them, where that can
+    be told. ``numbered`` says why positions that are no tokens of a text are numbered; where it is
+    empty, they are refused. ``examples`` is their number where nothing else tells. ``as_given`` are
     arguments that make up a call of the user's own, to which nothing is added.
     """
 
     arguments: dict[str, Any]
     source: tuple[Tokens, ...]
     target: tuple[Tokens, ...] = ()
-    origins: Origins | None = None
+    input_positions: InputPositions | None = None
     sides: tuple[Tokens, ...] | None = None
     pictures: tuple[tuple[Picture, ...], ...] = ()
     numbered: str = ""
@@ -46,13 +46,15 @@ class Inputs:
         """Number of examples."""
         if self.examples is not None:
             return self.examples
-        return len(self.source) if self.origins is None else self.origins.count
+        return len(self.source) if self.input_positions is None else self.input_positions.count
 
     def with_numbers(self, reason: str) -> Inputs:
         """The same inputs, but positions that are no tokens of a text are numbered, for this
         reason.
         """
-        return replace(self, origins=None, pictures=(), numbered=reason, examples=self.count)
+        return replace(
+            self, input_positions=None, pictures=(), numbered=reason, examples=self.count
+        )
 
 
 def followed_inputs(
@@ -71,7 +73,7 @@ def followed_inputs(
         CaptureError: where it cannot be told which pictures belong to which text.
     """
     try:
-        origins = origins_of(model, arguments, seconds)
+        input_positions = origins_of(model, arguments, seconds)
     except UnnamedPositions as error:
         # The pictures of a packed batch are attended to one by one, and numbers would not tell them
         # apart.
@@ -86,7 +88,7 @@ def followed_inputs(
         # Packed pictures without a text are one example.
         count = len(source) or 1
         return Inputs(arguments, source, target, numbered=str(error), examples=count)
-    return Inputs(arguments, source, target, origins, pictures=pictures)
+    return Inputs(arguments, source, target, input_positions, pictures=pictures)
 
 
 def encode(model: Any, tokenizer: Any, text: str, text_pair: str | None, *, truncate: bool) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headscope.capturing.inputs._given import check_text
+from headscope.capturing.inputs._early_checks import check_text
 from headscope.errors import CaptureError, TextError
 
 Text = str | tuple[str, str]

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from typing_extensions import Unpack
 
-from headscope.capturing.inputs._given import check_name
-from headscope.capturing.inputs._reads import check_reads
+from headscope.capturing.inputs._early_checks import check_name
+from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.loading._demo import PACKAGE, demo_model
 from headscope.capturing.loading._hub import reached
 from headscope.capturing.loading._missing import (

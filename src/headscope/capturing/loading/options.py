@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 
 import torch
 
-from headscope.capturing.inputs._given import check_revision
+from headscope.capturing.inputs._early_checks import check_revision
 from headscope.errors import ModelError
 
 HALF = (torch.float16, torch.bfloat16)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from headscope.capturing.media._sound import times_of
-from headscope.capturing.media.origins import AUDIO, VISION, Origins
+from headscope.capturing.media.input_positions import AUDIO, VISION, InputPositions
 from headscope.record import Tokens
 
 UNKNOWN = "[?]"
@@ -27,7 +27,7 @@ def _tuple_or_none(values: Iterable[Any] | None) -> tuple | None:
 
 
 @dataclass(frozen=True)
-class Marked:
+class MarkMeanings:
     """What marks say about positions that stand for no text; None where there is nothing to say.
 
     Args:
@@ -55,22 +55,24 @@ class Marked:
         }
 
 
-def tokens_from_marks(marks: np.ndarray, origins: Origins, texts: Tokens | None) -> Tokens:
+def tokens_from_marks(
+    marks: np.ndarray, input_positions: InputPositions, texts: Tokens | None
+) -> Tokens:
     """Tokens of positions with these marks.
 
     Args:
         marks: of every position.
-        origins: what the marks are the numbers of.
+        input_positions: what the marks are the numbers of.
         texts: the tokens of the text among them, padding included; None where there is none.
     """
-    places = _read(marks, origins)
-    worded = _is_worded(marks, origins)
-    if texts is not None and len(texts) == len(marks) and _in_order(marks, worded, origins):
+    places = _read(marks, input_positions)
+    worded = _is_worded(marks, input_positions)
+    if texts is not None and len(texts) == len(marks) and _in_order(marks, worded, input_positions):
         return _within_text(texts, places)
-    names = _learned(marks, origins)
+    names = _learned(marks, input_positions)
     pieces, labels, special = [], [], []
     for position, (mark, own) in enumerate(zip(marks, places.labels, strict=True)):
-        at = int(origins.column[mark - 1])
+        at = int(input_positions.column[mark - 1])
         if texts is not None and worded[position]:
             piece, label, mask = texts.pieces[at], texts.labels[at], texts.special[at]
         else:
@@ -84,13 +86,13 @@ def tokens_from_marks(marks: np.ndarray, origins: Origins, texts: Tokens | None)
     )
 
 
-def _in_order(marks: np.ndarray, worded: np.ndarray, origins: Origins) -> bool:
+def _in_order(marks: np.ndarray, worded: np.ndarray, input_positions: InputPositions) -> bool:
     """Whether each position that is a word has the place of that word in the text."""
-    in_place = origins.column[marks - 1] == np.arange(len(marks))
+    in_place = input_positions.column[marks - 1] == np.arange(len(marks))
     return bool(in_place[worded].all())
 
 
-def _within_text(texts: Tokens, places: Marked) -> Tokens:
+def _within_text(texts: Tokens, places: MarkMeanings) -> Tokens:
     """The tokens of a text, where patches took the places of tokens that stood for them."""
     labels, special = [], []
     for own, label, mask in zip(places.labels, texts.labels, texts.special, strict=True):
@@ -100,13 +102,15 @@ def _within_text(texts: Tokens, places: Marked) -> Tokens:
     return replace(texts, labels=tuple(labels), special=tuple(special), **places.fields)
 
 
-def _is_worded(marks: np.ndarray, origins: Origins) -> np.ndarray:
-    return (marks > 0) & ~origins.spots(marks, VISION) & ~origins.spots(marks, AUDIO)
+def _is_worded(marks: np.ndarray, input_positions: InputPositions) -> np.ndarray:
+    return (
+        (marks > 0) & ~input_positions.spots(marks, VISION) & ~input_positions.spots(marks, AUDIO)
+    )
 
 
-def _read(marks: np.ndarray, origins: Origins) -> Marked:
-    seen, heard = origins.spots(marks, VISION), origins.spots(marks, AUDIO)
-    rows, columns = origins.row[marks - 1], origins.column[marks - 1]
+def _read(marks: np.ndarray, input_positions: InputPositions) -> MarkMeanings:
+    seen, heard = input_positions.spots(marks, VISION), input_positions.spots(marks, AUDIO)
+    rows, columns = input_positions.row[marks - 1], input_positions.column[marks - 1]
     if heard.any() and min(len(np.unique(side[heard])) for side in (rows, columns)) > 1:
         # Positions that differ in time and in pitch are patches of a spectrogram, cut as a picture.
         seen, heard = heard, np.zeros_like(heard)
@@ -114,14 +118,14 @@ def _read(marks: np.ndarray, origins: Origins) -> Marked:
     times, places, pictures, grids = None, None, None, []
     if heard.any():
         # One of the two is the same for all frames, so the sum tells them apart and orders them.
-        times, said = times_of(np.where(heard, rows + columns, -1), origins.seconds)
+        times, said = times_of(np.where(heard, rows + columns, -1), input_positions.seconds)
         labels = list(said)
     if seen.any():
-        items = np.where(seen, origins.item[marks - 1], -1)
+        items = np.where(seen, input_positions.item[marks - 1], -1)
         places, pictures, grids = _patches(items, rows, columns)
         for position, name in _patch_names(places, pictures, several=len(grids) > 1):
             labels[position] = name
-    return Marked(
+    return MarkMeanings(
         tuple(grids),
         _tuple_or_none(places),
         _tuple_or_none(pictures),
@@ -163,13 +167,13 @@ def _patch_names(
             yield position, f"{which}r{place[0]}c{place[1]}"
 
 
-def _learned(marks: np.ndarray, origins: Origins) -> list[str]:
+def _learned(marks: np.ndarray, input_positions: InputPositions) -> list[str]:
     """A name for every position that is a parameter, such as ``[CLS]``; those of one parameter are
     counted.
     """
     names = []
     for mark in marks:
-        full = origins.names[-mark - 1] if mark < 0 else ""
+        full = input_positions.names[-mark - 1] if mark < 0 else ""
         last = full.rpartition(".")[2]
         names.append((TOKEN_NAME.sub("", last) or last).upper())
     counts, seen = Counter(names), Counter()

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import UInt8
 
-from headscope.capturing.media.origins import VISION, Origins
+from headscope.capturing.media.input_positions import VISION, InputPositions
 
 LONGEST = 448
 """Pixels that the longer side of a kept picture has at most."""
@@ -90,22 +90,26 @@ def _unpadded(pixels: np.ndarray, mask: np.ndarray) -> np.ndarray:
     return pixels[:height, :width]
 
 
-def lie_within(marks: np.ndarray, origins: Origins, pictures: tuple[Picture, ...]) -> bool:
+def lie_within(
+    marks: np.ndarray, input_positions: InputPositions, pictures: tuple[Picture, ...]
+) -> bool:
     """Whether each patch, drawn as an equal part of its picture, covers the pixel that its mark
     says it comes from.
 
     Args:
         marks: of every position of one side of an example.
-        origins: what the marks are the numbers of.
+        input_positions: what the marks are the numbers of.
         pictures: of the example, in order.
     """
-    seen = marks[origins.spots(marks, VISION)] - 1
-    items = np.unique(origins.item[seen])
+    seen = marks[input_positions.spots(marks, VISION)] - 1
+    items = np.unique(input_positions.item[seen])
     if len(seen) and len(items) != len(pictures):
         return False
     for item, picture in zip(items, pictures, strict=False):
-        at = seen[origins.item[seen] == item]
-        for places, size in zip((origins.row[at], origins.column[at]), picture.size, strict=True):
+        at = seen[input_positions.item[seen] == item]
+        for places, size in zip(
+            (input_positions.row[at], input_positions.column[at]), picture.size, strict=True
+        ):
             # The model may cut patches that overlap, or leave out an edge; equal parts drawn over
             # such a picture would show the wrong pixels.
             own, number = np.unique(places, return_inverse=True)

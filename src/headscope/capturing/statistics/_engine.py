@@ -17,8 +17,8 @@ import numpy as np
 import torch
 
 from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.sight import RowSight, row_sight_of
-from headscope.capturing.statistics._ledger import Ledger
+from headscope.capturing.calls.visibility import RowVisibility, row_visibility_of
+from headscope.capturing.statistics._accumulator import Accumulator
 from headscope.capturing.statistics._plan import StatisticsPlan
 from headscope.capturing.statistics._tile import FromScores, FromWeights, Rows, Tile
 from headscope.errors import CaptureError
@@ -64,13 +64,13 @@ def statistics_of_call(
         if covered is not None:
             lengths = tuple((len(rows), keys) for _, keys in lengths)
         keys = call.size[3] if group.kept[1] is None else len(group.kept[1])
-        ledger = Ledger(marks, rows, lengths, heads=call.size[1], keys=keys, top=plan.top)
+        accumulator = Accumulator(marks, rows, lengths, heads=call.size[1], keys=keys, top=plan.top)
         for place in _places(call, group.texts, queries[rows], scratch):
-            tile, measured = place.source.measured(place.heads, place.rows, place.sight)
+            tile, measured = place.source.measured(place.heads, place.rows, place.visibility)
             real = _without_padding(tile, group, place.part, call.name)
             if real.weights.shape[-1]:
-                ledger.enter(real, measured, place.heads, place.part)
-        found += ledger.statistics(covered, len(queries))
+                accumulator.enter(real, measured, place.heads, place.part)
+        found += accumulator.statistics(covered, len(queries))
     return found
 
 
@@ -102,7 +102,7 @@ def fill_weights(
         wholes = found[group.texts]
         for place in _places(call, group.texts, group.queries(call), scratch):
             into = _room(wholes, group, place, call)
-            tile = place.source.tile(place.heads, place.rows, place.sight, into)
+            tile = place.source.tile(place.heads, place.rows, place.visibility, into)
             if into is not None:
                 if tile.share is not None:
                     into.mul_(tile.share.unsqueeze(-1))
@@ -119,21 +119,21 @@ def fill_weights(
 
 
 def _room(
-    wholes: Sequence[torch.Tensor], group: Group, place: Place, call: Call
+    wholes: Sequence[torch.Tensor], group: TextGroup, place: TilePlace, call: Call
 ) -> torch.Tensor | None:
     """Where the weights of a tile can be written at once: of one text without padding, in one piece
     of memory; None where there is no such place.
     """
     if len(wholes) > 1 or group.lengths[0][1] != call.size[3]:
         return None
-    columns = slice(place.sight.start, place.sight.stop)
+    columns = slice(place.visibility.start, place.visibility.stop)
     room = wholes[0][None, place.heads, place.part, columns]
     fits = room.is_contiguous() and room.dtype == _dtype(call)
     return room if fits and room.device == call.context.device else None
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class TextGroup:
     """Texts whose weights are computed together: one, or several whose padding is on the right.
 
     Args:
@@ -161,7 +161,7 @@ def _groups(
     *,
     most: int | None = None,
     sampled: bool = False,
-) -> Iterator[Group]:
+) -> Iterator[TextGroup]:
     """The texts of a call, as many at once as fit in a tile."""
     batch, heads, queries, keys = call.size
     sides = list(zip(kept_queries, kept_keys, strict=True))
@@ -174,7 +174,7 @@ def _groups(
     for first in range(0, batch, together):
         texts = slice(first, min(batch, first + together))
         several = texts.stop - first > 1
-        yield Group(texts, lengths[texts], (None, None) if several else sides[first])
+        yield TextGroup(texts, lengths[texts], (None, None) if several else sides[first])
 
 
 def _begins(positions: torch.Tensor) -> bool:
@@ -198,7 +198,7 @@ def weights_of_rows(call: Call, example: int, rows: torch.Tensor) -> torch.Tenso
 
 
 @dataclass(frozen=True)
-class Place:
+class TilePlace:
     """Where a tile is: its heads, rows as positions, and their part of all rows that are asked
     for.
     """
@@ -207,12 +207,12 @@ class Place:
     heads: slice
     rows: Rows
     part: slice
-    sight: RowSight
+    visibility: RowVisibility
 
 
 def _places(
     call: Call, texts: slice, positions: torch.Tensor, scratch: torch.Tensor
-) -> Iterator[Place]:
+) -> Iterator[TilePlace]:
     """Tiles of all heads and of the rows at these positions of some texts."""
     source, shared = _source(call, texts, scratch)
     heads, count = call.size[1], texts.stop - texts.start
@@ -222,11 +222,13 @@ def _places(
         part = slice(first_row, min(len(positions), first_row + rows_at_once))
         rows = positions[part]
         run = _run(rows)
-        sight = row_sight_of(call, texts, run, scratch.dtype)
-        of_head = count * len(rows) * (sight.stop - sight.start)
+        visibility = row_visibility_of(call, texts, run, scratch.dtype)
+        of_head = count * len(rows) * (visibility.stop - visibility.start)
         heads_at_once = shared * max(1, scratch.shape[1] // (shared * of_head))
         for first in range(0, heads, heads_at_once):
-            yield Place(source, slice(first, min(heads, first + heads_at_once)), run, part, sight)
+            yield TilePlace(
+                source, slice(first, min(heads, first + heads_at_once)), run, part, visibility
+            )
 
 
 def _run(rows: torch.Tensor) -> torch.Tensor | slice:
@@ -271,7 +273,7 @@ def _dtype(call: Call) -> torch.dtype:
     return torch.promote_types((call.context if given is None else given).dtype, torch.float32)
 
 
-def _without_padding(tile: Tile, group: Group, part: slice, name: str) -> Tile:
+def _without_padding(tile: Tile, group: TextGroup, part: slice, name: str) -> Tile:
     """The tile over the real keys, counted among them; of several texts over all keys.
 
     Raises:
@@ -290,7 +292,7 @@ def _without_padding(tile: Tile, group: Group, part: slice, name: str) -> Tile:
     return real.starting(first)
 
 
-def _on_padding(tile: Tile, group: Group, part: slice) -> torch.Tensor | None:
+def _on_padding(tile: Tile, group: TextGroup, part: slice) -> torch.Tensor | None:
     """What lies on padding of the rows of real tokens, ``[text head row]``; None without
     padding.
     """

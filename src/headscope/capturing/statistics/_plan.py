@@ -38,7 +38,7 @@ class StatisticsPlan:
     rows: int | None = None
     top: int = 0
     seed: int = 0
-    _known: dict[tuple, tuple[Any, Any, Marks]] = field(default_factory=dict)
+    _known: dict[tuple, tuple[Any, Any, TokenMarks]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.rows is not None and self.rows < 2:
@@ -56,7 +56,7 @@ class StatisticsPlan:
 
     def marks(
         self, texts: slice, queries: torch.Tensor | None = None, keys: torch.Tensor | None = None
-    ) -> Marks:
+    ) -> TokenMarks:
         """The marks of the tokens of some texts, the same for all layers.
 
         Args:
@@ -77,7 +77,7 @@ class StatisticsPlan:
 
     def _marks(
         self, texts: slice, queries: torch.Tensor | slice, keys: torch.Tensor | slice
-    ) -> Marks:
+    ) -> TokenMarks:
         itself = self.query_ids is None and not self.cross
         looking = self.ids if itself else self.query_ids
         special = None if self.special is None else self.special[texts][:, keys]
@@ -89,7 +89,7 @@ class StatisticsPlan:
         same = None
         if self.ids is not None and looking is not None:
             same = looking[texts][:, queries], self.ids[texts][:, keys]
-        return Marks(
+        return TokenMarks(
             special=None if special is None or not bool(special.any()) else _column(special),
             segments=segments,
             same=same,
@@ -98,7 +98,7 @@ class StatisticsPlan:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Marks:
+class TokenMarks:
     """Marks of the tokens of some texts.
 
     Args:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.sight import RowSight
+from headscope.capturing.calls.visibility import RowVisibility
 
 Rows = torch.Tensor | slice
 """Positions of queries, rising."""
@@ -54,7 +54,7 @@ class Tile:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Measured:
+class RowMeasures:
     """What is known of the rows of a tile, padding included.
 
     Args:
@@ -84,69 +84,75 @@ class FromScores:
     scratch: torch.Tensor
 
     def tile(
-        self, heads: slice, rows: Rows, sight: RowSight, into: torch.Tensor | None = None
+        self, heads: slice, rows: Rows, visibility: RowVisibility, into: torch.Tensor | None = None
     ) -> Tile:
         """The weights of these heads and rows; the tile before is written over.
 
         Args:
             heads: which.
             rows: which.
-            sight: what the rows may look at.
+            visibility: what the rows may look at.
             into: where the weights are to be written; None for the scratch memory.
         """
         query = self._scaled(heads, rows)
-        weights, spare = _memory(self.scratch, query.shape[:3], sight)
-        scores = self._scores(heads, query, sight, weights)
+        weights, spare = _memory(self.scratch, query.shape[:3], visibility)
+        scores = self._scores(heads, query, visibility, weights)
         log_sum = scores[..., 0] if self.call.sinks is None else scores.logsumexp(-1)
-        share = self._share(heads, log_sum, sight)
+        share = self._share(heads, log_sum, visibility)
         weights = weights if into is None else into
         torch.softmax(scores, -1, out=weights)
-        return Tile(weights=weights, start=sight.start, share=share, spare=spare)
+        return Tile(weights=weights, start=visibility.start, share=share, spare=spare)
 
-    def measured(self, heads: slice, rows: Rows, sight: RowSight) -> tuple[Tile, Measured]:
+    def measured(
+        self, heads: slice, rows: Rows, visibility: RowVisibility
+    ) -> tuple[Tile, RowMeasures]:
         """The same, and what follows from the scores."""
         query = self._scaled(heads, rows)
-        weights, spare = _memory(self.scratch, query.shape[:3], sight)
-        scores = self._scores(heads, query, sight, spare)
+        weights, spare = _memory(self.scratch, query.shape[:3], visibility)
+        scores = self._scores(heads, query, visibility, spare)
         top = scores.amax(-1)
         torch.softmax(scores.sub_(top.unsqueeze(-1)), -1, out=weights)
         largest = weights.amax(-1)
         rest = -largest.log()  # log-sum-exp of the row, less its largest score
         entropy = (rest - torch.mul(weights, scores, out=spare).sum(-1)).clamp_(min=0)
-        share = self._share(heads, top + rest, sight)
+        share = self._share(heads, top + rest, visibility)
         if share is not None:
             entropy = share * entropy + torch.special.entr(share)
-        tile = Tile(weights=weights, start=sight.start, share=share, spare=spare)
-        return tile, Measured(entropy=entropy, largest=largest)
+        tile = Tile(weights=weights, start=visibility.start, share=share, spare=spare)
+        return tile, RowMeasures(entropy=entropy, largest=largest)
 
     def _scaled(self, heads: slice, rows: Rows) -> torch.Tensor:
         """Queries ``[text head row feature]`` times the scale."""
         return self.query[:, heads, rows].to(self.scratch.dtype) * self.call.scale
 
     def _scores(
-        self, heads: slice, query: torch.Tensor, sight: RowSight, out: torch.Tensor
+        self, heads: slice, query: torch.Tensor, visibility: RowVisibility, out: torch.Tensor
     ) -> torch.Tensor:
         """Scores ``[text head row key]`` of scaled queries; heads that share their keys are one
         product with more rows.
         """
         soft_cap, shared = self.call.soft_cap, self.query.shape[1] // self.key.shape[1]
         kv_heads = slice(heads.start // shared, heads.stop // shared)
-        key = self.key[:, kv_heads, sight.start : sight.stop].flatten(0, 1)
+        key = self.key[:, kv_heads, visibility.start : visibility.stop].flatten(0, 1)
         both = query.reshape(len(key), -1, query.shape[-1]), key.transpose(1, 2)
         torch.bmm(*both, out=out.view(len(key), -1, out.shape[-1]))
         if soft_cap is not None:
             out.div_(soft_cap).tanh_().mul_(soft_cap)
-        if sight.added is not None:
-            since = sight.added_from - sight.start
-            out[..., since : since + sight.added.shape[-1]].add_(_of_heads(sight.added, heads))
+        if visibility.added is not None:
+            since = visibility.added_from - visibility.start
+            out[..., since : since + visibility.added.shape[-1]].add_(
+                _of_heads(visibility.added, heads)
+            )
         return out
 
-    def _share(self, heads: slice, log_sum: torch.Tensor, sight: RowSight) -> torch.Tensor | None:
+    def _share(
+        self, heads: slice, log_sum: torch.Tensor, visibility: RowVisibility
+    ) -> torch.Tensor | None:
         """What the sinks leave of each row, ``exp(lse) / (exp(lse) + exp(sink))``: 0 where it may
         look at nothing.
         """
         if self.call.sinks is None:
-            return _alive(heads, log_sum, sight)
+            return _alive(heads, log_sum, visibility)
         sinks = self.call.sinks.reshape(-1)[heads].to(log_sum.dtype)
         return torch.sigmoid(log_sum - sinks.unsqueeze(-1))
 
@@ -164,40 +170,42 @@ class FromWeights:
     scratch: torch.Tensor
 
     def tile(
-        self, heads: slice, rows: Rows, sight: RowSight, into: torch.Tensor | None = None
+        self, heads: slice, rows: Rows, visibility: RowVisibility, into: torch.Tensor | None = None
     ) -> Tile:
         """As `FromScores.tile`; copied from there."""
-        given = self.weights[:, heads, rows, sight.start : sight.stop]
-        weights, spare = _memory(self.scratch, given.shape[:3], sight)
+        given = self.weights[:, heads, rows, visibility.start : visibility.stop]
+        weights, spare = _memory(self.scratch, given.shape[:3], visibility)
         weights = weights if into is None else into
         weights.copy_(given)
         return Tile(
             weights=weights,
-            start=sight.start,
-            share=_alive(heads, weights[..., 0], sight),
+            start=visibility.start,
+            share=_alive(heads, weights[..., 0], visibility),
             spare=spare,
         )
 
-    def measured(self, heads: slice, rows: Rows, sight: RowSight) -> tuple[Tile, Measured]:
+    def measured(
+        self, heads: slice, rows: Rows, visibility: RowVisibility
+    ) -> tuple[Tile, RowMeasures]:
         """The same, and what follows from the weights."""
-        tile = self.tile(heads, rows, sight)
+        tile = self.tile(heads, rows, visibility)
         entropy = tile.scaled(torch.special.entr(tile.weights, out=tile.spare).sum(-1))
-        return tile, Measured(entropy=entropy, largest=tile.weights.amax(-1))
+        return tile, RowMeasures(entropy=entropy, largest=tile.weights.amax(-1))
 
 
 def _memory(
-    scratch: torch.Tensor, size: tuple[int, ...], sight: RowSight
+    scratch: torch.Tensor, size: tuple[int, ...], visibility: RowVisibility
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Two arrays ``[text head row key]`` in the scratch memory, for so many heads and rows."""
-    shape = (*size, sight.stop - sight.start)
+    shape = (*size, visibility.stop - visibility.start)
     return scratch[0, : math.prod(shape)].view(shape), scratch[1, : math.prod(shape)].view(shape)
 
 
-def _alive(heads: slice, like: torch.Tensor, sight: RowSight) -> torch.Tensor | None:
+def _alive(heads: slice, like: torch.Tensor, visibility: RowVisibility) -> torch.Tensor | None:
     return (
         None
-        if sight.alive is None
-        else _of_heads(sight.alive, heads).to(like.dtype).expand_as(like)
+        if visibility.alive is None
+        else _of_heads(visibility.alive, heads).to(like.dtype).expand_as(like)
     )
 
 

@@ -10,7 +10,7 @@ import torch
 
 
 @dataclass(frozen=True)
-class Reading:
+class AxisOrder:
     """How to bring one tensor of an einsum into the order of axes wanted.
 
     Args:
@@ -33,7 +33,7 @@ class Reading:
         return found.permute(sorted(range(len(self.order)), key=self.order.__getitem__))
 
 
-Readings = tuple[Reading, Reading, Reading]
+Readings = tuple[AxisOrder, AxisOrder, AxisOrder]
 
 
 def attention_axes(equation: str, sizes: Sequence[int] = (4, 4)) -> Readings | None:
@@ -160,7 +160,7 @@ def _letters(equation: str, sizes: Sequence[int]) -> _Letters | None:
     )
 
 
-def _reading(letters: str, wanted: tuple[str, ...]) -> Reading:
+def _reading(letters: str, wanted: tuple[str, ...]) -> AxisOrder:
     absent = [place for place, letter in enumerate(wanted) if letter not in letters]
     order = tuple(letters.index(letter) for letter in wanted if letter in letters)
-    return Reading(order, absent[0] if absent else None)
+    return AxisOrder(order, absent[0] if absent else None)

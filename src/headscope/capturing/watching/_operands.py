@@ -11,9 +11,9 @@ import torch
 
 from headscope.capturing.calls.call import Call
 from headscope.capturing.seam import OPERANDS, Edit
-from headscope.capturing.watching._einsum import Reading, attention_axes, product_axes
+from headscope.capturing.watching._einsum import AxisOrder, attention_axes, product_axes
 from headscope.capturing.watching._flex import is_flex
-from headscope.capturing.watching._trace import trace_of
+from headscope.capturing.watching._score_trace import trace_of
 from headscope.capturing.watching.softmaxes import FUSED
 
 Split = Callable[[torch.Tensor], torch.Tensor | None]
@@ -106,7 +106,7 @@ def _einsum(edit: Edit, args: tuple, split: Split) -> tuple:
 
 
 def _permuted(
-    edit: Edit, name: Any, read: tuple[torch.Tensor, Reading], split: Split
+    edit: Edit, name: Any, read: tuple[torch.Tensor, AxisOrder], split: Split
 ) -> torch.Tensor:
     """An operand of an einsum changed, in the layout in which it was given."""
     tensor, reading = read

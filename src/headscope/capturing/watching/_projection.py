@@ -8,7 +8,7 @@ and shows which calls are the heads of one layer that were computed one by one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -16,8 +16,8 @@ from torch import nn
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.layout import with_heads_first
 from headscope.capturing.hooks import hook_after
-from headscope.capturing.watching._heads import are_heads_of_one, put_together
-from headscope.capturing.watching.places import Places
+from headscope.capturing.watching._joined_heads import are_heads_of_one, put_together
+from headscope.capturing.watching.watch_plan import WatchedModules
 
 REMEMBERED = 8
 """How many calls may wait for their projection at once; more would be compared, and held in memory,
@@ -25,6 +25,22 @@ in vain.
 """
 HEADS_REMEMBERED = 64
 """How many calls of one head each may wait: they may be heads of one layer."""
+
+
+class MatrixUse(NamedTuple):
+    """One use of a matrix.
+
+    Args:
+        module: which holds it.
+        given: what went in.
+        output: what came out.
+        name: of the module, where it is asked for.
+    """
+
+    module: nn.Module
+    given: torch.Tensor
+    output: torch.Tensor
+    name: str = ""
 
 
 class ProjectionWatch:
@@ -36,7 +52,7 @@ class ProjectionWatch:
             up.
     """
 
-    def __init__(self, places: Places, done: Callable[[Call], None]) -> None:
+    def __init__(self, places: WatchedModules, done: Callable[[Call], None]) -> None:
         self._done, self._model = done, places.modules.model
         self._modules, self._names = places.matrices, places.modules.names
         self._waiting: list[Call] = []

@@ -9,13 +9,13 @@ from torch import nn
 
 from headscope.capturing.calls.call import Call
 from headscope.capturing.hooks import hook_after, hook_before
-from headscope.capturing.watching._before import BeforeWatch
 from headscope.capturing.watching._projection import ProjectionWatch
+from headscope.capturing.watching._unrotated import UnrotatedWatch
 from headscope.capturing.watching.interface import InterfaceWatch
+from headscope.capturing.watching.module_stack import ModuleStack
 from headscope.capturing.watching.operators import OperatorWatch
-from headscope.capturing.watching.places import Modules, Places, Site, site_of
 from headscope.capturing.watching.softmaxes import counted
-from headscope.capturing.watching.trail import Trail
+from headscope.capturing.watching.watch_plan import AttentionSite, Modules, WatchedModules, site_of
 
 
 class Watch:
@@ -40,26 +40,29 @@ class Watch:
         take: Callable[[Call], None],
         join: Callable[[Call], Call | None] = lambda call: call,
         *,
-        places: Places | None = None,
+        places: WatchedModules | None = None,
     ) -> None:
         self.count = self.softmaxes = 0
         self._counting = nullcontext() if places is None else counted(self)
-        places = Places.of(Modules.of(model)) if places is None else places
+        places = WatchedModules.of(Modules.of(model)) if places is None else places
         self._take, self._join, self._places = take, join, places
-        self._trail, self._projections = Trail(places), ProjectionWatch(places, self._done)
-        self._before = BeforeWatch(places, self._trail)
-        self._operators = OperatorWatch(self._trail, self._note, batch)
-        self._interface = InterfaceWatch(
-            self._trail, self._note, inside=self._operators.looking_away
+        self._module_stack, self._projections = (
+            ModuleStack(places),
+            ProjectionWatch(places, self._done),
         )
-        self._sites: dict[int, Site] = {}
+        self._before = UnrotatedWatch(places, self._module_stack)
+        self._operators = OperatorWatch(self._module_stack, self._note, batch)
+        self._interface = InterfaceWatch(
+            self._module_stack, self._note, inside=self._operators.looking_away
+        )
+        self._sites: dict[int, AttentionSite] = {}
         self._is_plain = True
         self._inside = 0
         self._exit = ExitStack()
 
     def __enter__(self) -> Watch:
         with ExitStack() as undo:
-            for part in (self._trail, self._before, self._projections, self._interface):
+            for part in (self._module_stack, self._before, self._projections, self._interface):
                 undo.enter_context(part)
             if self._places.operators is None:
                 undo.enter_context(self._operators)
@@ -83,7 +86,7 @@ class Watch:
         return list(self._operators.unread)
 
     @property
-    def sites(self) -> tuple[Site, ...]:
+    def sites(self) -> tuple[AttentionSite, ...]:
         """Where attention was seen, in the order of the pass; empty where a plan cannot tell of all
         of it.
         """

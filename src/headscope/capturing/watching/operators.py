@@ -25,20 +25,20 @@ from headscope.capturing.watching._einsum import attention_axes, exchanged, prod
 from headscope.capturing.watching._flex import is_flex, seen_in_flex
 from headscope.capturing.watching._multi_head import seen_in_multi_head
 from headscope.capturing.watching._operands import operands_of_multi_head, with_operands
-from headscope.capturing.watching._trace import (
+from headscope.capturing.watching._score_trace import (
     OVER,
     TIMES,
-    Beside,
+    AddedScores,
     Product,
-    Trace,
+    ScoreTrace,
     passed_on,
     queries_and_keys,
     remember,
     trace_of,
     visible_in,
 )
+from headscope.capturing.watching.module_stack import ModuleStack
 from headscope.capturing.watching.softmaxes import FUSED, original_of
-from headscope.capturing.watching.trail import Trail
 from headscope.errors import CaptureError
 
 PRODUCTS: set[Any] = {
@@ -79,7 +79,7 @@ class OperatorWatch(TorchFunctionMode):
     open.
 
     Args:
-        trail: knows the model's modules, and which of them is running.
+        module_stack: knows the model's modules, and which of them is running.
         tell: is called with each `Call`; None where nobody wants to know, and attention is only to
             be changed.
         batch: number of texts, which some models fold into the heads.
@@ -89,14 +89,16 @@ class OperatorWatch(TorchFunctionMode):
     seen.
     """
 
-    def __init__(self, trail: Trail, tell: Callable[[Call], None] | None, batch: int) -> None:
+    def __init__(
+        self, module_stack: ModuleStack, tell: Callable[[Call], None] | None, batch: int
+    ) -> None:
         super().__init__()
-        self._trail, self._tell = trail, tell
+        self._module_stack, self._tell = module_stack, tell
         self.batch: int = batch
         self._outer: OperatorWatch | None = None
         self._away = self._level = 0
         self.idle = False
-        self._beside: list[Beside] = []
+        self._beside: list[AddedScores] = []
         self.made: Counter[int] = Counter()
         self.unread: dict[str, None] = {}
 
@@ -157,13 +159,13 @@ class OperatorWatch(TorchFunctionMode):
         """The function's own result; a watch further out that would change it too does not see
         it.
         """
-        if self._outer is None or not (self._away or self._trail.innermost() is not None):
+        if self._outer is None or not (self._away or self._module_stack.innermost() is not None):
             return func(*args, **options)
         with self._outer.looking_away():
             return func(*args, **options)
 
     def _edit(self) -> Edit | None:
-        return None if self._away else edit_of(self._trail.innermost(), "operators")
+        return None if self._away else edit_of(self._module_stack.innermost(), "operators")
 
     def _look(
         self, func: Callable, args: tuple, options: dict, result: torch.Tensor
@@ -183,7 +185,7 @@ class OperatorWatch(TorchFunctionMode):
             if trace is not None:
                 remember(result, trace)
         elif func in TIMES | OVER:  # in place: the result is the tensor itself
-            remember(result, passed_on(func, args, result) or Trace())
+            remember(result, passed_on(func, args, result) or ScoreTrace())
         return result
 
     def _softmax(self, args: tuple, options: dict, result: torch.Tensor) -> None:
@@ -206,13 +208,13 @@ class OperatorWatch(TorchFunctionMode):
         if _is_activation(left) and _is_activation(right):
             query, key = self._split(left), self._split(right)
             known = () if query is None or key is None else (Product(query, key.transpose(-1, -2)),)
-            remember(result, Trace(known, sizes=((result.shape[-2], result.shape[-1]),)))
-            self.made[id(self._trail.innermost())] += 1
+            remember(result, ScoreTrace(known, sizes=((result.shape[-2], result.shape[-1]),)))
+            self.made[id(self._module_stack.innermost())] += 1
         return result
 
     def _weighted(
         self,
-        trace: Trace,
+        trace: ScoreTrace,
         tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
         *,
         exchanged: bool = False,
@@ -249,12 +251,12 @@ class OperatorWatch(TorchFunctionMode):
         """Note that the running module multiplied weights with values in a form that is not
         known.
         """
-        module = self._trail.innermost()
+        module = self._module_stack.innermost()
         if module is not None:
-            self.unread[self._trail.name_of(module)] = None
+            self.unread[self._module_stack.name_of(module)] = None
         return context
 
-    def _known(self, trace: Trace, weights: torch.Tensor, split: Callable) -> dict[str, Any]:
+    def _known(self, trace: ScoreTrace, weights: torch.Tensor, split: Callable) -> dict[str, Any]:
         """What is known of how these weights came about, as arguments of a `Call`."""
         known: dict[str, Any] = {}
         with self.looking_away():
@@ -262,7 +264,7 @@ class OperatorWatch(TorchFunctionMode):
                 known = queries_and_keys(trace, weights, split, self._beside)
             if (
                 known.get("mask") is None
-                and edit_of(self._trail.innermost(), "operators") is not None
+                and edit_of(self._module_stack.innermost(), "operators") is not None
             ):
                 known["mask"] = visible_in(trace, weights, split)
         return known | {"products": len(trace.products), "odd": _odd(trace, weights)}
@@ -275,7 +277,7 @@ class OperatorWatch(TorchFunctionMode):
         known = ()
         if query is not None and key is not None:
             known = (Product(query, key.transpose(-1, -2), float(options.get("alpha", 1.0))),)
-        remember(result, Trace(known, sizes=((result.shape[-2], result.shape[-1]),)))
+        remember(result, ScoreTrace(known, sizes=((result.shape[-2], result.shape[-1]),)))
 
     def _einsum(self, args: tuple, result: torch.Tensor) -> torch.Tensor:
         equation, *operands = args
@@ -299,27 +301,32 @@ class OperatorWatch(TorchFunctionMode):
             remember(result, self._scores_of_einsum(equation, operands))
         return result
 
-    def _scores_of_einsum(self, equation: str, operands: Sequence[torch.Tensor]) -> Trace:
+    def _scores_of_einsum(self, equation: str, operands: Sequence[torch.Tensor]) -> ScoreTrace:
         axes = product_axes(equation, [tensor.ndim for tensor in operands])
         if axes is None:
-            return Trace()
+            return ScoreTrace()
         laid_out = [reading.read(tensor) for reading, tensor in zip(axes, operands, strict=False)]
         query, key = map(self._split, laid_out)
         if query is None or key is None:
-            return Trace()
+            return ScoreTrace()
         order = axes[2].order
         if set(order[-2:]) != {
             len(order) - 1,
             len(order) - 2,
         }:  # neither queries nor keys need be on the last axes
-            return Trace((Product(query, key, turned=None),))
+            return ScoreTrace((Product(query, key, turned=None),))
         is_turned, size = order[-2] > order[-1], (query.shape[2], key.shape[2])
-        return Trace(
+        return ScoreTrace(
             (Product(query, key, turned=is_turned),), sizes=(size[::-1] if is_turned else size,)
         )
 
     def _weighted_einsum(
-        self, trace: Trace, equation: str, tensors: tuple[torch.Tensor, ...], *, exchanged: bool
+        self,
+        trace: ScoreTrace,
+        equation: str,
+        tensors: tuple[torch.Tensor, ...],
+        *,
+        exchanged: bool,
     ) -> torch.Tensor:
         """As `_weighted`, of an einsum whose first operand are the weights."""
         axes = attention_axes(equation, [tensor.ndim for tensor in tensors[:2]])
@@ -356,13 +363,13 @@ class OperatorWatch(TorchFunctionMode):
         query, key, value, context = map(self._split, (*tensors, result))
         is_wide = mask is not None and mask.ndim > max(4, result.ndim)
         if query is None or key is None or value is None or context is None or is_wide:
-            module = self._trail.innermost()
+            module = self._module_stack.innermost()
             if module is None or self._tell is None:
                 return result
             raise CaptureError(
-                f"{self._trail.name_of(module)} computes attention on {list(tensors[0].shape)}, "
-                "where [batch head query feature] is wanted; attention within windows or blocks "
-                "of its own cannot be captured yet"
+                f"{self._module_stack.name_of(module)} computes attention on "
+                f"{list(tensors[0].shape)}, where [batch head query feature] is "
+                "wanted; attention within windows or blocks of its own cannot be captured yet"
             )
         changed = self._report(
             query=query,
@@ -387,11 +394,11 @@ class OperatorWatch(TorchFunctionMode):
         return mask[(None,) * (4 - mask.ndim)]
 
     def _flex(self, args: tuple, result: tuple) -> tuple:
-        module = self._trail.innermost()
+        module = self._module_stack.innermost()
         if module is None or (self._tell is None and self._edit() is None):
             return result
         with self.looking_away():
-            seen = seen_in_flex(args, self._trail.name_of(module))
+            seen = seen_in_flex(args, self._module_stack.name_of(module))
         layout = layout_of(result[0], self.batch)
         changed = self._report(**seen, context=result[0].transpose(1, 2), layout=layout)
         return (
@@ -407,13 +414,13 @@ class OperatorWatch(TorchFunctionMode):
         with self.looking_away():
             seen = seen_in_multi_head(args, options, result[0])
             weight, shift = seen.pop("weight"), seen.pop("shift")
-            projection = self._trail.owner_of(weight)
+            projection = self._module_stack.owner_of(weight)
             seen |= {} if edit is None else operands_of_multi_head(edit, seen)
 
         def projected(call: Call) -> torch.Tensor:
             return functional.linear(call.context.flatten(2).to(weight.dtype), weight, shift)
 
-        name = "" if projection is None else self._trail.name_of(projection)
+        name = "" if projection is None else self._module_stack.name_of(projection)
         changed = self._report(
             projection=projection, projection_name=name, projected=projected, **seen
         )
@@ -434,14 +441,14 @@ class OperatorWatch(TorchFunctionMode):
         **seen: Any,
     ) -> Call | None:
         """Tell of a call; returned is how a session changed it, or None where none did."""
-        module = self._trail.innermost()
+        module = self._module_stack.innermost()
         edit = edit_of(module, "operators")
         if module is None or (edit is None and self._tell is None):
             return None
         with self.looking_away():
-            name = self._trail.name_of(module)
+            name = self._module_stack.name_of(module)
             call = Call(module=module, name=name, route="operators", cross=cross, **seen)
-            call.cross = cross or self._trail.is_cross(module, *call.size[2:])
+            call.cross = cross or self._module_stack.is_cross(module, *call.size[2:])
             if edit is not None:
                 call = edit.changed(call, told=self._tell is not None)
                 if projected is not None:
@@ -451,7 +458,7 @@ class OperatorWatch(TorchFunctionMode):
         return None if edit is None else call
 
 
-def _odd(trace: Trace, weights: torch.Tensor) -> str:
+def _odd(trace: ScoreTrace, weights: torch.Tensor) -> str:
     """Why weights are none of what they are taken to come from; empty where they fit."""
     if trace.fits(weights):
         return ""

@@ -32,7 +32,7 @@ PLACES = (
 
 
 @runtime_checkable
-class Counts(Protocol):
+class SoftmaxCounter(Protocol):
     """Somebody who counts softmaxes."""
 
     def softmax(self) -> None:
@@ -40,7 +40,7 @@ class Counts(Protocol):
         ...
 
 
-_counting: ContextVar[Counts | None] = ContextVar("headscope_softmaxes", default=None)
+_counting: ContextVar[SoftmaxCounter | None] = ContextVar("headscope_softmaxes", default=None)
 _lock = threading.Lock()
 _open = 0
 _undo: list[Callable[[], None]] = []
@@ -53,7 +53,7 @@ def original_of(func: Any) -> Any:
 
 
 @contextmanager
-def counted(by: Counts) -> Generator[None]:
+def counted(by: SoftmaxCounter) -> Generator[None]:
     """Count the softmaxes that this thread takes while the block is open."""
     _install()
     token = _counting.set(by)

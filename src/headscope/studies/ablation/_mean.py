@@ -11,7 +11,7 @@ from headscope.capturing.entry import numbered_tokens
 from headscope.capturing.hooks import hook_before
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import Keeping
-from headscope.capturing.media.origins import has_more_than_text, origins_of
+from headscope.capturing.media.input_positions import has_more_than_text, origins_of
 from headscope.capturing.run import run
 from headscope.errors import CaptureError, InterventionError
 from headscope.record import Record

@@ -14,7 +14,7 @@ from torch import nn
 
 from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.seam import unseen
-from headscope.interventions.plan import Place
+from headscope.interventions.plan import LayerPlace
 
 SCALARS = (bool, int, float, str, torch.dtype, torch.device, type(None))
 
@@ -58,7 +58,7 @@ class Prefix:
         places: its attention layers.
     """
 
-    def __init__(self, model: nn.Module, places: Iterable[Place]) -> None:
+    def __init__(self, model: nn.Module, places: Iterable[LayerPlace]) -> None:
         places = tuple(places)
         self._model = model
         self._blocks = blocks_of(model, places)
@@ -95,7 +95,7 @@ class Prefix:
             ]
 
     @contextmanager
-    def sharing(self, place: Place) -> Generator[None]:
+    def sharing(self, place: LayerPlace) -> Generator[None]:
         """Until a place is reached, pass over layers that are given what they were given in the
         recorded run.
         """
@@ -128,7 +128,7 @@ class Prefix:
         """Free what was kept."""
         self._kept = {}
 
-    def check(self, act: Callable[[], Any], places: Iterable[Place]) -> None:
+    def check(self, act: Callable[[], Any], places: Iterable[LayerPlace]) -> None:
         """Give up passing over where the model then gives anything else than a whole run, which is
         done and recorded.
 
@@ -187,7 +187,7 @@ class Prefix:
         return run
 
 
-def blocks_of(model: nn.Module, places: Iterable[Place]) -> list[str]:
+def blocks_of(model: nn.Module, places: Iterable[LayerPlace]) -> list[str]:
     """Names of the modules that are children of a list of modules and hold attention."""
     names: dict[str, None] = {}
     for place in places:
@@ -199,7 +199,7 @@ def blocks_of(model: nn.Module, places: Iterable[Place]) -> list[str]:
     return list(names)
 
 
-def projections_of(model: nn.Module, place: Place) -> list[str]:
+def projections_of(model: nn.Module, place: LayerPlace) -> list[str]:
     """Names of the innermost modules with weights in the module that computes an attention."""
     inside = model.get_submodule(place.module).named_modules(prefix=place.module)
     leaves = [

@@ -25,7 +25,7 @@ from headscope.evidence import parse_groups
 from headscope.evidence.correction import CORRECTIONS
 from headscope.evidence.groups import group_of
 from headscope.interventions import Intervention, Mean, MeanOutput, Uniform, Zero
-from headscope.interventions.plan import ModelPlan, Place
+from headscope.interventions.plan import LayerPlace, ModelPlan
 from headscope.interventions.session import plan_on
 from headscope.studies.ablation._journal import Journal
 from headscope.studies.ablation._mean import averaged
@@ -308,7 +308,9 @@ def _cells(plan: ModelPlan, options: Mapping[str, Any]) -> tuple[Cell, ...]:
     return (*single, *whole)
 
 
-def _single_heads(places: list[Place], heads: bool | Collection[tuple[int, int]]) -> list[Cell]:
+def _single_heads(
+    places: list[LayerPlace], heads: bool | Collection[tuple[int, int]]
+) -> list[Cell]:
     if heads is False:
         return []
     cells = [(place.stack, place.layer, head) for place in places for head in range(place.heads)]
@@ -323,7 +325,7 @@ def _single_heads(places: list[Place], heads: bool | Collection[tuple[int, int]]
     return [cell for cell in cells if cell[1:] in wanted]
 
 
-def _whole_layers(places: list[Place], layers: bool | Collection[int]) -> list[Cell]:
+def _whole_layers(places: list[LayerPlace], layers: bool | Collection[int]) -> list[Cell]:
     """A layer as a whole has the head -1."""
     if layers is False:
         return []

@@ -10,7 +10,7 @@ from headscope.evidence import length_said
 from headscope.results import TextTable
 from headscope.studies.alignment._best_place import BestPlace
 from headscope.studies.alignment._word_alignment import BY, STATES
-from headscope.studies.shared._reading import percent, said_of
+from headscope.studies.shared._printing import percent, said_of
 
 if TYPE_CHECKING:
     from headscope.studies.alignment._result import AlignmentStudy

@@ -13,7 +13,7 @@ from headscope.evidence import parse_groups
 from headscope.evidence.groups import group_of
 from headscope.linguistics import Passage, read_coreference, source_name
 from headscope.studies.coreference._result import Coreference
-from headscope.studies.shared._asking import asked
+from headscope.studies.shared._run_study import asked
 from headscope.studies.shared._source import parse_source
 
 

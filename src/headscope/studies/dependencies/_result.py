@@ -18,7 +18,7 @@ from headscope.studies.dependencies._table import GROUPS, blocks_of, summary_of
 from headscope.studies.dependencies._tally import (
     SCORES,
     Corpus,
-    Read,
+    ReadSentence,
     asked_of,
     corpus_of,
     read_heads,
@@ -56,7 +56,7 @@ class Relations(HeadStudy):
     READING: ClassVar[tuple[str, ...]] = ("rows", "trees", "universal", "stack")
 
     control: Relations | None
-    _read: dict[str, Read]
+    _read: dict[str, ReadSentence]
 
     def __init__(
         self,

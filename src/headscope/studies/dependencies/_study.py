@@ -12,7 +12,7 @@ from headscope.evidence import parse_groups
 from headscope.evidence.groups import group_of
 from headscope.linguistics import Sentence, Treebank, read_treebank
 from headscope.studies.dependencies._result import Relations
-from headscope.studies.shared._asking import asked
+from headscope.studies.shared._run_study import asked
 from headscope.studies.shared._source import parse_source
 
 TEXTS = ("words", "written")

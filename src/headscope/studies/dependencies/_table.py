@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from headscope.evidence import p_shown
 from headscope.linguistics.dependencies import ALL, NO_PUNCT, NO_ROOT
 from headscope.results import TextTable
-from headscope.studies.shared._reading import above_of, percent, said_of
+from headscope.studies.shared._printing import above_of, percent, said_of
 
 if TYPE_CHECKING:
     from headscope.studies.dependencies._result import Relations

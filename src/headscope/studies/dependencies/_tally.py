@@ -22,7 +22,7 @@ NO_TREE = -2
 
 
 @dataclass(frozen=True)
-class Read:
+class ReadSentence:
     """One sentence: what is true, and what every head says.
 
     Args:
@@ -40,7 +40,7 @@ class Read:
 
 def read_heads(
     sentence: Sentence, maps: Float[np.ndarray, "head word word"], *, trees: bool
-) -> Read:
+) -> ReadSentence:
     """What all heads predict for one sentence, by their maps from word to word."""
     largest = predicted_heads(maps)
     both = np.concatenate([maps, maps.transpose(0, 2, 1)])
@@ -49,7 +49,7 @@ def read_heads(
         decoded = decode_tree(both, sentence.root).reshape(largest.shape)
     # 16 bits: predictions of all heads for all words of a treebank are kept until the end.
     gold = np.array(sentence.heads, np.int16) - 1
-    return Read(
+    return ReadSentence(
         sentence.relations, gold, np.stack([largest, decoded]).astype(np.int16), sentence.document
     )
 
@@ -63,7 +63,7 @@ class Corpus:
         universal: whether subtypes are left off.
     """
 
-    sentences: tuple[Read, ...]
+    sentences: tuple[ReadSentence, ...]
     universal: bool
 
     @cached_property
@@ -157,7 +157,7 @@ class Corpus:
         return right
 
 
-def corpus_of(sentences: Iterable[Read], *, universal: bool) -> Corpus:
+def corpus_of(sentences: Iterable[ReadSentence], *, universal: bool) -> Corpus:
     """The words of some sentences."""
     return Corpus(tuple(sentences), universal)
 

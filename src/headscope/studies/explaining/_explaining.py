@@ -16,10 +16,10 @@ from headscope.errors import InterventionError, ModelError, RecordError
 from headscope.interventions import Given, intervene
 from headscope.norms import rollout
 from headscope.record import Stack
+from headscope.studies.explaining._adversarial import Tampering
 from headscope.studies.explaining._erasure import Row, erasure_curves
 from headscope.studies.explaining._explained import Explained
-from headscope.studies.explaining._tampering import Tampering
-from headscope.studies.explaining._text import Text
+from headscope.studies.explaining._text import ClassifiedText
 
 AT_ONCE = 4096
 """Most tokens that run together."""
@@ -45,7 +45,9 @@ class Explaining:
         InterventionError: a layer that does not exist.
     """
 
-    def __init__(self, model: nn.Module, tokenizer: Any, text: Text, at: tuple[int, int]) -> None:
+    def __init__(
+        self, model: nn.Module, tokenizer: Any, text: ClassifiedText, at: tuple[int, int]
+    ) -> None:
         self._model: Any = model
         self._tokenizer, self._text, self._ranked = tokenizer, text, text.ranked
         self._generator = torch.Generator()

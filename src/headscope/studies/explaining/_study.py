@@ -16,11 +16,11 @@ from headscope.capturing.loading.load import display_name
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.capturing.run import at_rest, unwrapped
 from headscope.errors import CaptureError, HeadscopeError, RecordError, TextError
+from headscope.studies.explaining._adversarial import Tampering
 from headscope.studies.explaining._explained import Explained
 from headscope.studies.explaining._explaining import Explaining
 from headscope.studies.explaining._result import Faithfulness
-from headscope.studies.explaining._tampering import Tampering
-from headscope.studies.explaining._text import Text
+from headscope.studies.explaining._text import ClassifiedText
 from headscope.studies.shared._source import Source, parse_source
 
 RANDOM = "random weights"
@@ -136,7 +136,9 @@ def _explained(
         texts = counted(source.texts, "Explaining", "text", shows=options.get("progress", False))
         for number, text in enumerate(texts):
             try:
-                read = Text.of(model, tokenizer, text, truncate=options.get("truncate", False))
+                read = ClassifiedText.of(
+                    model, tokenizer, text, truncate=options.get("truncate", False)
+                )
                 check_known(
                     tokenizer,
                     read.inputs["input_ids"].tolist(),

@@ -18,7 +18,7 @@ READ = ("input_ids", "token_type_ids")
 
 
 @dataclass(frozen=True, eq=False)
-class Text:
+class ClassifiedText:
     """A text as the classifier reads it.
 
     Args:
@@ -34,7 +34,7 @@ class Text:
     pieces: tuple[str, ...]
 
     @classmethod
-    def of(cls, model: Any, tokenizer: Any, text: Any, *, truncate: bool = False) -> Text:
+    def of(cls, model: Any, tokenizer: Any, text: Any, *, truncate: bool = False) -> ClassifiedText:
         """A text, or a pair.
 
         Raises:

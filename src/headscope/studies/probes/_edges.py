@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 from headscope.errors import TextError
 from headscope.linguistics import centre_of_gravity, control_labels, expected_layer
 from headscope.linguistics.probe_features import pair_distances
-from headscope.studies.probes._items import Data, ProbeItem
+from headscope.studies.probes._items import ProbeData, ProbeItem
 from headscope.studies.probes._score import CONTROL, PROBE, Score
 from headscope.studies.probes._training import Training, fit
 
@@ -51,7 +51,7 @@ class Spans:
 
 
 @dataclass(frozen=True, eq=False)
-class Store:
+class HiddenStates:
     """The hidden states of all pieces of all sentences in one array, and which of them each word is
     made of.
     """
@@ -61,7 +61,7 @@ class Store:
     first: np.ndarray
 
     @classmethod
-    def of(cls, items: Sequence[ProbeItem]) -> Store:
+    def of(cls, items: Sequence[ProbeItem]) -> HiddenStates:
         """Of the states of sentences."""
         widest = max(len(pieces) for item in items for pieces in item.pieces)
         words = np.full((sum(map(len, items)), widest), -1)
@@ -124,7 +124,7 @@ class EdgeProbe(nn.Module):
 
 
 def edge_scores(
-    data: Data, how: Training, *, layers: bool = True, least: int
+    data: ProbeData, how: Training, *, layers: bool = True, least: int
 ) -> tuple[list[Score], dict[str, Any]]:
     """Probes of both tasks with their controls, and of the layers 0 to l for each l.
 
@@ -137,7 +137,7 @@ def edge_scores(
     Returns:
         Scores; and the weights of layers, centre of gravity and expected layer of each task.
     """
-    stores = {name: Store.of(items) for name, items in data.sides.items()}
+    stores = {name: HiddenStates.of(items) for name, items in data.sides.items()}
     all_scores: list[Score] = []
     facts: dict[str, Any] = {}
     for task, spans in ((TAGS, _tags(data, least)), (DEPENDENCIES, _dependencies(data, least))):
@@ -152,10 +152,12 @@ def edge_scores(
 class _Edges:
     task: str
     spans: Spans
-    data: Data
+    data: ProbeData
     how: Training
 
-    def run(self, stores: dict[str, Store], *, layers: bool) -> tuple[list[Score], dict[str, Any]]:
+    def run(
+        self, stores: dict[str, HiddenStates], *, layers: bool
+    ) -> tuple[list[Score], dict[str, Any]]:
         spans, real = self.spans, stores[PROBE]
         count = len(real.states)
         train = np.isin(spans.at[:, 0], self.data.parts.train)
@@ -182,7 +184,7 @@ class _Edges:
         return [*scores, *self.baselines(train, shares), *upto], facts
 
     def learnt(
-        self, store: Store, labels: np.ndarray, layers: int, name: str
+        self, store: HiddenStates, labels: np.ndarray, layers: int, name: str
     ) -> tuple[np.ndarray, EdgeProbe]:
         """Whether a probe of the first layers is right on each span, and the probe."""
         spans, count = self.spans, int(self.spans.labels.max()) + 1
@@ -249,7 +251,7 @@ class _Edges:
         return Score(task=self.task, measure=ACCURACY, of=of, hits=np.array(hits))
 
 
-def _tags(data: Data, least: int) -> Spans:
+def _tags(data: ProbeData, least: int) -> Spans:
     rows = [
         ((number, word), tag, item.forms[word])
         for number, item in enumerate(data.items)
@@ -259,7 +261,7 @@ def _tags(data: Data, least: int) -> Spans:
     return _spans(rows, data, least, "parts of speech")
 
 
-def _dependencies(data: Data, least: int) -> Spans:
+def _dependencies(data: ProbeData, least: int) -> Spans:
     rows = [
         ((number, word, head), item.relations[word], f"{item.forms[word]} {item.forms[head]}")
         for number, item in enumerate(data.items)
@@ -270,7 +272,7 @@ def _dependencies(data: Data, least: int) -> Spans:
 
 
 def _spans(
-    rows: Sequence[tuple[tuple[int, ...], str, str]], data: Data, least: int, what: str
+    rows: Sequence[tuple[tuple[int, ...], str, str]], data: ProbeData, least: int, what: str
 ) -> Spans:
     names = _frequent_labels(rows, data, least)
     if len(names) < 2:
@@ -284,7 +286,7 @@ def _spans(
 
 
 def _frequent_labels(
-    rows: Sequence[tuple[tuple[int, ...], str, str]], data: Data, least: int
+    rows: Sequence[tuple[tuple[int, ...], str, str]], data: ProbeData, least: int
 ) -> tuple[str, ...]:
     """The labels that are often enough among the sentences learnt from, the most frequent first."""
     train = set(data.parts.train)

@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 from headscope.linguistics import control_heads, offset_heads
 from headscope.linguistics.probe_features import best_offset, head_distances
 from headscope.linguistics.probe_scores import attached
-from headscope.studies.probes._items import Data, ProbeItem
+from headscope.studies.probes._items import ProbeData, ProbeItem
 from headscope.studies.probes._score import CONTROL, Score
 from headscope.studies.probes._training import Training, fit
 
@@ -139,7 +139,7 @@ class DistancesWords(nn.Module):
         return self.out(torch.tanh(hidden))[..., 0]
 
 
-def head_scores(data: Data, how: Training) -> tuple[list[Score], dict[str, Any]]:
+def head_scores(data: ProbeData, how: Training) -> tuple[list[Score], dict[str, Any]]:
     """The probe and its controls; with vectors of words where the items have them.
 
     Args:
@@ -180,7 +180,7 @@ def _learnt(
     items: Sequence[ProbeItem],
     heads: Sequence[np.ndarray],
     *,
-    data: Data,
+    data: ProbeData,
     how: Training,
 ) -> tuple[Score, int]:
     """The score of one probe, and the epoch that it is from."""
@@ -193,7 +193,7 @@ def _learnt(
     return _score(name, [hits[number] for number in data.parts.test]), fitted.epoch
 
 
-def _offset_score(name: str, data: Data, offset: int) -> Score:
+def _offset_score(name: str, data: ProbeData, offset: int) -> Score:
     return _score(name, [_offset_hits(item, offset) for item in data.test])
 
 

@@ -70,7 +70,7 @@ class ProbeItem:
 
 
 @dataclass(frozen=True)
-class Parts:
+class SentenceSplit:
     """Numbers of the sentences to learn from, to choose by, and to report on."""
 
     train: tuple[int, ...]
@@ -82,14 +82,14 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class Data:
+class ProbeData:
     """The sentences read by a model and, where that is asked for, by its twin with random
     weights.
     """
 
     items: tuple[ProbeItem, ...]
     twin: tuple[ProbeItem, ...] | None
-    parts: Parts
+    parts: SentenceSplit
 
     @property
     def sides(self) -> dict[str, tuple[ProbeItem, ...]]:
@@ -113,7 +113,9 @@ class Data:
         return [self.items[number] for number in self.parts.train]
 
 
-def parts_of(sentences: Sequence[Sentence], shares: tuple[float, float, float], seed: int) -> Parts:
+def parts_of(
+    sentences: Sequence[Sentence], shares: tuple[float, float, float], seed: int
+) -> SentenceSplit:
     """Draw which documents are learnt from, set aside and reported on; no document lies in two
     parts.
 
@@ -143,7 +145,7 @@ def parts_of(sentences: Sequence[Sentence], shares: tuple[float, float, float], 
             f"{len(groups)} different documents or sentences are too few to be divided into "
             f"{', '.join(map('{:.0%}'.format, shares))}"
         )
-    return Parts(*divided)
+    return SentenceSplit(*divided)
 
 
 def _together(sentences: Sequence[Sentence], forms: list[tuple[str, ...]]) -> list[list[int]]:

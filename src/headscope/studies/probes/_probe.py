@@ -17,9 +17,9 @@ from headscope.errors import HeadscopeError, RecordError, TextError
 from headscope.linguistics import Sentence, read_treebank
 from headscope.studies.probes._edges import edge_scores
 from headscope.studies.probes._heads import head_scores
-from headscope.studies.probes._items import Data, ProbeItem, parts_of
+from headscope.studies.probes._items import ProbeData, ProbeItem, parts_of
 from headscope.studies.probes._probing import Probing
-from headscope.studies.probes._reading import (
+from headscope.studies.probes._read_sentences import (
     LeftOut,
     with_embeddings,
     with_maps,
@@ -304,11 +304,15 @@ def _read(
 
 def _data(
     items: tuple[ProbeItem, ...], twin: tuple[ProbeItem, ...] | None, plan: ProbePlan
-) -> Data:
-    return Data(items, twin, parts_of([item.sentence for item in items], plan.split, plan.seeds[0]))
+) -> ProbeData:
+    return ProbeData(
+        items, twin, parts_of([item.sentence for item in items], plan.split, plan.seeds[0])
+    )
 
 
-def _trained(kind: str, data: Data, plan: ProbePlan) -> tuple[tuple[Score, ...], dict[str, Any]]:
+def _trained(
+    kind: str, data: ProbeData, plan: ProbePlan
+) -> tuple[tuple[Score, ...], dict[str, Any]]:
     """The scores, means over the seeds, and the facts of the first seed."""
     runs, facts = [], []
     for seed in plan.seeds:
@@ -330,7 +334,7 @@ def _many(facts: Sequence[dict[str, Any]]) -> bool:
 
 
 def _scores(
-    kind: str, data: Data, plan: ProbePlan, seed: int
+    kind: str, data: ProbeData, plan: ProbePlan, seed: int
 ) -> tuple[list[Score], dict[str, Any]]:
     how = replace(plan.training(kind), seed=seed)
     if kind == "relation":

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from headscope.errors import TextError
 from headscope.linguistics import control_labels
 from headscope.linguistics.probe_features import pair_distances, unrelated_pairs
-from headscope.studies.probes._items import Data, ProbeItem
+from headscope.studies.probes._items import ProbeData, ProbeItem
 from headscope.studies.probes._score import CONTROL, PROBE, Score
 from headscope.studies.probes._training import Training, fit
 
@@ -42,7 +42,9 @@ class WordPairs:
     types: tuple[str, ...]
 
 
-def relation_scores(data: Data, how: Training, *, least: int) -> tuple[list[Score], dict[str, Any]]:
+def relation_scores(
+    data: ProbeData, how: Training, *, least: int
+) -> tuple[list[Score], dict[str, Any]]:
     """Both probes and their controls.
 
     Args:
@@ -87,7 +89,7 @@ def attention_vectors(
     return np.array(vectors, np.float32)
 
 
-def _related(data: Data, least: int) -> WordPairs:
+def _related(data: ProbeData, least: int) -> WordPairs:
     """Dependents with their heads, of the relations that are often enough."""
     edges = _edges(data.items)
     # Counted where it is learnt alone: a relation must not be chosen by what is reported on.
@@ -149,7 +151,7 @@ def _pairs(
 
 
 def _scores(
-    task: str, pairs: WordPairs, data: Data, how: Training
+    task: str, pairs: WordPairs, data: ProbeData, how: Training
 ) -> tuple[list[Score], dict[str, Any]]:
     sizes = np.array([len(item) for item in data.items])
     number, first, second = pairs.at.T
@@ -174,7 +176,7 @@ def _learnt(
     features: np.ndarray,
     labels: np.ndarray,
     number: np.ndarray,
-    data: Data,
+    data: ProbeData,
     *,
     how: Training,
     name: str,
@@ -204,7 +206,7 @@ def _loss(module: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
     return cross_entropy(module(batch[0]), batch[1])
 
 
-def _hits(right: np.ndarray, number: np.ndarray, data: Data) -> np.ndarray:
+def _hits(right: np.ndarray, number: np.ndarray, data: ProbeData) -> np.ndarray:
     return np.array(
         [
             (float(right[number == each].sum()), float((number == each).sum()))

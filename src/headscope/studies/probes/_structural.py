@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from headscope.errors import RecordError
 from headscope.linguistics import control_tree, tree_depths, tree_distances
 from headscope.linguistics.probe_scores import depth_ranks, distance_ranks, edges_hit, root_hit
-from headscope.studies.probes._items import Data, ProbeItem
+from headscope.studies.probes._items import ProbeData, ProbeItem
 from headscope.studies.probes._score import CONTROL, PROBE, Score
-from headscope.studies.probes._training import Fitted, Training, fit
+from headscope.studies.probes._training import FittedProbe, Training, fit
 
 DISTANCE, DEPTH = "distance in the tree", "depth in the tree"
 UUAS, DSPR, ROOT, NSPR = "UUAS", "DSpr", "root", "NSpr"
@@ -72,7 +72,7 @@ class Structural(nn.Module):
 
 
 def structural_scores(
-    data: Data, how: Training, *, layer: int | None, rank: int
+    data: ProbeData, how: Training, *, layer: int | None, rank: int
 ) -> tuple[list[Score], dict[str, Any]]:
     """The probe in every layer, and its controls in the layer that did best on sentences set aside.
 
@@ -121,7 +121,7 @@ def _of(trees: Sequence[Tree], part: Sequence[int]) -> list[Tree]:
 
 
 def _controls(
-    data: Data, states: dict[str, list[np.ndarray]], best: int, layer: int | None
+    data: ProbeData, states: dict[str, list[np.ndarray]], best: int, layer: int | None
 ) -> dict[str, list[Tree]]:
     """What the probe is set beside, in the layer that did best."""
     controls = {CONTROL: _trees(data.items, states[PROBE], best, control=True)}
@@ -142,7 +142,9 @@ def _trees(
     ]
 
 
-def _trained(trees: Sequence[Tree], data: Data, how: Training, what: tuple[int, str]) -> Fitted:
+def _trained(
+    trees: Sequence[Tree], data: ProbeData, how: Training, what: tuple[int, str]
+) -> FittedProbe:
     rank, name = what
     features = trees[0].states.shape[1]
     train, aside = (
@@ -186,7 +188,7 @@ def _loss(module: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
     return (pairs + ((deep - depths).abs() * there).sum(dim=1) / words).mean()
 
 
-def _scores(of: str, fitted: Fitted, trees: Sequence[Tree]) -> list[Score]:
+def _scores(of: str, fitted: FittedProbe, trees: Sequence[Tree]) -> list[Score]:
     said = []
     with torch.no_grad():
         for tree in trees:

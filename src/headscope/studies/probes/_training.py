@@ -40,7 +40,7 @@ class Training:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedProbe:
     """A trained probe, and the epoch that it is from, counted from 1."""
 
     module: Any
@@ -55,7 +55,7 @@ def fit(
     how: Training,
     *,
     name: str = "probe",
-) -> Fitted:
+) -> FittedProbe:
     """Train a probe; the same seed gives the same probe, and the caller's random state stays as it
     was.
 
@@ -96,7 +96,7 @@ def fit(
             rate *= how.drop
             optimiser = _adam(module, how, rate)
     module.load_state_dict(kept)
-    return Fitted(module.eval(), best_epoch, best)
+    return FittedProbe(module.eval(), best_epoch, best)
 
 
 def _adam(module: nn.Module, how: Training, rate: float) -> torch.optim.Optimizer:

@@ -19,7 +19,7 @@ from headscope.patterns.records import OneModel
 from headscope.record import Record, Stack
 from headscope.results import Result
 from headscope.studies.shared._held_out import SPLITS, DocumentHits, halves_of, measured
-from headscope.studies.shared._reading import cells_of
+from headscope.studies.shared._printing import cells_of
 
 
 class Telling(TypedDict, total=False):

@@ -49,7 +49,7 @@ class DocumentHits:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Held:
+class HeldOutHits:
     """What the chosen head, and the chosen rule, got right on the documents they were not chosen
     on.
 
@@ -78,7 +78,7 @@ class Held:
         return max(self.choices[0].values()) / count if count else float("nan")
 
 
-def held_out(asked: DocumentHits, halves: Bool[np.ndarray, "split document"]) -> Held:
+def held_out(asked: DocumentHits, halves: Bool[np.ndarray, "split document"]) -> HeldOutHits:
     """Choose on each half of every split and measure on the other."""
     heads, rules = [], []
     choices: tuple[Counter[int], Counter[int]] = (Counter(), Counter())
@@ -96,7 +96,9 @@ def held_out(asked: DocumentHits, halves: Bool[np.ndarray, "split document"]) ->
         heads.append(head)
         rules.append(rule)
     shape = (len(heads), len(asked.wholes))
-    return Held(head=np.reshape(heads, shape), rule=np.reshape(rules, shape), choices=choices)
+    return HeldOutHits(
+        head=np.reshape(heads, shape), rule=np.reshape(rules, shape), choices=choices
+    )
 
 
 def measured(
@@ -161,7 +163,7 @@ def _on_all(asked: DocumentHits, best: int) -> dict[str, Any]:
 
 def _held_out_numbers(
     asked: DocumentHits,
-    held: Held,
+    held: HeldOutHits,
     ends: Float[np.ndarray, " 2"],
     above: Float[np.ndarray, " 2"],
 ) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from headscope.views.figures._head_map import (
     draw_layer_numbers,
 )
 from headscope.views.figures._palette import text_on
-from headscope.views.figures._result import Drawn, ResultOptions, draw_result
+from headscope.views.figures._result import FigureWords, ResultOptions, draw_result
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._sheet import Sheet
 
@@ -51,7 +51,7 @@ def ablation_figure(ablation: Any, **options: Unpack[ResultOptions]) -> Figure:
         >>> ablation_figure(ablate(model, task)).save("ablation.pdf")
     """
     _, layers, heads = zip(*ablation.cells, strict=True)
-    drawn = Drawn(
+    drawn = FigureWords(
         kind="ablation",
         title=f"{ablation.model or 'A model'}: {ablation.metric} without each head",
         note=f"{ablation.task}, {ablation.examples:,} examples; disabled: {ablation.by}",

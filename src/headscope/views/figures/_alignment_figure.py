@@ -14,7 +14,7 @@ from headscope.errors import FigureError
 from headscope.results import draws
 from headscope.views.figures._figure import Figure
 from headscope.views.figures._palette import text_on
-from headscope.views.figures._result import Drawn, ResultOptions, draw_result
+from headscope.views.figures._result import FigureWords, ResultOptions, draw_result
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._sheet import Sheet
 
@@ -58,7 +58,7 @@ def alignment_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
             "No sentence was counted, so there is nothing to draw; update the study with one first"
         )
     sentences = f"{study.sentences:,} sentence{'s' * (study.sentences != 1)}"
-    drawn = Drawn(
+    drawn = FigureWords(
         kind="alignment",
         title=f"{study.model or 'A model'}: word alignment by weight and by norm",
         note=f"alignment error rate in %, {sentences}",

@@ -9,7 +9,7 @@ from headscope.patterns import Changes
 from headscope.results import draws
 from headscope.views.figures._figure import Figure
 from headscope.views.figures._ranges import Row, Value, draw_ranges
-from headscope.views.figures._result import Drawn, ResultOptions, draw_result
+from headscope.views.figures._result import FigureWords, ResultOptions, draw_result
 from headscope.views.figures._sheet import Sheet
 
 MOST = 60
@@ -31,7 +31,7 @@ def changes_figure(changes: Changes, **options: Unpack[ResultOptions]) -> Figure
     if not changes.held:
         raise FigureError("No label held before, so there is nothing to draw; give more texts")
     cells = changes.before.cells
-    drawn = Drawn(
+    drawn = FigureWords(
         kind="changes",
         title=f"{changes.before.model or 'A model'}: labels before and after",
         note=changes.summary(),

@@ -10,7 +10,7 @@ from headscope.results import draws
 from headscope.views.figures._axis import percent_written
 from headscope.views.figures._figure import Figure
 from headscope.views.figures._ranges import Row, Value, draw_ranges
-from headscope.views.figures._result import Drawn, ResultOptions, draw_result
+from headscope.views.figures._result import FigureWords, ResultOptions, draw_result
 from headscope.views.figures._sheet import Sheet
 
 
@@ -34,7 +34,7 @@ def coreference_figure(
         >>> coreference_figure(coref(model, tokenizer, passages)).save("coref.pdf")
     """
     rows = [_row(coreference, each) for each in coreference.heads_of(candidates)]
-    drawn = Drawn(
+    drawn = FigureWords(
         kind="coreference",
         title=f"{coreference.model or 'A model'}, {coreference.data or 'texts'}: heads that find "
         "antecedents",

@@ -10,7 +10,7 @@ from headscope.results import draws
 from headscope.views.figures._figure import Figure
 from headscope.views.figures._head_map import LARGEST_CELL, draw_head_map
 from headscope.views.figures._palette import text_on
-from headscope.views.figures._result import Drawn, ResultOptions, draw_result
+from headscope.views.figures._result import FigureWords, ResultOptions, draw_result
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._words import two_digits
 
@@ -35,7 +35,7 @@ def difference_figure(difference: Comparison | Effect, **options: Unpack[ResultO
     cells = [cell for stack in comparison.stacks.values() for cell in stack.cells]
     done = "; ".join(difference.done) if isinstance(difference, Effect) else ""
     model = difference.model or "A model"
-    drawn = Drawn(
+    drawn = FigureWords(
         kind=difference.KIND,
         title=f"{model}: where heads look elsewhere",
         note=f"changed: {done}"

@@ -16,7 +16,7 @@ from headscope.results import draws
 from headscope.views.figures._axis import Axis, apart, draw_level_grid, draw_upright_grid
 from headscope.views.figures._figure import Figure
 from headscope.views.figures._ranges import series_colours
-from headscope.views.figures._result import Drawn, ResultOptions, draw_result
+from headscope.views.figures._result import FigureWords, ResultOptions, draw_result
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import POINT
 
@@ -63,7 +63,7 @@ def faithfulness_figure(faithfulness: Any, **options: Unpack[ResultOptions]) -> 
         >>> faithfulness_figure(faithfulness(classifier, tokenizer, texts)).save("faithfulness.pdf")
     """
     texts = f"{len(faithfulness.texts):,} text{'s' * (len(faithfulness.texts) != 1)}"
-    drawn = Drawn(
+    drawn = FigureWords(
         kind="faithfulness",
         title=f"{faithfulness.model or 'A classifier'}: what agrees with what mattered",
         note=f"mean over {texts}; what comes out is reported, nothing is asserted about it",

@@ -10,7 +10,7 @@ from headscope.patterns import Groups
 from headscope.results import draws
 from headscope.views.figures._figure import Figure
 from headscope.views.figures._ranges import Row, Value, draw_ranges
-from headscope.views.figures._result import Drawn, ResultOptions, draw_result
+from headscope.views.figures._result import FigureWords, ResultOptions, draw_result
 from headscope.views.figures._sheet import Sheet
 
 
@@ -30,7 +30,7 @@ def groups_figure(groups: Groups, **options: Unpack[ResultOptions]) -> Figure:
     """
     if not groups.all:
         raise FigureError("No head holds a label, so there is nothing to draw")
-    drawn = Drawn(
+    drawn = FigureWords(
         kind="mechanism groups",
         title="Neurons that carry heads, by label",
         texts=[group.label for group in groups.all],

@@ -13,7 +13,7 @@ from headscope.patterns import Mechanism, Reading
 from headscope.results import draws
 from headscope.views.figures._figure import Figure
 from headscope.views.figures._palette import parse_hex
-from headscope.views.figures._result import Drawn, ResultOptions, draw_result
+from headscope.views.figures._result import FigureWords, ResultOptions, draw_result
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import POINT
 from headscope.views.figures._words import two_digits
@@ -72,7 +72,7 @@ def mechanism_figure(
     if mechanism.tally.pattern is not None:
         looks = f"“{mechanism.tally.pattern.name}”"
     layers, heads = zip(*cells, strict=True)
-    drawn = Drawn(
+    drawn = FigureWords(
         kind="mechanism",
         title=f"{mechanism.tally.model or 'Heads'}: {what} that carry attention",
         note=f"{looks}, {mechanism.texts} texts, read by the {of}",

@@ -78,7 +78,7 @@ class Neurons:
 
 
 @dataclass(frozen=True)
-class Table:
+class NeuronLayout:
     """Where rows and columns stand, in millimetres: names, two pictures, three columns of bars."""
 
     names: float
@@ -186,7 +186,7 @@ def neurons_of(layer: Layer, head: int, query: int) -> Neurons:
     )
 
 
-def _table(sheet: Sheet, plan: FigurePlan, y: float) -> Table:
+def _table(sheet: Sheet, plan: FigurePlan, y: float) -> NeuronLayout:
     style, tokens = plan.style, plan.stack.key
     keys = len(tokens)
     pitch = min(PITCH * style.em, TALLEST / keys)
@@ -200,10 +200,10 @@ def _table(sheet: Sheet, plan: FigurePlan, y: float) -> Table:
     rest = sheet.width - names - 4 * gap
     bar = max(0.11 * rest, 2.3 * sheet.width_of("−0.0", style.small))
     top = y + QUERY_HEIGHT * style.em + 1.6 * style.em
-    return Table(names, (rest - 3 * bar) / 2, bar, gap, top, pitch, keys)
+    return NeuronLayout(names, (rest - 3 * bar) / 2, bar, gap, top, pitch, keys)
 
 
-def _query(sheet: Sheet, table: Table, rgb: np.ndarray) -> None:
+def _query(sheet: Sheet, table: NeuronLayout, rgb: np.ndarray) -> None:
     """The query's features, above those of the keys."""
     style, height = sheet.style, QUERY_HEIGHT * sheet.style.em
     y = table.top - 1.6 * style.em - height
@@ -211,7 +211,7 @@ def _query(sheet: Sheet, table: Table, rgb: np.ndarray) -> None:
     sheet.cells(rgb, at=(table.names, y), size=(table.picture, height))
 
 
-def _titles(sheet: Sheet, table: Table) -> None:
+def _titles(sheet: Sheet, table: NeuronLayout) -> None:
     style = sheet.style
     y = table.top - 0.8 * style.em
     for number, words in enumerate(("key k", "q × k")):
@@ -220,7 +220,7 @@ def _titles(sheet: Sheet, table: Table) -> None:
         sheet.note(table.bar_at(number), y, words)
 
 
-def _names(sheet: Sheet, plan: FigurePlan, table: Table) -> int:
+def _names(sheet: Sheet, plan: FigurePlan, table: NeuronLayout) -> int:
     tokens, style = plan.stack.key, plan.style
     size = token_size(table.pitch, style.size)
     every = spaced(len(tokens), table.pitch, size)
@@ -232,7 +232,7 @@ def _names(sheet: Sheet, plan: FigurePlan, table: Table) -> int:
     return every
 
 
-def _bars(sheet: Sheet, plan: FigurePlan, table: Table, neurons: Neurons) -> None:
+def _bars(sheet: Sheet, plan: FigurePlan, table: NeuronLayout, neurons: Neurons) -> None:
     for number, values in enumerate((neurons.dots, neurons.scores)):
         _signed_bars(sheet, table, values, table.bar_at(number))
     style, left = plan.style, table.bar_at(2)
@@ -264,7 +264,7 @@ def _bars(sheet: Sheet, plan: FigurePlan, table: Table, neurons: Neurons) -> Non
     sheet.line((left, left), (table.top, table.bottom), colour=style.faint, line=0.4)
 
 
-def _signed_bars(sheet: Sheet, table: Table, values: np.ndarray, left: float) -> None:
+def _signed_bars(sheet: Sheet, table: NeuronLayout, values: np.ndarray, left: float) -> None:
     style = sheet.style
     low, high = min(0.0, float(np.nanmin(values))), max(0.0, float(np.nanmax(values)))
     per = table.bar / ((high - low) or 1.0)

@@ -14,7 +14,7 @@ from headscope.views.figures._axis import percent_written
 from headscope.views.figures._figure import Figure
 from headscope.views.figures._layer_lines import Box, Line, draw_layer_lines
 from headscope.views.figures._palette import head_greys
-from headscope.views.figures._result import Drawn, ResultOptions, draw_result
+from headscope.views.figures._result import FigureWords, ResultOptions, draw_result
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import Style
 
@@ -60,7 +60,7 @@ def norms_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
         raise FigureError(
             "No text was counted, so there is nothing to draw; update the study with one first"
         )
-    drawn = Drawn(
+    drawn = FigureWords(
         kind="norms",
         title=f"{study.model or 'A model'}: what rows look at, and what is added",
         note=f"share of a row, mean over heads; {study.texts:,} text{'s' * (study.texts != 1)}",

@@ -6,14 +6,14 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from headscope.record import Layer
-from headscope.views.figures._quantity import Shown
+from headscope.views.figures._quantity import DrawnQuantity
 from headscope.views.figures._sinks import without_keys
 
 Numbers = Float[np.ndarray, "head query key"]
 
 
 def numbers_of(
-    layer: Layer, heads: tuple[int, ...], shown: Shown, without: tuple[int, ...] = ()
+    layer: Layer, heads: tuple[int, ...], shown: DrawnQuantity, without: tuple[int, ...] = ()
 ) -> Numbers:
     """What is shown of some heads in float64, NaN where a query may not look; one map where it is
     of all together.

@@ -17,7 +17,7 @@ from headscope.views.constants import SCATTER_AXES
 from headscope.views.figure_options import FigureOptions, FigureTheme, Neurons
 from headscope.views.figures._labels import readable
 from headscope.views.figures._panel import Panel
-from headscope.views.figures._quantity import Shown, shown_quantity
+from headscope.views.figures._quantity import DrawnQuantity, shown_quantity
 from headscope.views.figures._sinks import find_sinks
 from headscope.views.figures._style import Style, style_for
 from headscope.views.figures._words import percent
@@ -73,7 +73,7 @@ class FigurePlan:
     chosen: bool
     query: int | None
     key: int | None
-    shown: Shown
+    shown: DrawnQuantity
     from_: Bool[np.ndarray, " query"]
     to: Bool[np.ndarray, " key"]
     hiding: tuple[str, ...]

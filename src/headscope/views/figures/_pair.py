@@ -18,7 +18,7 @@ from headscope.views.figures._model import (
 from headscope.views.figures._numbers import largest_of, numbers_of
 from headscope.views.figures._options import FigurePlan
 from headscope.views.figures._palette import text_on
-from headscope.views.figures._quantity import Shown
+from headscope.views.figures._quantity import DrawnQuantity
 from headscope.views.figures._sheet import Sheet
 
 TALLEST = 1.9
@@ -84,7 +84,7 @@ def _write(
         sheet.text(*at, words, size=size, colour=colour, anchor="center")
 
 
-def _words(number: float, shown: Shown) -> str:
+def _words(number: float, shown: DrawnQuantity) -> str:
     return "" if np.isnan(number) or (shown.weights and number < FAINT) else shown.words(number)
 
 

@@ -12,7 +12,7 @@ from headscope.results import draws
 from headscope.views.figures._axis import Axis, draw_upright_grid, percent_written
 from headscope.views.figures._figure import Figure
 from headscope.views.figures._layer_lines import Box, Line, draw_layer_lines
-from headscope.views.figures._result import Drawn, ResultOptions, draw_result
+from headscope.views.figures._result import FigureWords, ResultOptions, draw_result
 from headscope.views.figures._sheet import Sheet
 
 PROBES = ("probe", "both directions")
@@ -49,7 +49,7 @@ def probing_figure(probing: Any, **options: Unpack[ResultOptions]) -> Figure:
         for task in probing.tasks
         for number in probing.per_layer(task, probing.measures(task)[0])
     }
-    drawn = Drawn(
+    drawn = FigureWords(
         kind="probing",
         title=f"{probing.model or 'A model'}: {probing.kind} probe",
         note=f"{learnt:,} sentences learnt from, {test:,} others scored",

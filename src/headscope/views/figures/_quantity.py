@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Shown:
+class DrawnQuantity:
     """A quantity, and how it is drawn and called.
 
     Args:
@@ -107,7 +107,7 @@ def _check_there(stack: Stack, wanted: str, given: Mapping[str, Any]) -> None:
 
 def shown_quantity(
     record: Record, stack: Stack, wanted: str, quantities: Mapping[str, Any] | None
-) -> Shown:
+) -> DrawnQuantity:
     """The quantity of that name.
 
     Args:
@@ -126,7 +126,7 @@ def shown_quantity(
     if wanted not in (*BUILT_IN, CONTRIBUTION):
         arrays = [quantities_of(layer, given)[wanted] for layer in stack]
     words = KNOWN.get(wanted, QuantityWords(wanted, ""))
-    return Shown(
+    return DrawnQuantity(
         name=wanted,
         label=words.label,
         explanation="" if wanted in BUILT_IN else words.explanation,

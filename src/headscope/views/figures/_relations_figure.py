@@ -11,7 +11,7 @@ from headscope.results import draws
 from headscope.views.figures._axis import percent_written
 from headscope.views.figures._figure import Figure
 from headscope.views.figures._ranges import Row, Value, draw_ranges
-from headscope.views.figures._result import Drawn, ResultOptions, draw_result
+from headscope.views.figures._result import FigureWords, ResultOptions, draw_result
 from headscope.views.figures._sheet import Sheet
 
 LEAST = 20
@@ -53,7 +53,7 @@ def relations_figure(
         )
     shown.sort(key=lambda each: -each.held_out_accuracy)
     rows = [_row(relations, each) for each in shown]
-    drawn = Drawn(
+    drawn = FigureWords(
         kind="relations",
         title=f"{relations.model or 'A model'}, {relations.treebank or 'a treebank'}: heads that "
         "look along relations",

@@ -44,7 +44,7 @@ class ResultOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drawn:
+class FigureWords:
     """What a figure of a result says of itself.
 
     Args:
@@ -68,7 +68,7 @@ class Drawn:
     chosen: str = ""
 
 
-def draw_result(drawn: Drawn, options: ResultOptions, body: Body) -> Figure:
+def draw_result(drawn: FigureWords, options: ResultOptions, body: Body) -> Figure:
     """The figure of a result: title and note, what the body draws, notes; and its recipe.
 
     Raises:

@@ -23,11 +23,11 @@ from headscope.views.figures._generation import draw_generation, first_written, 
 from headscope.views.figures._numbers import largest_of, mean_of, numbers_of
 from headscope.views.figures._options import FigurePlan
 from headscope.views.figures._palette import text_on
-from headscope.views.figures._pictured import (
+from headscope.views.figures._picture_heat import (
     LONGEST,
     LONGEST_OF_SEVERAL,
-    Framed,
-    Veil,
+    PictureHeat,
+    PlacedPicture,
     draw_pictured,
     framed,
 )
@@ -45,7 +45,7 @@ NEW_LINES = ("\n", "\u010a")
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedToken:
     """A token in the running text: its words, place and width, in millimetres."""
 
     token: int
@@ -71,7 +71,7 @@ def draw_text(plan: FigurePlan) -> Sheet:
     scale = _scale(plan, largest_of(heat))
     y = heading(sheet, plan, _title(sheet, plan))
     placed, pictures, y = _set(sheet, plan, tokens, y)
-    veil = Veil.of(scale, style)
+    veil = PictureHeat.of(scale, style)
     scale = veil if pictures else scale
     chosen = _chosen(plan)
     takes_part = plan.from_ if side == "query" else plan.to
@@ -113,7 +113,7 @@ def _chosen(plan: FigurePlan) -> int | None:
     return plan.query if plan.query is not None else plan.key
 
 
-def _frame(sheet: Sheet, word: Placed) -> None:
+def _frame(sheet: Sheet, word: PlacedToken) -> None:
     em = sheet.style.em
     height = 1.36 * em
     box = (word.x, word.y - height / 2, word.width, height)
@@ -144,12 +144,12 @@ def _title(sheet: Sheet, plan: FigurePlan) -> str:
 
 def _set(
     sheet: Sheet, plan: FigurePlan, tokens: Tokens, y: float
-) -> tuple[list[Placed], list[Framed], float]:
+) -> tuple[list[PlacedToken], list[PlacedPicture], float]:
     """The tokens as running text, the patches of each picture over it, or else in rows and
     columns.
     """
-    placed: list[Placed] = []
-    pictured: list[Framed] = []
+    placed: list[PlacedToken] = []
+    pictured: list[PlacedPicture] = []
     pictures = tokens.pictures or (None,) * len(tokens)
     for picture, words in groupby(words_of(tokens), key=lambda word: pictures[word[0]]):
         if picture is not None and plan.record.pictures:
@@ -171,7 +171,7 @@ def _set(
 
 def _framed(
     sheet: Sheet, pictures: tuple[np.ndarray, ...], tokens: Tokens, patches: list[int], *, y: float
-) -> Framed:
+) -> PlacedPicture:
     picture = (tokens.pictures or ())[patches[0]] or 0
     places = [place for token in patches if (place := (tokens.places or ())[token]) is not None]
     room = min(sheet.width, LONGEST if len(pictures) == 1 else LONGEST_OF_SEVERAL)
@@ -180,7 +180,7 @@ def _framed(
 
 def _picture(
     sheet: Sheet, tokens: Tokens, words: Iterable[list[int]], y: float
-) -> tuple[list[Placed], float]:
+) -> tuple[list[PlacedToken], float]:
     """Patches where they are in their picture, named where there is room."""
     em, patches = sheet.style.em, [token for word in words for token in word]
     places = [place for token in patches if (place := (tokens.places or ())[token]) is not None]
@@ -190,7 +190,7 @@ def _picture(
     pitch = min(widest + PATCH_GAP * em, sheet.width / columns)
     width = pitch - PATCH_GAP * em
     placed = [
-        Placed(
+        PlacedToken(
             token,
             name if widest <= width else "",
             column * pitch,
@@ -209,7 +209,7 @@ def set_text(
     y: float,
     *,
     room: float | None = None,
-) -> tuple[list[Placed], float]:
+) -> tuple[list[PlacedToken], float]:
     """Running text in this room, or over the width; pieces of a word stay together, and the second
     text begins a line.
     """
@@ -228,7 +228,7 @@ def set_text(
         for token, text, width in zip(word, texts, widths, strict=True):
             if x > 0 and x + width > room:
                 x, line = 0.0, line + PITCH * em
-            placed.append(Placed(token, text, x, line, width))
+            placed.append(PlacedToken(token, text, x, line, width))
             x += width
         if _ends_line(tokens.pieces[word[-1]]):
             x, line = 0.0, line + PITCH * em
@@ -275,7 +275,7 @@ def _spaced(tokens: Tokens, token: int) -> bool:
     return now[0] > before[1] or text[now[0] : now[0] + 1].isspace()
 
 
-def draw_word(sheet: Sheet, word: Placed, rgb: np.ndarray, *, takes_part: bool) -> None:
+def draw_word(sheet: Sheet, word: PlacedToken, rgb: np.ndarray, *, takes_part: bool) -> None:
     """A token on its colour; faint where it takes no part."""
     style = sheet.style
     height = 1.36 * style.em
@@ -302,6 +302,6 @@ def _notes(plan: FigurePlan, scale: Scale) -> list[str]:
     return [
         f"{place[0].lower()}{place[1:]}, {heads_in_words(plan, mean=True)}{over}",
         scale.words,
-        "what is large hides more of the picture" if isinstance(scale, Veil) else "",
+        "what is large hides more of the picture" if isinstance(scale, PictureHeat) else "",
         _place_of(plan),
     ]

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from headscope.capturing.media._follow import Follow, marked
+from headscope.capturing.media._position_marks import PositionMarks, marked
 from headscope.errors import CaptureError
 
 TEXT, TARGET, VISION, AUDIO = "text", "target", "vision", "audio"
@@ -33,7 +33,7 @@ class UnnamedPositions(CaptureError):
 
 
 @dataclass(frozen=True)
-class Origins:
+class InputPositions:
     """All spots of a model's input, numbered from 1 on: entry ``i`` of each array is of the spot
     numbered ``i + 1``.
 
@@ -79,7 +79,7 @@ class Origins:
 
 def origins_of(
     model: nn.Module, arguments: Mapping[str, torch.Tensor], seconds: float | None = None
-) -> Origins:
+) -> InputPositions:
     """The spots of these arguments.
 
     Raises:
@@ -96,14 +96,14 @@ def origins_of(
         if tensor is None:
             continue
         own = items[kind] if kind in items else [_line(tensor.shape[1])] * len(tensor)
-        origins = _table_of(kind, own, _examples(tensor, own, count, kind))
-        numbers = torch.arange(size + 1, size + 1 + len(origins), dtype=torch.int32)
+        input_positions = _table_of(kind, own, _examples(tensor, own, count, kind))
+        numbers = torch.arange(size + 1, size + 1 + len(input_positions), dtype=torch.int32)
         marks[name] = _spread(numbers, tensor)
-        parts.append(origins)
+        parts.append(input_positions)
         size += len(numbers)
     # One row for each field of Origins after its marks, in the order of the fields.
     table = np.concatenate(parts).T
-    return Origins(
+    return InputPositions(
         count,
         marks,
         *table,
@@ -140,18 +140,18 @@ def has_more_than_text(arguments: Mapping[str, Any]) -> bool:
 
 @contextmanager
 def followed(
-    model: nn.Module, arguments: Mapping[str, Any], origins: Origins | None
+    model: nn.Module, arguments: Mapping[str, Any], input_positions: InputPositions | None
 ) -> Generator[tuple[dict, Any]]:
     """The arguments with marks, which are followed while the block is open; nothing is done without
     origins.
 
     Beside the arguments comes a wrapper for functions in which nothing is to be followed.
     """
-    if origins is None:
+    if input_positions is None:
         yield dict(arguments), lambda function: function
         return
-    marks = origins.marks
-    with Follow(model.parameters()) as follow:
+    marks = input_positions.marks
+    with PositionMarks(model.parameters()) as follow:
         yield (
             {
                 name: marked(given, marks[name]) if name in marks else given

@@ -12,7 +12,7 @@ from torch import nn
 import headscope as hs
 from headscope import CaptureError, ModelError
 from headscope.capturing import load_masked_model, masking_drops
-from headscope.capturing._masking import _looks_back
+from headscope.capturing._word_masking import _looks_back
 from headscope.patterns import heads, predictive_pattern
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -75,7 +75,7 @@ def test_it_follows_the_definition_one_pass_at_a_time(masked, tokenizer):
     encoding = tokenizer(TEXT, "f g", return_tensors="pt")
     ids = encoding["input_ids"][0]
 
-    def odds(query, *places):
+    def probabilities(query, *places):
         given = {name: values.clone() for name, values in encoding.items()}
         given["input_ids"][0, list(places)] = tokenizer.mask_token_id
         with torch.no_grad():
@@ -85,7 +85,7 @@ def test_it_follows_the_definition_one_pass_at_a_time(masked, tokenizer):
     assert len(words) == 8
     for query in words:
         for key in words:
-            wanted = odds(query, query) - odds(query, query, key)
+            wanted = probabilities(query, query) - probabilities(query, query, key)
             assert drops[query, key] == pytest.approx(wanted, abs=1e-4)
     assert np.abs(np.nan_to_num(drops)).max() > 0.05
 

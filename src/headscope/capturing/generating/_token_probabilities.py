@@ -8,7 +8,7 @@ import torch
 
 
 @dataclass
-class Odds:
+class TokenProbabilities:
     """Looks at the logits of every step of one text, and at the token that was made of them.
 
     Args:
@@ -43,10 +43,10 @@ class Odds:
             del noted[count:]
 
     def _note(self, logits: torch.Tensor, chosen: int) -> None:
-        odds = logits.softmax(-1)
-        self.probabilities.append(odds[chosen].item())
-        self.entropies.append(torch.special.entr(odds).sum().item())
+        probabilities = logits.softmax(-1)
+        self.probabilities.append(probabilities[chosen].item())
+        self.entropies.append(torch.special.entr(probabilities).sum().item())
         # Ties share the better rank: only what is strictly more probable stands before it.
         self.ranks.append(int((logits > logits[chosen]).sum().item()) + 1)
-        best = odds.topk(min(self.top, len(odds)))
+        best = probabilities.topk(min(self.top, len(probabilities)))
         self.candidates.append(tuple(zip(best.indices.tolist(), best.values.tolist(), strict=True)))

@@ -15,7 +15,7 @@ HIDDEN = -1e30
 
 
 @dataclass(frozen=True)
-class Sight:
+class Visibility:
     """What the queries of a call may look at, and what is added to their scores.
 
     Args:
@@ -30,7 +30,7 @@ class Sight:
     causal: bool = False
     bias: torch.Tensor | None = None
 
-    def of_text(self, example: int) -> Sight:
+    def of_text(self, example: int) -> Visibility:
         """Of one text, with a batch of one."""
         return replace(
             self, visible=_of_text(self.visible, example), bias=_of_text(self.bias, example)
@@ -38,7 +38,7 @@ class Sight:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RowSight:
+class RowVisibility:
     """What a few rows of some texts may look at, and no more keys than that.
 
     Args:
@@ -59,23 +59,23 @@ class RowSight:
     alive: torch.Tensor | None = None
 
 
-def sight_of(call: Call) -> Sight:
+def visibility_of(call: Call) -> Visibility:
     """What a call's mask and bias mean."""
     if call.mask is not None:
         mask = call.mask[..., : call.size[3]]
         hidden, bias = _read(mask, call.bias)
         if not _any(hidden):
-            return Sight(bias=bias)
-        return Sight(visible=mask if mask.dtype == torch.bool else ~hidden, bias=bias)
+            return Visibility(bias=bias)
+        return Visibility(visible=mask if mask.dtype == torch.bool else ~hidden, bias=bias)
     causal = call.causal
     if not causal and call.query is None and call.weights is not None:
         causal = not call.weights.triu(1).any()
-    return Sight(causal=bool(causal), bias=call.bias)
+    return Visibility(causal=bool(causal), bias=call.bias)
 
 
-def row_sight_of(
+def row_visibility_of(
     call: Call, texts: slice, rows: torch.Tensor | slice, dtype: torch.dtype
-) -> RowSight:
+) -> RowVisibility:
     """What these rows of some texts may look at, and what is added to their scores; the rest is not
     read.
 
@@ -95,7 +95,7 @@ def row_sight_of(
         hidden = torch.arange(since, stop, device=rows.device) > rows[:, None]
         return _narrowed(hidden[None, None], bias, start=0, stop=stop)
     if call.mask is None:
-        return RowSight(start=0, stop=keys, added=bias)
+        return RowVisibility(start=0, stop=keys, added=bias)
     hidden, bias = _read(_rows_of(call.mask, texts, rows, keys), bias, dtype)
     seen = (_any_of(~hidden, (0, 1, 2)) > 0).nonzero()[:, 0]
     start, stop = (int(seen[0]), int(seen[-1]) + 1) if len(seen) else (0, 1)
@@ -134,19 +134,21 @@ def _narrowed(
     start: int,
     stop: int,
     alive: torch.Tensor | None = None,
-) -> RowSight:
-    """A sight from the last keys before ``stop`` that are hidden, ``[text head row key]``, and a
-    bias for all its keys.
+) -> RowVisibility:
+    """What rows may look at, from the last keys before ``stop`` that are hidden, ``[text head row
+    key]``, and a bias for all its keys.
     """
     since = stop - hidden.shape[-1]
     if bias is not None:
         added = bias[..., : stop - start] + _written(hidden, bias.dtype)
-        return RowSight(start=start, stop=stop, added=added, added_from=start, alive=alive)
+        return RowVisibility(start=start, stop=stop, added=added, added_from=start, alive=alive)
     partly = _any_of(hidden, (0, 1, 2)).nonzero()[:, 0]
     if not len(partly):
-        return RowSight(start=start, stop=stop)
+        return RowVisibility(start=start, stop=stop)
     hidden, since = hidden[..., int(partly[0]) : int(partly[-1]) + 1], since + int(partly[0])
-    return RowSight(start=start, stop=stop, added=_written(hidden), added_from=since, alive=alive)
+    return RowVisibility(
+        start=start, stop=stop, added=_written(hidden), added_from=since, alive=alive
+    )
 
 
 def _written(hidden: torch.Tensor, dtype: torch.dtype = torch.float32) -> torch.Tensor:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headscope.capturing.building._untouched import untouched_zeros
+from headscope.capturing.building._lazy_zeros import untouched_zeros
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 5), (2, 0, 5), ()])

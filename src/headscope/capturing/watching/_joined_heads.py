@@ -12,7 +12,7 @@ from torch import nn
 
 from headscope.capturing.calls.call import Call
 from headscope.capturing.watching._routers import block_of
-from headscope.capturing.watching.trail import names_of
+from headscope.capturing.watching.module_stack import names_of
 from headscope.errors import CaptureError
 
 
@@ -66,7 +66,7 @@ def put_together(calls: Sequence[Call], model: nn.Module) -> Call:
 
 
 @dataclass(frozen=True)
-class Made:
+class CallSummary:
     """What is remembered of a call.
 
     Args:
@@ -82,7 +82,7 @@ class Made:
     projection: str = ""
 
 
-def check_joined(calls: Sequence[Made]) -> None:
+def check_joined(calls: Sequence[CallSummary]) -> None:
     """Raise where calls of one pass may be parts of one layer, and nothing shows how they belong
     together.
 

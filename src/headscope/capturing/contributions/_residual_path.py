@@ -12,16 +12,16 @@ import numpy as np
 import torch
 from torch import nn
 
-from headscope.capturing.building._cut import Cut
-from headscope.capturing.building._sides import Side
+from headscope.capturing.building._call_tokens import SideTokens
+from headscope.capturing.building._real_tokens import RealTokens
 from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.sight import Sight
+from headscope.capturing.calls.visibility import Visibility
 from headscope.capturing.contributions._modules import (
-    Applied,
     matrix_of,
     remembered,
     value_columns_of,
 )
+from headscope.capturing.watching._projection import MatrixUse
 from headscope.norms import Norm, expansion_rate
 
 SCALED_WITHIN = 2e-6
@@ -29,7 +29,7 @@ SCALED_WITHIN = 2e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Taken:
+class NormUse:
     """A norm that took a tensor, and what came out.
 
     Args:
@@ -46,14 +46,14 @@ class Taken:
 
 
 @dataclass(eq=False, kw_only=True)
-class Passage:
+class ResidualPath:
     """What has been seen of one call's output so far. All tensors are copies, since models write
     into their own.
 
     Args:
         call: with its projection.
         sides: its tokens.
-        sight: what its queries may look at.
+        visibility: what its queries may look at.
         reads: what modules with parameters read before the output was there.
         values: the last matrices that were used before, among them perhaps the one that made the
             values.
@@ -78,24 +78,24 @@ class Passage:
     """
 
     call: Call
-    sides: tuple[Side, Side]
-    sight: Sight
+    sides: tuple[SideTokens, SideTokens]
+    visibility: Visibility
     reads: Sequence[torch.Tensor]
-    values: Sequence[Applied]
+    values: Sequence[MatrixUse]
     layers: list[dict]
     output: torch.Tensor
     packed: bool = False
-    before: Taken | None = None
+    before: NormUse | None = None
     scale: torch.Tensor | None = None
     order: torch.Tensor | None = None
     addends: list[torch.Tensor] = field(default_factory=list)
     stream: torch.Tensor | None = None
     where: int = 0
     used: bool = False
-    after: Taken | None = None
+    after: NormUse | None = None
     goes_on: str = ""
     again: torch.Tensor | None = None
-    second: Taken | None = None
+    second: NormUse | None = None
     ended: bool = False
 
     @cached_property
@@ -166,11 +166,11 @@ class Passage:
         rows = tensor.reshape(-1, self.width)
         return rows if self.order is None else rows[self.order]
 
-    def cut(self, example: int) -> Cut:
+    def cut(self, example: int) -> RealTokens:
         """The real tokens of one example."""
-        return Cut(self.call, example, *(side.positions[example] for side in self.sides))
+        return RealTokens(self.call, example, *(side.positions[example] for side in self.sides))
 
-    def rows(self, tensor: torch.Tensor, cut: Cut) -> np.ndarray:
+    def rows(self, tensor: torch.Tensor, cut: RealTokens) -> np.ndarray:
         """``[query model]`` of one example in float64, of a tensor in the model's order."""
         rows = self.ordered(tensor)
         if self.packed:
@@ -181,7 +181,7 @@ class Passage:
             own = rows[cut.example * queries : (cut.example + 1) * queries][cut.queries]
         return own.double().cpu().numpy()
 
-    def own_rows(self, cut: Cut) -> np.ndarray:
+    def own_rows(self, cut: RealTokens) -> np.ndarray:
         """``[query model]`` of the output itself."""
         return replace(self, order=None).rows(self.output, cut)
 

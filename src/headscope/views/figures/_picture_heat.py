@@ -34,7 +34,7 @@ sharp.
 
 
 @dataclass(frozen=True, eq=False)
-class Veil(Scale):
+class PictureHeat(Scale):
     """A scale over a picture: what is large hides more of what is under it, ``VEIL * |value /
     largest|^0.75``.
     """
@@ -42,7 +42,7 @@ class Veil(Scale):
     paper: str = ""
 
     @classmethod
-    def of(cls, scale: Scale, style: Style) -> Veil:
+    def of(cls, scale: Scale, style: Style) -> PictureHeat:
         """The same scale over a picture."""
         return cls(**vars(scale), paper=style.paper)
 
@@ -86,7 +86,7 @@ def pale(pixels: Float[np.ndarray, "*axes 3"], paper: str) -> Float[np.ndarray, 
 
 
 @dataclass(frozen=True, eq=False)
-class Framed:
+class PlacedPicture:
     """A picture where it stands on the sheet, in millimetres.
 
     Args:
@@ -120,7 +120,7 @@ def framed(
     tokens: list[int],
     room: float,
     y: float,
-) -> Framed:
+) -> PlacedPicture:
     """The part of a picture that these patches cover, as large as there is room.
 
     Args:
@@ -140,7 +140,7 @@ def framed(
     pixels = picture[rows, columns]
     height, width = pixels.shape[:2]
     scale = room / max(height, width)
-    return Framed(
+    return PlacedPicture(
         pixels=pixels,
         grid=(stop[0] - first[0], stop[1] - first[1]),
         places=[(row - first[0], column - first[1]) for row, column in places],
@@ -152,9 +152,9 @@ def framed(
 
 def draw_pictured(
     sheet: Sheet,
-    shown: Framed,
+    shown: PlacedPicture,
     heat: Float[np.ndarray, " token"],
-    scale: Veil,
+    scale: PictureHeat,
     *,
     takes_part: Bool[np.ndarray, " token"],
 ) -> None:
@@ -168,7 +168,7 @@ def draw_pictured(
 def veiled(
     pixels: UInt8[np.ndarray, "height width 3"],
     values: Float[np.ndarray, "row column"],
-    scale: Veil,
+    scale: PictureHeat,
 ) -> UInt8[np.ndarray, "down along 3"]:
     """A picture, pale, under colours that hide the more of it the larger the number.
 

@@ -83,7 +83,7 @@ class Product:
 
 
 @dataclass(frozen=True, eq=False)
-class Trace:
+class ScoreTrace:
     """Scores, or the weights that a softmax made of them.
 
     Args:
@@ -111,7 +111,7 @@ class Trace:
         """The axis of the weights, -1 or -2, along which they sum to 1."""
         return -3 - self.axis if self.turned else self.axis
 
-    def softmax(self, scores: torch.Tensor, axis: int) -> Trace:
+    def softmax(self, scores: torch.Tensor, axis: int) -> ScoreTrace:
         """What is known of the weights that a softmax along an axis makes of these scores.
 
         The axis of the softmax is that of the keys, whichever of both factors came first in the
@@ -119,10 +119,10 @@ class Trace:
         """
         axis = axis - scores.ndim if axis >= 0 else axis
         if axis not in (-1, -2):
-            return Trace(self.products, scores, self.sizes)
+            return ScoreTrace(self.products, scores, self.sizes)
         products = tuple(product.keys_on(axis) for product in self.products)
         sizes = self.sizes if axis == -1 else tuple(size[::-1] for size in self.sizes)
-        return Trace(products, scores, sizes, axis)
+        return ScoreTrace(products, scores, sizes, axis)
 
     def fits(self, weights: torch.Tensor) -> bool:
         """Whether weights ``[... query key]`` have the size of a product that they are taken to
@@ -133,17 +133,17 @@ class Trace:
         return not sizes or (rows, columns) in sizes
 
 
-def trace_of(tensor: Any) -> Trace | None:
+def trace_of(tensor: Any) -> ScoreTrace | None:
     """What is known of a tensor."""
     return getattr(tensor, ATTRIBUTE, None) if isinstance(tensor, torch.Tensor) else None
 
 
-def remember(tensor: torch.Tensor, trace: Trace) -> None:
+def remember(tensor: torch.Tensor, trace: ScoreTrace) -> None:
     """Let this be known of a tensor."""
     setattr(tensor, ATTRIBUTE, trace)
 
 
-def passed_on(func: Any, args: tuple, result: torch.Tensor) -> Trace | None:
+def passed_on(func: Any, args: tuple, result: torch.Tensor) -> ScoreTrace | None:
     """What is known of the result of a function: what was done to scores gives scores, weights stay
     weights.
 
@@ -165,7 +165,7 @@ def passed_on(func: Any, args: tuple, result: torch.Tensor) -> Trace | None:
         :PRODUCTS_REMEMBERED
     ]
     factor = _factor(func, args)
-    return Trace(
+    return ScoreTrace(
         tuple(product.done(factor, turned=is_turned) for product in products),
         sizes=tuple(
             dict.fromkeys(
@@ -175,7 +175,7 @@ def passed_on(func: Any, args: tuple, result: torch.Tensor) -> Trace | None:
     )
 
 
-def _ends(func: Any, args: tuple, result: torch.Tensor, trace: Trace) -> bool:
+def _ends(func: Any, args: tuple, result: torch.Tensor, trace: ScoreTrace) -> bool:
     """Whether nothing is known of the result: it was projected, convolved or normalised, and not
     over heads alone.
     """
@@ -229,7 +229,7 @@ def _factor(func: Any, args: tuple) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Beside:
+class AddedScores:
     """What goes into the scores of a layer beside the product of its queries and keys.
 
     Args:
@@ -254,7 +254,7 @@ class Beside:
 
 
 def queries_and_keys(
-    trace: Trace, weights: torch.Tensor, split: Any, known: list[Beside]
+    trace: ScoreTrace, weights: torch.Tensor, split: Any, known: list[AddedScores]
 ) -> dict[str, Any]:
     """Queries, keys, scale, mask and bias from which the scores follow, as arguments of a `Call`;
     {} if they do not.
@@ -288,7 +288,7 @@ def queries_and_keys(
     return {}
 
 
-def visible_in(trace: Trace, weights: torch.Tensor, split: Any) -> torch.Tensor | None:
+def visible_in(trace: ScoreTrace, weights: torch.Tensor, split: Any) -> torch.Tensor | None:
     """True where a query may look, broadcast to the weights ``[batch head query key]``; None for
     everywhere.
     """
@@ -304,7 +304,7 @@ def _visible(scores: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
 
 
 def _explained(
-    product: Product, scores: torch.Tensor, weights: torch.Tensor, known: list[Beside]
+    product: Product, scores: torch.Tensor, weights: torch.Tensor, known: list[AddedScores]
 ) -> dict[str, Any]:
     query, key = product.query, product.key
     raw = query.unflatten(1, (key.shape[1], -1)) @ key.unsqueeze(2).transpose(-1, -2)
@@ -319,7 +319,7 @@ def _explained(
     return found | {"mask": beside.mask, "bias": beside.bias}
 
 
-def _beside(raw: torch.Tensor, scores: torch.Tensor, weights: torch.Tensor) -> Beside | None:
+def _beside(raw: torch.Tensor, scores: torch.Tensor, weights: torch.Tensor) -> AddedScores | None:
     """What must be added to a scaled product to make these scores; None where they are no
     numbers.
     """
@@ -331,8 +331,8 @@ def _beside(raw: torch.Tensor, scores: torch.Tensor, weights: torch.Tensor) -> B
     allowed = NEGLIGIBLE.get(scores.dtype, NEGLIGIBLE_HALF) * max(1.0, largest)
     mask = None if visible.all() else _alike(visible)
     if left.abs().max().item() <= allowed:
-        return Beside(_alike(added.masked_fill(visible, 0)), mask, None)
-    return Beside(added, mask, _alike(left))
+        return AddedScores(_alike(added.masked_fill(visible, 0)), mask, None)
+    return AddedScores(added, mask, _alike(left))
 
 
 def _alike(tensor: torch.Tensor) -> torch.Tensor:

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from headscope.capturing.seam import At, Where
+from headscope.capturing.seam import CallPositions, Where
 from headscope.errors import InterventionError
 from headscope.interventions._intervention import Intervention, Make, needs_whole
 from headscope.interventions._uniform import visible_of
-from headscope.interventions.plan import Place
+from headscope.interventions.plan import LayerPlace
 
 HIDDEN_AT_MOST = 1e-6
 """Weight on hidden keys that is taken for rounding, such as of another softmax."""
@@ -48,11 +48,11 @@ class Given(Intervention):
     where: ClassVar[Where] = "weights"
     does: ClassVar[str] = "attention given"
 
-    def check(self, place: Place) -> None:
+    def check(self, place: LayerPlace) -> None:
         """See `Intervention`."""
         needs_whole(place, "row")
 
-    def maker(self, place: Place, heads: tuple[int, ...]) -> Make:
+    def maker(self, place: LayerPlace, heads: tuple[int, ...]) -> Make:
         """See `Intervention`."""
         return lambda old, at: laid(self._of, (old, at), place.name)
 
@@ -71,7 +71,7 @@ class Given(Intervention):
 
 def laid(
     given_for: Callable[[torch.Tensor, int, int], torch.Tensor],
-    there: tuple[torch.Tensor, At],
+    there: tuple[torch.Tensor, CallPositions],
     name: str,
 ) -> torch.Tensor:
     """Weights given for each text, laid where its tokens are; rows of padding stay as they are.

@@ -58,7 +58,7 @@ PRODUCTS = {
 """Functions whose result has a row for each row of one argument, with the place of that."""
 
 
-class Act(NamedTuple):
+class FunctionCall(NamedTuple):
     """One function of torch and what it was given."""
 
     function: Callable
@@ -76,7 +76,7 @@ class Act(NamedTuple):
         return [*self.args, *self.options.values()]
 
 
-class Follow(TorchFunctionMode):
+class PositionMarks(TorchFunctionMode):
     """Follows marks while the block is open. Open it before all other modes, so that it sees what
     these compute.
 
@@ -115,10 +115,10 @@ class Follow(TorchFunctionMode):
         options = kwargs or {}
         result = func(*args, **options)
         if not self._away:
-            self._mark(Act(func, args, options), result)
+            self._mark(FunctionCall(func, args, options), result)
         return result
 
-    def _mark(self, act: Act, result: Any) -> None:
+    def _mark(self, act: FunctionCall, result: Any) -> None:
         """Mark what a function returned, or what it wrote to."""
         if act.name == "__setitem__":
             self._write(*act.args)
@@ -130,7 +130,7 @@ class Follow(TorchFunctionMode):
         elif isinstance(result, tuple | list) and result and isinstance(result[0], torch.Tensor):
             self._mark_each(act, result)
 
-    def _mark_each(self, act: Act, results: Iterable[Any]) -> None:
+    def _mark_each(self, act: FunctionCall, results: Iterable[Any]) -> None:
         """Mark the pieces of a tensor, or the first of several results.
 
         What else a function returns beside its first result, such as indices, is no input.
@@ -143,7 +143,7 @@ class Follow(TorchFunctionMode):
             if mark is not None:
                 setattr(result, MARK, mark)
 
-    def _mark_of(self, act: Act, result: torch.Tensor) -> torch.Tensor | None:
+    def _mark_of(self, act: FunctionCall, result: torch.Tensor) -> torch.Tensor | None:
         if act.name in JOINS or act.name in MOVES or act.function in TURNS:
             return self._moved(act)
         if act.name in CONVOLUTIONS:
@@ -158,7 +158,7 @@ class Follow(TorchFunctionMode):
             return None if mark is None else mark.unsqueeze(-1).expand(result.shape)
         return self._kept(act.given, result)
 
-    def _moved(self, act: Act) -> Any:
+    def _moved(self, act: FunctionCall) -> Any:
         """What the function does to the marks of its arguments; None where none of them has any."""
         if act.name in JOINS:
             return self._joined(act)
@@ -178,14 +178,14 @@ class Follow(TorchFunctionMode):
             return moved[0].reshape(*act.args[1:], **act.options)
         return act.function(*moved, **act.options)
 
-    def _joined(self, act: Act) -> torch.Tensor | None:
+    def _joined(self, act: FunctionCall) -> torch.Tensor | None:
         tensors = list(act.args[0])
         if all(self._own(tensor) is None for tensor in tensors):
             return None
         marks = [self._marks(tensor) for tensor in tensors]
         return act.function(marks, *act.args[1:], **act.options)
 
-    def _padded(self, act: Act) -> torch.Tensor | None:
+    def _padded(self, act: FunctionCall) -> torch.Tensor | None:
         """Padding with a constant has mark 0; padding with copies of entries is not followed."""
         args, options = act.args, act.options
         mode = options.get("mode", args[2] if len(args) > 2 else "constant")
@@ -261,7 +261,7 @@ def positions_of(tensor: torch.Tensor | None, *, heads: int) -> np.ndarray | Non
     return positions if positions.any() else None
 
 
-def _moved_arguments(act: Act) -> dict[int, torch.Tensor]:
+def _moved_arguments(act: FunctionCall) -> dict[int, torch.Tensor]:
     """The tensors whose entries a function moves, by their places among its arguments."""
     moved = {}
     for place in MOVES.get(act.name, (0,)):
@@ -312,7 +312,7 @@ def _along_rows(left: Any, result: torch.Tensor) -> torch.Tensor | None:
     return mark[..., :1].expand(result.shape)
 
 
-def _convolved(act: Act, result: torch.Tensor) -> torch.Tensor | None:
+def _convolved(act: FunctionCall, result: torch.Tensor) -> torch.Tensor | None:
     """Each place that comes out has the mark of the middle of what went into it."""
     names = ("input", "weight", "bias", "stride", "padding", "dilation")
     given = dict(zip(names, act.args, strict=False)) | act.options

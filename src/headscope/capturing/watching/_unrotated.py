@@ -17,8 +17,8 @@ from torch import nn
 
 from headscope.capturing.calls.call import Call
 from headscope.capturing.hooks import hook_after
-from headscope.capturing.watching.places import Places
-from headscope.capturing.watching.trail import Trail
+from headscope.capturing.watching.module_stack import ModuleStack
+from headscope.capturing.watching.watch_plan import WatchedModules
 
 REMEMBERED = 8
 TOKENS_COMPARED = 64
@@ -29,7 +29,7 @@ ALIKE_WITHIN, ALIKE_WITHIN_HALF = 1e-4, 2e-2
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
+class UnrotatedVectors:
     """Queries or keys before positions, ``[batch head token feature]``.
 
     Args:
@@ -44,7 +44,7 @@ class Made:
 
 
 @dataclass(frozen=True, eq=False)
-class Output:
+class ModuleOutput:
     """What a module gave: ``[batch token ...]``, or ``[token ...]`` of pieces that are attended to
     one by one.
 
@@ -72,23 +72,23 @@ class Output:
         return self.tensor.ndim == 2 and len(self.tensor) > start
 
 
-class BeforeWatch:
+class UnrotatedWatch:
     """Remembers what the matrices and norms of attention modules gave while the block is open.
 
     Args:
         places: the modules that may be among them.
-        trail: knows which module is running.
+        module_stack: knows which module is running.
     """
 
-    def __init__(self, places: Places, trail: Trail) -> None:
-        self._modules, self._trail = places.makers, trail
+    def __init__(self, places: WatchedModules, module_stack: ModuleStack) -> None:
+        self._modules, self._module_stack = places.makers, module_stack
         self._is_planned = places.is_planned
-        self._recent: deque[Output] = deque(maxlen=REMEMBERED)
+        self._recent: deque[ModuleOutput] = deque(maxlen=REMEMBERED)
         self._pieces: tuple[nn.Module | None, int] = (None, 0)
         self._ways: tuple[int, ...] = (-1, -1)
         self._hooks: list = []
 
-    def __enter__(self) -> BeforeWatch:
+    def __enter__(self) -> UnrotatedWatch:
         self._hooks = [hook_after(module, self._note) for module in self._modules]
         return self
 
@@ -133,14 +133,16 @@ class BeforeWatch:
     def _note(self, module: nn.Module, given: tuple, _: dict, output: Any) -> None:
         if not isinstance(output, torch.Tensor) or output.ndim < 2:
             return
-        if self._is_planned or self._trail.in_attention:
+        if self._is_planned or self._module_stack.in_attention:
             first = given[0] if given and isinstance(given[0], torch.Tensor) else None
-            self._recent.append(Output(module, output, None if first is None else _storage(first)))
+            self._recent.append(
+                ModuleOutput(module, output, None if first is None else _storage(first))
+            )
 
 
 def _made(
-    after: torch.Tensor, recent: list[Output], call: Call, start: int, *, first: int
-) -> Made | None:
+    after: torch.Tensor, recent: list[ModuleOutput], call: Call, start: int, *, first: int
+) -> UnrotatedVectors | None:
     """What made ``[batch head token feature]``: the same memory, or the same lengths.
 
     Of the lengths those of the first tokens of the first text are compared.
@@ -160,7 +162,7 @@ def _made(
             ways += [(heads, modules) for heads in _heads_of(piece, after, call)]
     for number, (heads, modules) in enumerate(ways):
         if is_one(heads, after):
-            return Made(heads, modules, number)
+            return UnrotatedVectors(heads, modules, number)
     if not ways:
         return None
     lengths = _lengths(after)
@@ -168,11 +170,11 @@ def _made(
         heads, modules = ways[number]
         factor = _factor(heads, after, lengths)
         if factor is not None:
-            return Made(heads if factor == 1 else heads * factor, modules, number)
+            return UnrotatedVectors(heads if factor == 1 else heads * factor, modules, number)
     return None
 
 
-def _made_by(output: Output, recent: list[Output]) -> tuple[nn.Module, ...]:
+def _made_by(output: ModuleOutput, recent: list[ModuleOutput]) -> tuple[nn.Module, ...]:
     """The module that gave an output and, of a norm, the one whose output it took.
 
     Nothing of a norm of what had been turned already.

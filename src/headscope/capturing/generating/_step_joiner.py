@@ -9,10 +9,16 @@ import numpy as np
 from torch import nn
 
 from headscope.capturing.building._masks import Masks
-from headscope.capturing.building.stacks import Group, group_of, name_groups, number_layers, role_of
+from headscope.capturing.building.stacks import (
+    StackKey,
+    group_of,
+    name_groups,
+    number_layers,
+    role_of,
+)
 from headscope.capturing.calls.call import Call
 from headscope.capturing.facts import others_of
-from headscope.capturing.generating._strand import Strand
+from headscope.capturing.generating._layer_steps import LayerSteps
 from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, Keeping
 from headscope.capturing.watching._routers import block_of, routers_of
 from headscope.errors import CaptureError
@@ -21,7 +27,7 @@ from headscope.record import Layer, Mask, Stack, Tokens
 SIDES = {"decoder": ("target", "target"), "cross": ("target", "source")}
 
 
-class Joiner:
+class StepJoiner:
     """Takes the calls of one step after the other and joins those of each layer.
 
     Args:
@@ -31,7 +37,7 @@ class Joiner:
 
     def __init__(self, keeping: Keeping, model: nn.Module) -> None:
         self._keeping, self._model = keeping, model
-        self._strands: dict[tuple[str, bool, int], Strand] = {}
+        self._by_call: dict[tuple[str, bool, int], LayerSteps] = {}
         self._visits: Counter[tuple[str, bool]] = Counter()
         self._masks = Masks()
 
@@ -46,19 +52,19 @@ class Joiner:
         # A module may run several times in a step, as the shared layer of ALBERT does.
         key = (*visited, self._visits[visited])
         self._visits[visited] += 1
-        if key not in self._strands:
-            self._strands[key] = Strand(call, self._keeping, self._wanted(call))
-        self._strands[key].add(call, self._masks)
+        if key not in self._by_call:
+            self._by_call[key] = LayerSteps(call, self._keeping, self._wanted(call))
+        self._by_call[key].add(call, self._masks)
 
     def end_step(self) -> None:
         """The next call belongs to another pass of the model."""
         self._visits.clear()
         self._masks = Masks()
-        weights = sum(strand.weights_size for strand in self._strands.values())
+        weights = sum(steps.weights_size for steps in self._by_call.values())
         if self._keeping.auto and weights > WEIGHTS_KEPT_BELOW:
             # Queries and keys are kept all the same, and weights follow from them.
-            for strand in self._strands.values():
-                strand.drop_weights()
+            for steps in self._by_call.values():
+                steps.drop_weights()
 
     def stacks(
         self, tokens: Mapping[str, Tokens], routers: Mapping[str, np.ndarray] | None = None
@@ -73,15 +79,15 @@ class Joiner:
         Raises:
             CaptureError: where a layer did not read each of them once.
         """
-        strands = sorted(self._strands.values(), key=lambda strand: strand.number)
+        in_order = sorted(self._by_call.values(), key=lambda steps: steps.number)
         alike: dict[Mask, Mask] = {}
         stacks, there = {}, {}
-        for group, name in name_groups([strand.group for strand in strands]).items():
-            members = [strand for strand in strands if strand.group == group]
+        for group, name in name_groups([steps.group for steps in in_order]).items():
+            members = [steps for steps in in_order if steps.group == group]
             by_number = dict(zip(_numbers(members), members, strict=True))
             query, key = (tokens[side] for side in _sides(group, tokens))
             layers = self._layers(by_number, name, (query, key), alike)
-            there[name] = {number: strand.all_heads for number, strand in by_number.items()}
+            there[name] = {number: steps.all_heads for number, steps in by_number.items()}
             if not layers:
                 continue
             stacks[name] = Stack(
@@ -97,13 +103,13 @@ class Joiner:
             self._keeping.heads.check(there)
         return stacks
 
-    def _others(self, group: Group, strands: Mapping[int, Strand]) -> dict[int, str]:
-        seen = [strand.name for strand in strands.values()]
-        return others_of(self._model, group.path, strands, seen=seen, cross=group.cross)
+    def _others(self, group: StackKey, by_number: Mapping[int, LayerSteps]) -> dict[int, str]:
+        seen = [steps.name for steps in by_number.values()]
+        return others_of(self._model, group.path, by_number, seen=seen, cross=group.cross)
 
     def _layers(
         self,
-        strands: Mapping[int, Strand],
+        by_number: Mapping[int, LayerSteps],
         stack: str,
         sides: tuple[Tokens, Tokens],
         alike: dict[Mask, Mask],
@@ -111,7 +117,7 @@ class Joiner:
         """The layers of a stack of which heads are kept.
 
         Args:
-            strands: by number of the layer.
+            by_number: steps, by number of the layer.
             stack: its name.
             sides: tokens of its queries and of its keys.
             alike: the masks of all layers, of which equal ones are held once.
@@ -119,16 +125,16 @@ class Joiner:
         layers = []
         size = len(sides[0]), len(sides[1])
         wanted = self._keeping.heads
-        for number, strand in strands.items():
-            _check_sizes(strand, stack, *sides)
-            mask = strand.mask(*size)
+        for number, steps in by_number.items():
+            _check_sizes(steps, stack, *sides)
+            mask = steps.mask(*size)
             visible = None if mask is None else alike.setdefault(mask, mask)
             if wanted is None:
-                layers.append(Layer(layer=number, **strand.layer(*size), visible=visible))
+                layers.append(Layer(layer=number, **steps.layer(*size), visible=visible))
                 continue
-            heads = wanted.of_layer(number, stack, most=strand.all_heads)
+            heads = wanted.of_layer(number, stack, most=steps.all_heads)
             if heads:
-                kept = strand.layer_of(*size, heads)
+                kept = steps.layer_of(*size, heads)
                 layers.append(Layer(layer=number, **kept, visible=visible))
         return tuple(layers)
 
@@ -139,7 +145,7 @@ class Joiner:
         if self._keeping.heads is None:
             return None
         block, group = block_of(call.name), group_of(call)
-        before = sum(strand.group == group for strand in self._strands.values())
+        before = sum(steps.group == group for steps in self._by_call.values())
         # Any of these may turn out to be the number of the layer, once all layers are known.
         numbers = (
             getattr(call.module, "layer_idx", None),
@@ -153,7 +159,7 @@ class Joiner:
         return tuple(sorted(heads))
 
 
-def _sides(group: Group, tokens: Mapping[str, Tokens]) -> tuple[str, str]:
+def _sides(group: StackKey, tokens: Mapping[str, Tokens]) -> tuple[str, str]:
     return (
         SIDES.get(role_of(group.path, group.cross), ("source", "source"))
         if "target" in tokens
@@ -161,19 +167,19 @@ def _sides(group: Group, tokens: Mapping[str, Tokens]) -> tuple[str, str]:
     )
 
 
-def _numbers(strands: list[Strand]) -> list[int]:
-    blocks = [block_of(strand.name) for strand in strands]
-    own = [strand.own_number for strand in strands]
+def _numbers(members: list[LayerSteps]) -> list[int]:
+    blocks = [block_of(steps.name) for steps in members]
+    own = [steps.own_number for steps in members]
     return number_layers(own, [None if block is None else block[1] for block in blocks])
 
 
-def _check_sizes(strand: Strand, name: str, query: Tokens, key: Tokens) -> None:
+def _check_sizes(steps: LayerSteps, name: str, query: Tokens, key: Tokens) -> None:
     """Each token once; a model may run one pass more than it takes, before it sees that the text
     has ended.
     """
     for what, seen, wanted in (
-        ("queries", strand.read, len(query)),
-        ("keys", strand.known, len(key)),
+        ("queries", steps.read, len(query)),
+        ("keys", steps.known, len(key)),
     ):
         _check_size(name, what, seen, wanted)
 
@@ -187,7 +193,7 @@ def _check_size(name: str, what: str, seen: int, wanted: int) -> None:
 
 
 def _routed(
-    routers: Mapping[str, np.ndarray] | None, group: Group, stack: str, query: Tokens
+    routers: Mapping[str, np.ndarray] | None, group: StackKey, stack: str, query: Tokens
 ) -> dict[int, np.ndarray]:
     """Router scores by number of the layer, without those of a pass that came after the end."""
     own = routers_of(group.path, routers or {})

@@ -13,19 +13,19 @@ import numpy as np
 import torch
 
 from headscope.capturing.building._windows import joined, laid_out
-from headscope.capturing.building.stacks import Group, group_of, role_of
+from headscope.capturing.building.stacks import StackKey, group_of, role_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.inputs.inputs import Inputs
-from headscope.capturing.media._follow import positions_of
 from headscope.capturing.media._pictures import tokens_from_marks
 from headscope.capturing.media._pixels import lie_within
-from headscope.capturing.media.origins import (
+from headscope.capturing.media._position_marks import positions_of
+from headscope.capturing.media.input_positions import (
     AUDIO,
     KINDS,
     TARGET,
     TEXT,
     VISION,
-    Origins,
+    InputPositions,
     UnnamedPositions,
 )
 from headscope.errors import CaptureError
@@ -42,7 +42,7 @@ MASKS = {
 
 
 @dataclass(frozen=True)
-class Side:
+class SideTokens:
     """The real tokens of one side of a call, for each example.
 
     Args:
@@ -60,14 +60,18 @@ class Side:
     fits: tuple[bool, ...] = ()
 
 
-class Sides:
+class CallTokens:
     """Finds the tokens of calls, remembering what was found."""
 
     def __init__(self, inputs: Inputs) -> None:
-        self._known: dict[tuple[str, int, bool], Side] = {}
+        self._known: dict[tuple[str, int, bool], SideTokens] = {}
         self._tokens: list[tuple] = []
         self._inputs, self._rows = inputs, 0
-        self._marked = None if inputs.origins is None else _MarkedSides(inputs, inputs.origins)
+        self._marked = (
+            None
+            if inputs.input_positions is None
+            else _MarkedTokens(inputs, inputs.input_positions)
+        )
 
     def joined(self, call: Call) -> Call | None:
         """The call, joined with others that its module made for other pictures; None while more are
@@ -96,7 +100,7 @@ class Sides:
         """
         return call if self._marked is None else self._marked.laid_out(call)
 
-    def group_of(self, call: Call, sides: tuple[Side, Side]) -> Group:
+    def group_of(self, call: Call, sides: tuple[SideTokens, SideTokens]) -> StackKey:
         """Which stack the call belongs to: calls of one part of the model that share their
         tokens.
         """
@@ -105,7 +109,7 @@ class Sides:
             self._tokens.append(tokens)
         return group_of(call)._replace(kind=sides[0].kind, part=self._tokens.index(tokens))
 
-    def of(self, call: Call) -> tuple[Side, Side]:
+    def of(self, call: Call) -> tuple[SideTokens, SideTokens]:
         """The tokens of the queries and of the keys.
 
         Raises:
@@ -134,7 +138,7 @@ class Sides:
             role_of(group.path, group.cross), ("source", "source")
         )
 
-    def _side(self, call: Call, role: str, size: int, *, is_key: bool) -> Side:
+    def _side(self, call: Call, role: str, size: int, *, is_key: bool) -> SideTokens:
         # queries of a cross-attention were keys before, when their own padding could be seen
         if (role, size, True) in self._known:
             return self._known[role, size, True]
@@ -142,7 +146,7 @@ class Sides:
             self._known[role, size, is_key] = self._found(call, role, size, is_key=is_key)
         return self._known[role, size, is_key]
 
-    def _found(self, call: Call, role: str, size: int, *, is_key: bool) -> Side:
+    def _found(self, call: Call, role: str, size: int, *, is_key: bool) -> SideTokens:
         if self._inputs.sides is not None:
             return self._given(call, size)
         tokens = self._inputs.source if role == "source" else self._inputs.target
@@ -154,7 +158,7 @@ class Sides:
                 whole if len(whole) == len(where) else whole.take(where.tolist())
                 for whole, where in zip(tokens, positions, strict=True)
             )
-            return Side(kept, positions)
+            return SideTokens(kept, positions)
         if not self._inputs.numbered:
             known = (
                 f"the {role} text has {(len(tokens), len(tokens[0]))} tokens"
@@ -168,15 +172,17 @@ class Sides:
             mask = torch.from_numpy(_looked_at(call, (call.size[0], size))).to(call.context.device)
         return self._numbers(call, size, mask)
 
-    def _given(self, call: Call, size: int) -> Side:
+    def _given(self, call: Call, size: int) -> SideTokens:
         """The tokens of so many positions that a user gave, or else numbers."""
         known = next((side for side in self._inputs.sides or () if len(side) == size), None)
         if known is None:
             return self._numbers(call, size, None)
         batch = call.size[0]
-        return Side((known,) * batch, (torch.arange(size, device=call.context.device),) * batch)
+        return SideTokens(
+            (known,) * batch, (torch.arange(size, device=call.context.device),) * batch
+        )
 
-    def _numbers(self, call: Call, size: int, mask: torch.Tensor | None) -> Side:
+    def _numbers(self, call: Call, size: int, mask: torch.Tensor | None) -> SideTokens:
         """The numbers of the positions that are no padding."""
         batch = call.size[0]
         if self._inputs.sides is None and not self._fits(batch):
@@ -191,7 +197,7 @@ class Sides:
         numbers = (
             Tokens(pieces=tuple(map(str, where.tolist())), numbered=reason) for where in positions
         )
-        return Side(tuple(numbers), positions)
+        return SideTokens(tuple(numbers), positions)
 
     def _fits(self, rows: int) -> bool:
         """Whether rows are examples, or what takes the place of examples in all calls.
@@ -234,21 +240,21 @@ class Sides:
 
 
 @dataclass
-class _MarkedSides:
+class _MarkedTokens:
     """The sides of calls whose positions were followed from the input."""
 
     inputs: Inputs
-    origins: Origins
+    input_positions: InputPositions
     parts: dict[str, list[tuple[Call, np.ndarray]]] = field(default_factory=dict)
     _marks: dict[int, np.ndarray] = field(default_factory=dict)
     _filled: dict[int, np.ndarray] = field(default_factory=dict)
-    _known: dict[tuple, Side] = field(default_factory=dict)
+    _known: dict[tuple, SideTokens] = field(default_factory=dict)
 
     def joined(self, call: Call) -> Call | None:
         queries, keys = _marks_of(call)
         if queries is None or keys is None or not np.array_equal(queries, keys):
             return call
-        if not self.origins.spots(queries, VISION).any() or self._has_words(queries):
+        if not self.input_positions.spots(queries, VISION).any() or self._has_words(queries):
             return call
         parts = self.parts.setdefault(call.name, [])
         parts.append((call, queries))
@@ -277,7 +283,7 @@ class _MarkedSides:
         self._marks[call.number], self._filled[call.number] = marks, filled
         return laid_out(call, places)
 
-    def of(self, call: Call) -> tuple[Side, Side]:
+    def of(self, call: Call) -> tuple[SideTokens, SideTokens]:
         queries, keys = self._marks_of(call)
         filled = self._filled.pop(call.number, None)
         self._marks.pop(call.number, None)
@@ -295,30 +301,36 @@ class _MarkedSides:
         return query, key
 
     def _has_words(self, marks: np.ndarray) -> bool:
-        return bool((self.origins.spots(marks, TEXT) | self.origins.spots(marks, TARGET)).any())
+        return bool(
+            (
+                self.input_positions.spots(marks, TEXT) | self.input_positions.spots(marks, TARGET)
+            ).any()
+        )
 
     def _is_plain(self, marks: np.ndarray) -> bool:
         """Whether row ``i`` is example ``i``."""
-        examples = self.origins.examples(marks)
-        return len(marks) == self.origins.count and all(
+        examples = self.input_positions.examples(marks)
+        return len(marks) == self.input_positions.count and all(
             set(row[row >= 0]) <= {number} for number, row in enumerate(examples)
         )
 
     def _is_complete(self, marks: np.ndarray) -> bool:
         """Whether all pictures are there, or all patches where these were packed."""
-        seen = self.origins.spots(marks, VISION)
-        spots = self.origins.kind == KINDS.index(VISION)
-        if self.origins.whole:
-            return len(np.unique(marks[seen])) == int((spots & (self.origins.row >= 0)).sum())
-        return not seen.any() or set(self.origins.item[marks[seen] - 1]) == set(
-            self.origins.item[spots]
+        seen = self.input_positions.spots(marks, VISION)
+        spots = self.input_positions.kind == KINDS.index(VISION)
+        if self.input_positions.whole:
+            return len(np.unique(marks[seen])) == int(
+                (spots & (self.input_positions.row >= 0)).sum()
+            )
+        return not seen.any() or set(self.input_positions.item[marks[seen] - 1]) == set(
+            self.input_positions.item[spots]
         )
 
     def _places(self, name: str, marks: np.ndarray) -> list[np.ndarray]:
         """For each example the row and position of each of its places, in the order of the
         input.
         """
-        examples, keys = self.origins.examples(marks), marks.astype(float)
+        examples, keys = self.input_positions.examples(marks), marks.astype(float)
         for row, own in enumerate(examples):
             belongs = np.unique(own[own >= 0])
             unknown = marks[row] <= 0 if len(belongs) != 1 else marks[row] == 0
@@ -336,27 +348,27 @@ class _MarkedSides:
             np.stack(np.unravel_index(order, marks.shape), axis=1),
             examples.ravel()[order],
         )
-        return [where[owners == example] for example in range(self.origins.count)]
+        return [where[owners == example] for example in range(self.input_positions.count)]
 
     def _marks_of(self, call: Call) -> tuple[np.ndarray | None, np.ndarray | None]:
         if call.number in self._marks:
             return self._marks[call.number], self._marks[call.number]
         return _marks_of(call)
 
-    def _probe(self, call: Call) -> Side:
+    def _probe(self, call: Call) -> SideTokens:
         positions = torch.zeros(1, dtype=torch.long, device=call.context.device)
         count = call.size[0]
         tokens = Tokens(pieces=("[PROBE]",), labels=(PROBE,))
         return self._known.setdefault(
-            (1, PROBE), Side((tokens,) * count, (positions,) * count, PROBE)
+            (1, PROBE), SideTokens((tokens,) * count, (positions,) * count, PROBE)
         )
 
-    def _side(self, call: Call, marks: np.ndarray, kept: np.ndarray | None = None) -> Side:
+    def _side(self, call: Call, marks: np.ndarray, kept: np.ndarray | None = None) -> SideTokens:
         kind = next(
             (
                 kind
                 for kind in (TARGET, TEXT, AUDIO, VISION)
-                if self.origins.spots(marks, kind).any()
+                if self.input_positions.spots(marks, kind).any()
             ),
             PROBE,
         )
@@ -366,17 +378,17 @@ class _MarkedSides:
             texts = {TEXT: self.inputs.source, TARGET: self.inputs.target}.get(kind)
             positions = [np.flatnonzero(row) for row in kept]
             tokens = tuple(
-                tokens_from_marks(row[at], self.origins, None)
+                tokens_from_marks(row[at], self.input_positions, None)
                 if texts is None
-                else tokens_from_marks(row, self.origins, texts[example]).take(at.tolist())
+                else tokens_from_marks(row, self.input_positions, texts[example]).take(at.tolist())
                 for example, (row, at) in enumerate(zip(marks, positions, strict=True))
             )
             device = call.context.device
             fits = tuple(
-                lie_within(row[at], self.origins, pictures)
+                lie_within(row[at], self.input_positions, pictures)
                 for row, at, pictures in zip(marks, positions, self.inputs.pictures, strict=False)
             )
-            self._known[known] = Side(
+            self._known[known] = SideTokens(
                 tokens, tuple(torch.from_numpy(at).to(device) for at in positions), kind, fits
             )
         return self._known[known]

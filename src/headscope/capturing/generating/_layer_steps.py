@@ -12,13 +12,13 @@ from jaxtyping import Float
 
 from headscope.capturing._call_of_heads import held_heads
 from headscope.capturing.building._checks import EXPLAINED_WITHIN, LOST_AT_MOST, TOLERANCE, verified
-from headscope.capturing.building._cut import ROWS_CHECKED, Cut, stored
 from headscope.capturing.building._masks import Masks
+from headscope.capturing.building._real_tokens import ROWS_CHECKED, RealTokens, stored
 from headscope.capturing.building._rotation import Rotations
 from headscope.capturing.building.stacks import group_of
 from headscope.capturing.calls.attention import Rows, recomputed, spread, weights_of
 from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.sight import Sight, sight_of
+from headscope.capturing.calls.visibility import Visibility, visibility_of
 from headscope.capturing.keep import Keeping
 from headscope.errors import CaptureError
 from headscope.record import AGAINST, ARRAYS, HeldHeads, Mask, weakest
@@ -33,7 +33,7 @@ Block = Float[np.ndarray, "head query key"]
 
 
 @dataclass(frozen=True)
-class Span:
+class StepRange:
     """Where the queries and keys of a call stand in the whole text.
 
     Args:
@@ -47,7 +47,7 @@ class Span:
     kept: int
 
 
-class Strand:
+class LayerSteps:
     """The calls of one layer, step after step, of which only new rows are kept.
 
     Args:
@@ -112,17 +112,17 @@ class Strand:
                 joined.
         """
         span = self._span(call)
-        sight = _sight(call, span)
-        cut = Cut(
+        visibility = _visibility(call, span)
+        cut = RealTokens(
             call,
             0,
             *(torch.arange(n, device=call.context.device) for n in (call.size[2], span.kept)),
         )
         if not self.read:
             self._facts |= Rotations().of([cut])[0]
-        self._keep_queries_and_keys(cut, sight, span)
+        self._keep_queries_and_keys(cut, visibility, span)
         rows = _some_rows(cut) if self._blocks is None else Rows()
-        checked = weights_of(call, sight, rows)
+        checked = weights_of(call, visibility, rows)
         weights = checked[0]
         ours = weights[:, :, : span.kept]
         _check_nothing_lost(weights[:, :, span.kept :], call.name)
@@ -131,7 +131,7 @@ class Strand:
         if "values" in self._keeping.what and not self._is_empty:
             self._extend("values", self._own_shared(call.value[0]), span, call.name)
         self._note(call, verified(call, checked, rows)[0])
-        self._see(masks.of(cut, sight), cut, span)
+        self._see(masks.of(cut, visibility), cut, span)
         self.read += call.size[2]
         self.known = max(self.known, span.offset + span.kept)
 
@@ -173,7 +173,7 @@ class Strand:
         mask = Mask(keys=keys, runs=runs, firsts=firsts)
         return None if mask.is_full else mask
 
-    def _span(self, call: Call) -> Span:
+    def _span(self, call: Call) -> StepRange:
         batch, _, queries, keys = call.size
         if batch != 1:
             raise CaptureError(
@@ -184,14 +184,14 @@ class Strand:
         if call.weights is not None and tuple(call.weights.shape) != call.size:
             raise CaptureError(f"{call.name} multiplies weights in blocks, which cannot be joined")
         if self._cross:
-            return Span(self.read, 0, keys)
+            return StepRange(self.read, 0, keys)
         total = self.read + queries
         if self.read and 1 < queries == keys:
             raise CaptureError(
                 f"{call.name} reads the whole text again at every step, without a key/value cache; "
                 "record the finished text with headscope.capture(model, tokenizer, text)"
             )
-        span = Span(self.read, max(total - keys, 0), min(keys, total))
+        span = StepRange(self.read, max(total - keys, 0), min(keys, total))
         if span.offset > self.read:
             raise CaptureError(
                 f"{call.name} has {queries} queries and only {keys} keys; its steps cannot be "
@@ -199,11 +199,13 @@ class Strand:
             )
         return span
 
-    def _keep_queries_and_keys(self, cut: Cut, sight: Sight, span: Span) -> None:
+    def _keep_queries_and_keys(
+        self, cut: RealTokens, visibility: Visibility, span: StepRange
+    ) -> None:
         call = cut.call
         if not self._has_qk:
             return
-        if call.query is None or call.key is None or not _follows(cut, sight):
+        if call.query is None or call.key is None or not _follows(cut, visibility):
             if self.read and self._blocks is None:
                 raise CaptureError(
                     f"{call.name} shows queries and keys in some steps only; generate with "
@@ -215,13 +217,13 @@ class Strand:
             return
         self._arrays["queries"].add(self._plain(self._own(cut.of_queries(call.query))))
         self._extend("keys", self._own_shared(call.key[0]), span, call.name)
-        if sight.bias is not None:
-            bias = cut.of_both(sight.bias)
+        if visibility.bias is not None:
+            bias = cut.of_both(visibility.bias)
             self._biases.append(
                 (span.first, span.offset, self._plain(bias if len(bias) == 1 else self._own(bias)))
             )
 
-    def _extend(self, name: str, tensor: torch.Tensor, span: Span, module: str) -> None:
+    def _extend(self, name: str, tensor: torch.Tensor, span: StepRange, module: str) -> None:
         """Add the keys that are new, once a few of the others are seen to be what they were."""
         growing = self._arrays[name]
         new = growing.size - span.offset
@@ -256,7 +258,7 @@ class Strand:
         )
         facts["verified_limit"] = min(facts["verified_limit"], checked["verified_limit"])
 
-    def _see(self, mask: Mask | None, cut: Cut, span: Span) -> None:
+    def _see(self, mask: Mask | None, cut: RealTokens, span: StepRange) -> None:
         if mask is None:
             whole = [span.offset, span.offset + span.kept]
             self._runs.append(np.tile(np.array([whole], np.int32), (len(cut.queries), 1)))
@@ -339,19 +341,24 @@ def _place(block: Block, whole: Float[np.ndarray, "_ read known"], first: int, o
     whole[:, first : first + part.shape[1], offset : offset + part.shape[2]] = part
 
 
-def _sight(call: Call, span: Span) -> Sight:
+def _visibility(call: Call, span: StepRange) -> Visibility:
     """What the queries may look at; where only weights were seen, causal if none lies on a later
     token.
     """
-    sight = sight_of(call)
-    if call.query is not None or call.weights is None or call.cross or sight.visible is not None:
-        return sight
+    visibility = visibility_of(call)
+    if (
+        call.query is not None
+        or call.weights is None
+        or call.cross
+        or visibility.visible is not None
+    ):
+        return visibility
     _, _, queries, keys = call.size
     places = torch.arange(queries, device=call.weights.device)[:, None] + span.first
     earlier = torch.arange(keys, device=call.weights.device) + span.offset <= places
     if call.weights.masked_select(~earlier).any():
-        return Sight(bias=sight.bias)
-    return Sight(visible=earlier[None, None], bias=sight.bias)
+        return Visibility(bias=visibility.bias)
+    return Visibility(visible=earlier[None, None], bias=visibility.bias)
 
 
 def _check_nothing_lost(empty: torch.Tensor, name: str) -> None:
@@ -365,7 +372,7 @@ def _check_nothing_lost(empty: torch.Tensor, name: str) -> None:
         )
 
 
-def _follows(cut: Cut, sight: Sight) -> bool:
+def _follows(cut: RealTokens, visibility: Visibility) -> bool:
     """Whether the model's own weights, where it gave them, follow from the queries and keys that
     were seen.
     """
@@ -373,9 +380,9 @@ def _follows(cut: Cut, sight: Sight) -> bool:
     if call.weights is None or call.weights.dtype not in TOLERANCE:
         return True
     rows = _some_rows(cut)
-    own, ours = (find(call, sight, rows) for find in (weights_of, recomputed))
+    own, ours = (find(call, visibility, rows) for find in (weights_of, recomputed))
     return bool((own - ours).abs().max().item() <= EXPLAINED_WITHIN)
 
 
-def _some_rows(cut: Cut) -> Rows:
+def _some_rows(cut: RealTokens) -> Rows:
     return Rows.spread([cut.queries], len(cut.queries), ROWS_CHECKED)

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class AskingOptions:
+class AnnotatedTextOptions:
     """How heads are scored, and how the best one is chosen."""
 
     word_rows: Literal["mean", "first", "max"] = "mean"

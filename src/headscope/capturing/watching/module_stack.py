@@ -10,13 +10,13 @@ from torch import nn
 
 from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.walk import arguments_of
-from headscope.capturing.watching.places import ATTENTION_NAME, Modules, Places
+from headscope.capturing.watching.watch_plan import ATTENTION_NAME, Modules, WatchedModules
 
 SECOND_SOURCE = ("encoder_hidden_states", "key_value_states", "kv_states", "memory")
 CROSS_NAME = re.compile(r"cross|encoder_attn|enc_?dec", re.IGNORECASE)
 
 
-class Trail:
+class ModuleStack:
     """Follows the calls of a model's modules, by the thread that opened the block, while it is
     open.
 
@@ -24,14 +24,14 @@ class Trail:
         places: the modules of which it is known when they run.
     """
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: WatchedModules) -> None:
         self._places = places
         self._names = places.modules.names
         self._lengths: dict[int, tuple[int, int]] = {}
         self._running: list[nn.Module] = []
         self._exit = ExitStack()
 
-    def __enter__(self) -> Trail:
+    def __enter__(self) -> ModuleStack:
         with ExitStack() as undo:
             for module in self._places.running:
                 undo.callback(hook_before(module, self._begin).remove)

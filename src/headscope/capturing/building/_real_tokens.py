@@ -15,7 +15,7 @@ ROWS_CHECKED = 16
 
 
 @dataclass(frozen=True)
-class Cut:
+class RealTokens:
     """The real tokens of one example of a call: positions of queries and of keys."""
 
     call: Call

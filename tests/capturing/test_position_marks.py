@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from headscope.capturing.media._follow import Follow, marked, marks_of
+from headscope.capturing.media._position_marks import PositionMarks, marked, marks_of
 
 CLASS = torch.nn.Parameter(torch.zeros(1, 1, 4))
 
@@ -35,7 +35,7 @@ MOVES = {
 @pytest.mark.parametrize("name", MOVES)
 def test_what_moves_entries_moves_marks(name):
     marks = numbers(3, 5, 4)
-    with Follow([CLASS]):
+    with PositionMarks([CLASS]):
         found = MOVES[name](marked(torch.randn(3, 5, 4), marks))
     assert torch.equal(marks_of(found), MOVES[name](marks))
 
@@ -57,7 +57,7 @@ COMPUTES = {
 @pytest.mark.parametrize("name", COMPUTES)
 def test_what_computes_with_entries_keeps_the_marks_of_its_rows(name):
     marks = numbers(3, 5)[..., None].expand(3, 5, 4)
-    with Follow([CLASS]):
+    with PositionMarks([CLASS]):
         found = COMPUTES[name](marked(torch.randn(3, 5, 4), marks))
     assert found.shape[:2] == (3, 5)
     assert torch.equal(marks_of(found), numbers(3, 5)[..., None].expand(found.shape))
@@ -65,7 +65,7 @@ def test_what_computes_with_entries_keeps_the_marks_of_its_rows(name):
 
 def test_a_convolution_marks_the_middle_of_what_it_saw():
     picture = marked(torch.randn(1, 2, 6, 15), numbers(6, 15))
-    with Follow([CLASS]):
+    with PositionMarks([CLASS]):
         patches = functional.conv2d(picture, torch.randn(8, 2, 3, 3), stride=3)
         padded = functional.conv2d(picture, torch.randn(8, 2, 3, 3), padding=1)
         sound = functional.conv1d(picture[:, :, 0], torch.randn(8, 2, 5), stride=4, padding=1)
@@ -76,7 +76,7 @@ def test_a_convolution_marks_the_middle_of_what_it_saw():
 
 def test_windows_cut_out_of_a_picture_keep_their_marks():
     marks = numbers(1, 1, 4, 6).expand(1, 2, 4, 6)
-    with Follow([]):
+    with PositionMarks([]):
         windows = functional.unfold(marked(torch.randn(1, 2, 4, 6), marks), kernel_size=2, stride=2)
     assert torch.equal(
         marks_of(windows), functional.unfold(marks.double(), kernel_size=2, stride=2).int()
@@ -85,7 +85,7 @@ def test_windows_cut_out_of_a_picture_keep_their_marks():
 
 
 def test_learned_tokens_padding_and_written_ones():
-    with Follow([torch.nn.Parameter(torch.zeros(2)), CLASS]):
+    with PositionMarks([torch.nn.Parameter(torch.zeros(2)), CLASS]):
         patches = marked(torch.randn(2, 3, 4), numbers(2, 3, 1))
         whole = torch.cat([CLASS.expand(2, -1, -1), patches, torch.zeros(2, 1, 4)], dim=1)
         padded = functional.pad(patches, (0, 0, 1, 0), value=3.0)
@@ -100,7 +100,7 @@ def test_learned_tokens_padding_and_written_ones():
 
 def test_spots_go_before_learned_tokens_in_a_sum():
     positions = torch.nn.Parameter(torch.randn(1, 3, 4))
-    with Follow([CLASS, positions]):
+    with PositionMarks([CLASS, positions]):
         whole = torch.cat([CLASS, marked(torch.randn(1, 2, 4), numbers(1, 2, 1))], dim=1)
         sums = [whole + positions, positions + whole, torch.randn(1, 3, 4) + whole]
     assert [marks_of(found)[0, :, 0].tolist() for found in sums] == [
@@ -115,6 +115,6 @@ def test_nothing_is_followed_outside_nor_written_on_what_was_given():
     x = marked(given, numbers(2, 3))
     assert marks_of(given) is None
     assert marks_of(x + 1) is None
-    with Follow([]) as follow:
+    with PositionMarks([]) as follow:
         assert marks_of(follow.unfollowed(lambda y: y + 1)(x)) is None
         assert marks_of(x + 1) is not None

@@ -66,7 +66,7 @@ class Modules:
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class WatchedModules:
     """The modules at which a pass is watched.
 
     Args:
@@ -89,7 +89,7 @@ class Places:
         return self.operators is not None
 
     @classmethod
-    def of(cls, modules: Modules) -> Places:
+    def of(cls, modules: Modules) -> WatchedModules:
         """All modules of a model that may have to do with attention."""
         with_weight = [module for module in modules.all if _has_weight(module)]
         return cls(
@@ -123,7 +123,7 @@ def _has_weight(module: nn.Module) -> bool:
 
 
 @dataclass(frozen=True)
-class Site:
+class AttentionSite:
     """One call of attention in a pass; modules are numbers in the order of the model's modules.
 
     Args:
@@ -143,7 +143,7 @@ class Site:
 
 
 @dataclass(eq=False)
-class Plan:
+class WatchPlan:
     """What one pass over a model showed.
 
     Args:
@@ -153,7 +153,7 @@ class Plan:
     """
 
     modules: tuple[weakref.ref[nn.Module], ...]
-    sites: tuple[Site, ...]
+    sites: tuple[AttentionSite, ...]
     softmaxes: int
 
     def fits(self, modules: Modules) -> bool:
@@ -162,12 +162,12 @@ class Plan:
             return False
         return all(known() is now for known, now in zip(self.modules, modules.all, strict=True))
 
-    def places(self, modules: Modules) -> Places:
+    def places(self, modules: Modules) -> WatchedModules:
         """Where to watch the next pass."""
         sites = [site.module for site in self.sites]
         makers = [number for site in self.sites for number in site.makers]
         operators = [site.module for site in self.sites if site.route == "operators"]
-        return Places(
+        return WatchedModules(
             modules=modules,
             running=_chosen(modules, sites),
             makers=_candidates(modules, sites) if None in makers else _chosen(modules, makers),
@@ -175,7 +175,7 @@ class Plan:
             operators=_chosen(modules, operators),
         )
 
-    def check(self, sites: tuple[Site, ...], softmaxes: int) -> None:
+    def check(self, sites: tuple[AttentionSite, ...], softmaxes: int) -> None:
         """Raise where a pass showed something else.
 
         Raises:
@@ -186,7 +186,7 @@ class Plan:
 
 
 @dataclass(eq=False)
-class Memory:
+class PlanMemory:
     """What is remembered of a model.
 
     Args:
@@ -194,14 +194,14 @@ class Memory:
         failures: how many plans have failed in a row.
     """
 
-    plan: Plan | None = None
+    plan: WatchPlan | None = None
     failures: int = 0
 
 
-_known: WeakKeyDictionary[nn.Module, Memory] = WeakKeyDictionary()
+_known: WeakKeyDictionary[nn.Module, PlanMemory] = WeakKeyDictionary()
 
 
-def plan_of(modules: Modules) -> Plan | None:
+def plan_of(modules: Modules) -> WatchPlan | None:
     """The plan of a model, where there is one that fits the modules it has now."""
     memory = _known.get(modules.model)
     if memory is None or memory.plan is None or memory.failures >= FAILURES:
@@ -221,22 +221,22 @@ def plan_failed(model: nn.Module) -> None:
     memory.failures += 1
 
 
-def remember(modules: Modules, sites: tuple[Site, ...], softmaxes: int) -> None:
+def remember(modules: Modules, sites: tuple[AttentionSite, ...], softmaxes: int) -> None:
     """Remember what a pass that was watched everywhere showed, if all of it can be found again."""
-    memory = _known.setdefault(modules.model, Memory())
+    memory = _known.setdefault(modules.model, PlanMemory())
     memory.plan = None
     if sites:
-        memory.plan = Plan(tuple(map(weakref.ref, modules.all)), sites, softmaxes)
+        memory.plan = WatchPlan(tuple(map(weakref.ref, modules.all)), sites, softmaxes)
 
 
-def site_of(modules: Modules, call: Call) -> Site:
+def site_of(modules: Modules, call: Call) -> AttentionSite:
     """The site of a call whose projection was looked for."""
     numbers = modules.numbers
 
     def number_of(module: nn.Module | None) -> int | None:
         return None if module is None else numbers[id(module)]
 
-    return Site(
+    return AttentionSite(
         module=numbers[id(call.module)],
         route=call.route,
         cross=call.cross,

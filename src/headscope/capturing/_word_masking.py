@@ -175,8 +175,13 @@ class Masking:
                     "with such a head"
                 )
             # In double precision, since a drop is the difference of two nearly equal logarithms.
-            odds = torch.log_softmax(logits.double(), dim=-1)
-            yield sets, odds.gather(2, right.expand(len(sets), -1)[..., None])[..., 0].cpu().numpy()
+            probabilities = torch.log_softmax(logits.double(), dim=-1)
+            yield (
+                sets,
+                probabilities.gather(2, right.expand(len(sets), -1)[..., None])[..., 0]
+                .cpu()
+                .numpy(),
+            )
 
 
 def _looks_back(drops: np.ndarray) -> bool:

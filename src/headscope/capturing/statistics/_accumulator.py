@@ -7,18 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from headscope.capturing.statistics._plan import Marks
-from headscope.capturing.statistics._tile import Measured, Tile
+from headscope.capturing.statistics._plan import TokenMarks
+from headscope.capturing.statistics._tile import RowMeasures, Tile
 from headscope.record import OFFSETS, Statistics
 
 COLUMNS = ("entropy", "largest", "first", "special", "same_token", "offsets", "segments")
-"""What there is of every row, in the order in which a ledger holds it; the last two take several
-columns.
+"""What there is of every row, in the order in which an accumulator holds it; the last two take
+several columns.
 """
 SINGLE = len(COLUMNS) - 2
 
 
-class Ledger:
+class Accumulator:
     """Statistics of some texts, entered tile by tile.
 
     Args:
@@ -32,7 +32,7 @@ class Ledger:
 
     def __init__(
         self,
-        marks: Marks,
+        marks: TokenMarks,
         rows: torch.Tensor,
         lengths: Sequence[tuple[int, int]],
         *,
@@ -52,7 +52,7 @@ class Ledger:
         self._equal: tuple[tuple, torch.Tensor | None] = (), None
         self._offsets = torch.tensor(OFFSETS, device=rows.device)
 
-    def enter(self, tile: Tile, measured: Measured, heads: slice, part: slice) -> None:
+    def enter(self, tile: Tile, measured: RowMeasures, heads: slice, part: slice) -> None:
         """Enter some heads of some of the rows; the tile's spare memory is written over."""
         weights, marks = tile.weights, self._marks
         keys = slice(tile.start, tile.start + weights.shape[-1])
