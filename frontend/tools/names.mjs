@@ -23,7 +23,8 @@ const NAMES = [
     "hollow",
     "ground",
   ],
-  ...["pointed", "scales", "sums", "sameTop"],
+  ...["pointed", "scales", "sums", "sameTop", "pitch", "standIn", "ofPieces", "loadedKinds"],
+  ...["further", "besides", "asShown"],
 ];
 
 /**

@@ -8,6 +8,7 @@ const AT_ONCE = 3;
 
 /** Thumbnails of a stack as weights: head number layer * heads + head. */
 export interface Thumbs {
+  readonly stack: PageStack;
   readonly weights: LayerWeights;
   /** Layers that are still to come; their thumbnails are empty. */
   readonly left: number;
@@ -16,15 +17,16 @@ export interface Thumbs {
 /** Loads the thumbnails of a stack and shows them as they come, from this layer on; ends where `show` gives false. */
 export async function loadThumbs(
   source: Source,
-  { thumbs }: PageStack,
+  stack: PageStack,
   first: number,
   show: (loaded: Thumbs) => boolean,
 ): Promise<void> {
+  const { thumbs } = stack;
   const [layers, heads, queries, keys] = thumbs.shape;
   const shape = { heads: layers * heads, queries, keys };
   if (!thumbs.split) {
     const bytes = checkedBytes(thumbs, await source.chunk(thumbs.chunk));
-    show({ weights: byteWeights(bytes, shape), left: 0 });
+    show({ stack, weights: byteWeights(bytes, shape), left: 0 });
     return;
   }
   const all = new Uint8Array(arraySize(thumbs));
@@ -36,7 +38,7 @@ export async function loadThumbs(
       const part = partOf(thumbs, row);
       all.set(checkedBytes(part, await source.chunk(part.chunk)), row * arraySize(part));
       left--;
-      wanted = show({ weights: byteWeights(all, shape), left });
+      wanted = show({ stack, weights: byteWeights(all, shape), left });
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, worker));

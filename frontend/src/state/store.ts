@@ -3,7 +3,7 @@ import { DEFAULTS, MOST_IN_TRAY } from "../contract/values";
 import type { BarColors } from "../draw/focus";
 import { signColors } from "../draw/palette";
 import { type Evidence, loadEvidence } from "../source/evidence";
-import { LayerCache } from "../source/layers";
+import type { LayerCache } from "../source/layers";
 import { loadPictures, NO_PICTURES, type Pictures } from "../source/pictures";
 import type { Source } from "../source/source";
 import { clearestOfEach } from "./kinds";
@@ -38,15 +38,14 @@ export function createStore(
   shared?: LayerCache,
   steps: Steps = { past: [], ahead: [] },
 ) {
-  const chosen = chosenState(given, wanted);
-  const { page, source, selection, elsewhere } = chosen;
-  const layers = shared ?? new LayerCache(source);
+  const chosen = chosenState(given, wanted, shared);
+  const { page, root, origin, selection, elsewhere } = chosen;
   const tokens = tokenState(chosen);
   const opened = openedState(chosen, tokens);
-  const loading = loadingState(chosen, tokens, opened, layers);
+  const loading = loadingState(chosen, tokens, opened);
   const looks = looksState(chosen, tokens, opened, loading);
   const weights = weightState(chosen, loading, looks);
-  const asks = asking(chosen, tokens, layers);
+  const asks = asking(chosen, tokens);
   const thumbnails = thumbnailState(chosen, tokens, opened, asks, shared !== undefined);
   const besides = besideState(chosen, shared !== undefined);
   return {
@@ -62,6 +61,16 @@ export function createStore(
     ...asks,
     ...thumbnails,
     ...acts(chosen, tokens, opened, steps),
+    besides,
+    steps,
+    /** The page: read where it is drawn, as a model that answers replaces it. */
+    get page() {
+      return page.value;
+    },
+    /** The page itself, also where what is shown is a further record of it. */
+    get root() {
+      return root.value;
+    },
     /** What is known of the heads of the chosen stack. */
     evidence: computed(() => {
       const known = besides.evidence.value;
@@ -70,19 +79,22 @@ export function createStore(
     /** The pictures whose patches the tokens are, of each record that is shown. */
     pictures: computed(() => besides.pictures.value(looks.quantity.value.name)),
     /** The quantities that the chosen stack has. */
-    quantities: computed(() => quantitiesOf(page, tokens.pieceStack.value)),
+    quantities: computed(() => quantitiesOf(page.value, tokens.pieceStack.value)),
     /** Asks Python for a figure, where there is a Python. */
-    figure: source.figure,
+    get figure() {
+      return origin.value.source.figure;
+    },
     destroy: () => [opened, loading, thumbnails].forEach(({ stop }) => void stop()),
   };
 }
 
 /** What a page has beside layers: evidence, and pictures whose patches the tokens are. */
-function besideState({ source, page, fail }: Chosen, without: boolean) {
+function besideState({ origin, page, fail }: Chosen, without: boolean) {
+  const { source } = origin.peek();
   const evidence = signal<Evidence | null>(null);
   const pictures = signal<(quantity: string) => Pictures>(() => NO_PICTURES);
   if (!without) {
-    loadEvidence(source, page).then((loaded) => {
+    loadEvidence(source, page.peek()).then((loaded) => {
       evidence.value = loaded;
     }, fail);
   }

@@ -26,7 +26,7 @@ export function acts(chosen: Chosen, { pieceStack, wordsAt, pieceAt }: TokenStat
     const changed = change(before);
     const other = changed.shown_record !== record && isRecord(changed.shown_record);
     const kept = { ...leaving(before, changed, pieceStack.peek(), opening.peek()), shown_record: record };
-    const next = other ? changed : fitSelection(kept, page, root);
+    const next = other ? changed : fitSelection(kept, page.peek(), root.peek());
     if (isStep(before, next)) {
       past.push(before);
       ahead.length = 0;

@@ -1,7 +1,8 @@
-import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals-core";
+import { computed, type Signal, signal } from "@preact/signals-core";
 import { VIEWS_WITH } from "../../contract/values";
 import type { Side } from "../../draw/place";
 import { sourceBeside } from "../../source/beside";
+import { LayerCache } from "../../source/layers";
 import type { Source } from "../../source/source";
 import { fitSelection, pageSelection, type Selection } from "../selection";
 
@@ -11,27 +12,38 @@ export type Hover = { readonly [Of in Side]?: number };
 /** What is chosen, pointed at and open: all that follows from it is worked out elsewhere. */
 export type Chosen = ReturnType<typeof chosenState>;
 
+/** Where all that is shown comes from. */
+interface Origin {
+  /** The source as it was given. */
+  readonly given: Source;
+  /** The same, or a further record of it. */
+  readonly source: Source;
+  readonly layers: LayerCache;
+}
+
 /** What a reader has chosen of a page, or of a further record of it that the selection names. */
-export function chosenState(given: Source, wanted: Partial<Selection>) {
-  const root = given.root?.header ?? given.header;
-  const isRecord = (name: string) => !name || Object.hasOwn(root.beside ?? {}, name);
-  const first = { ...pageSelection(root), ...wanted };
+export function chosenState(given: Source, wanted: Partial<Selection>, shared?: LayerCache) {
+  const start = (given.root ?? given).header;
+  const isRecord = (name: string) => !name || Object.hasOwn(start.beside ?? {}, name);
+  const first = { ...pageSelection(start), ...wanted };
   const record = isRecord(first.shown_record) ? first.shown_record : "";
   const source = sourceBeside(given, record);
-  const page = source.header;
-  const selection = signal(fitSelection({ ...first, shown_record: record }, page, root));
+  // A model that answers gives one source after the other.
+  const origin = signal<Origin>({ given, source, layers: shared ?? new LayerCache(source) });
+  const page = computed(() => origin.value.source.header);
+  const root = computed(() => (origin.value.given.root ?? origin.value.given).header);
+  const selection = signal(fitSelection({ ...first, shown_record: record }, page.value, start));
   const part = <Key extends keyof Selection>(key: Key) => computed(() => selection.value[key]);
   const [view, theme] = [part("view"), part("theme")];
   const [systemDark, printing] = [signal(false), signal(false)];
   const failure = signal<unknown>(null);
   return {
-    given,
+    origin,
     /** The page itself, also where what is shown is a further record of it. */
     root,
     isRecord,
     /** The name of the further record that is shown; empty for the page's own. */
     record,
-    source,
     page,
     selection: selection as Signal<Selection>,
     /** What is to be shown of another record, which has a state of its own. */
@@ -54,7 +66,7 @@ export function chosenState(given: Source, wanted: Partial<Selection>) {
     searching: signal(false),
     /** What was done and cannot be seen at once, for those who do not see. */
     said: signal(""),
-    failure: failure as ReadonlySignal<unknown>,
+    failure: failure as Signal<unknown>,
     /** Says in place of the view what went wrong. */
     fail: (error: unknown) => {
       failure.value = error;

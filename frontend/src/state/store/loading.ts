@@ -5,6 +5,7 @@ import { once } from "../../draw/weights";
 import { sourceBeside } from "../../source/beside";
 import { askedRow, type LoadedLayer } from "../../source/layer";
 import { LayerCache } from "../../source/layers";
+import type { Source } from "../../source/source";
 import { averaged, joined, joinedRow, type Words } from "../combined";
 import { whenIdle } from "../idle";
 import { hasQuantity, quantitiesOf, WEIGHT_FACTS } from "../quantity";
@@ -34,10 +35,9 @@ export type Loading = ReturnType<typeof loadingState>;
 
 /** The layer that is shown, loaded whenever another one is chosen, and its neighbours after it. */
 export function loadingState(
-  { page, selection, part, meanKey, fail }: Chosen,
+  { origin, page, selection, part, meanKey, fail }: Chosen,
   { pieceStack, stack, merge }: TokenState,
   { layerNumber, wantedHeads, wantedKey }: Opened,
-  layers: LayerCache,
 ) {
   const wantedQuantity = part("quantity");
   /** The layer as it came, in pieces. */
@@ -68,7 +68,7 @@ export function loadingState(
         }
         shownMean = mean;
       });
-      prefetchBeside(layers, asked, of, current);
+      prefetchBeside(origin.peek().layers, asked, of, current);
     } catch (error) {
       if (current()) fail(error);
     }
@@ -76,16 +76,18 @@ export function loadingState(
   /** The layer that is asked for, or its mean with others. */
   async function meanOf({ stack: of, number, heads, name }: Asked): Promise<[PageQuantity, LoadedLayer]> {
     const stub = of.layers[of.layers.findIndex(({ layer }) => layer === number)];
-    const quantity = quantityFor(page, of, stub, name);
+    const quantity = quantityFor(page.peek(), of, stub, name);
     const further = of.layers.filter(
       ({ layer }) => layer !== number && meanKey.peek() && selection.peek().mean_layers.includes(layer),
     );
+    const { layers } = origin.peek();
     const all = await Promise.all([stub, ...further].map((layer) => layers.load(of, layer, heads, quantity)));
     return [quantity, all.length > 1 ? averaged(all) : all[0]];
   }
   return {
     /** What was asked for and is not shown yet; empty where nothing is. */
     waiting,
+    loaded,
     /** The layer as it is shown: in pieces, or in words. */
     shown: computed((): Shown | null => {
       const [now, of] = [loaded.value, merge.value];
@@ -124,25 +126,26 @@ function prefetchBeside(layers: LayerCache, asked: Asked, of: PageQuantity, curr
 }
 
 /** Layers and rows that a view asks for by itself. */
-export function asking({ source, given, record }: Chosen, { pieceStack, merge }: TokenState, layers: LayerCache) {
+export function asking({ origin, record }: Chosen, { pieceStack, merge }: TokenState) {
   const asShown = (layer: LoadedLayer) => {
     const words = merge.peek();
     return words ? joined(layer, words) : layer;
   };
-  const besides = new Map([[record, { source, layers }]]);
+  const besides = new Map<string, { source: Source; layers: LayerCache }>();
+  const load = (layer: PageLayer, heads: readonly number[], quantity?: PageQuantity) =>
+    origin.peek().layers.load(pieceStack.peek(), layer, heads, quantity);
   async function pieceRow(layer: PageLayer, query: number, of: PageQuantity) {
-    if (layer.later) return askedRow(source, pieceStack.peek(), layer, of, query);
-    const values = (await layers.load(pieceStack.peek(), layer, [], of)).values.get(of.name);
+    if (layer.later) return askedRow(origin.peek().source, pieceStack.peek(), layer, of, query);
+    const values = (await load(layer, [], of)).values.get(of.name);
     const row = once((head) => values?.row(head, query));
     const isHere = (head: number) => values && head < values.heads && (layer.held?.includes(head) ?? true);
     return (head: number, key: number) => (isHere(head) ? row(head)?.[key] : undefined);
   }
   return {
     /** A layer of the chosen stack, loaded with all its heads, with a quantity. */
-    load: async (layer: PageLayer, quantity?: PageQuantity) =>
-      asShown(await layers.load(pieceStack.peek(), layer, [], quantity)),
+    load: async (layer: PageLayer, quantity?: PageQuantity) => asShown(await load(layer, [], quantity)),
     /** A layer of the chosen stack with one of its heads, as that stands in the page. */
-    loadHead: async (layer: PageLayer, head: number) => asShown(await layers.load(pieceStack.peek(), layer, [head])),
+    loadHead: async (layer: PageLayer, head: number) => asShown(await load(layer, [head])),
     /** What one query has with each key in each head of a layer; undefined where a page cannot tell. */
     async rowOf(layer: PageLayer, query: number, of: PageQuantity) {
       const words = merge.peek();
@@ -154,7 +157,8 @@ export function asking({ source, given, record }: Chosen, { pieceStack, merge }:
     },
     /** A further record of the page by name, or its own, with the layers that were unpacked. */
     beside(name: string) {
-      const from = sourceBeside(given, name);
+      if (name === record) return origin.peek();
+      const from = sourceBeside(origin.peek().given, name);
       const known = besides.get(name) ?? { source: from, layers: new LayerCache(from) };
       besides.set(name, known);
       return known;

@@ -12,7 +12,7 @@ const FEW_HEADS = 12;
 export type Opened = ReturnType<typeof openedState>;
 
 /** The layer and heads that are chosen; in an overview of the head that it shows in full. */
-export function openedState({ selection, view, peeked, source, fail }: Chosen, { pieceStack: stack }: TokenState) {
+export function openedState({ selection, view, peeked, origin, fail }: Chosen, { pieceStack: stack }: TokenState) {
   const loadedKinds = signal<LoadedKinds | null>(null);
   const kinds = computed(() => (loadedKinds.value?.stack === stack.value ? loadedKinds.value : null));
   /** What an overview opens on: the clearest head, or the first of the layer until that is known. */
@@ -42,7 +42,7 @@ export function openedState({ selection, view, peeked, source, fail }: Chosen, {
       if (current()) loadedKinds.value = loaded;
       return current();
     };
-    loadKinds(source, wantedStack, first, show).catch((error) => current() && fail(error));
+    loadKinds(origin.peek().source, wantedStack, first, show).catch((error) => current() && fail(error));
   });
   return {
     /** What each head of the chosen stack does on this text, as far as it is known yet. */
@@ -57,6 +57,7 @@ export function openedState({ selection, view, peeked, source, fail }: Chosen, {
     /** The heads that are asked for, as they stand in the page. */
     wantedHeads,
     wantedKey: computed(() => `${stack.value.name}|${wantedHeads.value.join()}`),
+    loadedKinds,
     stop,
   };
 }

@@ -12,7 +12,7 @@ import type { TokenState } from "./tokens";
 
 /** Small pictures of all heads, between pieces as the page has them, or between words. */
 export function thumbnailState(
-  { source, fail }: Chosen,
+  { origin, fail }: Chosen,
   { pieceStack, stack, merge }: TokenState,
   { layerNumber }: Opened,
   { load }: ReturnType<typeof asking>,
@@ -31,7 +31,7 @@ export function thumbnailState(
   });
   const stopPieces = effect(() => {
     const wanted = pieceStack.value;
-    if (without) return;
+    if (without || ofPieces.peek()?.stack === wanted) return;
     const first = wanted.layers.findIndex(({ layer }) => layer === layerNumber.peek());
     ofPieces.value = null;
     const current = () => pieceStack.peek() === wanted;
@@ -39,13 +39,14 @@ export function thumbnailState(
       if (current()) ofPieces.value = thumbs;
       return current();
     };
-    loadThumbs(source, wanted, first, show).catch((error) => current() && fail(error));
+    loadThumbs(origin.peek().source, wanted, first, show).catch((error) => current() && fail(error));
   });
   const stopWords = effect(() => {
     ofWords.value = null;
     if (!without && merge.value && !everyPair.value) poolWords(stack.value, WEIGHT_FACTS).catch(fail);
   });
   return {
+    ofPieces,
     thumbs: computed((): LayerWeights | null => {
       const [now, of] = [ofPieces.value?.weights ?? null, merge.value];
       if (!now || !of) return now;

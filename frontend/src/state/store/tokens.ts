@@ -13,7 +13,7 @@ export type TokenState = ReturnType<typeof tokenState>;
 export function tokenState({ page, selection, part }: Chosen) {
   const [stackName, inWords] = [part("stack"), part("words")];
   /** The stack as the page has it, in pieces. */
-  const pieceStack = computed(() => findStack(page, stackName.value));
+  const pieceStack = computed(() => findStack(page.value, stackName.value));
   /** How pieces make words, where these are shown. */
   const merge = computed(() => {
     if (!inWords.value || !hasPieces(pieceStack.value)) return null;

@@ -106,7 +106,7 @@ function Cell({ store, line, room, pointed, count, at, onMove, onRemove }: CellP
     const { source, layers } = store.beside(record);
     const { words } = store.selection.peek();
     return createStore(source, { ...DEFAULTS, ...readEntry(line, store.root), words }, layers);
-  }, [store, record, line]);
+  }, [store, store.root, record, line]);
   useEffect(() => own.destroy, [own]);
   useSignalEffect(() => {
     own.systemDark.value = store.dark.value;
