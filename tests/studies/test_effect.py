@@ -8,7 +8,7 @@ from transformers import AutoConfig, AutoModelForSequenceClassification
 
 import headscope as hs
 from headscope import InterventionError, TextError
-from headscope.studies._effect import divergence
+from headscope.studies.runs import divergence
 from headscope.testing import ARCHITECTURES, tiny_model, tiny_tokenizer
 
 TEXT = "the cat sat on it."

@@ -362,7 +362,7 @@ def test_figures_do_not_keep_chunks_waiting(ask, monkeypatch):
         assert enough.wait(60)
         return b"<svg/>"
 
-    monkeypatch.setattr(_server, "figure_file", draw)
+    monkeypatch.setattr("headscope.views.answers.figure_file", draw)
     statuses = []
     asking = [
         threading.Thread(target=lambda: statuses.append(ask("/figure/svg")[0])) for _ in range(45)

@@ -3,38 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-from torch import nn
-
 from headscope.capturing import MOST_UNKNOWN, check_known
-from headscope.capturing.entry import prepared
 from headscope.capturing.fitness import check_fit
-from headscope.capturing.hooks import hook_after
 from headscope.capturing.inputs.items import parse_item
 from headscope.capturing.loading.load import head_of, load_for
 from headscope.capturing.loading.options import LOADING, check_not_loaded
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
-from headscope.capturing.options import keeping_of
-from headscope.capturing.run import at_rest, run, unwrapped
-from headscope.comparison import Comparison, Effect, OutputChange, StackComparison, compare
-from headscope.comparison.effect import OutputKind
-from headscope.comparison.stack import largest_of
+from headscope.capturing.run import unwrapped
+from headscope.comparison import Comparison, Effect, compare
 from headscope.errors import HeadscopeError, InterventionError, TextError
 from headscope.evidence import parse_groups
 from headscope.interventions import Intervention
-from headscope.interventions.session import plan_on
 from headscope.record import Record
+from headscope.studies.runs import Cells, Runs, done_to, with_changed
 from headscope.studies.shared._source import check_texts
 
-ROUNDING = "give controls= (--control) for the like of this change"
-Cells = Mapping[str, frozenset[tuple[int, int]]]
 Text = str | tuple[str, str]
 OnError = Callable[[int, HeadscopeError], None]
 
@@ -130,21 +118,22 @@ def _loaded(
 
 
 def _effect_of(
-    runs: list[_Runs],
+    runs: list[Runs],
     interventions: Sequence[Any],
     controls: Sequence[Sequence[Any]],
     groups: Sequence[Any] | None,
 ) -> Effect:
     """What runs of the same texts, intact, changed and under each control, say together."""
-    intact, changed = [each.intact for each in runs], [each.records[0] for each in runs]
+    intact = [each.intact.record for each in runs]
+    changed = [each.changed[0].record for each in runs]
     comparison = compare(intact, changed, heads="number", groups=groups)
-    # Record 0 of a run is that of the change, and those after it of the controls.
-    levels = [_control(runs, intact, number, control) for number, control in enumerate(controls, 1)]
-    cells = [runs[0].cells(each) for each in (interventions, *controls)]
+    # The first changed run is that of the change, and those after it of the controls.
+    levels = [_control(runs, intact, number) for number in range(1, 1 + len(controls))]
+    cells = [ran.cells for ran in runs[0].changed]
     return Effect(
-        comparison=_with_changed(comparison, cells[0], levels, reached=_reached(comparison, cells)),
+        comparison=with_changed(comparison, cells[0], levels, reached=_reached(comparison, cells)),
         outputs=tuple(each.moved() for each in runs),
-        done=tuple(dict.fromkeys(_done(changed[0]))),
+        done=done_to(changed[0]),
     )
 
 
@@ -169,13 +158,13 @@ class _ReadTexts:
         texts: Sequence[Any],
         changes: Sequence[Sequence[Intervention]],
         on_error: OnError | None,
-    ) -> dict[int, _Runs]:
+    ) -> dict[int, Runs]:
         """The inputs that can be run as they are and under each change, by number.
 
         Raises:
             HeadscopeError: why the first cannot, where none can.
         """
-        runs: dict[int, _Runs] = {}
+        runs: dict[int, Runs] = {}
         failed: dict[int, HeadscopeError] = {}
         for number, text in enumerate(texts):
             try:
@@ -190,8 +179,8 @@ class _ReadTexts:
             (on_error or _warn)(number, error)
         return runs
 
-    def _one(self, text: Any, changes: Sequence[Sequence[Intervention]]) -> _Runs:
-        runs = _Runs(self.loaded, _parsed(text), self.options, self.top)
+    def _one(self, text: Any, changes: Sequence[Sequence[Intervention]]) -> Runs:
+        runs = Runs(self.loaded, _parsed(text), self.options, self.top)
         ids = runs.inputs.arguments.get("input_ids")
         if ids is not None and runs.tokenizer is not None:
             check_known(runs.tokenizer, ids.reshape(-1).tolist(), "the text", self.most_unknown)
@@ -200,169 +189,13 @@ class _ReadTexts:
         return runs
 
 
-class _Runs:
-    """One input, run as often as it takes.
-
-    Args:
-        loaded: the model and its tokenizer.
-        texts: the text, and the second of a pair.
-        options: of `headscope.capture`.
-        top: how many guesses to keep.
-    """
-
-    def __init__(
-        self, loaded: tuple[Any, Any], texts: tuple[str | None, str | None], options: Any, top: int
-    ) -> None:
-        self.model, self.inputs = prepared(*loaded, texts, options)
-        self.tokenizer = getattr(loaded[1], "tokenizer", loaded[1])
-        self.keeping, self.top = keeping_of(options), top
-        self.records: list[Record] = []
-        self._change: OutputChange | None = None
-        self.intact, self._before = self._run(())
-
-    def run(self, interventions: Sequence[Intervention]) -> None:
-        """Run under some interventions; the record is put to `records`. The first of them is the
-        change.
-        """
-        record, after = self._run(interventions)
-        if not self.records:
-            self._change = self._output(record, after)
-        self.records.append(record)
-
-    def moved(self) -> OutputChange:
-        """How the change moved the output."""
-        if self._change is None:
-            raise InterventionError("Nothing was done to the model yet")
-        return self._change
-
-    def _output(self, record: Record, after: Any) -> OutputChange:
-        kind, before = self._scores(self._before)
-        after = self._scores(after)[1]
-        labels = self._labels(record, len(before))
-        if kind == "states":
-            cosine = torch.nn.functional.cosine_similarity(before, after, dim=-1)
-            # The cosine of a vector with itself may be a rounding error below 1.
-            same = (before == after).all(-1)
-            return OutputChange(
-                kind=kind, labels=labels, values=_array(torch.where(same, 0.0, 1 - cosine))
-            )
-        if kind == "number":
-            return OutputChange(
-                kind=kind, labels=labels, values=_array((before - after).abs()[:, 0])
-            )
-        odds = [scores.log_softmax(-1) for scores in (before, after)]
-        guesses = [tuple(map(self._guesses, each.exp())) for each in odds]
-        return OutputChange(
-            kind=kind,
-            labels=labels,
-            values=_array(divergence(*odds)),
-            before=guesses[0],
-            after=guesses[1],
-        )
-
-    def cells(self, interventions: Sequence[Intervention]) -> Cells:
-        """The heads that are changed, by stack."""
-        plan = plan_on(self.model, lambda: run(self.model, self.inputs, self.keeping))
-        by_stack: dict[str, set[tuple[int, int]]] = {}
-        for intervention in interventions:
-            for place, part in intervention.parts(plan):
-                by_stack.setdefault(place.stack, set()).update(
-                    (place.layer, head) for head in part.heads
-                )
-        return {stack: frozenset(cells) for stack, cells in by_stack.items()}
-
-    def _run(self, interventions: Sequence[Intervention]) -> tuple[Record, Any]:
-        with at_rest(self.model), _last_output(self.model) as outputs:
-            record = run(self.model, self.inputs, self.keeping, interventions=interventions)[0]
-        return record, outputs[-1]
-
-    def _scores(self, output: Any) -> tuple[OutputKind, torch.Tensor]:
-        """Scores or states ``[position class]`` of an output, in float64."""
-        logits = getattr(output, "logits", None)
-        if isinstance(logits, torch.Tensor) and logits.ndim in (2, 3) and len(logits) == 1:
-            if logits.ndim == 2:
-                self._check_single_choice()
-            outputs = logits.double().reshape(-1, logits.shape[-1])
-            if outputs.shape[1] == 1:
-                return "number", outputs
-            return "classes" if logits.ndim == 2 else "tokens", outputs
-        states = getattr(output, "last_hidden_state", None)
-        if isinstance(states, torch.Tensor) and states.ndim == 3 and len(states) == 1:
-            return "states", states[0].double()
-        raise InterventionError(
-            f"{type(self.model).__name__} gives neither scores (logits) nor states that effect "
-            "knows; take headscope.compare of two captures for its heads alone"
-        )
-
-    def _check_single_choice(self) -> None:
-        if getattr(self.model.config, "problem_type", None) == "multi_label_classification":
-            raise InterventionError(
-                f"{type(self.model).__name__} gives several labels at once, and effect takes "
-                "the softmax of one choice; take headscope.compare of two captures for its "
-                "heads alone"
-            )
-
-    def _labels(self, record: Record, count: int) -> tuple[str, ...]:
-        # The last stack that fits: of an encoder-decoder the decoder's, whose tokens are guessed.
-        for stack in reversed(list(record.stacks.values())):
-            if len(stack.query) == count:
-                return stack.query.labels
-        return ("the whole",) if count == 1 else tuple(map(str, range(count)))
-
-    def _guesses(self, odds: torch.Tensor) -> tuple[tuple[str, float], ...]:
-        best = odds.topk(min(self.top, len(odds)))
-        return tuple(
-            (self._name(number, len(odds)), probability)
-            for number, probability in zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        )
-
-    def _name(self, number: int, count: int) -> str:
-        """Of a class, or of a token."""
-        config = self.model.config
-        # Configurations have labels even where the model has no classes: two, unless told.
-        if count == getattr(config, "num_labels", 0) != getattr(config, "vocab_size", None):
-            return str(config.id2label.get(number, number))
-        if self.tokenizer is None:
-            return str(number)
-        name = self.tokenizer.decode([number])
-        if name.strip():
-            return name
-        return self.tokenizer.convert_ids_to_tokens(number) or f"[{number}]"
-
-
-def divergence(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
-    """``sum_y p ln(p / p')`` of log probabilities ``[position outcome]``, in nats; 0 where p is
-    0.
-    """
-    # Where p is 0 the difference of logarithms is -inf or NaN, which times 0 would be NaN.
-    apart = before - after
-    terms = torch.where(before == -torch.inf, 0.0, before.exp() * apart)
-    return terms.sum(-1).clamp(min=0.0)
-
-
-@contextmanager
-def _last_output(model: nn.Module) -> Generator[list]:
-    """What a model gives while the block is open; the last of them is what was asked for."""
-    outputs: list[Any] = []
-
-    def note(_: nn.Module, __: tuple, ___: dict, output: Any) -> None:
-        outputs[:] = [output]
-
-    handle = hook_after(model, note)
-    try:
-        yield outputs
-    finally:
-        handle.remove()
-
-
-def _control(
-    runs: Sequence[_Runs], intact: list[Record], number: int, control: Sequence[Intervention]
-) -> Comparison:
+def _control(runs: Sequence[Runs], intact: list[Record], number: int) -> Comparison:
     """How far heads move under the control that was run as this one; those that it changes itself
     are marked.
     """
-    comparison = compare(intact, [each.records[number] for each in runs], heads="number")
-    return _with_changed(comparison, runs[0].cells(control), ())
+    ran = [each.changed[number] for each in runs]
+    comparison = compare(intact, [each.record for each in ran], heads="number")
+    return with_changed(comparison, ran[0].cells, ())
 
 
 def _reached(comparison: Comparison, cells: Sequence[Cells]) -> Cells:
@@ -379,45 +212,6 @@ def _reached(comparison: Comparison, cells: Sequence[Cells]) -> Cells:
         )
         reached[name] = frozenset(cell for cell in stack.cells if cell[0] > highest)
     return reached
-
-
-def _with_changed(
-    comparison: Comparison,
-    cells: Cells,
-    controls: Sequence[Comparison],
-    *,
-    reached: Cells | None = None,
-) -> Comparison:
-    """With the heads that were changed marked, and the largest distance under the controls as
-    spread.
-
-    A control says nothing of the heads that it changes itself.
-    """
-    stacks: dict[str, StackComparison] = {}
-    for name, stack in comparison.stacks.items():
-        nulls = tuple(_null(control[name]) for control in controls)
-        stacks[name] = replace(
-            stack,
-            changed=cells.get(name, frozenset()),
-            # nan_to_num makes 0 of what a control changed itself: it says nothing of that head.
-            spread=np.max([stack.spread, *map(np.nan_to_num, nulls)], axis=0),
-            spread_of=largest_of(len(controls), "control") if controls else ROUNDING,
-            nulls=nulls,
-            can_move=None if reached is None else reached.get(name),
-        )
-    return replace(comparison, stacks=stacks)
-
-
-def _null(own: StackComparison) -> np.ndarray:
-    """How far each head moved under a control; NaN where it was changed itself."""
-    return np.array([np.nan if cell in own.changed else own.distance(*cell) for cell in own.cells])
-
-
-def _done(record: Record) -> Iterator[str]:
-    for name, stack in record.stacks.items():
-        of = "" if name == "self" else f" of {name}"
-        for layer in stack:
-            yield from (f"layer {layer.layer}{of}: {change}" for change in layer.changes)
 
 
 def _texts(text: Any, options: Mapping) -> list[Any]:
@@ -474,7 +268,3 @@ def _check(interventions: Any, controls: Any) -> None:
                 "effect takes lists of interventions such as [headscope.Zero(layer=0, "
                 f"heads=[1])], not {what!r}"
             )
-
-
-def _array(values: torch.Tensor) -> np.ndarray:
-    return values.cpu().numpy()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from jaxtyping import Float
 from headscope.comparison import Comparison, Effect, StackComparison, grid_tokens
 from headscope.errors import PageError
 from headscope.record import Layer, ModelFacts, Record, Stack
+from headscope.views._later_array import LaterArray
 from headscope.views._page_text import valid
 from headscope.views._payload import Chunks
 from headscope.views.contract import Page, PageMoved, PageStack
@@ -58,10 +60,16 @@ def difference_page(difference: Comparison | Effect) -> tuple[Record, PageOption
     record = compared.b if whole else _on_spans(compared)
     quantities: dict[str, dict[str, list[Any]]] = {DIFFERENCE: {}, EFFECT: {}, OTHER: {}}
     for name, stack in compared.stacks.items():
-        layers = [layer.layer for layer in record[name]]
-        quantities[DIFFERENCE][name] = [stack.difference(layer) for layer in layers]
-        quantities[EFFECT][name] = [_of_others(stack, layer) for layer in layers]
-        quantities[OTHER][name] = [stack.weights("a", layer) for layer in layers]
+        for layer in record[name]:
+            shape, number = (layer.heads, *layer.size), layer.layer
+            makes: dict[str, Callable[[], np.ndarray]] = {
+                DIFFERENCE: partial(stack.difference, number),
+                EFFECT: partial(_of_others, stack, number),
+                OTHER: partial(stack.weights, "a", number),
+            }
+            for quantity, make in makes.items():
+                later = LaterArray(shape, quantity == DIFFERENCE, make)
+                quantities[quantity].setdefault(name, []).append(later)
     options: PageOptions = {
         "comparison": difference,
         "quantities": quantities,

@@ -21,6 +21,7 @@ from headscope.patterns import COLUMNS, head_numbers, text_facts
 from headscope.record import Layer, Record, Stack
 from headscope.record.recompute import scores_of, softmax_of
 from headscope.views._beside import PREFIX, options_beside, records_beside
+from headscope.views._later_array import LaterArray
 from headscope.views._page import later_stack, page_header
 from headscope.views._payload import (
     MOST_ERROR,
@@ -37,8 +38,9 @@ from headscope.views._quantities import (
     Given,
     given_quantities,
     put_norms,
-    quantities_of,
+    quantity_of,
     stored_quantities,
+    stored_quantity,
 )
 from headscope.views._thumbs import max_pooled
 from headscope.views.contract import Page, PageLayer, PageStack
@@ -106,7 +108,7 @@ class OnDemand:
     record: Record
     options: PageOptions
     header: Page = field(init=False)
-    _given: dict[str, dict[str, dict[int, np.ndarray]]] = field(init=False)
+    _given: dict[str, dict[str, dict[int, np.ndarray | LaterArray]]] = field(init=False)
     _sent: dict[str, bytes] = field(init=False)
     _stacks: dict[str, PageStack] = field(init=False)
     _kept: OrderedDict[tuple[str, int], PreparedLayer] = field(
@@ -137,6 +139,11 @@ class OnDemand:
         if "heads" not in self.options and "head" not in self.options:
             self._open_small()
 
+    @property
+    def sent(self) -> Mapping[str, bytes]:
+        """The chunks that were made with the header: of evidence and pictures."""
+        return self._sent
+
     def chunk(self, name: str) -> bytes | None:
         """The bytes of a chunk; None where there is no such chunk."""
         if name in self._sent:
@@ -164,9 +171,9 @@ class OnDemand:
         """What came with the call, of one stack."""
         return self._given[stack]
 
-    def quantities(self, stack: str, layer: Layer) -> Mapping[str, np.ndarray]:
-        """What there is of a layer beside weights, scores and contributions from value norms."""
-        return quantities_of(layer, self._given[stack])
+    def quantity(self, stack: str, layer: Layer, name: str) -> np.ndarray | None:
+        """One quantity of a layer beside weights, scores and contributions from value norms."""
+        return quantity_of(layer, self._given[stack], name)
 
     def prepared(self, stack: PageStack, number: int) -> PreparedLayer | None:
         """A layer in the form in which it is sent, made when first asked for; None where there is
@@ -318,13 +325,13 @@ def _quantity(given: OnDemand, asked: Request) -> bytes | None:
     prepared = given.prepared(asked.stack, asked.number)
     if prepared is None:
         return None
-    all_of = stored_quantities(
+    stored = stored_quantity(
         prepared.layer,
         prepared.heads,
         given.given(asked.name),
+        name=asked.quantity,
         place=f"{asked.name}/{asked.number}",
     )
-    stored = all_of.get(asked.quantity)
     return None if stored is None else stored.numbers.tobytes()
 
 
@@ -369,7 +376,7 @@ def _row(given: OnDemand, asked: Request) -> bytes | None:
     layer = given.record[asked.name].layer(asked.number)
     if query >= layer.size[0]:
         return None
-    heads, further = _held(stack, layer), given.quantities(asked.name, layer).get(asked.quantity)
+    heads, further = _held(stack, layer), given.quantity(asked.name, layer, asked.quantity)
     if further is not None:
         values = further[None, query] if further.ndim == 2 else further[heads, query]
     else:

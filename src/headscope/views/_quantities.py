@@ -17,13 +17,14 @@ from jaxtyping import UInt8
 from headscope.axes import HEAD, KEY, QUERY
 from headscope.errors import PageError
 from headscope.record import Layer, Record, Stack
+from headscope.views._later_array import LaterArray
 from headscope.views._payload import Chunks
 from headscope.views.contract import PageArray, PageLayer, PageQuantity, PageStack
 from headscope.views.quantities import BUILT_IN, CONTRIBUTION, DIFFERENCE, KNOWN, QuantityWords
 
 NAME = re.compile(r"[a-z][a-z0-9-]*")
 
-Given = Mapping[str, Mapping[int, np.ndarray]]
+Given = Mapping[str, Mapping[int, "np.ndarray | LaterArray"]]
 """Arrays by name and number of the layer."""
 
 
@@ -36,19 +37,37 @@ def quantities_of(layer: Layer, given: Given) -> Mapping[str, np.ndarray]:
         layer: the layer.
         given: what came with the call, by `given_quantities`.
     """
-    quantities: dict[str, np.ndarray] = {}
-    for name, known in KNOWN.items():
-        array = known.of_layer(layer)
-        if array is not None:
-            quantities[name] = np.asarray(array, np.float64)
+    quantities = {name: np.asarray(array, np.float64) for name, array in _known(layer).items()}
     return quantities | {
-        name: arrays[layer.layer] for name, arrays in given.items() if layer.layer in arrays
+        name: np.asarray(array, np.float64) for name, array in _of_layer(layer, given).items()
     }
+
+
+def quantity_of(layer: Layer, given: Given, name: str) -> np.ndarray | None:
+    """One of `quantities_of` alone, which may save much; None where there is none of this name."""
+    own = _of_layer(layer, given)
+    array = own[name] if name in own else _known(layer, name).get(name)
+    return None if array is None else np.asarray(array, np.float64)
+
+
+def _known(layer: Layer, only: str | None = None) -> dict[str, np.ndarray]:
+    """What the record itself holds of a layer."""
+    arrays = {}
+    for name, known in KNOWN.items():
+        array = known.of_layer(layer) if only in (None, name) else None
+        if array is not None:
+            arrays[name] = array
+    return arrays
+
+
+def _of_layer(layer: Layer, given: Given) -> dict[str, np.ndarray | LaterArray]:
+    """What came with the call, of one layer."""
+    return {name: arrays[layer.layer] for name, arrays in given.items() if layer.layer in arrays}
 
 
 def given_quantities(
     record: Record, wanted: Mapping[str, Any]
-) -> dict[str, dict[str, dict[int, np.ndarray]]]:
+) -> dict[str, dict[str, dict[int, np.ndarray | LaterArray]]]:
     """The option ``quantities``, by stack, name and layer, all of it checked, and the rollout where
     norms were kept.
 
@@ -76,9 +95,11 @@ def given_quantities(
     return given
 
 
-def _of_stack(stack: Stack) -> dict[str, dict[int, np.ndarray]]:
+def _of_stack(stack: Stack) -> dict[str, dict[int, np.ndarray | LaterArray]]:
     """What follows from several layers, by name and layer."""
-    given = {name: dict(known.of_stack(stack)) for name, known in KNOWN.items()}
+    given: dict[str, dict[int, np.ndarray | LaterArray]] = {
+        name: dict(known.of_stack(stack)) for name, known in KNOWN.items()
+    }
     return {name: maps for name, maps in given.items() if maps}
 
 
@@ -129,10 +150,13 @@ def further_quantities(
     for name, of in layers.items():
         for layer in of:
             own = [head for head in heads[name] if head < layer.heads]
-            for quantity, stored in stored_quantities(
-                layer, own, given[name], place=f"{name}/{layer.layer}"
-            ).items():
-                places.setdefault(quantity, []).append((stored.signed, stored.array.ndim))
+            later, now = _later_and_now(layer, given[name])
+            for quantity, array in later.items():
+                places.setdefault(quantity, []).append((array.signed, array.ndim))
+            place = f"{name}/{layer.layer}"
+            for quantity, stored in stored_quantities(layer, own, now, place=place).items():
+                if quantity not in later:
+                    places.setdefault(quantity, []).append((stored.signed, stored.array.ndim))
             if layer.has("value_norms"):
                 places.setdefault(CONTRIBUTION, [])
     order = list(KNOWN)
@@ -141,11 +165,21 @@ def further_quantities(
     return weight + [_described(name, places[name], words) for name in names]
 
 
+def _later_and_now(layer: Layer, given: Given) -> tuple[dict[str, LaterArray], Given]:
+    """What of a layer is computed when it is asked for, and all others."""
+    later = {
+        name: array
+        for name, array in _of_layer(layer, given).items()
+        if isinstance(array, LaterArray)
+    }
+    return later, {name: arrays for name, arrays in given.items() if name not in later}
+
+
 def seen_names(layer: Layer, given: Given) -> list[str]:
     """All that is to be seen of a layer beside weights."""
     scores = ["score"] if layer.has("queries") and layer.has("keys") else []
     norms = [CONTRIBUTION] if layer.has("value_norms") else []
-    return list(dict.fromkeys([*scores, *norms, *quantities_of(layer, given)]))
+    return list(dict.fromkeys([*scores, *norms, *_known(layer), *_of_layer(layer, given)]))
 
 
 def quantity_names(stacks: list[PageStack], further: Sequence[PageQuantity]) -> list[str]:
@@ -223,15 +257,31 @@ def stored_quantities(
     Raises:
         PageError: one with what is not a finite number.
     """
-    stored = {}
-    for name, array in quantities_of(layer, given).items():
-        if not np.isfinite(array).all():
-            raise PageError(
-                f"{name}/{place} holds what is not a finite number; the record is damaged, capture "
-                "it again"
-            )
-        stored[name] = StoredQuantity(of_heads(array, heads), both=name == DIFFERENCE)
-    return stored
+    return {
+        name: _stored(name, array, heads, place)
+        for name, array in quantities_of(layer, given).items()
+    }
+
+
+def stored_quantity(
+    layer: Layer, heads: Sequence[int], given: Given, *, name: str, place: str
+) -> StoredQuantity | None:
+    """One of `stored_quantities` alone; None where there is none of this name.
+
+    Raises:
+        PageError: where it has what is not a finite number.
+    """
+    array = quantity_of(layer, given, name)
+    return None if array is None else _stored(name, array, heads, place)
+
+
+def _stored(name: str, array: np.ndarray, heads: Sequence[int], place: str) -> StoredQuantity:
+    if not np.isfinite(array).all():
+        raise PageError(
+            f"{name}/{place} holds what is not a finite number; the record is damaged, capture "
+            "it again"
+        )
+    return StoredQuantity(of_heads(array, heads), both=name == DIFFERENCE)
 
 
 def of_heads(array: np.ndarray, heads: Sequence[int]) -> np.ndarray:
@@ -269,19 +319,20 @@ def _by_stack(record: Record, name: str, arrays: Any) -> Mapping[str, Sequence]:
     return {next(iter(record.stacks)): arrays}
 
 
-def _checked(name: str, stack: Stack, layers: Sequence) -> dict[int, np.ndarray]:
+def _checked(name: str, stack: Stack, layers: Sequence) -> dict[int, np.ndarray | LaterArray]:
     if len(layers) != len(stack.layers):
         raise PageError(
             f"quantities={{{name!r}: ...}} has {len(layers)} layers, and stack {stack.name!r} has "
             f"{len(stack.layers)}"
         )
-    checked = {}
+    checked: dict[int, np.ndarray | LaterArray] = {}
     for layer, array in zip(stack.layers, layers, strict=True):
         if array is None:
             continue
-        numbers = np.asarray(array, np.float64)
+        later = isinstance(array, LaterArray)
+        numbers = array if later else np.asarray(array, np.float64)
         sizes = (layer.size, (layer.heads, *layer.size))
-        if numbers.shape not in sizes or not np.isfinite(numbers).all():
+        if numbers.shape not in sizes or not (later or np.isfinite(numbers).all()):
             raise PageError(
                 f"quantities={{{name!r}: ...}} of layer {layer.layer} has shape {numbers.shape}; "
                 f"expected finite numbers [query key] {sizes[0]} or [head query key] {sizes[1]}"

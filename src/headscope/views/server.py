@@ -4,41 +4,45 @@ them.
 Whoever knows the token may read, and nobody else: it is in the address that is opened first, and
 from then on our script keeps it for its tab and sends it in a header. The server binds the loopback
 address only. A request whose ``Host`` is not this machine (DNS rebinding), or that the page of
-another site or port has caused, is refused whatever it knows: see `_guard`.
+another site or port has caused, is refused whatever it knows: see `headscope.views.guard`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from headscope.errors import FileError, HeadscopeError
 from headscope.views import _html
-from headscope.views._download import MEDIA_TYPES, figure_file
-from headscope.views._guard import Guard
-from headscope.views._on_demand import OnDemand
+from headscope.views.answers import MEDIA_TYPES, PageAnswers, packed_opening
+from headscope.views.guard import Guard
 
 if TYPE_CHECKING:
     from headscope.views.opening import View
 
-STARTER = 'import { serve } from "./live.js"; await serve(document.getElementById("headscope"));'
+STARTER = (
+    'import {{ {shell} }} from "./live.js"; await {shell}(document.getElementById("headscope"));'
+)
 POLICY = (
-    f"default-src 'none'; script-src 'self' '{_html.script_hash(STARTER)}'; style-src "
-    "'unsafe-inline'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self' '{hash}'; style-src 'unsafe-inline'; img-src data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 CHUNKS_AT_ONCE = 4
 """More threads would only wait for each other: most of a chunk is made under Python's lock."""
 MOST_FIGURES_WAITING = 8
 """One figure is drawn at a time, and takes a second or more."""
+BYTES = "application/octet-stream"
+
+Act = Callable[[Request], Response]
+FindAnswers = Callable[[Request], PageAnswers | None]
 
 
 def application(shown: View, token: str) -> Guard:
@@ -48,60 +52,133 @@ def application(shown: View, token: str) -> Guard:
         shown: the view.
         token: what a request must know.
     """
-    given = OnDemand(shown.record, shown.options)
-    starter = f'<script type="module">{STARTER}</script>'
+    answers = PageAnswers(shown)
+    return guarded(record_routes(lambda request: answers), token, shell="serve")
+
+
+def guarded(routes: Sequence[BaseRoute], token: str, *, shell: str) -> Guard:
+    """An application with these routes beside the page and its script, closed to all who do not
+    know the token.
+
+    Args:
+        routes: what is answered.
+        token: what a request must know.
+        shell: the function of ``live.js`` that the page calls.
+    """
+    starter = STARTER.format(shell=shell)
     # the title comes with the header: this page is sent to who does not know the token too
-    page = _html.document("headscope", head='<link rel="icon" href="data:,">', body=starter)
-    header = json.dumps(given.header, ensure_ascii=False)
-    routes = [
+    page = _html.document(
+        "headscope",
+        head='<link rel="icon" href="data:,">',
+        body=f'<script type="module">{starter}</script>',
+    )
+    fixed = [
         _fixed("/", page, "text/html; charset=utf-8"),
         _fixed("/live.js", _html.bundle("live.js"), "text/javascript; charset=utf-8"),
-        _fixed("/header.json", header, "application/json"),
-        Route("/chunk/{name:path}", _chunks(given)),
-        Route("/figure/{kind}", _figures(shown)),
     ]
-    return Guard(Starlette(routes=routes), token, POLICY)
+    policy = POLICY.format(hash=_html.script_hash(starter))
+    return Guard(Starlette(routes=[*fixed, *routes]), token, policy)
+
+
+def record_routes(find: FindAnswers, prefix: str = "") -> list[Route]:
+    """What is answered of a record: its header, chunks, figures, and its opening.
+
+    Args:
+        find: the answers that a request means; None where they are no longer there.
+        prefix: what the paths begin with.
+    """
+    at_once = anyio.CapacityLimiter(CHUNKS_AT_ONCE)
+
+    def here(request: Request) -> PageAnswers:
+        answers = find(request)
+        if answers is None:
+            raise GoneError("This record is no longer kept; ask for it again")
+        return answers
+
+    def header(request: Request) -> Response:
+        text = json.dumps(here(request).header, ensure_ascii=False)
+        return sent(request, text.encode(), "application/json")
+
+    def chunk(request: Request) -> Response:
+        data = here(request).chunk(request.path_params["name"])
+        if data is None:
+            return PlainTextResponse("There is no such chunk", 404)
+        return sent(request, data, BYTES)
+
+    def opening(request: Request) -> Response:
+        answers = here(request)
+        chunks = answers.opening(sent_json(request, "looking"))
+        head = {"id": request.path_params.get("id", ""), "header": answers.header}
+        return sent(request, packed_opening(OF_RECORD | head, chunks), BYTES)
+
+    return [
+        Route(f"{prefix}/header.json", in_thread(header, at_once)),
+        Route(f"{prefix}/chunk/{{name:path}}", in_thread(chunk, at_once)),
+        Route(f"{prefix}/opening", in_thread(opening, at_once)),
+        Route(f"{prefix}/figure/{{kind}}", _figures(here)),
+    ]
+
+
+OF_RECORD: dict[str, Any] = {"output": None, "changes": [], "address": "", "python": "", "timings": {}}
+"""What an opening says of a record that no model made just now."""
+
+
+class GoneError(Exception):
+    """A record that was asked for is no longer kept."""
+
+
+def in_thread(act: Act, limiter: anyio.CapacityLimiter) -> Callable[[Request], Awaitable[Response]]:
+    """An answer that is made in a thread of its own; what is wrong with the request is told."""
+
+    def answer(request: Request) -> Response:
+        try:
+            return act(request)
+        except GoneError as error:
+            return PlainTextResponse(str(error), 410)
+        except FileError as error:  # the record was changed since it was opened
+            return PlainTextResponse(str(error), 409)
+        except (HeadscopeError, ValueError) as error:
+            return PlainTextResponse(str(error), 400)
+        except RecursionError:
+            return PlainTextResponse("Options are not nested that deeply", 400)
+
+    async def answered(request: Request) -> Response:
+        return await anyio.to_thread.run_sync(answer, request, limiter=limiter)
+
+    return answered
+
+
+def sent_json(request: Request, name: str) -> Any:
+    """What the query of a request says in JSON; an empty object where it says nothing.
+
+    Raises:
+        ValueError: where it is no JSON.
+    """
+    return json.loads(request.query_params.get(name, "{}"))
+
+
+def sent(request: Request, data: bytes, media_type: str) -> Response:
+    """The data, gzipped for everyone who takes that: the port may be forwarded from far away."""
+    if "gzip" not in request.headers.get("accept-encoding", ""):
+        return Response(data, media_type=media_type)
+    return Response(_html.packed(data), media_type=media_type, headers={"Content-Encoding": "gzip"})
 
 
 def _fixed(path: str, text: str, media_type: str) -> Route:
     """A text that is the same as long as the application runs."""
-    return Route(path, lambda request: _answer(request, text.encode(), media_type))
+    return Route(path, lambda request: sent(request, text.encode(), media_type))
 
 
-def _chunks(given: OnDemand) -> Callable[[Request], Awaitable[Response]]:
-    """Answers requests for the bytes of arrays."""
-    at_once = anyio.CapacityLimiter(CHUNKS_AT_ONCE)
-
-    def answer(request: Request) -> Response:
-        try:
-            data = given.chunk(request.path_params["name"])
-        except FileError as error:  # the record was changed since it was opened
-            return PlainTextResponse(str(error), 409)
-        if data is None:
-            return PlainTextResponse("There is no such chunk", 404)
-        return _answer(request, data, "application/octet-stream")
-
-    async def chunk(request: Request) -> Response:
-        return await anyio.to_thread.run_sync(answer, request, limiter=at_once)
-
-    return chunk
-
-
-def _figures(shown: View) -> Callable[[Request], Awaitable[Response]]:
-    """Answers requests for figures."""
-    at_once = anyio.CapacityLimiter(1)
-    waiting = 0
+def _figures(here: Callable[[Request], PageAnswers]) -> Callable[[Request], Awaitable[Response]]:
+    """PageAnswers requests for figures."""
 
     def draw(request: Request) -> Response:
         kind = request.path_params["kind"]
-        try:
-            options = json.loads(request.query_params.get("options", "{}"))
-            data = figure_file(shown.record, kind, options, shown.options)
-        except (HeadscopeError, ValueError) as error:
-            return PlainTextResponse(str(error), 400)
-        except RecursionError:
-            return PlainTextResponse("Options of a figure are not nested", 400)
-        return _answer(request, data, MEDIA_TYPES[kind])
+        data = here(request).figure(kind, sent_json(request, "options"))
+        return sent(request, data, MEDIA_TYPES[kind])
+
+    drawn = in_thread(draw, anyio.CapacityLimiter(1))
+    waiting = 0
 
     async def figure(request: Request) -> Response:
         # a thread and a queue of their own: figures that wait for each other must not keep chunks
@@ -113,15 +190,8 @@ def _figures(shown: View) -> Callable[[Request], Awaitable[Response]]:
             )
         waiting += 1
         try:
-            return await anyio.to_thread.run_sync(draw, request, limiter=at_once)
+            return await drawn(request)
         finally:
             waiting -= 1
 
     return figure
-
-
-def _answer(request: Request, data: bytes, media_type: str) -> Response:
-    """The data, gzipped for everyone who takes that: the port may be forwarded from far away."""
-    if "gzip" not in request.headers.get("accept-encoding", ""):
-        return Response(data, media_type=media_type)
-    return Response(_html.packed(data), media_type=media_type, headers={"Content-Encoding": "gzip"})

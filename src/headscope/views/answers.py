@@ -1,0 +1,155 @@
+"""What one live page is answered: its header, chunks and figures, and all that its first picture
+needs at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from headscope.errors import PageError
+from headscope.views._download import MEDIA_TYPES, figure_file
+from headscope.views._on_demand import OnDemand
+from headscope.views.contract import Page, PageArray, PageLayer, PageStack
+
+if TYPE_CHECKING:
+    from headscope.views.opening import View
+
+__all__ = ["MEDIA_TYPES", "PageAnswers", "packed_opening"]
+
+OVERVIEW = 2**23
+"""Weights of all heads up to which the thumbnails and kinds come with the opening: about 0.2 s of
+work. The page asks for those of a larger record itself, a layer at a time.
+"""
+LENGTH = 4
+"""Bytes of the number that says how long the head of an opening is."""
+
+
+class PageAnswers:
+    """The answers to the page of one view. Safe to be asked from several threads.
+
+    Args:
+        shown: the view.
+    """
+
+    def __init__(self, shown: View) -> None:
+        self.shown = shown
+        self._given = OnDemand(shown.record, shown.options)
+
+    @property
+    def header(self) -> Page:
+        """What the page says of itself."""
+        return self._given.header
+
+    def chunk(self, name: str) -> bytes | None:
+        """The bytes of a chunk; None where there is no such chunk.
+
+        Raises:
+            FileError: where the file of the record was changed since it was opened.
+        """
+        return self._given.chunk(name)
+
+    def figure(self, kind: str, options: Any) -> bytes:
+        """The content of a file svg, pdf or png.
+
+        Raises:
+            HeadscopeError: an option, value or kind that there is not, or matplotlib is missing.
+        """
+        return figure_file(self.shown.record, kind, options, self.shown.options)
+
+    def opening(self, looking: Mapping[str, Any]) -> dict[str, bytes]:
+        """The chunks of the first picture: evidence and pictures, the overview of all heads where
+        that is quickly made, and the heads of one layer.
+
+        Args:
+            looking: what of the record is shown: ``stack``, ``layer``, ``heads``, ``view`` and
+                ``quantity``; whatever of it there is not, or is left out, is what the page opens
+                with.
+
+        Raises:
+            PageError: where ``looking`` is no JSON object.
+        """
+        if not isinstance(looking, Mapping):
+            raise PageError("looking is a JSON object with stack, layer, heads, view and quantity")
+        chunks = dict(self._given.sent)
+        for name in (*self._overview(), *self._looked_at(looking)):
+            data = None if name in chunks else self._given.chunk(name)
+            if data is not None:
+                chunks[name] = data
+        return chunks
+
+    def _overview(self) -> Iterator[str]:
+        weights = 0
+        for stack in self.header["stacks"]:
+            cells = stack["heads"] * len(stack["query"]["pieces"]) * len(stack["key"]["pieces"])
+            weights += len(stack["layers"]) * cells
+        if weights > OVERVIEW:
+            return
+        for stack in self.header["stacks"]:
+            for row in range(len(stack["layers"])):
+                yield f"{stack['thumbs']['chunk']}/{row}"
+                if "kinds" in stack:
+                    yield f"{stack['kinds']['values']['chunk']}/{row}"
+
+    def _looked_at(self, looking: Mapping[str, Any]) -> Iterator[str]:
+        """Names of the chunks of the heads that are looked at."""
+        first = self.header["selection"]
+        stacks = {stack["name"]: stack for stack in self.header["stacks"]}
+        stack = _given_or(stacks, looking.get("stack"), first["stack"])
+        rows = {layer["layer"]: layer for layer in stack["layers"]}
+        number = _given_or(rows, looking.get("layer"), first["layer"])["layer"]
+        prepared = self._given.prepared(stack, number)
+        if prepared is None:
+            return
+        yield f"layer/{stack['name']}/{number}"
+        held = stack["head_numbers"]
+        wanted = looking.get("heads") or first.get("heads") or held
+        listed = wanted if isinstance(wanted, list) else held
+        places = [held.index(head) for head in listed if head in held]
+        for array in _arrays(prepared.header, looking.get("quantity") or first["quantity"]):
+            yield from _parts(array, stack, places)
+
+
+def _given_or(rows: Mapping[Any, Any], wanted: Any, first: Any) -> Any:
+    """What is wanted, where there is such a thing; else the first."""
+    # A list or an object in its place would be no key of a dictionary, and raise.
+    known = isinstance(wanted, str | int) and wanted in rows
+    return rows[wanted if known else first]
+
+
+def _arrays(layer: PageLayer, quantity: Any) -> Iterator[PageArray]:
+    """The arrays that a picture of a layer is drawn from."""
+    scores = layer["scores"]
+    arrays: list[PageArray | None] = [layer["visible"], layer.get("value_norms"), layer["weights"]]
+    if scores is not None:
+        arrays += [scores["queries"], scores["keys"], scores["bias"]]
+    further = layer.get("quantities", {})
+    arrays.append(further.get(quantity) if isinstance(quantity, str) else None)
+    yield from (array for array in arrays if array is not None)
+
+
+def _parts(array: PageArray, stack: PageStack, places: list[int]) -> Iterator[str]:
+    """The chunks of an array that hold these heads."""
+    if not array.get("split"):
+        yield array["chunk"]
+        return
+    # In grouped attention heads that follow each other share their keys; a bias may be of all.
+    count = array["shape"][0]
+    shared = max(1, len(stack["head_numbers"]) // max(1, count))
+    for part in sorted({place // shared for place in places}):
+        if part < count:
+            yield f"{array['chunk']}/{part}"
+
+
+def packed_opening(head: Mapping[str, Any], chunks: Mapping[str, bytes]) -> bytes:
+    """A head and chunks as one answer in bytes: the length of the head, the head as JSON, which
+    names the chunks, and their bytes.
+
+    Args:
+        head: what is said beside the chunks.
+        chunks: by name.
+    """
+    sizes = [[name, len(data)] for name, data in chunks.items()]
+    text = json.dumps({**head, "chunks": sizes}, ensure_ascii=False).encode()
+    return b"".join((len(text).to_bytes(LENGTH, "little"), text, *chunks.values()))
