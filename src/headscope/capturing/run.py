@@ -191,7 +191,7 @@ def _passed(
         outputs = model(**arguments, **options)
     _check_order(model, inputs, builder, options)
     if isinstance(routers, RouterWatch):
-        builder.routers = routers.found(outputs, inputs.count)
+        builder.routers = routers.scores(outputs, inputs.count)
     # Logits may be large, and what was put off is written now.
     del outputs
     builder.check_joined()

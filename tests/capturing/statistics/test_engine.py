@@ -213,7 +213,7 @@ def test_weights_of_texts_that_share_a_tile_are_the_dense_ones(case):
     found = [
         torch.zeros(shape[0], len(q), len(k)) for q, k in zip(case.queries, case.keys, strict=True)
     ]
-    fill_weights(case.call, case.queries, case.keys, found=found)
+    fill_weights(case.call, case.queries, case.keys, into=found)
     for ours, dense, queries, keys in zip(
         found, dense_weights(case.call), case.queries, case.keys, strict=True
     ):

@@ -18,16 +18,16 @@ from headscope.capturing.building._checks import (
     check_weights,
     explained,
     verified,
-    without_padding,
 )
-from headscope.capturing.building._lazy_zeros import untouched_zeros
 from headscope.capturing.building._masks import Masks
 from headscope.capturing.building._order import Sample, not_proved, sample_of
-from headscope.capturing.building._postponed import Postponed, postponed, recomputed_weights
+from headscope.capturing.building._postponed import Postponed, postponed
 from headscope.capturing.building._real_tokens import ROWS_CHECKED, RealTokens, plain, stored
 from headscope.capturing.building._rotation import Rotations
+from headscope.capturing.building._statistics_plan import plan_of
+from headscope.capturing.building._weights import kept_weights
 from headscope.capturing.building.stacks import StackKey, name_groups, number_layers
-from headscope.capturing.calls.attention import Rows, has_own_weights, weights_of
+from headscope.capturing.calls.attention import Rows, weights_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility, state_of, visibility_of
 from headscope.capturing.facts import others_of, positions_of
@@ -51,8 +51,6 @@ from headscope.record import (
 
 if TYPE_CHECKING:
     from headscope.capturing.contributions._watch import NormsWatch
-
-WEIGHTS_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True)
@@ -105,7 +103,7 @@ class Builder:
         self._places: dict[tuple, tuple[Rows, torch.Tensor | None]] = {}
         self._kinds: Counter[type] = Counter()
         self._biases: dict[tuple, tuple[torch.Tensor, np.ndarray]] = {}
-        self._sights: dict[tuple, tuple[tuple, Visibility]] = {}
+        self._visibilities: dict[tuple, tuple[tuple, Visibility]] = {}
         self._rotations = Rotations()
         self._postponed: list[tuple[Postponed, list[dict[str, Any]]]] = []
         self.seen: dict[int, StackLayers] = {}
@@ -133,7 +131,7 @@ class Builder:
             self.samples.append(sample_of(call, self._made[call.name]))
         self._made[call.name] += 1
         whole, call = call, self._sides.laid_out(call)
-        sides, visibility = self._sides.of(call), self._sight_of(call)
+        sides, visibility = self._sides.of(call), self._visibility_of(call)
         places = self._places_of(call, sides)
         if not explained(call, visibility, places[0]):
             call.query = call.key = None
@@ -180,73 +178,73 @@ class Builder:
         if "norms" in self._keeping.what:
             self._refuse_unwatched_norms()
         seen = [self.seen[number] for number in sorted(self.seen)]
-        names = name_groups([entry.group for entry in seen])
         stacks: list[dict[str, Stack]] = [{} for _ in seen[0].layers]
-        there: dict[str, dict[int, int]] = {}
-        for group, name in names.items():
+        all_heads: dict[str, dict[int, int]] = {}
+        for group, name in name_groups([entry.group for entry in seen]).items():
             members = [entry for entry in seen if entry.group == group]
-            blocks = [None if entry.block is None else entry.block[1] for entry in members]
-            numbers = number_layers([entry.own_number for entry in members], blocks)
-            query, key = members[0].sides
-            # blocks of the same list may be in another stack, as the stages of Swin and of Funnel
-            # are
-            alike = [
-                entry
-                for entry in seen
-                if entry.block and entry.block[0] == group[0] and entry.made.cross == group[1]
-            ]
-            attending = {entry.block[1] for entry in alike if entry.block}
-            names = [entry.made.name for entry in alike]
-            others = others_of(
-                self._model, group[0], attending | set(numbers), seen=names, cross=group[1]
-            )
-            there[name] = {
-                number: entry.made.size[1] for number, entry in zip(numbers, members, strict=True)
-            }
-            for example, found in enumerate(stacks):
+            numbers = _numbers_of(members)
+            sizes = [entry.made.size[1] for entry in members]
+            all_heads[name] = dict(zip(numbers, sizes, strict=True))
+            others = self._others_of(group, numbers, seen)
+            for example, of_example in enumerate(stacks):
                 layers = self._layers_of(name, numbers, members, example)
-                if not layers:
-                    continue
-                tokens = {
-                    "query": self._told(query.tokens[example]),
-                    "key": self._told(key.tokens[example]),
-                }
-                routers = (
-                    {}
-                    if group[1]
-                    else self._routers_of(group[0], query.positions[example], example)
-                )
-                found[name] = Stack(
-                    name=name, **tokens, layers=layers, others=others, routers=routers
-                )
+                if layers:
+                    of_example[name] = Stack(
+                        name=name,
+                        **self._tokens_of(members[0], example),
+                        layers=layers,
+                        others=others,
+                        routers=self._routers_of(members[0], example),
+                    )
         if self._keeping.heads is not None:
-            self._keeping.heads.check(there)
+            self._keeping.heads.check(all_heads)
+        return self._records_of(stacks, facts)
+
+    def _others_of(
+        self, group: StackKey, numbers: list[int], seen: list[StackLayers]
+    ) -> dict[int, str]:
+        """Layers of the same list of blocks that are no attention of this stack, by number."""
+        # blocks of the same list may be in another stack, as the stages of Swin and of Funnel are
+        blocks, names = set(numbers), []
+        for entry in seen:
+            if entry.block and entry.block[0] == group.path and entry.made.cross == group.cross:
+                blocks.add(entry.block[1])
+                names.append(entry.made.name)
+        return others_of(self._model, group.path, blocks, seen=names, cross=group.cross)
+
+    def _records_of(self, stacks: list[dict[str, Stack]], facts: ModelFacts) -> list[Record]:
+        """A record of the stacks of each example, in their usual order."""
         layers = (layer for stack in stacks[0].values() for layer in stack)
         facts = replace(facts, positions=positions_of(self._model, layers))
         return [
             Record(
-                stacks={name: found[name] for name in sorted(found, key=_order)},
+                stacks=dict(sorted(of_example.items(), key=lambda named: _order(named[0]))),
                 model=facts,
                 pictures=self._pictures_of(example),
             )
-            for example, found in enumerate(stacks)
+            for example, of_example in enumerate(stacks)
         ]
 
     def _layers_of(
         self, name: str, numbers: list[int], members: list[StackLayers], example: int
     ) -> tuple[Layer, ...]:
         """The layers of a stack; where some heads alone are kept, those that hold any."""
-        found, wanted = [], self._keeping.heads
+        layers, wanted = [], self._keeping.heads
         for number, entry in zip(numbers, members, strict=True):
             if wanted is None:
-                found.append(Layer(layer=number, **entry.layers[example]))
+                layers.append(Layer(layer=number, **entry.layers[example]))
             elif heads := wanted.of_layer(number, name, most=entry.made.size[1]):
                 arguments = entry.chosen[number, heads][example]
                 norms = _norms_of(entry.layers[example], heads)
-                found.append(Layer(layer=number, **arguments, **norms))
-        return tuple(found)
+                layers.append(Layer(layer=number, **arguments, **norms))
+        return tuple(layers)
 
-    def _told(self, tokens: Tokens) -> Tokens:
+    def _tokens_of(self, entry: StackLayers, example: int) -> dict[str, Tokens]:
+        """The tokens of a stack's queries and keys."""
+        query, key = (self._with_unread(side.tokens[example]) for side in entry.sides)
+        return {"query": query, "key": key}
+
+    def _with_unread(self, tokens: Tokens) -> Tokens:
         """Numbered positions with what else could not be read: other attention over positions
         without names.
         """
@@ -290,15 +288,16 @@ class Builder:
                         missing=dict.fromkeys(KINDS, f"{layer['module']}: {reason}")
                     )
 
-    def _routers_of(
-        self, path: str, positions: torch.Tensor, example: int
-    ) -> dict[int, np.ndarray]:
-        """Router scores ``[token expert]`` of the real tokens in the blocks of a list, by
-        number.
+    def _routers_of(self, entry: StackLayers, example: int) -> dict[int, np.ndarray]:
+        """Router scores ``[token expert]`` of the real tokens in the blocks of a stack, by number;
+        they belong to the block and are told of its self-attention alone.
         """
-        kept = positions.cpu().numpy()
-        found = routers_of(path, {name: scores[example] for name, scores in self.routers.items()})
-        return {number: scores[kept] for number, scores in found.items()}
+        if entry.group.cross:
+            return {}
+        kept = entry.sides[0].positions[example].cpu().numpy()
+        of_example = {name: scores[example] for name, scores in self.routers.items()}
+        by_layer = routers_of(entry.group.path, of_example)
+        return {number: scores[kept] for number, scores in by_layer.items()}
 
     def _statistics(
         self, call: Call, sides: tuple[SideTokens, SideTokens]
@@ -325,14 +324,14 @@ class Builder:
                     if layer.get("queries") is not None:
                         layer["weights"] = None
 
-    def _sight_of(self, call: Call) -> Visibility:
+    def _visibility_of(self, call: Call) -> Visibility:
         """What a call's mask and bias mean; read once of those that layers share."""
         if call.mask is None:
             return visibility_of(call)
         known = (*state_of(call.mask), *state_of(call.bias), call.size[3])
-        if known not in self._sights:
-            self._sights[known] = (call.mask, call.bias), visibility_of(call)
-        return self._sights[known][1]
+        if known not in self._visibilities:
+            self._visibilities[known] = (call.mask, call.bias), visibility_of(call)
+        return self._visibilities[known][1]
 
     def _alike(self, kind: type) -> int:
         """How many modules of a kind the model has."""
@@ -380,8 +379,8 @@ class Builder:
             "changes": call.changes,
         }
         return [
-            {**shared, "visible": self._masks.of(cut, visibility), **turned, **found}
-            for cut, turned, found in zip(
+            {**shared, "visible": self._masks.of(cut, visibility), **turned, **checked}
+            for cut, turned, checked in zip(
                 cuts, self._rotations.of(cuts), verified(call, weights, rows), strict=True
             )
         ]
@@ -401,13 +400,13 @@ class Builder:
             # which keys a query may see is a fact of all heads, where it was read off the weights
             call.causal = visibility_of(cuts[0].call).causal
             cuts = [replace(cut, call=call) for cut in cuts]
-        call, visibility = cuts[0].call, self._sight_of(cuts[0].call)
+        call, visibility = cuts[0].call, self._visibility_of(cuts[0].call)
         self._count(call)
         # Beside queries and keys that are kept anyway, these would lie twice.
         later = postponed(cuts, visibility) if self._keeping.what == {"weights"} else None
         weights: Sequence[np.ndarray | None] = [None] * len(cuts)
         if later is None and (self._keeps_weights or self._needs_weights(call)):
-            weights = _kept_weights(cuts, visibility, self._keeping.dtype)
+            weights = kept_weights(cuts, visibility, self._keeping.dtype)
         layers = [
             said | {"weights": own} | self._arrays(cut, visibility, held)
             for cut, said, own in zip(cuts, facts, weights, strict=True)
@@ -480,31 +479,10 @@ def _norms_of(layer: dict[str, Any], heads: tuple[int, ...]) -> dict[str, Any]:
     }
 
 
-def plan_of(call: Call, sides: tuple[SideTokens, SideTokens], keeping: Keeping) -> StatisticsPlan:
-    """What is asked of the statistics of a call whose tokens these are."""
-    query, key = sides
-
-    def spread(side: SideTokens, name: str, size: int) -> torch.Tensor | None:
-        """``[batch position]`` of one fact about the tokens, padding included; None where it is not
-        known of all.
-        """
-        if any(getattr(tokens, name) is None for tokens in side.tokens):
-            return None
-        found = torch.zeros(len(side.tokens), size, dtype=torch.long)
-        for row, tokens, positions in zip(found, side.tokens, side.positions, strict=True):
-            row[positions.cpu()] = torch.tensor(getattr(tokens, name), dtype=torch.long)
-        return found.to(call.context.device)
-
-    cross = query.tokens != key.tokens
-    return StatisticsPlan(
-        special=spread(key, "special", call.size[3]),
-        segments=spread(key, "segments", call.size[3]),
-        ids=spread(key, "ids", call.size[3]),
-        query_ids=spread(query, "ids", call.size[2]) if cross else None,
-        cross=cross,
-        rows=keeping.rows,
-        top=keeping.top,
-    )
+def _numbers_of(members: list[StackLayers]) -> list[int]:
+    """The numbers of a stack's layers."""
+    blocks = [None if entry.block is None else entry.block[1] for entry in members]
+    return number_layers([entry.own_number for entry in members], blocks)
 
 
 def _order(name: str) -> int:
@@ -514,26 +492,3 @@ def _order(name: str) -> int:
         if name in ("encoder", "decoder", "cross")
         else -1
     )
-
-
-def _kept_weights(
-    cuts: Sequence[RealTokens], visibility: Visibility, dtype: np.dtype
-) -> list[np.ndarray]:
-    """Weights ``[head query key]`` of the real tokens of each text, in tiles, so that no more than
-    these are there.
-    """
-    if has_own_weights(cuts[0].call):
-        return [_own_weights(cut, visibility, dtype) for cut in cuts]
-    return recomputed_weights(cuts, dtype)
-
-
-def _own_weights(cut: RealTokens, visibility: Visibility, dtype: np.dtype) -> np.ndarray:
-    text, visibility = cut.call.of_text(cut.example), visibility.of_text(cut.example)
-    heads, keys = text.size[1], text.size[3]
-    found = untouched_zeros((heads, len(cut.queries), len(cut.keys)), dtype)
-    first, precision = 0, getattr(torch, dtype.name)
-    for rows in cut.queries.split(max(1, WEIGHTS_AT_ONCE // (heads * keys))):
-        real = without_padding(weights_of(text, visibility, Rows(rows))[0], cut)
-        found[:, first : first + len(rows)] = real.to(precision).cpu().numpy()
-        first += len(rows)
-    return found

@@ -261,10 +261,10 @@ class _MarkedTokens:
         if not self._is_complete(np.concatenate([marks.ravel() for _, marks in parts])):
             return None
         del self.parts[call.name]
-        found = joined([part for part, _ in parts])
+        whole = joined([part for part, _ in parts])
         if len(parts) > 1:
-            self._marks[found.number] = np.concatenate([marks for _, marks in parts], axis=1)
-        return found
+            self._marks[whole.number] = np.concatenate([marks for _, marks in parts], axis=1)
+        return whole
 
     def laid_out(self, call: Call) -> Call:
         queries, keys = self._marks_of(call)
@@ -418,13 +418,13 @@ def _looked_at(call: Call, shape: tuple[int, ...]) -> np.ndarray:
     """``[batch position]``, True for keys that any query may look at."""
     if call.mask is not None:
         low = 0.5 if call.mask.dtype == torch.bool else torch.finfo(call.mask.dtype).min / 2
-        found = (call.mask > low).any(dim=2).any(dim=1)
+        seen = (call.mask > low).any(dim=2).any(dim=1)
     elif call.weights is not None:
-        found = (call.weights > 0).any(dim=2).any(dim=1)
+        seen = (call.weights > 0).any(dim=2).any(dim=1)
     else:
         return np.ones(shape, bool)
     return (
-        found[:, : shape[1]].expand(*shape).cpu().numpy()
-        if found.shape[1] >= shape[1]
+        seen[:, : shape[1]].expand(*shape).cpu().numpy()
+        if seen.shape[1] >= shape[1]
         else np.ones(shape, bool)
     )

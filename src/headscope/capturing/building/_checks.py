@@ -40,7 +40,7 @@ def verified(call: Call, weights: torch.Tensor, rows: Rows) -> list[dict[str, An
         CaptureError: where it is too far in one of them.
     """
     relative = TOLERANCE.get(call.context.dtype, HALF_TOLERANCE)
-    found = []
+    facts = []
     # one question to the device for all texts
     for worst, largest in torch.stack(difference(call, weights, rows)).double().T.tolist():
         tolerance = relative * largest
@@ -50,8 +50,8 @@ def verified(call: Call, weights: torch.Tensor, rows: Rows) -> list[dict[str, An
                 f"the model's own by {worst:.3g} (allowed {tolerance:.1g}); this attention is "
                 "computed in a way that headscope does not know, and is refused"
             )
-        found.append({"verified": worst, "verified_limit": tolerance})
-    return [each | {"verified_against": against(call)} for each in found]
+        facts.append({"verified": worst, "verified_limit": tolerance})
+    return [each | {"verified_against": against(call)} for each in facts]
 
 
 def against(call: Call) -> str:

@@ -37,9 +37,9 @@ class Masks:
             and _is_run(queries)
             and _is_run(keys)
         ):
-            found = Mask.causal(len(queries), len(keys))
+            mask = Mask.causal(len(queries), len(keys))
         elif visibility.causal:
-            found = Mask.of((keys[None, :] <= queries[:, None]).cpu().numpy())
+            mask = Mask.of((keys[None, :] <= queries[:, None]).cpu().numpy())
         elif visibility.visible is None:
             return None
         else:
@@ -49,8 +49,8 @@ class Masks:
                     f"{cut.call.name}: each head has a mask of its own; such models cannot be "
                     "captured yet"
                 )
-            found = Mask.of(dense[0].cpu().numpy())
-        return None if found.is_full else found
+            mask = Mask.of(dense[0].cpu().numpy())
+        return None if mask.is_full else mask
 
     def _shared(self, mask: Mask | None) -> Mask | None:
         return None if mask is None else self._alike.setdefault(mask, mask)

@@ -69,16 +69,16 @@ def recomputed_weights(cuts: Sequence[RealTokens], dtype: np.dtype) -> list[np.n
     and untouched where zero.
     """
     call = cuts[0].call
-    found = [
+    arrays = [
         untouched_zeros((call.size[1], len(cut.queries), len(cut.keys)), dtype) for cut in cuts
     ]
     fill_weights(
         call,
         [cut.queries for cut in cuts],
         [cut.keys for cut in cuts],
-        found=[torch.from_numpy(weights) for weights in found],
+        into=[torch.from_numpy(array) for array in arrays],
     )
-    return found
+    return arrays
 
 
 def _sums(call: Call) -> tuple[torch.Tensor, torch.Tensor]:

@@ -41,9 +41,9 @@ class KnownRotation:
         if tokens not in self._turns:
             turns = self.rotary.turns(tokens)
             self._turns[tokens] = [angles.astype(np.float32) for angles in turns]
-        found = before.copy()
-        self.rotary.turn(found, *self._turns[tokens])
-        return _is_same(found, after, within)
+        turned = before.copy()
+        self.rotary.turn(turned, *self._turns[tokens])
+        return _is_same(turned, after, within)
 
 
 class Rotations:
@@ -84,8 +84,8 @@ class Rotations:
         if call.cross or len(cut.queries) != len(cut.keys):
             return {"rotary": None, "turned": NO_LINE}
         before, after = (np.concatenate([pair[at] for pair in heads]) for at in (0, 1))
-        found = self._found(before, after, (queries, keys), within)
-        return {"rotary": found, "turned": "" if found else NO_LINE}
+        rotary = self._found(before, after, (queries, keys), within)
+        return {"rotary": rotary, "turned": "" if rotary else NO_LINE}
 
     def _found(
         self, before: np.ndarray, after: np.ndarray, sides: tuple[Pair, Pair], within: float

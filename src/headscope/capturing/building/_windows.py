@@ -67,13 +67,13 @@ def laid_out(call: Call, places: Sequence[np.ndarray]) -> Call:
 
     def along(tensor: torch.Tensor) -> torch.Tensor:
         """``[window head position feature]`` to ``[example head place feature]``."""
-        found = []
+        examples = []
         for place in places:
             row, position = torch.from_numpy(place.T).to(device)
-            found.append(
+            examples.append(
                 pad(tensor[row, :, position].transpose(0, 1), (0, 0, 0, longest - len(place)))
             )
-        return torch.stack(found)
+        return torch.stack(examples)
 
     def between(tensor: torch.Tensor, elsewhere: float) -> torch.Tensor:
         """``[window head position position]`` to ``[example head place place]``."""

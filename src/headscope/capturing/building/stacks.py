@@ -17,7 +17,7 @@ class StackKey(NamedTuple):
     Args:
         path: the module path before its first number.
         cross: whether the calls are cross-attention.
-        kind: what the queries are, see `headscope.capturing.building._call_tokens.Side`.
+        kind: what the queries are, see `headscope.capturing.building._call_tokens.SideTokens`.
         part: tells groups apart that differ in their tokens only, as the stages of Swin do.
     """
 
@@ -42,16 +42,16 @@ def name_groups(groups: Sequence[StackKey]) -> dict[StackKey, str]:
     groups = list(dict.fromkeys(groups))
     wholes = list(dict.fromkeys(group._replace(part=0) for group in groups))
     names = _name_wholes(wholes)
-    found = {}
+    part_names = {}
     for whole in wholes:
         parts = [group for group in groups if group._replace(part=0) == whole]
         name = names[whole]
         stage = "stage" if name == "self" else f"{name}.stage"
-        found |= {
+        part_names |= {
             part: name if len(parts) == 1 else f"{stage}{number}"
             for number, part in enumerate(parts, start=1)
         }
-    return found
+    return part_names
 
 
 def _name_wholes(groups: list[StackKey]) -> dict[StackKey, str]:

@@ -56,10 +56,10 @@ def added_by(path: ResidualPath, example: int) -> tuple[np.ndarray | None, Contr
         block = _block(path, cut, missing)
     except ValueError as error:
         return None, refused(f"{path.call.name}: its output projection is not affine: {error}")
-    found = _proved(path, cut, block, missing)
+    contributions = _proved(path, cut, block, missing)
     if "attention" in missing:
-        return None, Contributions(missing=missing, verified=found.verified)
-    return _stored(value_norms(block)), found
+        return None, Contributions(missing=missing, verified=contributions.verified)
+    return _stored(value_norms(block)), contributions
 
 
 def _block(path: ResidualPath, cut: RealTokens, missing: Missing) -> Block:
@@ -182,31 +182,30 @@ def _contributions(
     if "attention" in missing:
         return Contributions(missing=missing)
     name = path.call.name
-    found: dict[str, np.ndarray] = {"attention": attention_norms(block)}
+    arrays: dict[str, np.ndarray] = {"attention": attention_norms(block)}
     if block.same:
-        found["mixing_attention"] = mixing(attention_pieces(block))
+        arrays["mixing_attention"] = mixing(attention_pieces(block))
     if "residual" not in missing:
-        found["residual"], found["mixing_residual"] = (
-            residual_norms(block),
-            mixing(residual_pieces(block)),
-        )
+        arrays["residual"] = residual_norms(block)
+        arrays["mixing_residual"] = mixing(residual_pieces(block))
     if "residual" not in missing and block.after is None:
         missing.setdefault(
             "output",
             f"{name}: no module that is a norm takes the sum of its output and the residual",
         )
     if "output" not in missing:
-        found["output"], found["mixing_output"] = output_norms(block), mixing(output_pieces(block))
+        arrays["output"] = output_norms(block)
+        arrays["mixing_output"] = mixing(output_pieces(block))
     if "alti" not in missing:
-        found["alti"] = alti(block)
+        arrays["alti"] = alti(block)
     if "residual" not in missing and not block.same:
-        found["own"] = own_norms(block)
+        arrays["own"] = own_norms(block)
     if block.second is None:
         missing.setdefault("globenc", missing.get("output", _without_second(path)))
     if "globenc" not in missing:
-        found["globenc"] = globenc_norms(block)
+        arrays["globenc"] = globenc_norms(block)
     return Contributions(
-        **{kind: _stored(array) for kind, array in found.items()},
+        **{kind: _stored(array) for kind, array in arrays.items()},
         expansion=path.expansion,
         decomposes=_sentence(path, block, missing),
         verified=worst,

@@ -50,13 +50,13 @@ def norm_of(module: nn.Module, width: int) -> Norm | None:
     if answers.shape != drawn.shape or not np.isfinite(answers).all():
         return None
     for centred, divided in ((True, True), (False, True), (False, False)):
-        found = _fitted(ask, shift, centred=centred, divided=divided)
-        if found is None:
+        norm = _fitted(ask, shift, centred=centred, divided=divided)
+        if norm is None:
             continue
         largest = max(1.0, float(np.abs(answers).max()))
-        if np.abs(found(drawn.numpy()) - answers).max() <= FITS_WITHIN * largest:
-            plain = not divided and np.allclose(found.gain, 1) and not found.shift.any()
-            return None if plain else found  # dropout, at rest, is none
+        if np.abs(norm(drawn.numpy()) - answers).max() <= FITS_WITHIN * largest:
+            plain = not divided and np.allclose(norm.gain, 1) and not norm.shift.any()
+            return None if plain else norm  # dropout, at rest, is none
     return None
 
 
@@ -142,7 +142,7 @@ def _state(module: nn.Module) -> tuple | None:
     """Tells a module from what it was: its own weights, by where they are, how often they were
     written to and some of their numbers, and its settings. None where they are elsewhere.
     """
-    found: list = [vars(module).get("forward"), type(module).forward]
+    state: list = [vars(module).get("forward"), type(module).forward]
     if hasattr(module, "_hf_hook"):
         return None
     for weight in (*module._parameters.values(), *module._buffers.values()):
@@ -152,10 +152,10 @@ def _state(module: nn.Module) -> tuple | None:
             return None
         flat = weight.detach().reshape(-1)
         some = flat[:: max(1, len(flat) // SAMPLE)].double().sum().item()
-        found.append((weight.data_ptr(), weight._version, weight.shape, weight.dtype, some))
+        state.append((weight.data_ptr(), weight._version, weight.shape, weight.dtype, some))
     settings = (int, float, str, bool)
-    found += [(name, own) for name, own in vars(module).items() if isinstance(own, settings)]
-    return tuple(found)
+    state += [(name, own) for name, own in vars(module).items() if isinstance(own, settings)]
+    return tuple(state)
 
 
 def _columns_in(rows: torch.Tensor, among: torch.Tensor) -> list[int] | None:
@@ -173,8 +173,8 @@ def _columns_in(rows: torch.Tensor, among: torch.Tensor) -> list[int] | None:
     for place, column in enumerate(given):
         name = column.tobytes()
         places[name] = -1 if name in places else place
-    found = [places.get(column.tobytes(), -1) for column in wanted]
-    return None if min(found) < 0 else found
+    columns = [places.get(column.tobytes(), -1) for column in wanted]
+    return None if min(columns) < 0 else columns
 
 
 def _asked(module: nn.Module):

@@ -114,12 +114,12 @@ class ResidualPath:
         """Rate at which f stretches vectors; None where W_V cannot be told, or does not take the
         model's vectors.
         """
-        found, projection = value_columns_of(self.call.value, self.values), self.call.projection
-        if found is None or projection is None:
+        columns, projection = value_columns_of(self.call.value, self.values), self.call.projection
+        if columns is None or projection is None:
             return None
         heads, shared = self.call.size[1], self.call.value.shape[1]
-        what = ("expansion", heads, shared, tuple(found[1]))
-        return remembered([found[0], projection], what, lambda: self._expansion(*found))
+        what = ("expansion", heads, shared, tuple(columns[1]))
+        return remembered([columns[0], projection], what, lambda: self._expansion(*columns))
 
     def _expansion(self, module: nn.Module, columns: list[int]) -> float | None:
         try:
@@ -235,9 +235,9 @@ def scale_of(tensor: torch.Tensor, whole: torch.Tensor) -> torch.Tensor | None:
             break
         squares = (ours**2).sum() if axes is None else (ours**2).sum(0)
         products = (ours * theirs).sum() if axes is None else (ours * theirs).sum(0)
-        found = torch.where(squares > 0, products / squares.clamp(min=1e-300), 0.0)
-        if (found * ours - theirs).abs().max() <= within * largest:
-            return found.expand(whole.shape[-1])
+        scale = torch.where(squares > 0, products / squares.clamp(min=1e-300), 0.0)
+        if (scale * ours - theirs).abs().max() <= within * largest:
+            return scale.expand(whole.shape[-1])
     return None
 
 

@@ -176,9 +176,11 @@ class NormsWatch(TorchFunctionMode):
         with self.looking_away():
             if func in SUMS_IN_PLACE:
                 parts = parts[0].clone(), parts[1]
-            meant = [
-                (path, found) for path in self._waiting if (found := self._part_in(path, parts))
-            ]
+            meant = []
+            for path in self._waiting:
+                own_and_other = self._part_in(path, parts)
+                if own_and_other:
+                    meant.append((path, own_and_other))
         result = func(*args, **options)
         with self.looking_away():
             for path, (own, other) in meant:

@@ -56,26 +56,26 @@ class Accumulator:
         """Enter some heads of some of the rows; the tile's spare memory is written over."""
         weights, marks = tile.weights, self._marks
         keys = slice(tile.start, tile.start + weights.shape[-1])
-        found = self._columns[:, :, heads, part]
-        found[0] = measured.entropy
-        found[1] = measured.largest
+        columns = self._columns[:, :, heads, part]
+        columns[0] = measured.entropy
+        columns[1] = measured.largest
         if tile.start == 0:
-            found[2] = weights[..., 0]
+            columns[2] = weights[..., 0]
         if marks.special is not None:
-            found[3] = _product(weights, marks.special[:, keys])
+            columns[3] = _product(weights, marks.special[:, keys])
         offsets = self._around(tile, part)
-        found[SINGLE : SINGLE + len(OFFSETS)] = offsets
+        columns[SINGLE : SINGLE + len(OFFSETS)] = offsets
         equal = self._equal_in(part, keys)
         if equal is not None:
-            found[4] = torch.mul(weights, equal, out=tile.spare).sum(-1)
+            columns[4] = torch.mul(weights, equal, out=tile.spare).sum(-1)
             if marks.excludes_itself:
-                found[4].sub_(offsets[OFFSETS.index(0)]).clamp_(min=0)
+                columns[4].sub_(offsets[OFFSETS.index(0)]).clamp_(min=0)
         for column, segment in zip(
-            found[SINGLE + len(OFFSETS) :], marks.segments or (None,), strict=True
+            columns[SINGLE + len(OFFSETS) :], marks.segments or (None,), strict=True
         ):
             column[:] = weights.sum(-1) if segment is None else _product(weights, segment[:, keys])
         if tile.share is not None:
-            found[1:] = tile.scaled(found[1:])
+            columns[1:] = tile.scaled(columns[1:])
         means = self._real[:, None, part].to(weights.dtype).expand(measured.entropy.shape)
         means = means if tile.share is None else means * tile.share
         received = torch.bmm(means.flatten(0, 1).unsqueeze(1), weights.flatten(0, 1))
@@ -94,7 +94,7 @@ class Accumulator:
             part.cpu().numpy()
             for part in (self._columns, self._received, self._top_weights, self._top_keys)
         ]
-        found = []
+        statistics = []
         for text, (count, keys) in enumerate(self._lengths):
             # copies, so that a record does not keep the others of its batch in memory
             columns = whole[0][:, text, :, :count].copy()
@@ -107,7 +107,7 @@ class Accumulator:
             single = dict(zip(COLUMNS, columns[:SINGLE], strict=False))
             if self._marks.same is None:
                 single["same_token"] = None
-            found.append(
+            statistics.append(
                 Statistics(
                     **single,
                     offsets=np.moveaxis(offsets, 0, -1),
@@ -119,7 +119,7 @@ class Accumulator:
                     queries=count if rows is None else queries,
                 )
             )
-        return found
+        return statistics
 
     def _is_pair(self, text: int) -> bool:
         """Whether a text has a second one beside it."""
@@ -162,7 +162,7 @@ def _mean_over(lengths: Sequence[tuple[int, int]], rows: int) -> torch.Tensor:
     """``[text row]``: what rows are multiplied by in a mean over those of each text that are
     real.
     """
-    found = torch.zeros(len(lengths), rows)
-    for row, (count, _) in zip(found, lengths, strict=True):
+    means = torch.zeros(len(lengths), rows)
+    for row, (count, _) in zip(means, lengths, strict=True):
         row[:count] = 1 / max(1, count)
-    return found
+    return means

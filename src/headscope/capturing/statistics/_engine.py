@@ -53,7 +53,7 @@ def statistics_of_call(
     Raises:
         CaptureError: where real tokens look at padding, so that it cannot be cut off.
     """
-    found, scratch = [], _scratch(call, TILE)
+    statistics, scratch = [], _scratch(call, TILE)
     for group in _groups(call, kept_queries, kept_keys, sampled=plan.rows is not None):
         marks = plan.marks(group.texts, *group.kept)
         queries = group.queries(call)
@@ -70,8 +70,8 @@ def statistics_of_call(
             real = _without_padding(tile, group, place.part, call.name)
             if real.weights.shape[-1]:
                 accumulator.enter(real, measured, place.heads, place.part)
-        found += accumulator.statistics(covered, len(queries))
-    return found
+        statistics += accumulator.statistics(covered, len(queries))
+    return statistics
 
 
 @torch.no_grad()
@@ -80,7 +80,7 @@ def fill_weights(
     kept_queries: Sequence[torch.Tensor],
     kept_keys: Sequence[torch.Tensor],
     *,
-    found: Sequence[torch.Tensor],
+    into: Sequence[torch.Tensor],
 ) -> None:
     """Write the weights of each text, recomputed from queries and keys, into zeros ``[head query
     key]``.
@@ -92,20 +92,20 @@ def fill_weights(
         call: with queries and keys, or with weights.
         kept_queries: for each text positions of the real queries, rising.
         kept_keys: the same of the keys.
-        found: for each text zeros of any precision and on any device.
+        into: for each text zeros of any precision and on any device.
 
     Raises:
         CaptureError: where real tokens look at padding, so that it cannot be cut off.
     """
     scratch = _scratch(call, TILE_IN_CACHE)
     for group in _groups(call, kept_queries, kept_keys, most=TILE_IN_CACHE):
-        wholes = found[group.texts]
+        wholes = into[group.texts]
         for place in _places(call, group.texts, group.queries(call), scratch):
-            into = _room(wholes, group, place, call)
-            tile = place.source.tile(place.heads, place.rows, place.visibility, into)
-            if into is not None:
+            room = _room(wholes, group, place, call)
+            tile = place.source.tile(place.heads, place.rows, place.visibility, room)
+            if room is not None:
                 if tile.share is not None:
-                    into.mul_(tile.share.unsqueeze(-1))
+                    room.mul_(tile.share.unsqueeze(-1))
                 continue
             real = _without_padding(tile, group, place.part, call.name)
             stop = real.start + real.weights.shape[-1]
@@ -191,10 +191,10 @@ def weights_of_rows(call: Call, example: int, rows: torch.Tensor) -> torch.Tenso
     and must rise.
     """
     text = call.of_text(example)
-    found = call.context.new_zeros(call.size[1], len(rows), call.size[3], dtype=_dtype(call))
+    weights = call.context.new_zeros(call.size[1], len(rows), call.size[3], dtype=_dtype(call))
     keys = torch.arange(call.size[3], device=rows.device)
-    fill_weights(text, [rows], [keys], found=[found])
-    return found
+    fill_weights(text, [rows], [keys], into=[weights])
+    return weights
 
 
 @dataclass(frozen=True)
@@ -299,12 +299,12 @@ def _on_padding(tile: Tile, group: TextGroup, part: slice) -> torch.Tensor | Non
     stop = tile.start + tile.weights.shape[-1]
     if all(keys >= stop for _, keys in group.lengths):
         return None
-    found = torch.zeros_like(tile.weights[..., 0])
+    lost = torch.zeros_like(tile.weights[..., 0])
     for text, (queries, keys) in enumerate(group.lengths):
         rows = slice(0, max(0, queries - part.start))
         beyond = tile.weights[text, :, rows, max(0, keys - tile.start) :]
-        found[text, :, rows] = beyond.sum(-1)
-    return tile.scaled(found)
+        lost[text, :, rows] = beyond.sum(-1)
+    return tile.scaled(lost)
 
 
 def _check_lost(lost: torch.Tensor | None, name: str) -> None:

@@ -67,12 +67,12 @@ class StatisticsPlan:
         known = (texts.start, texts.stop, id(queries), id(keys))
         if known not in self._known:
             # the positions are kept beside what was read at them, so that no others take their ids
-            found = self._marks(
+            marks = self._marks(
                 texts,
                 slice(None) if queries is None else queries,
                 slice(None) if keys is None else keys,
             )
-            self._known[known] = queries, keys, found
+            self._known[known] = queries, keys, marks
         return self._known[known][2]
 
     def _marks(

@@ -24,13 +24,13 @@ class AxisOrder:
 
     def read(self, tensor: torch.Tensor) -> torch.Tensor:
         """The tensor in the order wanted."""
-        found = tensor.permute(self.order)
-        return found if self.new is None else found.unsqueeze(self.new)
+        permuted = tensor.permute(self.order)
+        return permuted if self.new is None else permuted.unsqueeze(self.new)
 
     def written(self, tensor: torch.Tensor) -> torch.Tensor:
         """A tensor in the order wanted, as the einsum holds it."""
-        found = tensor if self.new is None else tensor.squeeze(self.new)
-        return found.permute(sorted(range(len(self.order)), key=self.order.__getitem__))
+        squeezed = tensor if self.new is None else tensor.squeeze(self.new)
+        return squeezed.permute(sorted(range(len(self.order)), key=self.order.__getitem__))
 
 
 Readings = tuple[AxisOrder, AxisOrder, AxisOrder]

@@ -68,14 +68,14 @@ def _mask(given: dict[str, Any], weights: torch.Tensor) -> torch.Tensor | None:
     """
     batch, heads, queries, keys = weights.shape
     whole, padding = given.get("attn_mask"), given.get("key_padding_mask")
-    found = None
+    added = None
     if whole is not None:
         shape = (1, 1, queries, keys) if whole.ndim == 2 else (batch, heads, queries, keys)
-        found = _added(whole, weights.dtype).reshape(shape)
+        added = _added(whole, weights.dtype).reshape(shape)
     if padding is not None:
         hidden = _added(padding, weights.dtype).reshape(batch, 1, 1, keys)
-        found = hidden if found is None else found + hidden
-    return None if found is None else found.clamp(min=torch.finfo(weights.dtype).min)
+        added = hidden if added is None else added + hidden
+    return None if added is None else added.clamp(min=torch.finfo(weights.dtype).min)
 
 
 def _added(mask: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

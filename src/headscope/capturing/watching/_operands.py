@@ -69,11 +69,11 @@ def operands_of_multi_head(edit: Edit, seen: dict[str, Any]) -> dict[str, Any]:
     if not edit.of(*OPERANDS):
         return {}
     call = _shown(seen["query"], seen["key"], seen["value"])
-    found: dict[str, Any] = {name: edit.operand(name, seen[name], call) for name in OPERANDS}
+    changed: dict[str, Any] = {name: edit.operand(name, seen[name], call) for name in OPERANDS}
     mask = seen["mask"]
-    weights = found["query"] @ found["key"].transpose(-1, -2) * seen["scale"]
+    weights = changed["query"] @ changed["key"].transpose(-1, -2) * seen["scale"]
     weights = (weights if mask is None else weights + mask).softmax(-1)
-    return found | {"weights": weights, "context": (weights @ found["value"]).transpose(1, 2)}
+    return changed | {"weights": weights, "context": (weights @ changed["value"]).transpose(1, 2)}
 
 
 def _fused(edit: Edit, args: tuple, options: dict) -> tuple[tuple, dict]:

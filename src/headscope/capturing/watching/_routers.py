@@ -45,7 +45,7 @@ class RouterWatch:
         for hook in self._hooks:
             hook.remove()
 
-    def found(self, outputs: Any, batch: int) -> dict[str, list[np.ndarray]]:
+    def scores(self, outputs: Any, batch: int) -> dict[str, list[np.ndarray]]:
         """Router scores ``[example][token expert]`` by the name of the router's module.
 
         Raises:
@@ -63,10 +63,10 @@ class RouterWatch:
 
     def _returned(self, outputs: Any) -> list[tuple[str, int, torch.Tensor]]:
         returned = [tensor for name in RETURNED for tensor in getattr(outputs, name, None) or ()]
-        found = [self._given[id(tensor)] for tensor in returned if id(tensor) in self._given]
-        if not found:
+        noted = [self._given[id(tensor)] for tensor in returned if id(tensor) in self._given]
+        if not noted:
             raise _offers_none(self._model)
-        return found
+        return noted
 
     def _note(self, module: nn.Module, _: tuple, __: dict, output: Any) -> None:
         for number, part in enumerate(output if isinstance(output, tuple) else (output,)):
@@ -128,9 +128,9 @@ def routers_of(path: str, scores: Mapping[str, np.ndarray]) -> dict[int, np.ndar
         path: of the list.
         scores: by the name of the router's module.
     """
-    blocks = {block_of(name): found for name, found in scores.items()}
+    blocks = {block_of(name): own for name, own in scores.items()}
     return {
-        block[1]: found for block, found in blocks.items() if block is not None and block[0] == path
+        block[1]: own for block, own in blocks.items() if block is not None and block[0] == path
     }
 
 

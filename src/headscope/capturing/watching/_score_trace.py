@@ -282,9 +282,9 @@ def queries_and_keys(
         )
         if not fits or key.shape[0] != weights.shape[0]:
             continue
-        found = _explained(product, scores, weights, known)
-        if found:
-            return found
+        operands = _explained(product, scores, weights, known)
+        if operands:
+            return operands
     return {}
 
 
@@ -315,8 +315,8 @@ def _explained(
         if beside is None:
             return {}
         known[:] = [beside, *known][:BESIDE_REMEMBERED]
-    found = {"query": query, "key": key, "scale": product.scale}
-    return found | {"mask": beside.mask, "bias": beside.bias}
+    operands = {"query": query, "key": key, "scale": product.scale}
+    return operands | {"mask": beside.mask, "bias": beside.bias}
 
 
 def _beside(raw: torch.Tensor, scores: torch.Tensor, weights: torch.Tensor) -> AddedScores | None:

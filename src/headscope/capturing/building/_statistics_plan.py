@@ -1,0 +1,37 @@
+"""What is asked of the statistics of a call: facts about its tokens, laid out as the call is."""
+
+from __future__ import annotations
+
+import torch
+
+from headscope.capturing.building._call_tokens import SideTokens
+from headscope.capturing.calls.call import Call
+from headscope.capturing.keep import Keeping
+from headscope.capturing.statistics import StatisticsPlan
+
+
+def plan_of(call: Call, sides: tuple[SideTokens, SideTokens], keeping: Keeping) -> StatisticsPlan:
+    """What is asked of the statistics of a call whose tokens these are."""
+    query, key = sides
+
+    def spread(side: SideTokens, name: str, size: int) -> torch.Tensor | None:
+        """``[batch position]`` of one fact about the tokens, padding included; None where it is not
+        known of all.
+        """
+        if any(getattr(tokens, name) is None for tokens in side.tokens):
+            return None
+        numbers = torch.zeros(len(side.tokens), size, dtype=torch.long)
+        for row, tokens, positions in zip(numbers, side.tokens, side.positions, strict=True):
+            row[positions.cpu()] = torch.tensor(getattr(tokens, name), dtype=torch.long)
+        return numbers.to(call.context.device)
+
+    cross = query.tokens != key.tokens
+    return StatisticsPlan(
+        special=spread(key, "special", call.size[3]),
+        segments=spread(key, "segments", call.size[3]),
+        ids=spread(key, "ids", call.size[3]),
+        query_ids=spread(query, "ids", call.size[2]) if cross else None,
+        cross=cross,
+        rows=keeping.rows,
+        top=keeping.top,
+    )

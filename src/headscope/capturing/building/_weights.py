@@ -1,0 +1,41 @@
+"""The weights of a call as a record keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from headscope.capturing.building._checks import without_padding
+from headscope.capturing.building._lazy_zeros import untouched_zeros
+from headscope.capturing.building._postponed import recomputed_weights
+from headscope.capturing.building._real_tokens import RealTokens
+from headscope.capturing.calls.attention import Rows, has_own_weights, weights_of
+from headscope.capturing.calls.visibility import Visibility
+
+WEIGHTS_AT_ONCE = 2**20
+"""How many weights are made at once, so that no second array as large as the kept one is needed."""
+
+
+def kept_weights(
+    cuts: Sequence[RealTokens], visibility: Visibility, dtype: np.dtype
+) -> list[np.ndarray]:
+    """Weights ``[head query key]`` of the real tokens of each text, in tiles, so that no more than
+    these are there.
+    """
+    if has_own_weights(cuts[0].call):
+        return [_own_weights(cut, visibility, dtype) for cut in cuts]
+    return recomputed_weights(cuts, dtype)
+
+
+def _own_weights(cut: RealTokens, visibility: Visibility, dtype: np.dtype) -> np.ndarray:
+    text, visibility = cut.call.of_text(cut.example), visibility.of_text(cut.example)
+    heads, keys = text.size[1], text.size[3]
+    kept = untouched_zeros((heads, len(cut.queries), len(cut.keys)), dtype)
+    first, precision = 0, getattr(torch, dtype.name)
+    for rows in cut.queries.split(max(1, WEIGHTS_AT_ONCE // (heads * keys))):
+        real = without_padding(weights_of(text, visibility, Rows(rows))[0], cut)
+        kept[:, first : first + len(rows)] = real.to(precision).cpu().numpy()
+        first += len(rows)
+    return kept
