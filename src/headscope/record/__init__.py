@@ -1,5 +1,8 @@
 """What attention is here: the data, frozen and checked; NumPy only."""
 
+import warnings
+from typing import Any
+
 from headscope.record._checks import check_finite
 from headscope.record._contributions import (
     CONTRIBUTION_KINDS,
@@ -18,7 +21,7 @@ from headscope.record._mask import Mask
 from headscope.record._record import Record
 from headscope.record._stack import Stack
 from headscope.record._statistics import OFFSETS, STATISTICS, Statistics, statistics_of
-from headscope.record._stored import Stored, StoredArrays, held
+from headscope.record._stored import StoredArray, StoredArrays, held
 from headscope.record._tokens import Tokens
 from headscope.record._verification import AGAINST, weakest
 from headscope.record.bare_arrays import from_weights
@@ -43,7 +46,7 @@ __all__ = [
     "Rotary",
     "Stack",
     "Statistics",
-    "Stored",
+    "StoredArray",
     "StoredArrays",
     "Tokens",
     "check_finite",
@@ -54,3 +57,14 @@ __all__ = [
     "statistics_of",
     "weakest",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Stored":
+        warnings.warn(
+            "headscope.record.Stored goes away in 0.3; it is called StoredArray now",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return StoredArray
+    raise AttributeError(f"headscope.record has no {name!r}; it has {', '.join(__all__)}")

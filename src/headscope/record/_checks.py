@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from headscope.errors import RecordError
-from headscope.record._stored import Stored
+from headscope.record._stored import StoredArray
 
 ROW_SUM_TOLERANCE = 5e-3
 """How far a row may be from 1; weights that a model computed in bfloat16 are off by up to
@@ -21,20 +21,20 @@ INFINITE_FLOAT16 = 0x7C00
 """Bits of infinity; those of NaN and of negative numbers are larger."""
 
 
-def frozen(array: np.ndarray | Stored) -> Any:
+def frozen(array: np.ndarray | StoredArray) -> Any:
     """A view that cannot be written to; what stays in a file cannot anyway."""
-    if isinstance(array, Stored):
+    if isinstance(array, StoredArray):
         return array
     view = np.asanyarray(array).view()
     view.flags.writeable = False
     return view
 
 
-def is_on_disk(array: np.ndarray | Stored) -> bool:
+def is_on_disk(array: np.ndarray | StoredArray) -> bool:
     """Whether the array is in a file (or a window on one), so that its values are checked when they
     are read.
     """
-    if isinstance(array, Stored):
+    if isinstance(array, StoredArray):
         return True
     # A slice or a view of a memory map has it for its base, possibly through several views.
     while not isinstance(array, np.memmap):
@@ -44,14 +44,16 @@ def is_on_disk(array: np.ndarray | Stored) -> bool:
     return True
 
 
-def check_floats(array: np.ndarray | Stored, name: str, shape: tuple[int, ...], axes: str) -> None:
+def check_floats(
+    array: np.ndarray | StoredArray, name: str, shape: tuple[int, ...], axes: str
+) -> None:
     """Raise unless the array is of floating point and has this shape.
 
     Raises:
         RecordError: naming the array, what was given and what was wanted.
     """
-    if not isinstance(array, np.ndarray | Stored) or array.dtype.kind != "f":
-        given = array.dtype if isinstance(array, np.ndarray | Stored) else type(array).__name__
+    if not isinstance(array, np.ndarray | StoredArray) or array.dtype.kind != "f":
+        given = array.dtype if isinstance(array, np.ndarray | StoredArray) else type(array).__name__
         raise RecordError(f"{name} must be a NumPy array of floating point, not {given}")
     if array.shape != shape:
         raise RecordError(

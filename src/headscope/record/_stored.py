@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 
-class Stored(ABC):
+class StoredArray(ABC):
     """An array in a file; each reading gives what the file held when it was opened, or raises.
 
     Args:
@@ -42,11 +42,11 @@ class Stored(ABC):
 if TYPE_CHECKING:
     Array = np.ndarray  # what a field gives
 else:
-    Array = np.ndarray | Stored  # what it may be given
+    Array = np.ndarray | StoredArray  # what it may be given
 
 
 class ArrayField:
-    """A field of a dataclass that holds an array or a `Stored` one, and always gives an array (or
+    """A field of a dataclass that holds an array or a `StoredArray`, and always gives an array (or
     None).
 
     Args:
@@ -66,7 +66,7 @@ class ArrayField:
                 raise AttributeError(self._name)
             return None
         array = owner.__dict__[self._name]
-        return array.read() if isinstance(array, Stored) else array
+        return array.read() if isinstance(array, StoredArray) else array
 
     def __set__(self, owner: Any, array: Any) -> None:
         owner.__dict__[self._name] = array
@@ -78,21 +78,21 @@ def array_field(*, required: bool = False) -> Any:
 
 
 def held(owner: Any, name: str) -> Any:
-    """What a field holds, without reading it: an array, a `Stored` one, or None."""
+    """What a field holds, without reading it: an array, a `StoredArray` one, or None."""
     return owner.__dict__[name]
 
 
 def part_of(array: Any, *index: Any) -> np.ndarray:
-    """Part of an array, or of a `Stored` one, of which nothing else is read."""
+    """Part of an array, or of a `StoredArray` one, of which nothing else is read."""
     # An empty index would be array[()], which gives a scalar of an array without axes.
-    return array.read(*index) if isinstance(array, Stored) else array[index or ...]
+    return array.read(*index) if isinstance(array, StoredArray) else array[index or ...]
 
 
 class StoredArrays(Mapping[Any, np.ndarray]):
     """Arrays by name, each read when it is asked for; cannot be written to.
 
     Args:
-        kept: arrays, or `Stored` ones.
+        kept: arrays, or `StoredArray` ones.
     """
 
     def __init__(self, kept: Mapping[Any, Any]) -> None:

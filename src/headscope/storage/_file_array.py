@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from headscope.errors import FileError
-from headscope.record import Stored
+from headscope.record import StoredArray
 from headscope.storage.atomic import reason
 
 MOST_OPEN = 64
@@ -105,7 +105,7 @@ class OpenFile:
         _OPEN.pop(id(self), None)
 
 
-class FileArray(Stored):
+class FileArray(StoredArray):
     """One array of a file.
 
     Args:
