@@ -1,5 +1,7 @@
 """What tokens add, over all architectures: sums to their own vectors, or says why not."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -86,3 +88,11 @@ def check_layer(name, stack, layer):
         assert "(post-norm)" in found.decomposes
     if name in ("llama", "gpt2", "t5", "vit", "gemma2", "granite"):
         assert "(pre-norm)" in found.decomposes
+
+
+def test_the_docs_count_what_is_tested_here():
+    page = Path(__file__).parents[3] / "docs" / "norms.md"
+    in_part = {name for name, _ in WITHOUT_RESIDUAL}
+    whole = set(ARCHITECTURES) - NO_ATTENTION - set(NOT_THERE) - in_part - WITHOUT_NORM
+    line = "| all of `attention`, `residual`, `output`, `alti` in every layer | "
+    assert f"{line}{len(whole)} |" in page.read_text(encoding="utf-8")
