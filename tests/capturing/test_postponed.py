@@ -9,7 +9,7 @@ import torch
 import headscope as hs
 from headscope import CaptureError
 from headscope.capturing import capture_encoded
-from headscope.capturing.building import _build, _postponed
+from headscope.capturing.building import _postponed, _weights
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXTS = ["the cat sat.", "a dog, it ran to the store"]
@@ -40,7 +40,7 @@ def order(monkeypatch):
         seen.append("weights")
         return real(*given)
 
-    for module in (_postponed, _build):
+    for module in (_postponed, _weights):
         monkeypatch.setattr(module, "untouched_zeros", untouched_zeros)
     return seen
 
