@@ -8,6 +8,7 @@ HeadscopeError
 ├── CaptureError    a model whose attention could not be captured exactly
 ├── InterventionError   a change that attention cannot carry, or of a head that does not exist
 ├── FileError       a file that cannot be read or written, or is not what it should be
+├── RunError        a run over many texts that cannot begin, go on or be merged
 ├── PageError       a page that cannot be made
 └── FigureError     a figure that cannot be drawn
 ```
@@ -48,6 +49,10 @@ class InterventionError(HeadscopeError, ValueError):
 
 class FileError(HeadscopeError, OSError):
     """A file that cannot be read or written, or is not what it should be."""
+
+
+class RunError(HeadscopeError):
+    """A run over many texts that cannot begin, go on or be merged; what is finished is kept."""
 
 
 class PageError(HeadscopeError):

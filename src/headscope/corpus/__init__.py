@@ -4,7 +4,36 @@ Nothing here knows of models: a job is given that makes what measures texts, and
 it, any ``concurrent.futures.Executor``.
 """
 
-from headscope.corpus._measurer import Measurer
+from headscope.corpus._engines import (
+    Engine,
+    RayExecutor,
+    dask_cluster,
+    given,
+    pool,
+    this_process,
+)
+from headscope.corpus._folder import RunFolder
+from headscope.corpus._measurer import Job, Kept, Measurer, PartTally
+from headscope.corpus._run import OPTIONS, FinishedRun, RunOptions, engine_of, run
 from headscope.corpus._text import CorpusText, key_of
 
-__all__ = ["CorpusText", "Measurer", "key_of"]
+__all__ = [
+    "OPTIONS",
+    "CorpusText",
+    "Engine",
+    "FinishedRun",
+    "Job",
+    "Kept",
+    "Measurer",
+    "PartTally",
+    "RayExecutor",
+    "RunFolder",
+    "RunOptions",
+    "dask_cluster",
+    "engine_of",
+    "given",
+    "key_of",
+    "pool",
+    "run",
+    "this_process",
+]

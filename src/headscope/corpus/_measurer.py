@@ -1,11 +1,16 @@
-"""What a run asks of whatever measures texts."""
+"""What a run asks of a study: a job, what measures its texts, and what adds them up."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from headscope.corpus._text import CorpusText
+
+Kept = tuple[dict[str, Any], dict[str, np.ndarray]]
+"""What is said of something, as JSON takes it, and its arrays by name."""
 
 
 class Measurer(Protocol):
@@ -46,4 +51,67 @@ class Measurer(Protocol):
             it has none. Each place comes once, here or in ``failed``, as soon as it is known: what
             came is not looked for when a text ends the process.
         """
+        ...
+
+
+class PartTally(Protocol):
+    """Adds up the texts of a part."""
+
+    most_open: int
+    """How many documents may be open at once, for the memory that each takes."""
+
+    def update(self, text: CorpusText, values: Any) -> None:
+        """Count a text as often as it is there, for its document."""
+        ...
+
+    def close(self) -> None:
+        """The documents so far have no more texts."""
+        ...
+
+    def kept(self) -> Kept:
+        """What the file of the part holds: the same for the same texts, whatever their order."""
+        ...
+
+
+class Job(Protocol):
+    """What is to be done to every text of a run.
+
+    A job travels to the processes of an engine, so it is small, can be pickled and hashed, and
+    names its model instead of holding it. A worker begins equal jobs once.
+    """
+
+    @property
+    def study(self) -> str:
+        """What is made, such as ``"heads"``."""
+        ...
+
+    @property
+    def beside(self) -> Sequence[str]:
+        """Names of parts that are not of the texts, such as ``"battery"``."""
+        ...
+
+    def options(self) -> dict[str, Any]:
+        """What the numbers depend on and is known before a model is loaded, as JSON takes it."""
+        ...
+
+    def begin(self) -> Measurer:
+        """Load the model; called often, so it is loaded once in a process."""
+        ...
+
+    def facts(self, measurer: Measurer) -> dict[str, str]:
+        """What else the numbers depend on: weights, how the model ran, versions of libraries."""
+        ...
+
+    def check(self, measurer: Measurer, texts: Sequence[CorpusText]) -> dict[str, Any]:
+        """Raise where some texts of the run are unfit for the model; what the driver is to know of
+        it else, as JSON takes it.
+        """
+        ...
+
+    def tally(self, measurer: Measurer) -> PartTally:
+        """A new one, of no text."""
+        ...
+
+    def measure_beside(self, name: str, measurer: Measurer) -> Kept:
+        """A part that is not of the texts."""
         ...

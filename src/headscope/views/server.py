@@ -119,7 +119,13 @@ def record_routes(find: FindAnswers, prefix: str = "") -> list[Route]:
     ]
 
 
-OF_RECORD: dict[str, Any] = {"output": None, "changes": [], "address": "", "python": "", "timings": {}}
+OF_RECORD: dict[str, Any] = {
+    "output": None,
+    "changes": [],
+    "address": "",
+    "python": "",
+    "timings": {},
+}
 """What an opening says of a record that no model made just now."""
 
 

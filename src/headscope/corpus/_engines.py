@@ -1,0 +1,218 @@
+"""What runs the parts: this process, a pool of processes, Dask, Ray, or any other executor."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Generator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+from headscope.corpus._journal import forget_own
+from headscope.errors import RunError
+
+LOCAL = "local"
+"""In place of an address: a Dask cluster of processes on this machine, for this run."""
+DEATHS = ("KilledWorker", "WorkerCrashedError", "OwnerDiedError", "NodeDiedError")
+"""What Dask and Ray raise where the worker of a task died; pools raise a `BrokenExecutor`."""
+LOST = ("CancelledError", "FutureCancelledError", "CommClosedError", "RayActorError")
+"""What they raise where the whole engine is gone."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What runs the parts of a run.
+
+    Args:
+        make: gives the executor; once more where a pool broke.
+        width: how many parts it may have at once.
+        is_own: whether the run makes and ends its executors; else they are somebody else's, and
+            cannot be made anew.
+        name: what it is called in messages.
+        link: where it shows what it does; empty where it does not.
+        is_alive: whether it can still answer.
+    """
+
+    make: Callable[[], Executor]
+    width: int
+    is_own: bool
+    name: str
+    link: str = ""
+    is_alive: Callable[[], bool] = lambda: True
+
+
+class ThisProcess(Executor):
+    """Runs each task where it is submitted, before `submit` returns."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Run it now. Ctrl-C and its like are not caught."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001 -- as every executor does; the driver looks at it
+            future.set_exception(error)
+        return future
+
+
+def this_process() -> Engine:
+    """One part after the other, in the process that asks."""
+    return Engine(ThisProcess, 1, True, "this process")
+
+
+def pool(workers: int) -> Engine:
+    """A pool of processes on this machine, begun afresh (spawn).
+
+    Raises:
+        RunError: where workers is no whole number from 1 on.
+    """
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        raise RunError(f"workers must be a whole number from 1 on, not {workers!r}")
+    # Not fork, which copies locks that other threads hold, torch's among them.
+    spawn = multiprocessing.get_context("spawn")
+
+    def make() -> Executor:
+        return ProcessPoolExecutor(workers, spawn, initializer=_begin_worker)
+
+    name = "a worker" if workers == 1 else f"{workers} workers"
+    return Engine(make, workers, True, name)
+
+
+def given(executor: Executor) -> Engine:
+    """An executor that somebody else made.
+
+    Raises:
+        RunError: where it is none.
+    """
+    if not callable(getattr(executor, "submit", None)):
+        raise RunError(
+            f"executor is {type(executor).__name__}; give a concurrent.futures.Executor, such as "
+            "client.get_executor() of Dask"
+        )
+    client = getattr(executor, "_client", None)
+    if client is not None and hasattr(client, "dashboard_link"):
+        return _of_client(client, executor)
+    width = getattr(executor, "_max_workers", None) or os.cpu_count() or 1
+    return Engine(lambda: executor, width, False, type(executor).__name__)
+
+
+@contextmanager
+def dask_cluster(address: str, workers: int | None = None) -> Generator[Executor]:
+    """The executor of a Dask cluster, for a ``with`` block.
+
+    Args:
+        address: of its scheduler, such as ``"tcp://10.0.0.1:8786"``, or ``"local"`` for a cluster
+            of processes on this machine that ends with the block.
+        workers: of a local cluster: how many processes; by default one for each core.
+
+    Raises:
+        RunError: where Dask is not installed, or no scheduler answers.
+    """
+    if find_spec("distributed") is None:
+        raise RunError("Dask is not installed: pip install 'headscope[distributed]'")
+    from distributed import Client, LocalCluster
+
+    if address == LOCAL:
+        cluster = LocalCluster(
+            n_workers=workers or os.cpu_count() or 1, threads_per_worker=1, processes=True
+        )
+        with cluster, Client(cluster) as client:
+            yield _executor_of(client)
+        return
+    try:
+        client = Client(address, timeout="20s")
+    except (OSError, ValueError) as error:
+        raise RunError(
+            f"No Dask scheduler answers at {address}: {error}; give its address, such as "
+            "tcp://10.0.0.1:8786, or local"
+        ) from None
+    with client:
+        yield _executor_of(client)
+
+
+def _executor_of(client: Any) -> Executor:
+    # Equal calls are one task to Dask unless told otherwise, and the error of a part that failed
+    # would be given again. Retries are ours: Dask's run what kills workers for minutes.
+    return client.get_executor(pure=False, retries=0)
+
+
+def _of_client(client: Any, executor: Executor) -> Engine:
+    link = ""
+    with suppress(Exception):  # a scheduler without its dashboard has no link
+        link = client.dashboard_link or ""
+    cores = sum((client.nthreads() or {}).values())
+    return Engine(
+        lambda: executor,
+        max(1, cores),
+        False,
+        f"a Dask cluster of {cores} threads",
+        link,
+        lambda: client.status == "running",
+    )
+
+
+class RayExecutor(Executor):
+    """Ray's tasks as an executor, which Ray itself has none of.
+
+    Args:
+        **options: of every task, such as ``num_cpus=1`` or ``num_gpus=0.5``.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        if find_spec("ray") is None:
+            raise RunError("Ray is not installed: pip install ray")
+        self._options = {"max_retries": 0} | options
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Hand a call to the cluster that ``ray.init`` joined."""
+        import ray
+
+        future: Future[Any] = (
+            ray.remote(fn).options(**self._options).remote(*args, **kwargs).future()
+        )
+        return future
+
+
+def is_death(error: BaseException) -> bool:
+    """Whether an error says that the worker of a task died."""
+    from concurrent.futures import BrokenExecutor
+
+    return isinstance(error, BrokenExecutor) or type(error).__name__ in DEATHS
+
+
+def is_loss(error: BaseException) -> bool:
+    """Whether an error says that the engine is gone."""
+    return type(error).__name__ in LOST
+
+
+def stop(executor: Executor) -> None:
+    """End an executor of our own without waiting for what it does."""
+    executor.shutdown(wait=False, cancel_futures=True)
+    # What `terminate_workers` of Python 3.14 does.
+    for process in list((getattr(executor, "_processes", None) or {}).values()):
+        with suppress(OSError, ValueError):
+            process.terminate()
+
+
+def _begin_worker() -> None:
+    # The driver is told of Ctrl-C and ends its workers; traces of all of them would hide its words.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: _leave())
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Workers of a driver that was killed would wait for ever, a model in memory each."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        _leave()
+
+
+def _leave() -> None:
+    forget_own()
+    os._exit(1)

@@ -1,0 +1,233 @@
+"""A run: texts in, finished parts out."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import Executor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict
+
+from headscope.corpus._drive import Driver
+from headscope.corpus._engines import Engine, given, pool, this_process
+from headscope.corpus._folder import CutCorpus, RunFolder, differing
+from headscope.corpus._journal import texts_under_way
+from headscope.corpus._measurer import Job, Kept
+from headscope.corpus._progress import ProgressLine, Standing
+from headscope.corpus._task import PartTask, Tried, code_version, try_out
+from headscope.corpus._text import CorpusText
+from headscope.errors import HeadscopeError, RunError
+
+SHOWN = 3
+"""Parts that are named in a message."""
+
+
+class RunOptions(TypedDict, total=False):
+    """How a study runs over many texts."""
+
+    out: str | os.PathLike[str] | None
+    """Folder of the run: finished parts are kept there, and the same call goes on after them."""
+    workers: int | None
+    """How many processes of this machine measure at once, each with a model of its own."""
+    executor: Executor | None
+    """What runs the parts, such as ``client.get_executor()`` of Dask."""
+    part_size: int | None
+    """Texts in a part; by default 64 to 1,000, a sixteenth of the corpus."""
+
+
+OPTIONS = tuple(RunOptions.__annotations__)
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A run whose parts are all finished.
+
+    Args:
+        folder: of the run; goes with the block that made it where none was given.
+        cut: its texts.
+        facts: what its numbers are made of.
+        told: by `Job.check`.
+        failed: inputs that were left out, and why.
+    """
+
+    folder: RunFolder
+    cut: CutCorpus
+    facts: dict[str, Any]
+    told: dict[str, Any]
+    failed: list[dict[str, Any]]
+
+    def parts(self) -> Iterator[Kept]:
+        """What is said of each part of the texts, and its arrays, in the order of their names.
+
+        Raises:
+            RunError: where a part is of another run.
+            FileError: where a part is damaged.
+        """
+        for part in sorted(self.cut.parts):
+            yield self.part(part)
+
+    def part(self, name: str) -> Kept:
+        """One part, such as ``"battery"``."""
+        said, arrays = self.folder.read_part(name, self.facts)
+        return said["state"], arrays
+
+
+def engine_of(workers: int | None, executor: Executor | None) -> Engine:
+    """The engine that was asked for.
+
+    Raises:
+        RunError: where both were, or one is not what it must be.
+    """
+    if workers is not None and executor is not None:
+        raise RunError("workers and executor were given; an executor has its own workers")
+    if executor is not None:
+        return given(executor)
+    return this_process() if workers is None else pool(workers)
+
+
+@contextmanager
+def run(
+    job: Job,
+    texts: Iterable[CorpusText | HeadscopeError],
+    *,
+    out: str | os.PathLike[str] | None = None,
+    engine: Engine | None = None,
+    part_size: int | None = None,
+    progress: bool = True,
+) -> Generator[FinishedRun]:
+    """Measure texts in parts, each of which is written once when it is finished.
+
+    Gives the finished parts for the length of a ``with`` block. Whoever calls it again with the
+    same folder goes on after what is finished.
+
+    Args:
+        job: what is done to each text.
+        texts: a stream, read once; errors are inputs that are none, and are named.
+        out: folder; by default one that goes with the block.
+        engine: what runs the parts; by default this process.
+        part_size: texts in a part.
+        progress: whether to show on stderr how far it is.
+
+    Raises:
+        RunError: where the folder holds another run, named by what differs; where parts had to be
+            given up; where the engine is gone.
+        FileError: where the folder cannot be written to, as on a full disk.
+        TextError: where there is no text.
+    """
+    with ExitStack() as stack:
+        if out is None:
+            out = stack.enter_context(tempfile.TemporaryDirectory(prefix="headscope-"))
+            again = ""
+        else:
+            again = f"The same call goes on: finished parts are kept in {Path(out).absolute()}"
+        folder = RunFolder(out)
+        folder.begin()
+        stack.enter_context(folder.held())
+        _check_options(folder, job)
+        cut = folder.cut(texts, part_size)
+        driver_of = _Drive(job, folder, cut, engine or this_process(), progress)
+        try:
+            finished = driver_of.finished()
+        except KeyboardInterrupt:
+            if again:
+                sys.stderr.write(f"\n{again}\n")
+            raise
+        yield finished
+
+
+def _check_options(folder: RunFolder, job: Job) -> None:
+    """Refuse what is known to differ before any model is loaded."""
+    begun = folder.facts()
+    if begun is None:
+        return
+    known = {"study": job.study} | job.options()
+    before = {name: begun.get(name) for name in known}
+    differing(f"{folder.path} was begun", before, known)
+    if code_version() not in begun["headscope"]:
+        now = begun | {"headscope": f"code {code_version()}"}
+        differing(f"{folder.path} was begun", begun, now)
+
+
+@dataclass(frozen=True)
+class _Drive:
+    """One call's way through a run."""
+
+    job: Job
+    folder: RunFolder
+    cut: CutCorpus
+    engine: Engine
+    progress: bool
+
+    def finished(self) -> FinishedRun:
+        driver: Driver | None = None
+        standing = Standing(self.cut.texts)
+        standing.under_way = lambda: texts_under_way(self.folder.path)
+        tried: list[Tried] = []
+
+        def task_of(part: str) -> PartTask:
+            facts = self._facts(tried[0])
+            return PartTask(self.job, str(self.folder.path), part, facts, tried[0].is_exact)
+
+        def on_finished(part: str, failed: int) -> None:
+            standing.finished += self.cut.parts.get(part, 0)
+            standing.failed += failed
+
+        driver = Driver(self.engine, self.folder, task_of, on_finished)
+        try:
+            if self.progress and self.engine.link:
+                sys.stderr.write(f"Dask's dashboard: {self.engine.link}\n")
+            tried.append(driver.ask(try_out, self.job, self.cut.sampled))
+            facts = self._begun(self._facts(tried[0]))
+            left = self._left(facts, standing)
+            with ProgressLine(standing.line, shows=self.progress and bool(left)):
+                driver.run(left)
+        finally:
+            driver.end()
+        return self._finished(driver, facts, tried[0])
+
+    def _facts(self, tried: Tried) -> dict[str, Any]:
+        facts = {**tried.facts, "texts": self.cut.digest}
+        # Where batches change the numbers of a text, parts are batches: their size is part of them.
+        return facts if tried.is_exact else {**facts, "part size": self.cut.part_size}
+
+    def _begun(self, facts: dict[str, Any]) -> dict[str, Any]:
+        begun = self.folder.facts()
+        if begun is None:
+            self.folder.write_facts(facts)
+        else:
+            differing(f"{self.folder.path} was begun", begun, facts)
+        return facts
+
+    def _left(self, facts: dict[str, Any], standing: Standing) -> list[str]:
+        """Parts that are not finished."""
+        left = []
+        for part in (*self.job.beside, *sorted(self.cut.parts)):
+            if self.folder.is_finished(part):
+                said = self.folder.said_of(part, facts)
+                standing.finished += self.cut.parts.get(part, 0)
+                standing.failed += len(said["failed"])
+            else:
+                left.append(part)
+        standing.before = standing.finished
+        done = len(self.cut.parts) + len(self.job.beside) - len(left)
+        if done and left and self.progress:
+            sys.stderr.write(f"Going on: {done} parts are finished, {len(left)} are left\n")
+        return left
+
+    def _finished(self, driver: Driver, facts: dict[str, Any], tried: Tried) -> FinishedRun:
+        if driver.failed:
+            some = [f"{part} ({why})" for part, why in sorted(driver.failed.items())[:SHOWN]]
+            raise RunError(
+                f"{len(driver.failed)} of {len(self.cut.parts)} parts could not be measured: "
+                f"{'; '.join(some)}. The others are kept in {self.folder.path}; the same call "
+                "tries these again"
+            )
+        failed = self.folder.refused()
+        for part in sorted(self.cut.parts):
+            failed += self.folder.said_of(part, facts)["failed"]
+        self.folder.write_failed(failed)
+        return FinishedRun(self.folder, self.cut, facts, tried.told, failed)

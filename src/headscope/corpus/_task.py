@@ -1,0 +1,229 @@
+"""What a worker does: try the model out, and measure one part. Sent by name, so an installed module
+must hold it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headscope._version import __version__
+from headscope.corpus._folder import RunFolder, differing
+from headscope.corpus._journal import PartJournal
+from headscope.corpus._measurer import Job, Measurer, PartTally
+from headscope.corpus._text import CorpusText
+
+FORMAT = 1
+"""Of the files of a run."""
+ALONE = 4
+"""Texts of the sample that are measured alone, too."""
+NUMBERS = ("capturing", "corpus", "evidence", "linguistics", "measures", "norms", "patterns")
+"""Packages whose code makes the numbers."""
+
+
+@dataclass(frozen=True)
+class PartTask:
+    """One part of a run: a few hundred bytes.
+
+    Args:
+        job: what is done to its texts.
+        folder: of the run, as every worker sees it.
+        part: its name.
+        facts: what the numbers must be made of.
+        is_exact: whether a text has the same numbers in any batch.
+    """
+
+    job: Job
+    folder: str
+    part: str
+    facts: dict[str, Any]
+    is_exact: bool = True
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What a worker tells of a model before a run.
+
+    Args:
+        facts: what the numbers depend on.
+        is_exact: whether a text had the same numbers alone, with others, and in another order.
+        told: by `Job.check`.
+    """
+
+    facts: dict[str, Any]
+    is_exact: bool
+    told: dict[str, Any]
+
+
+def try_out(job: Job, sample: Sequence[CorpusText], token: str) -> Tried:
+    """Load the model, and measure some texts in several ways.
+
+    Args:
+        job: what is to be done.
+        sample: texts of the corpus.
+        token: makes every call another one; some engines give the old answer to an equal call.
+    """
+    measurer = job.begin()
+    told = job.check(measurer, sample)
+    return Tried(facts_of(job, measurer), is_exact(measurer, sample), told)
+
+
+def facts_of(job: Job, measurer: Measurer) -> dict[str, Any]:
+    """What numbers of this job depend on, where the measurer is."""
+    own = {"study": job.study, "headscope": f"{__version__} ({code_version()})", "format": FORMAT}
+    return own | job.options() | job.facts(measurer)
+
+
+def is_exact(measurer: Measurer, sample: Sequence[CorpusText]) -> bool:
+    """Whether texts have the same numbers, to the last bit, with any others and in any order."""
+    together = _values(measurer, sample)
+    other_way = list(sample[::-1])
+    tries = [other_way[::2], other_way[1::2], *([text] for text in sample[:ALONE])]
+    for texts in tries:
+        for name, values in _values(measurer, texts).items():
+            if not _equal(values, together.get(name)):
+                return False
+    return True
+
+
+def measure_part(task: PartTask, token: str) -> int:
+    """Measure a part and write its file, unless it is there.
+
+    Args:
+        task: the part.
+        token: see `try_out`.
+
+    Returns:
+        How many of its texts were left out.
+
+    Raises:
+        RunError: where this worker has other weights, code or versions than the run.
+        FileError: where the part cannot be written, as on a full disk.
+    """
+    folder = RunFolder(task.folder)
+    # The check belongs here too: some engines run a task again whose result they lost.
+    if folder.is_finished(task.part):
+        return len(folder.said_of(task.part, task.facts)["failed"])
+    measurer = task.job.begin()
+    here = facts_of(task.job, measurer)
+    differing("The run was begun", {name: task.facts[name] for name in here}, here)
+    said: dict[str, Any] = {"facts": task.facts, "part": task.part}
+    if task.part in task.job.beside:
+        kept = task.job.measure_beside(task.part, measurer)
+        folder.write_part(task.part, said | {"texts": 0, "failed": []}, kept)
+        return 0
+    tally, failed = task.job.tally(measurer), []
+    texts = folder.texts_of(task.part)
+    with PartJournal(folder.path, task.part).open() as journal:
+        for some in slices(texts, tally.most_open):
+            failed += _measure(measurer, some, tally, (journal, task.is_exact))
+            tally.close()
+        told = {"texts": sum(text.times for text in texts), "failed": failed}
+        folder.write_part(task.part, said | told, tally.kept())
+    return len(failed)
+
+
+def slices(texts: Sequence[CorpusText], most_open: int) -> Iterator[list[CorpusText]]:
+    """The texts with whole documents, not more of these at once than there is memory for."""
+    by_unit: dict[str, list[CorpusText]] = {}
+    for text in texts:
+        by_unit.setdefault(text.unit, []).append(text)
+    some: list[CorpusText] = []
+    count = 0
+    for unit in sorted(by_unit):
+        is_document = by_unit[unit][0].group is not None
+        if is_document and count >= most_open:
+            yield some
+            some, count = [], 0
+        some += by_unit[unit]
+        count += is_document
+    if some:
+        yield some
+
+
+def _measure(
+    measurer: Measurer,
+    texts: Sequence[CorpusText],
+    tally: PartTally,
+    how: tuple[PartJournal, bool],
+) -> list[dict[str, Any]]:
+    """Measure and count texts; returns those that were left out, and why."""
+    journal, exact = how
+    owners: dict[str, list[CorpusText]] = {}
+    for text in texts:
+        owners.setdefault(text.name, []).append(text)
+    names = sorted(owners)
+    failed: dict[str, str] = {}
+    for name in journal.killers & set(names):
+        failed[name] = f"it ended its worker, each of {journal.deaths} times"
+    # Where batches change numbers, a part is first tried once more as it was.
+    suspects = journal.suspects(names) if exact or journal.deaths > 1 else set()
+    together = [owners[name][0] for name in names if name not in suspects]
+    alone = [owners[name][0] for name in names if name in suspects and name not in failed]
+
+    def measured(some: list[CorpusText]) -> None:
+        fail = _failing(some, failed, journal)
+        for place, values in measurer.values_of(some, fail):
+            for text in owners[some[place].name]:
+                tally.update(text, values)
+            journal.done(some[place].name)
+
+    if together:
+        measured(together)
+    for text in alone:
+        journal.alone(text.name)
+        measured([text])
+    return [_told(text, failed[name]) for name in sorted(failed) for text in owners[name]]
+
+
+def _failing(
+    texts: Sequence[CorpusText], failed: dict[str, str], journal: PartJournal
+) -> Callable[[int, Exception], None]:
+    def fail(place: int, error: Exception) -> None:
+        kind = type(error)
+        is_ours = kind.__module__.startswith("headscope.")
+        failed[texts[place].name] = str(error) if is_ours else f"{kind.__name__}: {error}"
+        journal.done(texts[place].name)
+
+    return fail
+
+
+def _told(text: CorpusText, error: str) -> dict[str, Any]:
+    return {"text": text.given, "group": text.group, "times": text.times, "error": error}
+
+
+def _values(measurer: Measurer, texts: Sequence[CorpusText]) -> dict[str, Any]:
+    values = measurer.values_of(texts, lambda place, error: None)
+    return {texts[place].name: each for place, each in values}
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray):
+        return isinstance(other, np.ndarray) and np.array_equal(one, other, equal_nan=True)
+    return one == other
+
+
+@lru_cache(maxsize=1)
+def code_version() -> str:
+    """A short name of the code that makes the numbers: another one after any change to it."""
+    root = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for package in NUMBERS:
+        for path in sorted((root / package).rglob("*.py")):
+            digest.update(path.relative_to(root).as_posix().encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:8]
+
+
+def reason_of(error: BaseException) -> str:
+    """An error in one line, with the line of ours or theirs that raised it."""
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    where = "".join(f" ({Path(each.filename).name}:{each.lineno})" for each in last)
+    return f"{type(error).__name__}: {' '.join(str(error).split())}{where}"

@@ -1,0 +1,107 @@
+"""A job without a model, whose texts can end or spoil what measures them."""
+
+import json
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from headscope.evidence import GroupSums
+
+
+class WordsMeasurer:
+    rows = ("words", "letters")
+    cells = ((0, 0), (0, 1), (1, 0))
+
+    def __init__(self, job):
+        self.job = job
+
+    def values_of(self, texts, failed):
+        for place, text in enumerate(texts):
+            for word in text.given.split():
+                self._obey(word)
+            if "fail" in text.given.split():
+                failed(place, ValueError("it says fail"))
+                continue
+            time.sleep(self.job.takes)
+            lengths = [len(word) for word in text.given.split()]
+            batch = len(texts) if self.job.leaks else 0
+            row = np.array([len(lengths), sum(lengths) / 7 + batch])
+            yield place, np.outer(row, [1.0, 0.1, 1 / 3])
+
+    def _obey(self, word):
+        kind, _, file = word.partition(":")
+        if kind == "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if kind == "raise":
+            raise ZeroDivisionError("it says raise")
+        # once: only where the file is not there yet
+        if kind == "die-once" and not Path(file).exists():
+            Path(file).write_text("")
+            os.kill(os.getpid(), signal.SIGKILL)
+        if kind == "raise-once" and not Path(file).exists():
+            Path(file).write_text("")
+            raise ZeroDivisionError("it says raise once")
+        if kind == "count":
+            with Path(file).open("a") as log:
+                log.write(f"{os.getpid()}\n")
+
+
+class WordsTally:
+    def __init__(self, most_open):
+        self.most_open = most_open
+        self.sums = GroupSums((2, 3))
+
+    def update(self, text, values):
+        self.sums.update(values, group=text.group, times=text.times)
+
+    def close(self):
+        self.sums.close()
+
+    def kept(self):
+        return {}, self.sums.arrays
+
+
+@dataclass(frozen=True)
+class WordsJob:
+    takes: float = 0.0
+    leaks: bool = False
+    weights: str = "a"
+    most_open: int = 100
+    beside: tuple[str, ...] = ()
+    study = "words"
+
+    def options(self):
+        return {"takes": self.takes}
+
+    def begin(self):
+        return WordsMeasurer(self)
+
+    def facts(self, measurer):
+        return {"weights": self.weights}
+
+    def check(self, measurer, texts):
+        return {"sampled": len(texts)}
+
+    def tally(self, measurer):
+        return WordsTally(self.most_open)
+
+    def measure_beside(self, name, measurer):
+        return {"name": name}, {"one": np.ones(2)}
+
+
+def merged(finished):
+    sums = GroupSums((2, 3))
+    for _, arrays in finished.parts():
+        sums = sums + GroupSums.of_arrays(arrays)
+    return sums
+
+
+def digest(finished):
+    """Every bit of the result."""
+    arrays = merged(finished).arrays
+    told = json.dumps([finished.failed, finished.cut.texts, finished.cut.digest])
+    return told, {name: array.tobytes() for name, array in arrays.items()}
