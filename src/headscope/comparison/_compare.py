@@ -24,7 +24,7 @@ from headscope.comparison.stack import StackComparison, counted, joined, largest
 from headscope.errors import RecordError
 from headscope.evidence import length_said, parse_groups
 from headscope.record import Record
-from headscope.results import Result, TextTable
+from headscope.results import Kept, Result, TextTable
 
 Pair = tuple[Record, Record]
 SAYS = {
@@ -102,6 +102,12 @@ class Comparison(Result):
     def model(self) -> str:
         """Name of the model of B; empty where nobody knows."""
         return self.b.model.name
+
+    def _kept(self) -> Kept:
+        """Both records with the texts they hold, and how far every head is from its other."""
+        from headscope.comparison._file import kept_of
+
+        return kept_of(self)
 
     def _blocks(self) -> list[TextTable | str]:
         """The heads of every stack that moved most."""

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from headscope.comparison._compare import Comparison
 from headscope.comparison.stack import StackComparison
 from headscope.record import Record
-from headscope.results import Result, TextTable
+from headscope.results import Kept, Result, TextTable
 
 OutputKind = Literal["tokens", "classes", "states", "number"]
 Guesses = tuple[tuple[str, float], ...]
@@ -192,6 +192,12 @@ class Effect(Result):
     def model(self) -> str:
         """Name of the model; empty where nobody knows."""
         return self.intact.model.name
+
+    def _kept(self) -> Kept:
+        """The comparison, as it is kept by itself, and the output of every text."""
+        from headscope.comparison._file import kept_of_effect
+
+        return kept_of_effect(self)
 
     def _blocks(self) -> list[TextTable | str]:
         blocks: list[TextTable | str] = list(self.output.guesses())

@@ -11,7 +11,7 @@ from headscope.patterns._change import Changes
 from headscope.patterns._heads_file import heads_of_kept
 from headscope.patterns._heads_file import kept_of as kept_of_heads
 from headscope.results import Kept, reads
-from headscope.storage import check_document, load_kept, reading
+from headscope.storage import arrays_below, check_document, load_kept, reading
 
 SIDES = ("before", "after")
 CONTROL = "random."
@@ -45,17 +45,8 @@ def load_changes(path: str | os.PathLike[str]) -> Changes:
 
 def _made(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> Changes:
     check_document(said, {"what": str})
-    heads = [heads_of_kept(said[side], _below(arrays, f"{side}.")) for side in SIDES]
+    heads = [heads_of_kept(said[side], arrays_below(arrays, f"{side}.")) for side in SIDES]
     control = None
     if said["control"] is not None:
-        control = _made(said["control"], _below(arrays, CONTROL))
+        control = _made(said["control"], arrays_below(arrays, CONTROL))
     return Changes(heads[0], heads[1], said["what"], control)
-
-
-def _below(arrays: dict[str, np.ndarray], beginning: str) -> dict[str, np.ndarray]:
-    """The arrays whose names begin so, without that beginning."""
-    return {
-        name.removeprefix(beginning): array
-        for name, array in arrays.items()
-        if name.startswith(beginning)
-    }

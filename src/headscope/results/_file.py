@@ -56,8 +56,7 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Any:
 
     Returns:
         A `Record`, or a result: `Heads`, `Mechanism`, `Ablation`, `AlignmentStudy`, `Relations`,
-            `Coreference`,
-        `NormStudy` ... Of a tally, the result that is made of it.
+            `Coreference`, `NormStudy`, `Comparison` ... Of a tally, the result that is made of it.
 
     Raises:
         FileError: where there is no such file, or it is cut, foreign, damaged or of a newer format.

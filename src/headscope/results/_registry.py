@@ -15,10 +15,10 @@ from typing import Any, Literal, TypeVar
 Door = Literal["figure", "view", "file"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-PLUGINS: dict[Door, str] = {
-    "figure": "headscope.views.figures",
-    "view": "headscope.views.opening",
-    "file": "headscope.studies",
+PLUGINS: dict[Door, tuple[str, ...]] = {
+    "figure": ("headscope.views.figures",),
+    "view": ("headscope.views.opening",),
+    "file": ("headscope.comparison", "headscope.studies"),
 }
 """By what is done with a result: who can do it. Names and not imports, since these packages stand
 above this one.
@@ -81,5 +81,6 @@ def _enter(door: Door, kind: str) -> Callable[[Function], Function]:
 def _entry(door: Door, kind: str | None) -> Callable[..., Any] | None:
     if kind is None:
         return None
-    importlib.import_module(PLUGINS[door])
+    for package in PLUGINS[door]:
+        importlib.import_module(package)
     return _ENTRIES[door].get(kind, _ENTRIES[door].get(EVERY_KIND))

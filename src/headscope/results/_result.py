@@ -101,7 +101,7 @@ class Result:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Keep the result as one .safetensors file, for `headscope.load`; whole or not at all.
-        Texts are not kept.
+        Texts are not kept, but for the two that the records of a `Comparison` or `Effect` hold.
 
         A path that ends in ``.npz`` gets the format of headscope 0.1, for one version more, with a
         warning.

@@ -1,7 +1,14 @@
 """Record and results to disk and back; loads without torch."""
 
 from headscope.storage._document import PAIR, Finite, Seed, check_document
-from headscope.storage._record_file import NoRecord, check_record, load, save
+from headscope.storage._record_file import (
+    NoRecord,
+    check_record,
+    load,
+    record_of,
+    record_parts,
+    save,
+)
 from headscope.storage._remote import fetched, is_address
 from headscope.storage._result_file import (
     NPZ,
@@ -21,6 +28,7 @@ from headscope.storage.npz import (
     MOST_UNPACKED,
     UNREADABLE,
     array_of,
+    arrays_below,
     read_npz,
     reading,
     words_of,
@@ -41,6 +49,7 @@ __all__ = [
     "RecordFile",
     "Seed",
     "array_of",
+    "arrays_below",
     "check_document",
     "check_record",
     "fetched",
@@ -51,6 +60,8 @@ __all__ = [
     "load_kept",
     "read_npz",
     "reading",
+    "record_of",
+    "record_parts",
     "save",
     "save_kept",
     "warn_of_npz",

@@ -51,6 +51,7 @@ from headscope.storage._safetensors import FORMAT, RecordFile, told_with_sums
 from headscope.storage.atomic import written_whole
 from headscope.storage.npz import UNREADABLE
 
+Array = np.ndarray | FileArray
 RECORD_SUFFIX = ".safetensors"
 COLOURS = np.array([1 << 16, 1 << 8, 1], np.int32)
 """Whole numbers of a kind that earlier versions read too, which pass over pictures."""
@@ -121,7 +122,7 @@ def save(record: Record, path: str | os.PathLike[str]) -> Path:
             uploaded(save(record, Path(folder) / name), os.fspath(path))
         return Path(path)
     _check_name(Path(path))
-    document, tensors = _document_of(record), _tensors_of(record)
+    document, tensors = record_parts(record)
     with written_whole(path) as temporary:
         # Of what is in memory: a disk that writes something else is found out when it is read.
         sums = {name: checksum_of(array) for name, array in tensors.items()}
@@ -133,8 +134,14 @@ def save(record: Record, path: str | os.PathLike[str]) -> Path:
     return Path(path)
 
 
+def record_parts(record: Record) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What a file of a record holds, alone or as a part of a result: everything but its arrays as
+    JSON has it, and the arrays by name.
+    """
+    return _document_of(record), _tensors_of(record)
+
+
 def _document_of(record: Record) -> dict[str, Any]:
-    """Everything of a record but its arrays, as JSON has it."""
     document: dict[str, Any] = {
         "format": FORMAT,
         "model": dataclasses.asdict(record.model),
@@ -224,7 +231,7 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Record:
         file = RecordFile(path)
         if "kind" in file.document:
             raise NoRecord(path, str(file.document["kind"]))
-        record = _record(file)
+        record = record_of(file.document, file.arrays)
     except UNREADABLE as error:
         if isinstance(error, FileError):
             raise
@@ -274,8 +281,18 @@ def _check_values(record: Record) -> None:
                     check_finite(getattr(layer, name), f"{name} of layer {layer.layer}")
 
 
-def _record(file: RecordFile) -> Record:
-    document, tensors = file.document, file.arrays
+def record_of(document: dict[str, Any], tensors: Mapping[str, Array]) -> Record:
+    """The record of what `record_parts` gave.
+
+    Args:
+        document: everything but the arrays.
+        tensors: by name, in memory or still in a file.
+
+    Raises:
+        TypeError: where something of the document is of a wrong kind.
+        LookupError: where an array is missing.
+        RecordError: where they are no record.
+    """
     check_document(document)
     # A later version may say more of a model; what this one does not know is passed over.
     known = {each.name for each in dataclasses.fields(ModelFacts)}
@@ -284,14 +301,14 @@ def _record(file: RecordFile) -> Record:
     generation = _generation(document["generation"]) if "generation" in document else None
     # A damaged file may claim any number; one more than there are tensors makes it fail by name.
     numbers = range(min(document.get("pictures", 0), len(tensors) + 1))
-    pictures = tuple(_picture(tensors[f"pictures.{number}"].read()) for number in numbers)
+    pictures = tuple(_picture(_read(tensors[f"pictures.{number}"])) for number in numbers)
     named = {stack.name: stack for stack in stacks}
     if len(named) < len(stacks):
         raise ValueError(f"two of its stacks are called {stacks[-1].name!r}")
     return Record(stacks=named, model=model, generation=generation, pictures=pictures)
 
 
-def _stack(entry: dict, tensors: Mapping[str, FileArray]) -> Stack:
+def _stack(entry: dict, tensors: Mapping[str, Array]) -> Stack:
     # In self-attention both sides are one object, which is compared and held once.
     query = _tokens(entry["query"])
     key = query if entry["key"] == "query" else _tokens(entry["key"])
@@ -368,6 +385,10 @@ def _generation(entry: dict) -> Generation:
     return Generation(**fields)
 
 
+def _read(array: Array) -> np.ndarray:
+    return array if isinstance(array, np.ndarray) else array.read()
+
+
 def _picture(numbers: np.ndarray) -> np.ndarray:
     return (numbers[..., None] // COLOURS % 256).astype(np.uint8)
 
@@ -395,7 +416,7 @@ def _counted(layer: Layer) -> dict[str, np.ndarray]:
 
 
 def _statistics(
-    tensors: Mapping[str, FileArray], prefix: str, queries: int | None
+    tensors: Mapping[str, Array], prefix: str, queries: int | None
 ) -> Statistics | None:
     if queries is None:
         return None
@@ -421,7 +442,7 @@ def _said_of(contributions: Contributions | None) -> dict[str, Any]:
 
 
 def _contributions(
-    tensors: Mapping[str, FileArray], prefix: str, facts: dict | None
+    tensors: Mapping[str, Array], prefix: str, facts: dict | None
 ) -> Contributions | None:
     if facts is None:  # not kept, or written before there were any
         return None
@@ -439,10 +460,10 @@ def _runs(layer: Layer) -> dict[str, np.ndarray]:
     return {} if mask.is_full else {f"visible.{name}": getattr(mask, name) for name in MASK_ARRAYS}
 
 
-def _mask(tensors: Mapping[str, FileArray], prefix: str, keys: int) -> Mask | None:
+def _mask(tensors: Mapping[str, Array], prefix: str, keys: int) -> Mask | None:
     kept = {
         name: tensors[f"{prefix}visible.{name}"]
         for name in MASK_ARRAYS
         if f"{prefix}visible.{name}" in tensors
     }
-    return Mask(keys=keys, **{name: array.read() for name, array in kept.items()}) if kept else None
+    return Mask(keys=keys, **{name: _read(array) for name, array in kept.items()}) if kept else None

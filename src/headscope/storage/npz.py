@@ -115,6 +115,15 @@ def write_npz(path: Path, arrays: dict[str, Any]) -> None:
             np.savez(file, **arrays)
 
 
+def arrays_below(arrays: Mapping[str, np.ndarray], beginning: str) -> dict[str, np.ndarray]:
+    """The arrays whose names begin so, without that beginning: those of one part of a file."""
+    return {
+        name.removeprefix(beginning): array
+        for name, array in arrays.items()
+        if name.startswith(beginning)
+    }
+
+
 def array_of(
     arrays: Mapping[str, np.ndarray], name: str, kind: str, shape: tuple[int | None, ...]
 ) -> np.ndarray:

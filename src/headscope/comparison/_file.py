@@ -1,0 +1,238 @@
+"""Comparisons and effects kept as files, with the two records that they show."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from headscope.comparison._alignment import Span, TokenAlignment
+from headscope.comparison._compare import Comparison
+from headscope.comparison._grid import Grid
+from headscope.comparison._heads import Cell, MatchedHeads, cells_of
+from headscope.comparison.effect import Effect, OutputChange
+from headscope.comparison.stack import StackComparison
+from headscope.record import Record, Tokens
+from headscope.results import Kept, reads
+from headscope.storage import (
+    PAIR,
+    Finite,
+    array_of,
+    arrays_below,
+    check_document,
+    load_kept,
+    reading,
+    record_of,
+    record_parts,
+)
+
+ALIGNMENT: dict[str, Any] = {
+    "spans": [[[int], [int], str]],
+    "method": str,
+    "shared": float,
+}
+COMPARISON: dict[str, Any] = {
+    "left_out": [str],
+    "stacks": [
+        {
+            "name": str,
+            "other": str,
+            "query": ALIGNMENT,
+            "key": (ALIGNMENT, None),
+            "spread_of": str,
+            "candidates": int,
+            "changed": [PAIR],
+            "can_move": ([PAIR], None),
+            "confidence": Finite,
+            "groups": ([(str, int)], None),
+            "nulls": int,
+            "texts": int,
+        }
+    ],
+}
+GUESSES = [[[str, float]]]
+EFFECT: dict[str, Any] = {
+    "done": [str],
+    "outputs": [{"kind": str, "labels": [str], "before": GUESSES, "after": GUESSES}],
+}
+KINDS = ("tokens", "classes", "states", "number")
+SPANS = ("both", "replaced", "a", "b")
+
+
+def kept_of(comparison: Comparison) -> Kept:
+    """What a file of it holds: both records, how their tokens lie beside each other, and how far
+    every head is from the one that it is set against.
+    """
+    said: dict[str, Any] = {"left_out": list(comparison.left_out)}
+    arrays: dict[str, np.ndarray] = {}
+    for side, record in (("a", comparison.a), ("b", comparison.b)):
+        said[side], tensors = record_parts(record)
+        arrays |= {f"{side}.{name}": np.asarray(tensor) for name, tensor in tensors.items()}
+    said["stacks"] = [_said_of(stack) for stack in comparison.stacks.values()]
+    for number, stack in enumerate(comparison.stacks.values()):
+        arrays |= {f"stacks.{number}.{name}": array for name, array in _arrays_of(stack).items()}
+    return said, arrays
+
+
+def kept_of_effect(effect: Effect) -> Kept:
+    """What a file of it holds: the comparison of the model before and after, and the outputs."""
+    said, arrays = kept_of(effect.comparison)
+    outputs = []
+    for number, output in enumerate(effect.outputs):
+        guesses = {"before": output.before, "after": output.after}
+        outputs.append({"kind": output.kind, "labels": list(output.labels)} | guesses)
+        arrays[f"outputs.{number}"] = output.values
+    return said | {"done": list(effect.done), "outputs": outputs}, arrays
+
+
+@reads(Comparison.KIND)
+def load_comparison(path: str | os.PathLike[str]) -> Comparison:
+    """A comparison that was kept.
+
+    Raises:
+        FileError: where the file does not exist, is cut, or is none of ours.
+    """
+    said, arrays = load_kept(path, Comparison.KIND)
+    with reading(path, Comparison.KIND):
+        return _comparison(said, arrays)
+
+
+@reads(Effect.KIND)
+def load_effect(path: str | os.PathLike[str]) -> Effect:
+    """An effect that was kept.
+
+    Raises:
+        FileError: where the file does not exist, is cut, or is none of ours.
+    """
+    said, arrays = load_kept(path, Effect.KIND)
+    with reading(path, Effect.KIND):
+        check_document(said, EFFECT)
+        outputs = tuple(
+            _output(entry, arrays, f"outputs.{number}")
+            for number, entry in enumerate(said["outputs"])
+        )
+        if not outputs:
+            raise ValueError("it has no outputs")
+        comparison = _comparison(said, arrays)
+        return Effect(comparison=comparison, outputs=outputs, done=tuple(said["done"]))
+
+
+def _said_of(stack: StackComparison) -> dict[str, Any]:
+    """What is no array of how far the heads of a stack are apart."""
+    grid, groups = stack.grid, stack.groups
+    return {
+        "name": stack.name,
+        "other": grid.b.name,
+        "query": _said_of_alignment(grid.query),
+        "key": None if grid.key is grid.query else _said_of_alignment(grid.key),
+        "spread_of": stack.spread_of,
+        "candidates": stack.candidates,
+        "changed": sorted(stack.changed),
+        "can_move": None if stack.can_move is None else sorted(stack.can_move),
+        "confidence": stack.confidence,
+        "groups": None if groups is None else list(map(_plain, groups)),
+        "nulls": len(stack.nulls),
+        "texts": len(stack.matched),
+    }
+
+
+def _plain(group: Any) -> str | int:
+    """The name or number of a document as JSON has it."""
+    return int(group) if isinstance(group, int | np.integer) else str(group)
+
+
+def _said_of_alignment(alignment: TokenAlignment) -> dict[str, Any]:
+    spans = [[list(span.a), list(span.b), span.kind] for span in alignment.spans]
+    return {"spans": spans, "method": alignment.method, "shared": float(alignment.shared)}
+
+
+def _arrays_of(stack: StackComparison) -> dict[str, np.ndarray]:
+    arrays = {"spread": np.asarray(stack.spread, float)}
+    arrays |= {f"nulls.{number}": np.asarray(null) for number, null in enumerate(stack.nulls)}
+    for number, matched in enumerate(stack.matched):
+        # texts differ in length, so that their rows do not fit into one array
+        arrays[f"distances.{number}"] = matched.distances
+        arrays[f"heads.{number}"] = np.array([matched.cells, matched.partners])
+    return arrays
+
+
+def _comparison(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> Comparison:
+    check_document(said, COMPARISON)
+    a, b = (record_of(said[side], arrays_below(arrays, f"{side}.")) for side in ("a", "b"))
+    stacks = [
+        _stack(entry, arrays_below(arrays, f"stacks.{number}."), a, b)
+        for number, entry in enumerate(said["stacks"])
+    ]
+    if not stacks:
+        raise ValueError("it has no stacks")
+    left_out = tuple(said["left_out"])
+    return Comparison(a=a, b=b, stacks={each.name: each for each in stacks}, left_out=left_out)
+
+
+def _stack(
+    entry: dict[str, Any], arrays: dict[str, np.ndarray], a: Record, b: Record
+) -> StackComparison:
+    ours, theirs = a[entry["name"]], b[entry["other"]]
+    query = key = _alignment(entry["query"], ours.query, theirs.query)
+    if entry["key"] is not None:
+        key = _alignment(entry["key"], ours.key, theirs.key)
+    grid = Grid(ours, theirs, query, key, (a.model.dtype, b.model.dtype))
+    matched = tuple(_matched(arrays, number, grid) for number in range(entry["texts"]))
+    if not matched or matched[0].distances.shape[1] != len(grid.rows):
+        raise ValueError("its distances are of other rows than its records have")
+    heads = (len(matched[0].cells),)
+    nulls = [array_of(arrays, f"nulls.{number}", "f", heads) for number in range(entry["nulls"])]
+    return StackComparison(
+        name=entry["name"],
+        grid=grid,
+        matched=matched,
+        spread=array_of(arrays, "spread", "f", heads),
+        spread_of=entry["spread_of"],
+        candidates=entry["candidates"],
+        changed=frozenset(_pairs(entry["changed"])),
+        confidence=entry["confidence"],
+        groups=None if entry["groups"] is None else tuple(entry["groups"]),
+        nulls=tuple(nulls),
+        can_move=None if entry["can_move"] is None else frozenset(_pairs(entry["can_move"])),
+    )
+
+
+def _matched(arrays: dict[str, np.ndarray], number: int, grid: Grid) -> MatchedHeads:
+    cells = cells_of(grid.a)
+    distances = array_of(arrays, f"distances.{number}", "f", (len(cells), None))
+    heads = array_of(arrays, f"heads.{number}", "i", (2, len(cells), 2))
+    kept, partners = (_pairs(side.tolist()) for side in heads)
+    if kept != cells or not set(partners) <= set(cells_of(grid.b)):
+        raise ValueError("its heads are not those of its records")
+    return MatchedHeads(cells, partners, distances)
+
+
+def _alignment(entry: dict[str, Any], a: Tokens, b: Tokens) -> TokenAlignment:
+    spans = tuple(Span(tuple(ours), tuple(theirs), kind) for ours, theirs, kind in entry["spans"])
+    for tokens, places in ((a, [s.a for s in spans]), (b, [s.b for s in spans])):
+        if sorted(place for span in places for place in span) != list(range(len(tokens))):
+            raise ValueError("its spans are of other tokens than its records have")
+    if not {span.kind for span in spans} <= set(SPANS):
+        raise ValueError(f"a span is none of {', '.join(SPANS)}")
+    return TokenAlignment(spans, entry["method"], entry["shared"])
+
+
+def _output(entry: dict[str, Any], arrays: dict[str, np.ndarray], name: str) -> OutputChange:
+    if entry["kind"] not in KINDS:
+        raise ValueError(f"an output is of the kind {entry['kind']!r}")
+    labels = tuple(entry["labels"])
+    before, after = (
+        tuple(tuple(map(tuple, position)) for position in entry[when])
+        for when in ("before", "after")
+    )
+    values = array_of(arrays, name, "f", (len(labels),))
+    return OutputChange(
+        kind=entry["kind"], labels=labels, values=values, before=before, after=after
+    )
+
+
+def _pairs(listed: Iterable[Any]) -> tuple[Cell, ...]:
+    # JSON and arrays have lists, and heads are looked up and compared as pairs
+    return tuple((int(layer), int(head)) for layer, head in listed)
