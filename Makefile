@@ -52,6 +52,7 @@ check: setup ## Lint, format, types, import borders, contract, description of th
 	$(BIN)/python tools/check_plain_lines.py
 	$(BIN)/python tools/check_complexity.py
 	$(BIN)/python tools/check_names.py
+	$(BIN)/python tools/check_inputs.py
 	$(BIN)/python tools/check_sizes.py
 	$(BIN)/python tools/check_root_imports.py
 	$(BIN)/python tools/write_contract.py --check

@@ -15,6 +15,7 @@ from headscope.capturing import (
     load_masked_model,
     load_model,
 )
+from headscope.capturing.inputs.parse import parse_input
 from headscope.capturing.loading import options as _loading
 from headscope.capturing.loading.load import load_for
 from headscope.capturing.loading.options import parse_device, parse_loading
@@ -136,7 +137,7 @@ def test_what_is_given_reaches_transformers(save, monkeypatch):
     how = {"load_in_4bit": True}
     load_for(
         save(torch.float32, family="bert"),
-        TEXT,
+        parse_input(TEXT),
         revision="main",
         quantization_config=how,
         dtype="float32",

@@ -376,7 +376,7 @@ def test_a_target_is_captured_beside_a_picture(processor):
         ),
         (
             "clip",
-            {"image": 3, "text": "a", "text_pair": "b"},
+            {"image": np.zeros((4, 5, 3), np.uint8), "text": "a", "text_pair": "b"},
             TextError,
             "goes with one text; leave text_pair out",
         ),

@@ -11,9 +11,10 @@ from typing_extensions import Unpack
 
 from headscope.capturing.entry import prepared
 from headscope.capturing.inputs.inputs import Inputs
+from headscope.capturing.inputs.parse import parse_call
 from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, Keeping
 from headscope.capturing.media.input_positions import UnnamedPositions
-from headscope.capturing.options import CaptureOptions, keeping_of
+from headscope.capturing.options import CaptureOptions, check_options, keeping_of
 from headscope.capturing.run import at_rest, run
 from headscope.record import CONTRIBUTION_KINDS, Layer, Record
 
@@ -76,7 +77,7 @@ class Budget:
 def budget(
     model: Any,
     tokenizer: Any = None,
-    text: str | None = None,
+    text: Any = None,
     text_pair: str | None = None,
     **options: Unpack[CaptureOptions],
 ) -> Budget:
@@ -100,7 +101,9 @@ def budget(
         keeps 18 kB: queries and keys 18 kB; not values 9.2 kB, weights 3.6 kB, statistics 9.4 kB
     """
     keeping = keeping_of(options)
-    model, inputs = prepared(model, tokenizer, (text, text_pair), options)
+    check_options(options)
+    given = parse_call(text, text_pair, options)
+    model, inputs = prepared(model, tokenizer, given, options)
     tried, sizes = _cut(inputs)
     # Queries, keys and values have the shapes from which all other sizes follow.
     kept = Keeping(frozenset({"qk", "values"}), auto=False, heads=keeping.heads)

@@ -16,6 +16,7 @@ from typing_extensions import Unpack
 from headscope.capturing.device import device_of
 from headscope.capturing.fitness import MASKED, check_fit
 from headscope.capturing.inputs.inputs import encode
+from headscope.capturing.inputs.parse import parse_call
 from headscope.capturing.inputs.tokens import tokens_from_encoding
 from headscope.capturing.loading.load import load_masked_model, load_tokenizer
 from headscope.capturing.loading.options import LoadOptions, check_not_loaded
@@ -68,15 +69,15 @@ def masking_drops(
     Example:
         >>> drops = masking_drops("bert-base-uncased", None, "The cat sat.")
     """
+    given = parse_call(text, text_pair)
     if isinstance(model, str | Path):
         tokenizer = tokenizer or load_tokenizer(model, **options)
         model = load_masked_model(model, **options)
     else:
         check_not_loaded(model, options)
     masking = Masking(model, tokenizer, batch_tokens=batch_tokens)
-    encoding = encode(masking.model, tokenizer, text, text_pair, truncate=False)
-    texts = (text,) if text_pair is None else (text, text_pair)
-    return masking(tokens_from_encoding(tokenizer, encoding, texts))
+    encoding = encode(masking.model, tokenizer, given.texts)
+    return masking(tokens_from_encoding(tokenizer, encoding, given.texts))
 
 
 @dataclass(eq=False)
@@ -122,7 +123,12 @@ class Masking:
         return self._last[1]
 
     def _drops(self, tokens: Tokens) -> np.ndarray:
-        encoding = encode(self.model, self.tokenizer, *_pair(tokens.texts), truncate=self.truncate)
+        if not tokens.texts:
+            raise CaptureError(
+                "These tokens know no text, and words are masked in a text; capture it with its "
+                "tokenizer"
+            )
+        encoding = encode(self.model, self.tokenizer, tokens.texts, truncate=self.truncate)
         if tuple(encoding["input_ids"]) != tokens.ids:
             raise CaptureError(
                 "The tokens are not those of the tokenizer that masks; capture the text with it"
@@ -190,12 +196,3 @@ def _looks_back(drops: np.ndarray) -> bool:
         float(np.abs(part).max(initial=0)) for part in (np.triu(drops), np.tril(drops))
     )
     return later < min(UNMOVED, MUCH_LESS * earlier) and earlier > UNMOVED
-
-
-def _pair(texts: tuple[str, ...]) -> tuple[str, str | None]:
-    if not texts:
-        raise CaptureError(
-            "These tokens know no text, and words are masked in a text; capture it with its "
-            "tokenizer"
-        )
-    return texts[0], texts[1] if len(texts) == 2 else None

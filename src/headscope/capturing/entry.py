@@ -14,6 +14,8 @@ from headscope.capturing.device import device_of
 from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs._processor import inputs_of
 from headscope.capturing.inputs.inputs import Inputs, encode, followed_inputs, with_target
+from headscope.capturing.inputs.parse import parse_call
+from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.inputs.tokens import tokens_from_encoding, tokens_from_ids
 from headscope.capturing.keep import Keeping
 from headscope.capturing.loading.load import load_for
@@ -29,8 +31,11 @@ from headscope.capturing.options import (
 from headscope.capturing.run import at_rest, run, unwrapped
 from headscope.capturing.threads import one_at_a_time
 from headscope.capturing.walk import arguments_of
-from headscope.errors import CaptureError, TextError
+from headscope.errors import CaptureError
 from headscope.record import Record, Tokens
+
+READING = ("truncate", "target_tokenizer")
+"""Options that say how an input is read, whatever it is."""
 
 
 def capture(
@@ -69,7 +74,9 @@ def capture(
         >>> record = capture("bert-base-uncased", text="The cat sat.", text_pair="It slept.")
         >>> record["self"].weights(layer=2, head=0)  # [query key]
     """
-    model, inputs = prepared(model, tokenizer, (text, text_pair), options)
+    check_options(options)
+    given = parse_call(text, text_pair, options)
+    model, inputs = prepared(model, tokenizer, given, options)
     with at_rest(model):
         return run(
             model, inputs, keeping_of(options), interventions=options.get("interventions", ())
@@ -77,29 +84,29 @@ def capture(
 
 
 def prepared(
-    model: Any, tokenizer: Any, texts: tuple[Any, str | None], options: CaptureOptions
+    model: Any, tokenizer: Any, given: ParsedInput, options: CaptureOptions
 ) -> tuple[Any, Inputs]:
     """The model, loaded and unwrapped, and what it is to be run on; arguments as of `capture`."""
     check_options(options)
-    given: dict[str, Any] = {name: options.get(name) for name in ("image", "sound")}
-    more = any(value is not None for value in given.values())
     if model is None or isinstance(model, str | Path):
-        model, own = load_for(model, texts[0], **given, **loading_of(options))
+        model, own = load_for(model, given, **loading_of(options))
         tokenizer = own if tokenizer is None else tokenizer
     else:
         check_not_loaded(model, options)
     if tokenizer is None:
-        what = "processor" if more else "tokenizer"
+        what = "processor" if given.has_media else "tokenizer"
         raise CaptureError(
             f"capture needs the {what} of {type(model).__name__}: capture(model, {what}, ...)"
         )
     model = unwrapped(model)
     # An encoder-decoder may write its target here, which runs the model.
     with one_at_a_time(model), at_rest(model):
-        if more:
-            inputs = inputs_of(model, tokenizer, texts[0], {"text_pair": texts[1], **options})
+        reading = {name: options[name] for name in READING if name in options}
+        if given.has_media:
+            inputs = inputs_of(model, tokenizer, given, **reading)
         else:
-            inputs = _inputs(model, getattr(tokenizer, "tokenizer", tokenizer), texts, options)
+            tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
+            inputs = _inputs_of_text(model, tokenizer, given, **reading)
         return model, _with_more(inputs, model, options)
 
 
@@ -265,37 +272,24 @@ def _bare_inputs(
     return Inputs(dict(arguments), source, target, numbered=reason, examples=examples)
 
 
-def _inputs(
-    model: Any, tokenizer: Any, texts: tuple[Any, str | None], options: CaptureOptions
+def _inputs_of_text(
+    model: Any,
+    tokenizer: Any,
+    given: ParsedInput,
+    *,
+    truncate: bool = False,
+    target_tokenizer: Any = None,
 ) -> Inputs:
-    text, text_pair = texts
-    if isinstance(text, tuple | list):
-        raise TextError(
-            f"capture reads one text, and was given {len(text)} in a {type(text).__name__}; of "
-            "many give capture_many(model, tokenizer, texts), of a pair capture(model, "
-            "tokenizer, text, text_pair)"
-        )
-    if isinstance(text, Mapping):
-        raise TextError(
-            f"capture reads a text, and was given a {type(text).__name__}; what a tokenizer made "
-            "of texts goes to capture_encoded(model, tokenizer, encoding)"
-        )
-    if text is None:
-        raise CaptureError(
-            "capture needs a text, an image or a sound: capture(model, tokenizer, text)"
-        )
-    check_reads(model, text)
-    encoding = encode(model, tokenizer, text, text_pair, truncate=options.get("truncate", False))
+    check_reads(model, given)
+    encoding = encode(model, tokenizer, given.texts, truncate=truncate)
     named = {
         name: torch.tensor([values], device=device_of(model)) for name, values in encoding.items()
     }
-    source = tokens_from_encoding(
-        tokenizer, encoding, (text,) if text_pair is None else (text, text_pair)
-    )
+    source = tokens_from_encoding(tokenizer, encoding, given.texts)
     if not getattr(model.config, "is_encoder_decoder", False):
         return Inputs(named, (source,))
     # BERT's tokenizers make segments for encoder-decoders too, whose forward does not take them.
     named.pop("token_type_ids", None)
-    other = options.get("target_tokenizer") or tokenizer
-    arguments, target = with_target(model, named, options.get("target"), other)
+    other = target_tokenizer or tokenizer
+    arguments, target = with_target(model, named, given.decoder_text(), other)
     return Inputs(arguments, (source,), (target,))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
@@ -17,18 +17,18 @@ from headscope.capturing._waiting import WaitingRecords
 from headscope.capturing.device import device_of
 from headscope.capturing.entry import capture
 from headscope.capturing.fitness import check_known
-from headscope.capturing.inputs._early_checks import rows_of
 from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs._processor import inputs_of
 from headscope.capturing.inputs.inputs import Inputs, encode
-from headscope.capturing.inputs.items import Item, parse_item
+from headscope.capturing.inputs.parse import parse_many
+from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs
 from headscope.capturing.inputs.tokens import tokens_from_encoding
 from headscope.capturing.loading.load import load_for
 from headscope.capturing.loading.options import LOADING, check_not_loaded
 from headscope.capturing.media.input_positions import origins_of
 from headscope.capturing.options import KeepOptions, keeping_of
 from headscope.capturing.run import at_rest, run, unwrapped
-from headscope.errors import CaptureError, HeadscopeError, TextError
+from headscope.errors import CaptureError, HeadscopeError
 from headscope.record import Record, Tokens
 
 AT_ONCE = 64
@@ -111,13 +111,45 @@ def capture_many(
     # Whatever is wrong with the options is said here, before any model is loaded or input read.
     _check_names(options)
     keeping_of(options)
-    listed = _several(texts)
+    shared = {"batch_tokens": batch_tokens, "max_unknown": max_unknown}
+    given = parse_many(texts)
+    return capture_inputs(
+        model, tokenizer, given, progress=progress, on_error=on_error, **shared, **options
+    )
+
+
+def capture_inputs(
+    model: Any,
+    tokenizer: Any,
+    given: ParsedInputs,
+    *,
+    progress: bool = False,
+    on_error: Callable[[int, HeadscopeError], None] | None = None,
+    **options: Any,
+) -> Iterator[Record]:
+    """`capture_many` of inputs that are parsed: a study runs them as often as it takes.
+
+    Args:
+        model: as of `capture_many`.
+        tokenizer: as of `capture_many`.
+        given: inputs, or why they cannot be read.
+        progress: as of `capture_many`.
+        on_error: as of `capture_many`.
+        **options: as of `capture_many`, ``batch_tokens`` and ``max_unknown`` included.
+
+    Raises:
+        HeadscopeError: as `capture_many`.
+    """
+    batch_tokens, unknown = options.pop("batch_tokens", 4096), options.pop("max_unknown", 1.0)
+    _check_names(options)
+    keeping_of(options)
     batch_size = _count("batch_size", options.pop("batch_size", None))
     held = _count("held", options.pop("held", HELD))
-    limits = _Limits(batch_tokens, batch_size, max_unknown, held or HELD)
+    limits = _Limits(batch_tokens, batch_size, unknown, held or HELD)
     loading = {name: options.pop(name) for name in LOADING if name in options}
+    outcomes = iter(given)
     if model is None or isinstance(model, str | Path):
-        model, own, listed = _loaded(model, listed, loading)
+        model, own, outcomes = _loaded(model, outcomes, loading)
         tokenizer = own if tokenizer is None else tokenizer
     else:
         check_not_loaded(model, loading)
@@ -126,15 +158,14 @@ def capture_many(
         raise CaptureError(
             f"capture_many needs the tokenizer of {name}: capture_many(model, tokenizer, texts)"
         )
-    total = len(texts) if isinstance(texts, Sized) else None
-    shown = Progress("Capturing", "input", total, shows=progress)
+    shown = Progress("Capturing", "input", given.count, shows=progress)
     report = on_error or _warn
 
     def counted(index: int, error: HeadscopeError) -> None:
         shown.step()
         report(index, error)
 
-    return _Many(unwrapped(model), tokenizer, options, limits, counted, shown).stream(listed)
+    return _Many(unwrapped(model), tokenizer, options, limits, counted, shown).stream(outcomes)
 
 
 def _check_names(options: Mapping[str, Any]) -> None:
@@ -144,22 +175,6 @@ def _check_names(options: Mapping[str, Any]) -> None:
             raise CaptureError(
                 f"capture_many has no option {name!r}; of capture's there are {', '.join(known)}"
             )
-
-
-def _several(texts: Any) -> Iterable[Any]:
-    """The inputs, which must be several: letters of a text are none.
-
-    Raises:
-        TextError: where one was given.
-    """
-    texts = rows_of(texts)
-    if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
-        what = "one text" if isinstance(texts, str) else f"{type(texts).__name__}"
-        raise TextError(
-            f"capture_many reads many inputs and was given {what}; give a list, such as [text], "
-            "or use capture(model, tokenizer, text)"
-        )
-    return texts
 
 
 def _count(name: str, value: Any) -> int | None:
@@ -174,16 +189,15 @@ def _count(name: str, value: Any) -> int | None:
 
 
 def _loaded(
-    name: str | Path | None, inputs: Iterable[Any], loading: Mapping[str, Any]
-) -> tuple[Any, Any, Iterable[Any]]:
+    name: str | Path | None, outcomes: Iterator[Outcome], loading: Mapping[str, Any]
+) -> tuple[Any, Any, Iterator[Outcome]]:
     """A named model, what it reads with, and the inputs, of which the first tells what they are:
     texts, pictures ...
     """
-    rest = iter(inputs)
-    first = list(islice(rest, 1))
-    given = first[0] if first and isinstance(first[0], Mapping) else {}
-    media = {kind: given[kind] for kind in ("image", "sound") if given.get(kind) is not None}
-    return *load_for(name, given.get("text"), **media, **loading), chain(first, rest)
+    first = list(islice(outcomes, 1))
+    known = [outcome for outcome in first if isinstance(outcome, ParsedInput)]
+    given = known[0] if known else ParsedInput()
+    return *load_for(name, given, **loading), chain(first, outcomes)
 
 
 @dataclass(frozen=True)
@@ -221,21 +235,22 @@ class _Many:
     lengths: dict[tuple, int] = field(default_factory=dict)
     """How many tokens a picture of a shape becomes, once one was run."""
 
-    def stream(self, inputs: Iterable[Any]) -> Iterator[Record]:
+    def stream(self, outcomes: Iterable[Outcome]) -> Iterator[Record]:
         with self.progress:
-            yield from self._stream(inputs)
+            yield from self._stream(outcomes)
 
-    def _stream(self, inputs: Iterable[Any]) -> Iterator[Record]:
+    def _stream(self, outcomes: Iterable[Outcome]) -> Iterator[Record]:
         numbered, waiting = (
-            iter(enumerate(inputs)),
+            iter(enumerate(outcomes)),
             WaitingRecords(getattr(self.model, "config", None)),
         )
         while ahead := list(islice(numbered, AT_ONCE)):
-            items = {
-                index: item
-                for index, given in ahead
-                if (item := self._parsed(index, given)) is not None
-            }
+            items: dict[int, ParsedInput] = {}
+            for index, outcome in ahead:
+                if isinstance(outcome, HeadscopeError):
+                    self.report(index, outcome)
+                else:
+                    items[index] = outcome
             groups = self._groups(items)
             for index in items:
                 if index not in waiting:
@@ -245,7 +260,7 @@ class _Many:
                 if record is not None:
                     yield record
 
-    def _groups(self, items: Mapping[int, Item]) -> dict[int, list[_Encoded] | _Shape]:
+    def _groups(self, items: Mapping[int, ParsedInput]) -> dict[int, list[_Encoded] | _Shape]:
         """By number what an input may be run with: texts of like length, or pictures of one
         size.
         """
@@ -256,7 +271,7 @@ class _Many:
         groups |= self._pictures_by_shape(items)
         return groups
 
-    def _texts_by_length(self, items: Mapping[int, Item]) -> dict[int, list[_Encoded]]:
+    def _texts_by_length(self, items: Mapping[int, ParsedInput]) -> dict[int, list[_Encoded]]:
         """By number the batch of each text; an empty one where it was left out."""
         groups: dict[int, list[_Encoded]] = {}
         encoded: list[_Encoded] = []
@@ -273,7 +288,9 @@ class _Many:
             groups |= dict.fromkeys((entry.index for entry in batch), batch)
         return groups
 
-    def _pictures_by_shape(self, items: Mapping[int, Item]) -> dict[int, list[_Encoded] | _Shape]:
+    def _pictures_by_shape(
+        self, items: Mapping[int, ParsedInput]
+    ) -> dict[int, list[_Encoded] | _Shape]:
         """By number the pictures of the same size; an empty list where a picture was left out."""
         groups: dict[int, list[_Encoded] | _Shape] = {}
         shapes: dict[tuple, _Shape] = {}
@@ -295,7 +312,7 @@ class _Many:
     def _with_its_like(
         self,
         index: int,
-        items: Mapping[int, Item],
+        items: Mapping[int, ParsedInput],
         groups: Mapping[int, list[_Encoded] | _Shape],
         waiting: WaitingRecords,
     ) -> Iterable[tuple[int, Record | None]]:
@@ -323,15 +340,8 @@ class _Many:
         group[:] = sorted(by_number[len(batch) :], key=len)
         return self._texts(batch, items)
 
-    def _parsed(self, index: int, given: Any) -> Item | None:
-        try:
-            return parse_item(given)
-        except HeadscopeError as error:
-            self.report(index, error)
-            return None
-
     def _texts(
-        self, batch: list[_Encoded], items: Mapping[int, Item]
+        self, batch: list[_Encoded], items: Mapping[int, ParsedInput]
     ) -> Iterable[tuple[int, Record | None]]:
         """Records of texts that share a batch."""
         try:
@@ -341,10 +351,10 @@ class _Many:
             records = [self._alone(entry.index, items[entry.index]) for entry in batch]
         return zip((entry.index for entry in batch), records, strict=True)
 
-    def _looked_at(self, index: int, item: Item) -> Inputs | None:
+    def _looked_at(self, index: int, item: ParsedInput) -> Inputs | None:
         try:
             with at_rest(self.model):
-                return inputs_of(self.model, self.tokenizer, None, item.more)
+                return inputs_of(self.model, self.tokenizer, item)
         except OF_ONE_INPUT as error:
             self.report(index, reason_of(error))
             return None
@@ -395,12 +405,12 @@ class _Many:
             # A model that cannot tell pictures of a batch apart is asked for one at a time.
             return []
 
-    def _encoded(self, index: int, item: Item) -> _Encoded | None:
+    def _encoded(self, index: int, item: ParsedInput) -> _Encoded | None:
         tokenizer = getattr(self.tokenizer, "tokenizer", self.tokenizer)
         try:
-            check_reads(self.model, item.text)
+            check_reads(self.model, item)
             cut = self.options.get("truncate", False)
-            encoding = encode(self.model, tokenizer, str(item.text), item.text_pair, truncate=cut)
+            encoding = encode(self.model, tokenizer, item.texts, truncate=cut)
             check_known(tokenizer, encoding["input_ids"], "the text", self.limits.unknown)
         except OF_ONE_INPUT as error:
             self.report(index, reason_of(error))
@@ -409,11 +419,9 @@ class _Many:
             index, dict(encoding), tokens_from_encoding(tokenizer, encoding, item.texts)
         )
 
-    def _alone(self, index: int, item: Item) -> Record | None:
+    def _alone(self, index: int, item: ParsedInput) -> Record | None:
         try:
-            record = capture(
-                self.model, self.tokenizer, item.text, item.text_pair, **self.options, **item.more
-            )
+            record = capture(self.model, self.tokenizer, item, **self.options)
         except OF_ONE_INPUT as error:
             self.report(index, reason_of(error))
             return None

@@ -62,33 +62,28 @@ def effect(
         )
     options, media = model or ModelOptions(), media or Media()
     media.check(text, text_b)
-    from headscope.capturing import check_text
+    from headscope.capturing import parse_call
 
-    for each in (text, text_b):
-        if each is not None:
-            check_text(each)
+    given = parse_call(text, text_b, {"target": options.target} | media.given)
     options.check()
     with status("Loading PyTorch and transformers"):
         from headscope.capturing import load_tokenizer
         from headscope.interventions import Uniform, Zero
         from headscope.studies import effect as effect_of
-    media.check_files()
+    given = given.in_memory()
     changes: list[Intervention] = [Zero(stack=stack, **_parsed(place)) for place in zero]
     changes += [Uniform(stack=stack, **_parsed(place)) for place in uniform]
     controls = [[(Zero if zero else Uniform)(stack=stack, **_parsed(place))] for place in control]
     reads: dict[str, Any] = {
-        "target": options.target,
         "truncate": options.truncate,
         "allow_unfit": options.allow_unfit,
-        **media.given,
         **options.loading,
     }
     if options.target_tokenizer:
         reads["target_tokenizer"] = load_tokenizer(options.target_tokenizer)
     with status("Running the model"), quiet():
-        pair = text if text is None or text_b is None else (text, text_b)
         result = effect_of(
-            options.model, None, pair, interventions=changes, controls=controls, **reads
+            options.model, None, given, interventions=changes, controls=controls, **reads
         )
     say(str(result))
     facts = result.comparison.a.model

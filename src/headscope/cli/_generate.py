@@ -26,10 +26,11 @@ from headscope.cli._run import (
     status,
 )
 from headscope.cli._study import warnings_as_lines
-from headscope.cli._texts import Text, read_texts
+from headscope.cli._texts import read_texts
 from headscope.errors import HeadscopeError, TextError
 
 if TYPE_CHECKING:
+    from headscope.capturing import Outcome
     from headscope.record import Generation, Record
 
 ENDED = {
@@ -119,7 +120,7 @@ def generate(
             _write(record, path)
 
 
-def _prompts_of(prompts: tuple[str, ...], texts: Path | None) -> list[Text]:
+def _prompts_of(prompts: tuple[str, ...], texts: Path | None) -> list[Outcome]:
     """The prompts, as they are given or as a file holds them.
 
     Raises:
@@ -128,13 +129,15 @@ def _prompts_of(prompts: tuple[str, ...], texts: Path | None) -> list[Text]:
     """
     if bool(prompts) == (texts is not None):
         raise TextError("Expected one or more prompts, or a file of them with --texts")
-    if texts is not None:
-        return read_texts(texts)
-    from headscope.capturing import check_text
+    from headscope.capturing import outcome_of, parse_prompt
 
-    for prompt in prompts:
-        check_text(prompt, "prompt")
-    return list(prompts)
+    if texts is None:
+        return [parse_prompt(prompt, "prompt") for prompt in prompts]
+    given = read_texts(texts)
+    # Of the many prompts of a file, one that cannot be read is left out.
+    if len(given) > 1:
+        return [outcome_of(parse_prompt, each) for each in given]
+    return [parse_prompt(given[0])]
 
 
 def _loaded(
@@ -154,15 +157,16 @@ def _loaded(
 
 
 def _records(
-    loaded: tuple[Any, Any], given: list[Text], options: dict[str, Any]
+    loaded: tuple[Any, Any], given: list[Outcome], options: dict[str, Any]
 ) -> Iterator[tuple[int, Record]]:
     """The records with the numbers of their prompts, counted from 1."""
     from headscope.capturing import generate as generated
     from headscope.capturing import generate_many
 
-    if len(given) == 1 and isinstance(given[0], str):
+    if len(given) == 1:
+        prompt: Any = given[0]
         with status("Generating"), quiet():
-            record = generated(*loaded, given[0], **options)
+            record = generated(*loaded, prompt, **options)
         yield 1, record
         return
     lost: set[int] = set()

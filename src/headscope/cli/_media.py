@@ -54,16 +54,3 @@ class Media:
             raise TextError(
                 f"{text} is a record file and already holds its input; remove --image and --sound"
             )
-
-    def check_files(self) -> None:
-        """Raise where a file does not exist, or no picture or sound, before the model is loaded.
-
-        Raises:
-            FileError: naming the file.
-        """
-        from headscope.capturing import parse_image, parse_sound
-
-        for path in self.image:
-            parse_image(path)
-        if self.sound is not None:
-            parse_sound(self.sound, None)

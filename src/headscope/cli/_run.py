@@ -157,32 +157,28 @@ def captured(
     Raises:
         HeadscopeError: whatever is wrong with what is read, the model or the place to write to.
     """
-    files = media.given if media else {}
     if out is not None:
         check_place(out, kind)
-    from headscope.capturing import check_text
+    from headscope.capturing import parse_call
 
-    for text in texts:
-        if text is not None:
-            check_text(text)
+    files = media.given if media else {}
+    given = parse_call(*texts, {"target": options.target} | files)
     options.check()
     with status("Loading PyTorch and transformers"):
         from headscope.capturing import budget, capture, load_for, load_tokenizer
-    if media:
-        media.check_files()
+    given = given.in_memory()
     with status(f"Loading {options.model or 'the demo model'}"), quiet():
-        model, tokenizer = load_for(options.model, texts[0], **files, **options.loading)
+        model, tokenizer = load_for(options.model, given, **options.loading)
         target_tokenizer = (
             load_tokenizer(options.target_tokenizer) if options.target_tokenizer else None
         )
-    reads: dict[str, Any] = {"target": options.target, "truncate": options.truncate} | files
-    reads["target_tokenizer"] = target_tokenizer
+    reads: dict[str, Any] = {"truncate": options.truncate, "target_tokenizer": target_tokenizer}
     if shows_budget:
         with status("Counting what is kept"), quiet():
-            counted = budget(model, tokenizer, *texts, **reads, **more)
+            counted = budget(model, tokenizer, given, **reads, **more)
         say(f"This {counted}")
     with status("Capturing"), quiet():
-        return capture(model, tokenizer, *texts, **reads, **more)
+        return capture(model, tokenizer, given, **reads, **more)
 
 
 def say(line: str) -> None:

@@ -11,12 +11,15 @@ from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from headscope.cli._left_out import left_out
 from headscope.cli._run import ModelOptions, check_place, note_where, quiet, say, say_where, status
-from headscope.cli._texts import Text, groups_of, read_texts
+from headscope.cli._texts import groups_of, read_texts
 from headscope.errors import FigureError, FileError, HeadscopeError, TextError
+
+if TYPE_CHECKING:
+    from headscope.capturing import Outcome
 
 TABLES = (".csv", ".json", ".parquet")
 PAGE = ".html"
@@ -25,7 +28,7 @@ FEW = "are too few to tell up to"
 PICTURES = (".svg", ".pdf", ".png")
 
 
-def parse_texts(text: str | None, text_b: str | None, texts: Path | None) -> list[Text]:
+def parse_texts(text: str | None, text_b: str | None, texts: Path | None) -> list[Outcome]:
     """One text, a pair, or those of a file.
 
     Raises:
@@ -35,8 +38,22 @@ def parse_texts(text: str | None, text_b: str | None, texts: Path | None) -> lis
     if (text is None) == (texts is None):
         raise TextError("Expected a text (or a pair), or a file of texts with --texts")
     if texts is not None:
-        return read_texts(texts)
-    return [text or "" if text_b is None else (text or "", text_b)]
+        return outcomes_of(read_texts(texts))
+    return outcomes_of([text or "" if text_b is None else (text or "", text_b)])
+
+
+def outcomes_of(texts: list[Any]) -> list[Outcome]:
+    """The texts, parsed; of many, one that cannot be read is left out later, with its number.
+
+    Raises:
+        HeadscopeError: why a single one cannot be read.
+    """
+    from headscope.capturing import parse_texts
+
+    outcomes = list(parse_texts(texts))
+    if len(outcomes) == 1 and isinstance(outcomes[0], HeadscopeError):
+        raise outcomes[0]
+    return outcomes
 
 
 def check_results(out: Path | None, plot: Path | None, texts: Path | None) -> None:
@@ -87,7 +104,7 @@ def write_result(result: Any, out: Path | None) -> None:
 
 
 def loaded(
-    texts: list[Text], options: ModelOptions, *, masked: bool = False, classifies: bool = False
+    texts: list[Outcome], options: ModelOptions, *, masked: bool = False, classifies: bool = False
 ) -> tuple[Any, Any]:
     """The model and its tokenizer; what can be wrong with the texts is found before.
 
@@ -104,11 +121,6 @@ def loaded(
         raise TextError(
             "--target and --target-tokenizer are for commands that read one text; remove them"
         )
-    from headscope.capturing import check_text
-
-    if len(texts) == 1:  # of many, one that cannot be read is left out
-        for part in [texts[0]] if isinstance(texts[0], str) else texts[0]:
-            check_text(part)
     options.check()
     with status("Loading PyTorch and transformers"):
         from headscope.capturing import (
@@ -128,7 +140,9 @@ def loaded(
     return model, tokenizer
 
 
-def capturing(texts: list[Text], options: ModelOptions, path: Path | None = None) -> dict[str, Any]:
+def capturing(
+    texts: list[Outcome], options: ModelOptions, path: Path | None = None
+) -> dict[str, Any]:
     """Options of `headscope.capture_many`: a bar on terminals, and a line for each text that is
     left out.
 

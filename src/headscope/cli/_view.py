@@ -20,8 +20,7 @@ from headscope.cli._run import (
     say_where,
     status,
 )
-from headscope.cli._study import capturing, loaded
-from headscope.cli._texts import read_texts
+from headscope.cli._study import capturing, loaded, parse_texts
 from headscope.errors import FileError, HeadscopeError, TextError
 
 PAGE = ".html"
@@ -123,7 +122,7 @@ def write_pages(
     for name in ("treebank", "links", "comparison", "quantities"):
         if getattr(files, name) is not None:
             raise TextError(f"--{name} is of one text; leave --texts out")
-    given = read_texts(texts)
+    given = parse_texts(None, None, texts)
     source = loaded(given, model)
     from headscope.capturing import capture_many
 

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from headscope.capturing import check_text
+from headscope.capturing import parse_text
 from headscope.capturing.device import device_of
 from headscope.capturing.fitness import CLASS, MASKED, NEXT, check_fit, first_ids, logits_of
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
@@ -224,8 +224,7 @@ def _read(
 
 def _row(tokenizer: Any, text: Any, nothing_but: Collection[int]) -> dict[str, list[int]]:
     """The arguments that the tokenizer makes of one text, or of a pair."""
-    parts = text if isinstance(text, tuple) else (text,)
-    made = tokenizer(*map(check_text, parts))
+    made = tokenizer(*parse_text(text).texts)
     row = {name: list(made[name]) for name in made if name in tokenizer.model_input_names}
     if len(row["input_ids"]) < 2:
         raise TextError("The text has fewer than two tokens")

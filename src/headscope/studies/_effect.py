@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from headscope.capturing import MOST_UNKNOWN, check_known
 from headscope.capturing.fitness import check_fit
-from headscope.capturing.inputs.items import parse_item
+from headscope.capturing.inputs.parse import parse_shared
+from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput
 from headscope.capturing.loading.load import head_of, load_for
 from headscope.capturing.loading.options import LOADING, check_not_loaded
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.capturing.run import unwrapped
 from headscope.comparison import Comparison, Effect, compare
-from headscope.errors import HeadscopeError, InterventionError, TextError
+from headscope.errors import HeadscopeError, InterventionError
 from headscope.evidence import parse_groups
 from headscope.interventions import Intervention
 from headscope.record import Record
 from headscope.studies.runs import Cells, Runs, done_to, with_changed
 from headscope.studies.shared._source import check_texts
 
-Text = str | tuple[str, str]
 OnError = Callable[[int, HeadscopeError], None]
 
 
@@ -83,18 +83,17 @@ def effect(
     _check(interventions, controls)
     anyway, on_error = options.pop("allow_unfit", False), options.pop("on_error", None)
     loading: dict[str, Any] = {name: options.pop(name) for name in LOADING if name in options}
-    texts = _texts(text, options)
-    groups = _documents(groups, len(texts))
+    inputs = parse_shared(text, options)
+    groups = _documents(groups, len(inputs))
     if model is None or isinstance(model, str | Path):
-        media = {name: options.get(name) for name in ("image", "sound")}
         named = (model, tokenizer)
-        model, tokenizer = _loaded(named, texts, loading | media, allow_unfit=anyway)
+        model, tokenizer = _loaded(named, inputs, loading, allow_unfit=anyway)
     else:
         check_not_loaded(model, loading)
     if not anyway:
-        _check_fit(model, tokenizer, texts)
+        _check_fit(model, tokenizer, inputs)
     reading = _ReadTexts((model, tokenizer), options, top, 1.0 if anyway else MOST_UNKNOWN)
-    runs = reading.all(texts, (interventions, *controls), on_error)
+    runs = reading.all(inputs, (interventions, *controls), on_error)
     if groups is not None:
         # Documents of texts that could not be run go with them.
         groups = [groups[number] for number in runs]
@@ -108,11 +107,11 @@ def _documents(groups: Sequence[Any] | None, count: int) -> list[Any] | None:
 
 
 def _loaded(
-    named: tuple[Any, Any], texts: list[Any], options: dict[str, Any], *, allow_unfit: bool
+    named: tuple[Any, Any], inputs: Sequence[Outcome], options: dict[str, Any], *, allow_unfit: bool
 ) -> tuple[Any, Any]:
     """A model that was named, with the head that it was kept with, and what it reads with."""
     name, tokenizer = named
-    first = next((each for each in texts if isinstance(each, str | tuple)), None)
+    first = next((given for given in inputs if isinstance(given, ParsedInput)), ParsedInput())
     model, own = load_for(name, first, kept=True, allow_unfit=allow_unfit, **options)
     return model, own if tokenizer is None else tokenizer
 
@@ -155,7 +154,7 @@ class _ReadTexts:
 
     def all(
         self,
-        texts: Sequence[Any],
+        inputs: Sequence[Outcome],
         changes: Sequence[Sequence[Intervention]],
         on_error: OnError | None,
     ) -> dict[int, Runs]:
@@ -166,9 +165,12 @@ class _ReadTexts:
         """
         runs: dict[int, Runs] = {}
         failed: dict[int, HeadscopeError] = {}
-        for number, text in enumerate(texts):
+        for number, given in enumerate(inputs):
+            if isinstance(given, HeadscopeError):
+                failed[number] = given
+                continue
             try:
-                runs[number] = self._one(text, changes)
+                runs[number] = self._one(given, changes)
             except InterventionError:
                 raise  # of the change, which is the same for all texts
             except OF_ONE_INPUT as error:
@@ -179,8 +181,8 @@ class _ReadTexts:
             (on_error or _warn)(number, error)
         return runs
 
-    def _one(self, text: Any, changes: Sequence[Sequence[Intervention]]) -> Runs:
-        runs = Runs(self.loaded, _parsed(text), self.options, self.top)
+    def _one(self, given: ParsedInput, changes: Sequence[Sequence[Intervention]]) -> Runs:
+        runs = Runs(self.loaded, given, self.options, self.top)
         ids = runs.inputs.arguments.get("input_ids")
         if ids is not None and runs.tokenizer is not None:
             check_known(runs.tokenizer, ids.reshape(-1).tolist(), "the text", self.most_unknown)
@@ -214,35 +216,7 @@ def _reached(comparison: Comparison, cells: Sequence[Cells]) -> Cells:
     return reached
 
 
-def _texts(text: Any, options: Mapping) -> list[Any]:
-    if text is None and any(options.get(name) is not None for name in ("image", "sound")):
-        return [None]
-    if text is None:
-        raise TextError("effect needs a text, a pair of texts, or a list of them")
-    listed = [text] if isinstance(text, str | tuple) else list(text)
-    if not listed:
-        raise TextError("effect was given an empty list of texts; give at least one")
-    # None stands for an input without a text from here on; one in a list of texts is an error.
-    return [float("nan") if each is None else each for each in listed]
-
-
-def _parsed(text: Any) -> tuple[str | None, str | None]:
-    """A text and its pair; none of both where a picture or a sound alone is read.
-
-    Raises:
-        HeadscopeError: where it is something else.
-    """
-    if text is None:
-        return None, None
-    item = parse_item(text)
-    if item.more:
-        raise TextError(
-            "effect takes pictures and sounds as image= and sound=, not in a list of texts"
-        )
-    return item.text, item.text_pair
-
-
-def _check_fit(model: Any, tokenizer: Any, texts: Sequence[Any]) -> None:
+def _check_fit(model: Any, tokenizer: Any, inputs: Sequence[Outcome]) -> None:
     """Raise where the output is of a head that was not trained, or most of the texts are unknown to
     the tokenizer.
 
@@ -253,7 +227,7 @@ def _check_fit(model: Any, tokenizer: Any, texts: Sequence[Any]) -> None:
     whole = unwrapped(model)
     check_fit(whole, head_of(type(whole), getattr(whole, "config", None)))
     if tokenizer is not None:
-        check_texts(tokenizer, [text for text in texts if text is not None])
+        check_texts(tokenizer, inputs)
 
 
 def _warn(number: int, error: HeadscopeError) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -126,9 +125,7 @@ def _more_patterns(source: Source, *, predictive: bool, related: bool) -> list[A
 def _battery(source: Source, result: Heads, stack: str | None) -> Any:
     """Runs of repeated tokens through the model, for texts that are no pictures or sounds."""
     # Random tokens can be put together of a vocabulary, and not of pictures or sounds.
-    if any(
-        isinstance(text, Mapping) and not set(text) <= {"text", "text_b"} for text in source.texts
-    ):
+    if source.has_media:
         return None
     # None where the model has other heads in its runs, or cannot be run on tokens alone.
     runs = induction_battery(source.model, source.tokenizer, result.tally.patterns, stack)

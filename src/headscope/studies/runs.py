@@ -14,6 +14,7 @@ from torch import nn
 from headscope.capturing.entry import prepared
 from headscope.capturing.hooks import hook_after
 from headscope.capturing.inputs.inputs import Inputs
+from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.keep import Keeping
 from headscope.capturing.options import keeping_of
 from headscope.capturing.run import at_rest, run
@@ -83,17 +84,15 @@ class Runs:
 
     Args:
         loaded: the model and its tokenizer.
-        texts: the text, and the second of a pair.
+        given: what is read.
         options: of `headscope.capture`.
         top: how many guesses to keep.
     """
 
-    def __init__(
-        self, loaded: tuple[Any, Any], texts: tuple[str | None, str | None], options: Any, top: int
-    ) -> None:
+    def __init__(self, loaded: tuple[Any, Any], given: ParsedInput, options: Any, top: int) -> None:
         self.model: Any
         self.inputs: Inputs
-        self.model, self.inputs = prepared(*loaded, texts, options)
+        self.model, self.inputs = prepared(*loaded, given, options)
         self.tokenizer: Any = getattr(loaded[1], "tokenizer", loaded[1])
         self.keeping: Keeping = keeping_of(options)
         self.top: int = top

@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 import torch
 from torch import nn
 
-from headscope.capturing import check_known, check_text
+from headscope.capturing import check_known, parse_text
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.errors import HeadscopeError, TextError
 
@@ -135,9 +135,7 @@ def encoded(tokenizer: Any, text: Any, *, truncate: bool = False, least: int = 1
     Raises:
         TextError: where it is not a text, is blank, or is too long or too short.
     """
-    parts = text if isinstance(text, tuple) else (text,)
-    for part in parts:
-        check_text(part)
+    parts = parse_text(text).texts
     limit = getattr(tokenizer, "model_max_length", None) or NO_LIMIT
     if truncate and limit < NO_LIMIT:
         one = tokenizer(*parts, truncation=True, max_length=limit)

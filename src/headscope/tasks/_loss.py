@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from typing_extensions import Unpack
 
-from headscope.capturing import MOST_UNKNOWN, check_known, check_text
+from headscope.capturing import MOST_UNKNOWN, check_known, parse_text
 from headscope.capturing.fitness import MASKED, NEXT, TRANSLATION, logits_of
 from headscope.errors import InterventionError, TextError
 from headscope.interventions.objective import IGNORED, masked_batch, masking, mean_loss
@@ -131,7 +131,7 @@ def translation(
     def rows_of(pair: Any) -> Rows:
         check_pair(pair)
         source = encoded(tokenizer, pair[0], truncate=truncate)
-        target = check_text(pair[1], "target")
+        target = parse_text(pair[1], "target").texts[0]
         aim = list(_target_ids(tokenizer, target_tokenizer, target))
         check_known(target_tokenizer or tokenizer, aim, "the target", most)
         return source, {"input_ids": aim}

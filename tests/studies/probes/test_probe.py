@@ -9,6 +9,7 @@ import torch
 
 import headscope as hs
 from headscope import FileError, RecordError, TextError
+from headscope.capturing import parse_texts
 from headscope.cli import run
 from headscope.linguistics import Sentence, read_treebank
 from headscope.studies.probes import KINDS
@@ -43,6 +44,10 @@ def sentences(sentence_of):
     return [sentence for sentence in found if sum(map(len, sentence.words)) <= 30]
 
 
+def texts_of(sentences):
+    return parse_texts([sentence.text for sentence in sentences])
+
+
 def fails(number, error):
     raise error
 
@@ -61,7 +66,7 @@ def test_maps_are_those_of_words_with_special_tokens_apart(tiny):
     sentence = Sentence(
         words=("cat", "a", "tree"), heads=(0, 3, 1), relations=("root", "det", "obj")
     )
-    item = with_maps(*tiny, [sentence], on_error=fails)[0]
+    item = with_maps(*tiny, [sentence], texts_of([sentence]), on_error=fails)[0]
     stack = hs.capture(*tiny, "cat a tree")["self"]
     weights = np.concatenate([layer.weights_of() for layer in stack]).astype(np.float64)
     words = [[1, 2, 3], [4], [5, 6, 7, 8]]
@@ -82,7 +87,7 @@ def test_maps_are_those_of_words_with_special_tokens_apart(tiny):
 
 def test_states_are_those_that_the_model_returns(tiny, sentences):
     model, tokenizer = tiny
-    items = with_states(model, tokenizer, sentences[:5], on_error=fails)
+    items = with_states(model, tokenizer, sentences[:5], texts_of(sentences[:5]), on_error=fails)
     for number, item in items.items():
         encoding = tokenizer(sentences[number].text, return_tensors="pt")
         with torch.no_grad():
@@ -96,7 +101,7 @@ def test_states_are_those_that_the_model_returns(tiny, sentences):
 
 def test_vectors_are_input_embeddings_or_a_table(tiny, tmp_path):
     sentence = Sentence(words=("Cat", "a"), heads=(0, 1), relations=("root", "det"))
-    items = with_maps(*tiny, [sentence], on_error=fails)
+    items = with_maps(*tiny, [sentence], texts_of([sentence]), on_error=fails)
     table = tiny[0].get_input_embeddings().weight.detach().numpy()
     ids = tiny[1]("cat a")["input_ids"]
     found = with_embeddings(*tiny, items)[0].vectors
@@ -242,7 +247,7 @@ def test_a_sentence_that_spoils_its_batch_costs_itself(tiny, sentences):
         sentences[1],
     ]
     assert [token in tokenizer(each.text)["input_ids"] for each in given] == [False, True, False]
-    wanted = with_states(model, tokenizer, given, on_error=fails)
+    wanted = with_states(model, tokenizer, given, texts_of(given), on_error=fails)
 
     def stop(_, args, more):
         if (more["input_ids"] == token).any():
@@ -251,7 +256,7 @@ def test_a_sentence_that_spoils_its_batch_costs_itself(tiny, sentences):
     told = {}
     handle = model.register_forward_pre_hook(stop, with_kwargs=True)
     try:
-        found = with_states(model, tokenizer, given, on_error=told.__setitem__)
+        found = with_states(model, tokenizer, given, texts_of(given), on_error=told.__setitem__)
     finally:
         handle.remove()
     assert set(found) == {0, 2}

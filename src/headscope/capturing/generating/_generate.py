@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, overload
 
 from headscope._progress import Progress
 from headscope.capturing.generating._options import check_count
-from headscope.capturing.generating._prompts import parsed, text_of
-from headscope.capturing.inputs._early_checks import rows_of
+from headscope.capturing.generating._prompts import parsed
+from headscope.capturing.inputs.parse import is_one_prompt, parse_prompt, parse_prompts
+from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.errors import HeadscopeError, TextError
 from headscope.record import Record
 
@@ -110,11 +111,12 @@ def generate(
         "alternatives": alternatives,
         "seed": seed,
     }
-    if prompt is not None and not isinstance(prompt, str):
+    if not is_one_prompt(prompt):
         more: dict[str, Any] = {"batch_size": batch_size} | named | options
         return list(generate_many(model, tokenizer, prompt, **more))
     _check_batch_size(batch_size)
-    return parsed(model, tokenizer, named | options, prompt).alone(prompt)
+    given = parse_prompt(prompt)
+    return parsed(model, tokenizer, named | options, given).alone(given.texts[0])
 
 
 def generate_many(
@@ -143,21 +145,22 @@ def generate_many(
         HeadscopeError: see `generate`.
     """
     _check_batch_size(batch_size)
-    prompts = rows_of(prompts)
-    if isinstance(prompts, str | bytes | Mapping) or not isinstance(prompts, Iterable):
-        raise TextError(
-            f"Expected several prompts, got {type(prompts).__name__}; give a list of texts, or "
-            "call generate(model, tokenizer, prompt)"
-        )
     # All are read before the first is run: a prompt that is none must not cost what was written.
     report = _raised if on_error is None else on_error
-    texts, count = _texts_of(prompts, report)
+    outcomes = parse_prompts(prompts)
+    given: dict[int, ParsedInput] = {}
+    for index, outcome in enumerate(outcomes):
+        if isinstance(outcome, HeadscopeError):
+            report(index, outcome)
+        else:
+            given[index] = outcome
     # One is enough to see whether the model reads text at all, before it is tried on all of them.
-    first = next(iter(texts.values()), None)
+    first = next(iter(given.values()), None)
     if first is None:
         raise TextError("There is no prompt to generate from; give at least one")
     run = parsed(model, tokenizer, options, first)
-    shown = Progress("Generating", "prompt", count, shows=progress)
+    shown = Progress("Generating", "prompt", len(outcomes), shows=progress)
+    texts = {index: prompt.texts[0] for index, prompt in given.items()}
     return _counted(shown, run.each(texts, batch_size, report))
 
 
@@ -168,21 +171,6 @@ def _counted(shown: Progress, records: Iterable[Record | None]) -> Iterator[Reco
             shown.step()
             if record is not None:
                 yield record
-
-
-def _texts_of(
-    prompts: Iterable[Any], report: Callable[[int, HeadscopeError], None]
-) -> tuple[dict[int, str], int]:
-    """The prompts by number, and how many were given."""
-    texts: dict[int, str] = {}
-    count = 0
-    for index, given in enumerate(prompts):
-        count += 1
-        try:
-            texts[index] = text_of(given)
-        except HeadscopeError as error:
-            report(index, error)
-    return texts, count
 
 
 def _check_batch_size(size: Any) -> None:

@@ -14,7 +14,7 @@ from headscope.capturing.generating._options import KEPT, OVERRIDDEN, check_coun
 from headscope.capturing.generating._run import Run
 from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs.inputs import encode, positions_of
-from headscope.capturing.inputs.items import parse_item
+from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.loading.load import load_model
 from headscope.capturing.loading.options import LOADING, check_not_loaded
 from headscope.capturing.run import unwrapped, warn_of_unseen
@@ -49,7 +49,7 @@ NOT_LOOKING_BACK = {
 Report = Callable[[int, HeadscopeError], None]
 
 
-def parsed(model: Any, tokenizer: Any, options: Mapping[str, Any], prompt: Any) -> Prompts:
+def parsed(model: Any, tokenizer: Any, options: Mapping[str, Any], prompt: ParsedInput) -> Prompts:
     """The model, loaded, and the options of `generate`, checked.
 
     Args:
@@ -80,18 +80,6 @@ def parsed(model: Any, tokenizer: Any, options: Mapping[str, Any], prompt: Any) 
     return Prompts(run, set(options), checks_fitness=not anyway)
 
 
-def text_of(given: Any) -> str:
-    """A prompt, as it is given among others: a text, or a row of a data set with one.
-
-    Raises:
-        HeadscopeError: where it is something else.
-    """
-    item = parse_item(given)
-    if item.text is None or not item.is_text or item.text_pair is not None:
-        raise TextError("A prompt is one text; give no pair, picture or sound with it")
-    return item.text
-
-
 @dataclass
 class Prompts:
     """Goes on with prompts.
@@ -106,10 +94,10 @@ class Prompts:
     given: set[str]
     checks_fitness: bool
 
-    def alone(self, prompt: Any) -> Record:
+    def alone(self, prompt: str) -> Record:
         """The record of one prompt."""
-        self._length_of(str(prompt))
-        return self._told(self.run.records([str(prompt)]))[0]
+        self._length_of(prompt)
+        return self._told(self.run.records([prompt]))[0]
 
     def each(
         self, prompts: Mapping[int, str], size: int | None, report: Report
@@ -186,7 +174,7 @@ class Prompts:
             ModelError: where the model is not fit to go on with a text.
         """
         model = self.run.model
-        ids = encode(model, self.run.tokenizer, prompt, None, truncate=False)["input_ids"]
+        ids = encode(model, self.run.tokenizer, (prompt,))["input_ids"]
         if self.checks_fitness:
             check_fit(model, NEXT, ids, generates=True)
             self.checks_fitness = False
@@ -215,7 +203,7 @@ class Prompts:
         return ""
 
 
-def _check(model: Any, tokenizer: Any, prompt: Any) -> None:
+def _check(model: Any, tokenizer: Any, prompt: ParsedInput) -> None:
     name = type(model).__name__
     if model is None or not (hasattr(model, "generate") and model.can_generate()):
         raise CaptureError(
@@ -226,8 +214,6 @@ def _check(model: Any, tokenizer: Any, prompt: Any) -> None:
         raise CaptureError(
             f"generate needs the tokenizer of {name}: generate(model, tokenizer, prompt)"
         )
-    if prompt is None:
-        raise CaptureError("generate needs a prompt: generate(model, tokenizer, prompt)")
     check_reads(model, prompt)
 
 

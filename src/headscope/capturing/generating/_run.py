@@ -85,7 +85,7 @@ class Run:
     def _begun(self, prompt: str) -> Writing:
         return Writing(
             prompt=prompt,
-            encoding=encode(self.model, self.tokenizer, prompt, None, truncate=False),
+            encoding=encode(self.model, self.tokenizer, (prompt,)),
             tokenizer=self.tokenizer,
             target_tokenizer=self.target_tokenizer,
             joiner=StepJoiner(self.keeping, self.model),

@@ -1,4 +1,4 @@
-"""What can be told of a text or of a model's name before torch is imported, which takes seconds."""
+"""What can be told of a model's name before torch is imported, which takes seconds."""
 
 from __future__ import annotations
 
@@ -6,42 +6,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from headscope.errors import ModelError, TextError
+from headscope.errors import ModelError
 
 HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
-
-
-def check_text(text: Any, name: str = "text") -> str:
-    """The text, which must be a string that is not blank.
-
-    Raises:
-        TextError: where it is not, or holds half of a character.
-    """
-    if not isinstance(text, str):
-        raise TextError(f"{name} must be a string, not {type(text).__name__}")
-    if not text.strip():
-        raise TextError(f"The {name} is empty; give at least one word")
-    # Surrogates, which files read with errors="surrogateescape" hold, cannot be written as UTF-8.
-    half = next(
-        (place for place, letter in enumerate(text) if "\ud800" <= letter <= "\udfff"), None
-    )
-    if half is not None:
-        raise TextError(
-            f"The {name} holds half of a character (U+{ord(text[half]):04X} at position {half}), "
-            "which no tokenizer reads; take it out, or write the whole character"
-        )
-    return text
-
-
-def rows_of(texts: Any) -> Any:
-    """The rows of a table (pandas, polars, Arrow), which itself would give its columns; anything
-    else as it is.
-    """
-    if hasattr(texts, "iterrows"):
-        return texts.to_dict("records")
-    if hasattr(texts, "iter_rows"):
-        return list(texts.iter_rows(named=True))
-    return texts.to_pylist() if hasattr(texts, "to_pylist") else texts
 
 
 def check_name(name: str | Path) -> None:

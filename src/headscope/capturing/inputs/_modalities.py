@@ -6,6 +6,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.walk import arguments_of
 from headscope.errors import CaptureError, HeadscopeError
 
@@ -13,31 +14,29 @@ PICTURES = frozenset({"pixel_values"})
 SOUNDS = frozenset({"input_values", "input_features"})
 
 
-def check_reads(model: Any, text: Any = None, *, image: Any = None, sound: Any = None) -> None:
+def check_reads(model: Any, given: ParsedInput) -> None:
     """Raise where a model does not read what was given, or reads a text that was not.
 
     Args:
         model: the model, or its class, so that this can be told before it is loaded.
-        text: a text, or None.
-        image: pictures, or None.
-        sound: a sound, or None.
+        given: what it is to read.
 
     Raises:
         CaptureError: naming the model and what it reads.
     """
     reads, name = _arguments(model), _name_of(model)
-    if image is not None and not PICTURES & reads:
+    if given.pictures and not PICTURES & reads:
         raise CaptureError(f"{name} reads no pictures; give it {_wanted(reads)}")
-    if sound is not None and not SOUNDS & reads:
+    if given.sound is not None and not SOUNDS & reads:
         raise CaptureError(f"{name} reads no sound; give it {_wanted(reads)}")
-    if image is not None or sound is not None:
-        _check_beside(name, reads, text)
+    if given.has_media:
+        _check_beside(name, reads, given.text)
     # A model that names none of these arguments may take anything, so nothing is held against it.
-    if text is not None and "input_ids" not in reads and (PICTURES | SOUNDS) & reads:
+    if given.text is not None and "input_ids" not in reads and (PICTURES | SOUNDS) & reads:
         raise CaptureError(f"{name} reads no text; give it {_wanted(reads)}")
 
 
-def _check_beside(name: str, reads: set[str], text: Any) -> None:
+def _check_beside(name: str, reads: set[str], text: str | None) -> None:
     """Raise where a text is missing beside a picture or sound, or is too much."""
     if text is None and "input_ids" in reads:
         raise CaptureError(

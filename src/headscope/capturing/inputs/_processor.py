@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from headscope.capturing.device import device_of
@@ -15,68 +13,77 @@ from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs.inputs import (
     Inputs,
     check_length,
-    check_text,
     followed_inputs,
     positions_of,
     with_target,
 )
+from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.inputs.tokens import tokens_from_encoding, tokens_from_ids
 from headscope.capturing.media._pixels import Picture, pictures_of
-from headscope.capturing.media._sound import parse_sound
-from headscope.errors import CaptureError, FileError, TextError
+from headscope.capturing.media._sound import SoundInput
+from headscope.errors import CaptureError, TextError
 from headscope.record import Tokens
 
 PLACEHOLDERS = ("image_token", "boi_token")
 """What processors call the mark that stands for a picture in a text."""
-MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
-def inputs_of(model: Any, processor: Any, text: str | None, given: Mapping[str, Any]) -> Inputs:
+def inputs_of(
+    model: Any,
+    processor: Any,
+    given: ParsedInput,
+    *,
+    truncate: bool = False,
+    target_tokenizer: Any = None,
+) -> Inputs:
     """What a model is to read: a picture or a sound, and a text where it reads one beside it.
 
     Args:
         model: that is to read them.
         processor: of transformers: of pictures, of sounds, or of several kinds.
-        text: the text, or None.
-        given: the options of a capture, and ``text_pair``.
+        given: picture or sound, and text.
+        truncate: whether a text that is too long is cut.
+        target_tokenizer: of the target side; by default that of the processor.
 
     Raises:
         CaptureError: where model, processor and what was given do not fit.
     """
-    arguments, source, seconds, pictures = _processed(model, processor, text, given)
+    arguments, source, seconds, pictures = _processed(model, processor, given, truncate=truncate)
     target: tuple[Tokens, ...] = ()
     if getattr(model.config, "is_encoder_decoder", False):
-        tokenizer = given.get("target_tokenizer") or getattr(processor, "tokenizer", None)
+        tokenizer = target_tokenizer or getattr(processor, "tokenizer", None)
         if tokenizer is None:
             raise CaptureError(
                 f"{type(model).__name__} writes text; pass its tokenizer as target_tokenizer="
             )
-        arguments, tokens = with_target(model, arguments, given.get("target"), tokenizer)
+        arguments, tokens = with_target(model, arguments, given.decoder_text(), tokenizer)
         target = (tokens,)
     known = (pictures,) if pictures else ()
     return followed_inputs(model, arguments, source, target, seconds=seconds, pictures=known)
 
 
 def _processed(
-    model: Any, processor: Any, text: str | None, given: Mapping[str, Any]
+    model: Any, processor: Any, given: ParsedInput, *, truncate: bool
 ) -> tuple[dict[str, torch.Tensor], tuple[Tokens, ...], float | None, tuple[Picture, ...]]:
     """Arguments, tokens of the text, the seconds between samples or columns of features of a sound,
     and pictures.
     """
-    images = _checked_images(model, text, given)
-    cut = _cut(model, processor, text, truncate=given.get("truncate"), pictures=len(images))
+    _check_given(model, given)
+    text = given.text
+    cut = _cut(model, processor, given, truncate=truncate)
     asked: dict[str, Any] = {} if text is None else {"text": [text], **cut}
-    if images:
-        asked["images"] = [parse_image(each, _channels(model)) for each in images]
-    if given.get("sound") is not None:
-        asked |= _checked_sound(processor, given["sound"], given.get("sampling_rate"))
-    features = _asked(processor, asked)
+    if given.pictures:
+        channels = _channels(model)
+        asked["images"] = [picture.read(channels) for picture in given.pictures]
+    if given.sound is not None:
+        asked |= _checked_sound(processor, given.sound)
+    features = _asked(processor, given, asked)
     arguments = {}
     for name, values in features.items():
         if isinstance(values, torch.Tensor):
             arguments[name] = _placed(values, model)
-    pictures = pictures_of(processor, features) if images else ()
-    seconds = _seconds(processor, arguments, asked) if "audio" in asked else None
+    pictures = pictures_of(processor, features) if given.pictures else ()
+    seconds = _seconds(processor, arguments, asked) if given.sound is not None else None
     if text is None:
         return arguments, (), seconds, pictures
     check_length(model, arguments["input_ids"].shape[1])
@@ -84,35 +91,29 @@ def _processed(
     return arguments, (tokens,), seconds, pictures
 
 
-def _checked_images(model: Any, text: str | None, given: Mapping[str, Any]) -> list[Any]:
-    """The pictures, where they go with the model and the text."""
-    if given.get("text_pair") is not None:
-        raise TextError("A picture or sound goes with one text; leave text_pair out")
-    check_reads(model, text, image=given.get("image"), sound=given.get("sound"))
-    images = listed_images(given.get("image"))
+def _check_given(model: Any, given: ParsedInput) -> None:
+    """Raise where picture, sound and text do not go with the model."""
+    check_reads(model, given)
     # Processors take several pictures without a text for a batch of examples.
-    if text is None and len(images) > 1:
+    if given.text is None and len(given.pictures) > 1:
         raise CaptureError(
-            f"{type(model).__name__} reads one picture at a time, and {len(images)} were given; "
-            "capture them one after another, or with capture_many"
+            f"{type(model).__name__} reads one picture at a time, and {len(given.pictures)} were "
+            "given; capture them one after another, or with capture_many"
         )
-    return images
 
 
-def _cut(
-    model: Any, processor: Any, text: str | None, *, truncate: Any, pictures: int
-) -> dict[str, Any]:
+def _cut(model: Any, processor: Any, given: ParsedInput, *, truncate: bool) -> dict[str, Any]:
     """How a tokenizer is told to cut the text to the model's positions; empty to leave it whole."""
-    if text is None:
+    if given.text is None:
         return {}
-    marks = _check_placeholder(processor, check_text(text), pictures)
+    marks = _check_placeholder(processor, given.text, len(given.pictures))
     # A text that holds the places of pictures is not cut: patches would be lost.
     limit = positions_of(model) if truncate and not marks else None
     return {} if limit is None else {"truncation": True, "max_length": limit}
 
 
-def _checked_sound(processor: Any, sound: Any, sampling_rate: int | None) -> dict[str, Any]:
-    samples, rate = parse_sound(sound, sampling_rate)
+def _checked_sound(processor: Any, sound: SoundInput) -> dict[str, Any]:
+    samples, rate = sound.read()
     wanted = getattr(getattr(processor, "feature_extractor", processor), "sampling_rate", rate)
     # Played at another speed it would sound higher or lower than what the model was trained on.
     if wanted != rate:
@@ -120,73 +121,6 @@ def _checked_sound(processor: Any, sound: Any, sampling_rate: int | None) -> dic
             f"The sound has {rate} samples a second and the model reads {wanted}; resample it first"
         )
     return {"audio": samples, "sampling_rate": rate}
-
-
-def listed_images(image: Any) -> list[Any]:
-    """One picture or a list of them as a list; none where there is none.
-
-    Raises:
-        CaptureError: where the list is empty.
-    """
-    if isinstance(image, list | tuple):
-        if not image:
-            raise CaptureError("image is an empty list; give a picture, or leave image out")
-        return list(image)
-    return [] if image is None else [image]
-
-
-def parse_image(image: Any, channels: int | None = None) -> Any:
-    """A PIL picture from one, from an array ``[height width channel]`` of uint8, or from a path.
-
-    Raises:
-        CaptureError: where it is none of these, or Pillow is missing.
-        FileError: where the file is not a picture.
-    """
-    try:
-        from PIL import Image
-    except ImportError:
-        raise CaptureError("Pictures need Pillow: pip install 'headscope[pictures]'") from None
-    if isinstance(image, str | Path):
-        picture = _picture_from_file(image)
-    elif isinstance(image, np.ndarray):
-        picture = _picture_from_array(image)
-    elif isinstance(image, Image.Image):
-        picture = image
-    else:
-        raise CaptureError(
-            "image must be a PIL picture, an array [height width channel] or a path, not "
-            f"{type(image).__name__}"
-        )
-    mode = MODES.get(channels or 3, picture.mode)
-    return picture if picture.mode == mode else picture.convert(mode)
-
-
-def _picture_from_file(path: str | Path) -> Any:
-    from PIL import Image, UnidentifiedImageError
-
-    try:
-        with Image.open(path) as file:
-            # Opening reads the head of a file alone, and a cut file fails only where it is loaded.
-            file.load()
-            return file.copy()
-    except FileNotFoundError:
-        raise FileError(f"The picture {path} does not exist") from None
-    except (OSError, UnidentifiedImageError) as error:
-        raise FileError(f"Cannot read the picture {path}: {error}") from None
-
-
-def _picture_from_array(pixels: np.ndarray) -> Any:
-    from PIL import Image
-
-    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] not in MODES:
-        raise CaptureError(
-            f"A picture must be uint8 with the axes [height width channel], not {pixels.dtype} "
-            f"{list(pixels.shape)}; multiply brightness from 0 to 1 by 255, and give grey "
-            "pictures one channel"
-        )
-    channels = pixels.shape[2]
-    # Pillow takes grey pictures without an axis of channels.
-    return Image.fromarray(pixels[:, :, 0] if channels == 1 else pixels, MODES[channels])
 
 
 def _check_placeholder(processor: Any, text: str, pictures: int) -> list[str]:
@@ -212,10 +146,10 @@ def _check_placeholder(processor: Any, text: str, pictures: int) -> list[str]:
     return marks
 
 
-def _asked(processor: Any, asked: dict[str, Any]) -> Any:
-    if "text" in asked:
+def _asked(processor: Any, given: ParsedInput, asked: dict[str, Any]) -> Any:
+    if given.text is not None:
         call = processor
-    elif "images" in asked:
+    elif given.pictures:
         call = getattr(processor, "image_processor", processor)
     else:
         call = getattr(processor, "feature_extractor", processor)

@@ -1,4 +1,4 @@
-"""What the model is fed: texts, checked and encoded."""
+"""What the model is fed: texts, encoded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from headscope.capturing.device import device_of
-from headscope.capturing.inputs._early_checks import check_text
 from headscope.capturing.inputs.tokens import tokens_from_encoding, tokens_from_ids
 from headscope.capturing.media._pixels import Picture
 from headscope.capturing.media.input_positions import InputPositions, UnnamedPositions, origins_of
@@ -91,23 +90,18 @@ def followed_inputs(
     return Inputs(arguments, source, target, input_positions, pictures=pictures)
 
 
-def encode(model: Any, tokenizer: Any, text: str, text_pair: str | None, *, truncate: bool) -> Any:
+def encode(model: Any, tokenizer: Any, texts: tuple[str, ...], *, truncate: bool = False) -> Any:
     """The tokenizer's encoding of a text or a pair, that the model has positions for.
 
     Raises:
-        TextError: where the text is empty, or longer than the model's positions.
+        TextError: where the tokenizer finds no token, or more than the model has positions for.
     """
-    texts = (
-        (check_text(text),)
-        if text_pair is None
-        else (check_text(text), check_text(text_pair, "second text"))
-    )
     limit = positions_of(model)
     cut = {"truncation": True, "max_length": limit} if truncate and limit else {"truncation": False}
     encoding = tokenizer(*texts, padding=False, return_tensors=None, **cut)
     count = len(encoding["input_ids"])
     if not count:
-        raise TextError(f"The tokenizer finds no token in {text!r}; give another text")
+        raise TextError(f"The tokenizer finds no token in {texts[0]!r}; give another text")
     check_length(model, count)
     return encoding
 
@@ -157,9 +151,7 @@ def with_target(
         CaptureError: where no target was given and the model cannot generate.
     """
     if target is not None:
-        encoding = tokenizer(
-            text_target=check_text(target, "target"), padding=False, truncation=False
-        )
+        encoding = tokenizer(text_target=target, padding=False, truncation=False)
         labels = torch.tensor([encoding["input_ids"]], device=device_of(model))
         check_length(model, labels.shape[1])
         read = _shifted(model, labels)

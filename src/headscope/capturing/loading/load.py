@@ -11,6 +11,7 @@ from typing_extensions import Unpack
 
 from headscope.capturing.inputs._early_checks import check_name
 from headscope.capturing.inputs._modalities import check_reads
+from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.loading._demo import PACKAGE, demo_model
 from headscope.capturing.loading._hub import reached
 from headscope.capturing.loading._missing import (
@@ -62,10 +63,8 @@ def load_model(
 
 def load_for(
     name: str | Path | None,
-    text: Any = None,
+    given: ParsedInput | None = None,
     *,
-    image: Any = None,
-    sound: Any = None,
     kept: bool = False,
     allow_unfit: bool = False,
     **options: Unpack[LoadOptions],
@@ -76,9 +75,7 @@ def load_for(
 
     Args:
         name: hub name or folder; None for the demo model.
-        text: a text that it is to read, or None.
-        image: pictures, or None.
-        sound: a sound, or None.
+        given: what it is to read; any text where it is left out.
         kept: load it with the head that it was kept with, which must have been trained.
         allow_unfit: whether that head may be untrained.
         **options: see `LoadOptions`.
@@ -90,22 +87,22 @@ def load_for(
     """
     from transformers import AutoConfig, AutoTokenizer
 
-    more = image is not None or sound is not None
-    if name is None and more:
+    given = given or ParsedInput()
+    if name is None and given.has_media:
         raise ModelError("The demo model reads text; name a model of pictures or sounds (--model)")
     loading = parse_loading(name, options)
     name = _name_or_demo(name)
     config = _loaded(AutoConfig, name, **loading.files)
-    loader = _kept_loader(config, writes=not more) if kept else loader_of(config)
+    loader = _kept_loader(config, writes=not given.has_media) if kept else loader_of(config)
     cls = class_of(loader, config)
     if cls is not None:
-        check_reads(cls, text, image=image, sound=sound)
+        check_reads(cls, given)
     asks = head_of(cls, config) if kept and not allow_unfit else ""
     model = _whole(loader, name, loading, asks, config=config)
-    if not more:
+    if not given.has_media:
         return model, _loaded(AutoTokenizer, name, **loading.files)
-    part = "sound" if image is None else "picture"
-    return model, _processor_for(name, loading, part, has_text=text is not None)
+    part = "picture" if given.pictures else "sound"
+    return model, _processor_for(name, loading, part, has_text=given.text is not None)
 
 
 def load_bare_model(

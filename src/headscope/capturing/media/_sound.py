@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import wave
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +16,28 @@ from headscope.errors import CaptureError, FileError
 SCALES = {1: np.uint8, 2: np.dtype("<i2"), 4: np.dtype("<i4")}
 
 
-def parse_sound(sound: Any, sampling_rate: int | None) -> tuple[np.ndarray, int]:
-    """One channel of samples from -1 to 1, and how many of them make a second.
+@dataclass(frozen=True)
+class SoundInput:
+    """A sound whose kind is known; its file is opened when it is read.
+
+    Args:
+        read: gives one channel of samples from -1 to 1, and how many of them make a second.
+    """
+
+    read: Callable[[], tuple[np.ndarray, int]]
+
+    def in_memory(self) -> SoundInput:
+        """The same sound, its file read.
+
+        Raises:
+            FileError: where the file is not a sound.
+        """
+        sound = self.read()
+        return SoundInput(lambda: sound)
+
+
+def parse_sound_input(sound: Any, sampling_rate: int | None) -> SoundInput:
+    """A sound from floats ``[sample]`` or from the path of a .wav file.
 
     Args:
         sound: floats ``[sample]``, or the path of a .wav file; several channels of a file are
@@ -22,16 +45,10 @@ def parse_sound(sound: Any, sampling_rate: int | None) -> tuple[np.ndarray, int]
         sampling_rate: of the samples; a file tells its own.
 
     Raises:
-        CaptureError: where it is no sound, or its sampling rate is missing or contradicts the file.
-        FileError: where the file cannot be read.
+        CaptureError: where it is no sound, or its sampling rate is missing.
     """
     if isinstance(sound, str | Path):
-        samples, rate = _read(Path(sound))
-        if sampling_rate not in (None, rate):
-            raise CaptureError(
-                f"{sound} has {rate} samples a second, not {sampling_rate}; leave sampling_rate out"
-            )
-        return samples, rate
+        return SoundInput(partial(_from_file, Path(sound), sampling_rate))
     samples = np.asarray(sound)
     if samples.ndim != 1 or samples.dtype.kind != "f" or not samples.size:
         raise CaptureError(
@@ -45,7 +62,26 @@ def parse_sound(sound: Any, sampling_rate: int | None) -> tuple[np.ndarray, int]
         raise CaptureError(
             "A sound without its sampling rate has no times; pass sampling_rate=, such as 16000"
         )
-    return samples.astype(np.float32), sampling_rate
+    return SoundInput(lambda: (samples.astype(np.float32), sampling_rate))
+
+
+def parse_sound(sound: Any, sampling_rate: int | None) -> tuple[np.ndarray, int]:
+    """The samples of what `parse_sound_input` takes, read at once, and how many make a second.
+
+    Raises:
+        CaptureError: where it is no sound, or its sampling rate is missing or contradicts the file.
+        FileError: where the file cannot be read.
+    """
+    return parse_sound_input(sound, sampling_rate).read()
+
+
+def _from_file(path: Path, sampling_rate: int | None) -> tuple[np.ndarray, int]:
+    samples, rate = _read(path)
+    if sampling_rate not in (None, rate):
+        raise CaptureError(
+            f"{path} has {rate} samples a second, not {sampling_rate}; leave sampling_rate out"
+        )
+    return samples, rate
 
 
 def times_of(

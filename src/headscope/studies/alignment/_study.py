@@ -8,16 +8,19 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headscope._progress import counted
-from headscope.errors import ModelError, RecordError
+from headscope.errors import HeadscopeError, ModelError, RecordError
 from headscope.evidence import parse_groups
 from headscope.record import Record
 from headscope.studies.alignment._file import OPTIONS, load_alignment_study
 from headscope.studies.alignment._pair import AlignedPair
 from headscope.studies.alignment._result import AlignmentStudy
-from headscope.studies.shared._source import check_texts
+from headscope.studies.shared._source import check_known_texts
+
+if TYPE_CHECKING:
+    from headscope.capturing import ParsedInput
 
 KEPT_EVERY = 20
 """Sentences after which a study is kept that may be resumed."""
@@ -69,7 +72,7 @@ def alignment_study(
         >>> alignment_study(model, tokenizer, [AlignedPair.of("das Haus", "the house", "0-0 1-1")])
         <AlignmentStudy of 1 sentences>
     """
-    from headscope.capturing import capture, random_twin
+    from headscope.capturing import ParsedInput, capture, outcome_of, random_twin
     from headscope.capturing.loading.fingerprint import fingerprint_of
     from headscope.capturing.loading.load import display_name
 
@@ -80,22 +83,24 @@ def alignment_study(
         )
     named = _named(_grouped(pairs, options.pop("groups", None)))
     random_weights, anyway = options.pop("random_weights", False), options.pop("allow_unfit", False)
-    sides = _sides(named, tokenizer, target_tokenizer)
+    inputs = {name: outcome_of(_parsed, pair) for name, pair in named.items()}
+    readers = tokenizer, tokenizer if target_tokenizer is None else target_tokenizer
     if not anyway:
         # All together first: where most of everything is unknown, no sentence need be tried.
-        for known, texts in sides:
-            check_texts(known, texts)
+        read = [given for given in inputs.values() if isinstance(given, ParsedInput)]
+        check_known_texts(readers[0], [given.texts[0] for given in read])
+        check_known_texts(readers[1], [given.target for given in read if given.target])
     more = {} if target_tokenizer is None else {"target_tokenizer": target_tokenizer}
 
     def study(model: Any, kept: Path | None) -> AlignmentStudy:
-        def captured(pair: AlignedPair) -> Record:
+        def captured(name: str) -> Record:
+            given = inputs[name]
+            if isinstance(given, HeadscopeError):
+                raise given
             if not anyway:
-                (source, _), (target, _) = sides
-                check_texts(source, [pair.source], "the sentence")
-                check_texts(target, [pair.target], "the sentence")
-            return capture(
-                model, tokenizer, pair.source, target=pair.target, keep=("weights", "norms"), **more
-            )
+                check_known_texts(readers[0], given.texts, "the sentence")
+                check_known_texts(readers[1], filter(None, [given.decoder_text()]), "the sentence")
+            return capture(model, tokenizer, given, keep=("weights", "norms"), **more)
 
         whole = AlignmentStudy(**options)
         whole.fingerprint = fingerprint_of(model)
@@ -115,15 +120,10 @@ def alignment_study(
     return result
 
 
-def _sides(
-    named: dict[str, AlignedPair], tokenizer: Any, target_tokenizer: Any
-) -> tuple[tuple[Any, list[str]], tuple[Any, list[str]]]:
-    """What reads the sentences and what reads their translations, with them."""
-    target = tokenizer if target_tokenizer is None else target_tokenizer
-    return (tokenizer, [pair.source for pair in named.values()]), (
-        target,
-        [pair.target for pair in named.values()],
-    )
+def _parsed(pair: AlignedPair) -> ParsedInput:
+    from headscope.capturing import parse_call
+
+    return parse_call(pair.source, None, {"target": pair.target})
 
 
 def _grouped(pairs: Iterable[AlignedPair], groups: Iterable[Any] | None) -> Iterable[AlignedPair]:
@@ -150,7 +150,7 @@ def _named(pairs: Iterable[AlignedPair]) -> dict[str, AlignedPair]:
 def _count(
     study: AlignmentStudy,
     named: dict[str, AlignedPair],
-    captured: Callable[[AlignedPair], Record],
+    captured: Callable[[str], Record],
     *,
     kept: Path | None,
     progress: bool,
@@ -163,7 +163,7 @@ def _count(
         # Noted of those left out too, so that a changed sentence is seen whatever became of it.
         study.digests[name] = _digest(pair)
         try:
-            record = captured(pair)
+            record = captured(name)
         except OF_ONE_INPUT as error:
             study.left_out[name] = str(reason_of(error))
         else:

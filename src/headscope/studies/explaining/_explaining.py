@@ -116,10 +116,9 @@ class Explaining:
 
     def _flowing(self) -> tuple[dict[str, Row], dict[str, str]]:
         """The query's row by the signals that need values, and why any of them cannot be had."""
-        pair = (*self._text.parts, None)[:2]
         length = len(self._text)
         record = capture(
-            self._model, self._tokenizer, *pair, truncate=True, keep=("weights", "norms")
+            self._model, self._tokenizer, self._text.given, truncate=True, keep=("weights", "norms")
         )
         stack = next(iter(record.stacks.values()))
         if len(stack.query) != length:

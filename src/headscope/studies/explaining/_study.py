@@ -131,13 +131,16 @@ def _explained(
     """Each text that can be explained, and the documents that these are of."""
     model, tokenizer, options = unwrapped(source.model), source.tokenizer, source.options
     explained, kept = [], []
-    on_error = options.get("on_error") or (_stop if len(source.texts) == 1 else _left_out)
+    on_error = options.get("on_error") or (_stop if len(source.inputs) == 1 else _left_out)
     with at_rest(model):
-        texts = counted(source.texts, "Explaining", "text", shows=options.get("progress", False))
-        for number, text in enumerate(texts):
+        inputs = counted(source.inputs, "Explaining", "text", shows=options.get("progress", False))
+        for number, given in enumerate(inputs):
+            if isinstance(given, HeadscopeError):
+                on_error(number, given)
+                continue
             try:
                 read = ClassifiedText.of(
-                    model, tokenizer, text, truncate=options.get("truncate", False)
+                    model, tokenizer, given, truncate=options.get("truncate", False)
                 )
                 check_known(
                     tokenizer,

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from headscope.capturing.inputs.inputs import encode
-from headscope.capturing.inputs.items import parse_item
+from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.inputs.tokens import tokens_from_ids
 from headscope.errors import TextError
 
@@ -22,40 +22,40 @@ class ClassifiedText:
     """A text as the classifier reads it.
 
     Args:
-        parts: the text, and the second of a pair.
+        given: the text, or the pair.
         inputs: ``[token]`` by name of the argument.
         ranked: positions of the tokens that are not special.
         pieces: these tokens.
     """
 
-    parts: tuple[str, ...]
+    given: ParsedInput
     inputs: dict[str, torch.Tensor]
     ranked: np.ndarray
     pieces: tuple[str, ...]
 
     @classmethod
-    def of(cls, model: Any, tokenizer: Any, text: Any, *, truncate: bool = False) -> ClassifiedText:
+    def of(
+        cls, model: Any, tokenizer: Any, given: ParsedInput, *, truncate: bool = False
+    ) -> ClassifiedText:
         """A text, or a pair.
 
         Raises:
             TextError: where it is longer than the model's positions, or has fewer than two tokens
                 to rank.
         """
-        parts = parse_item(text).texts
-        encoding = encode(
-            model, tokenizer, parts[0], parts[1] if len(parts) > 1 else None, truncate=truncate
-        )
+        encoding = encode(model, tokenizer, given.texts, truncate=truncate)
         ids = encoding["input_ids"]
         special = tokenizer.get_special_tokens_mask(ids, already_has_special_tokens=True)
         ranked = np.flatnonzero(~np.array(special, bool))
         # A rank correlation needs two things to put in order.
         if len(ranked) < 2:
+            shown = given.text if given.text_pair is None else given.texts
             raise TextError(
-                f"{text!r} has {len(ranked)} tokens that are not special; give at least two"
+                f"{shown!r} has {len(ranked)} tokens that are not special; give at least two"
             )
         pieces = tokenizer.convert_ids_to_tokens([ids[at] for at in ranked])
         return cls(
-            parts,
+            given,
             {name: torch.tensor(encoding[name]) for name in READ if name in encoding},
             ranked,
             tuple(pieces),

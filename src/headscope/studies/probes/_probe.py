@@ -266,10 +266,10 @@ def _both(
             plan.on_error(name, error)
         left_out[name] = str(error)
 
-    items = _read(kind, (source.model, source.tokenizer), sentences, plan, note=note)
+    items = _read(kind, source, sentences, plan, note=note)
     if not random_weights:
         return tuple(items.values()), None
-    other = (random_twin(source.model, seed=plan.seeds[0]), source.tokenizer)
+    other = replace(source, model=random_twin(source.model, seed=plan.seeds[0]))
     read = _read(kind, other, sentences, plan, note=note)
     # Scores of the two are compared, and so must be of the same sentences.
     items = {number: item for number, item in items.items() if number in read}
@@ -280,7 +280,7 @@ def _both(
 
 def _read(
     kind: str,
-    model: tuple[Any, Any],
+    source: Source,
     sentences: Sequence[Sentence],
     plan: ProbePlan,
     *,
@@ -290,7 +290,8 @@ def _read(
     most = 1.0 if plan.allow_unfit else MOST_UNKNOWN
     how: dict[str, Any] = {"on_error": note, "progress": plan.progress, "max_unknown": most}
     read = with_states if kind in ("structural", "edge") else with_maps
-    items = read(*model, sentences, **how)
+    model = (source.model, source.tokenizer)
+    items = read(*model, sentences, source.inputs, **how)
     if not items:
         raise TextError("None of the sentences could be read by the model; on_error= tells why")
     if kind == "attention-words":

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 
 from headscope._progress import counted
-from headscope.capturing import capture_many, check_known
+from headscope.capturing import Outcome, ParsedInputs, capture_inputs, check_known
 from headscope.capturing.device import device_of
 from headscope.capturing.inputs.inputs import encode
 from headscope.capturing.inputs.tokens import tokens_from_encoding
@@ -33,6 +33,7 @@ def with_maps(
     model: Any,
     tokenizer: Any,
     sentences: Sequence[Sentence],
+    inputs: Sequence[Outcome],
     *,
     on_error: LeftOut,
     progress: bool = False,
@@ -45,6 +46,7 @@ def with_maps(
         model: loaded.
         tokenizer: its tokenizer.
         sentences: to be read, the words with a space between them.
+        inputs: their texts, parsed.
         on_error: is called with number and error of a sentence that is left out.
         progress: whether to show a bar on terminals.
         max_unknown: largest share of unknown tokens in a sentence; one with more of them is left
@@ -56,9 +58,9 @@ def with_maps(
         failed.add(number)
         on_error(number, error)
 
-    texts = [sentence.text for sentence in sentences]
-    records = capture_many(
-        model, tokenizer, texts, progress=progress, on_error=note, max_unknown=max_unknown
+    given = ParsedInputs(inputs, len(inputs))
+    records = capture_inputs(
+        model, tokenizer, given, progress=progress, on_error=note, max_unknown=max_unknown
     )
     items, number = {}, -1
     # Records do not say which text they are of: a text that fails is told before any later record
@@ -78,6 +80,7 @@ def with_states(
     model: Any,
     tokenizer: Any,
     sentences: Sequence[Sentence],
+    inputs: Sequence[Outcome],
     *,
     on_error: LeftOut,
     progress: bool = False,
@@ -91,9 +94,12 @@ def with_states(
     """
     model = unwrapped(model)
     encoded: dict[int, tuple[Any, Words]] = {}
-    for number, sentence in enumerate(sentences):
+    for number, (sentence, given) in enumerate(zip(sentences, inputs, strict=True)):
+        if isinstance(given, HeadscopeError):
+            on_error(number, given)
+            continue
         try:
-            encoding = encode(model, tokenizer, sentence.text, None, truncate=False)
+            encoding = encode(model, tokenizer, given.texts)
             check_known(tokenizer, encoding["input_ids"], "the sentence", max_unknown)
             encoded[number] = (
                 dict(encoding),
@@ -125,7 +131,7 @@ def with_embeddings(
     table = unwrapped(model).get_input_embeddings().weight.detach().float().cpu().numpy()
     by_number = {}
     for number, item in items.items():
-        encoding = encode(unwrapped(model), tokenizer, item.sentence.text, None, truncate=False)
+        encoding = encode(unwrapped(model), tokenizer, (item.sentence.text,))
         ids = np.array(encoding["input_ids"])
         tokens = _words(item.sentence, _tokens(tokenizer, encoding, item.sentence)).tokens
         by_number[number] = replace(

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headscope.errors import RecordError
 from headscope.evidence import parse_groups
 from headscope.record import Record
+
+if TYPE_CHECKING:
+    from headscope.capturing import Outcome
 
 CAPTURING = ("truncate", "batch_tokens", "batch_size", "progress", "on_error", "allow_unfit")
 LOADING = (
@@ -25,8 +27,6 @@ LOADING = (
     "trust_remote_code",
 )
 """Names of `headscope.capturing.LoadOptions`, for studies of records, which do without torch."""
-HALVES = re.compile("[\ud800-\udfff]")
-"""Halves of characters, which tokenizers stop at; such a text is left out when it is its turn."""
 FEW = "are too few to tell up to"
 """What is said of too few texts, before the number of scores."""
 LOOKED_AT = 256
@@ -40,25 +40,30 @@ class Source:
     Args:
         model: loaded.
         tokenizer: its tokenizer.
-        texts: texts, pairs of them, or other inputs of `headscope.capture_many`.
+        inputs: texts, pairs of them, pictures or sounds, or why one of them cannot be read.
         options: of `headscope.capture_many`.
         groups: the document that each text is of; None where none was given.
     """
 
     model: Any
     tokenizer: Any
-    texts: tuple
+    inputs: tuple[Outcome, ...]
     options: dict[str, Any] = field(default_factory=dict)
     groups: tuple | None = None
 
+    @property
+    def has_media(self) -> bool:
+        """Whether there are pictures or sounds."""
+        return any(getattr(given, "has_media", False) for given in self.inputs)
+
     def records(self, model: Any = None, **more: Any) -> Iterator[Record]:
         """The records of the model, or of another one that reads the same texts."""
-        from headscope.capturing import capture_many
+        from headscope.capturing import ParsedInputs, capture_inputs
 
-        return capture_many(
+        return capture_inputs(
             self.model if model is None else model,
             self.tokenizer,
-            self.texts,
+            ParsedInputs(self.inputs, len(self.inputs)),
             **(self.options | more),
         )
 
@@ -142,18 +147,20 @@ def parse_source(
             "Texts are read by a model, and a record was given; give either the record or "
             "(model, texts)"
         )
-    listed = _listed(texts)
+    from headscope.capturing import parse_texts
+
+    inputs = parse_texts(texts)
     # Documents are counted before a model is loaded, which may take minutes.
-    groups = _grouped(options, len(listed)) if listed else None
-    model, tokenizer = _ready(records, tokenizer, listed, load=load, loading=loading)
-    if not listed:
+    groups = _grouped(options, len(inputs)) if inputs else None
+    model, tokenizer = _ready(records, tokenizer, inputs, load=load, loading=loading)
+    if not inputs:
         raise RecordError(
             f"Texts were given as {type(texts).__name__} with none in it; give a text, or a list "
             "of them"
         )
     if not capturing.pop("allow_unfit", False):
-        capturing["max_unknown"] = check_texts(tokenizer, listed)
-    return Source(model, tokenizer, listed, capturing, groups)
+        capturing["max_unknown"] = check_texts(tokenizer, inputs)
+    return Source(model, tokenizer, inputs, capturing, groups)
 
 
 def _check_only_records(tokenizer: Any, options: list[str]) -> None:
@@ -165,27 +172,17 @@ def _check_only_records(tokenizer: Any, options: list[str]) -> None:
         )
 
 
-def _listed(texts: Any) -> tuple[Any, ...]:
-    from headscope.capturing import rows_of
-
-    # Rows of a table or a data set are texts, too.
-    texts = rows_of(texts)
-    if isinstance(texts, str | Mapping):
-        return (texts,)
-    return tuple(texts) if isinstance(texts, Iterable) else ()
-
-
 def _ready(
     model: Any,
     tokenizer: Any,
-    listed: tuple[Any, ...],
+    inputs: tuple[Outcome, ...],
     *,
     load: Callable[..., tuple[Any, Any]] | None,
     loading: dict[str, Any],
 ) -> tuple[Any, Any]:
     """The model, loaded where it was named, and its tokenizer."""
     if model is None or isinstance(model, str | Path):
-        model, own = _loaded(model, listed, load, loading)
+        model, own = _loaded(model, inputs, load, loading)
         tokenizer = own if tokenizer is None else tokenizer
     elif loading:
         from headscope.capturing import check_not_loaded
@@ -212,14 +209,26 @@ def _grouped(options: dict[str, Any], count: int) -> tuple | None:
     return groups
 
 
-def check_texts(tokenizer: Any, texts: Iterable[Any], what: str = "the texts") -> float:
+def check_texts(tokenizer: Any, inputs: Iterable[Outcome], what: str = "the texts") -> float:
     """Raise where most of the tokens of all texts together are unknown; returns how many may be in
     one text.
 
     Args:
         tokenizer: of the model, or its processor.
-        texts: texts, pairs of them, or mappings with them; what is none of these is passed over.
+        inputs: of which the texts are looked at; what cannot be read is passed over.
         what: they are called in the message.
+
+    Raises:
+        TextError: with the share.
+    """
+    texts: list[str] = []
+    for given in islice(inputs, LOOKED_AT):
+        texts += getattr(given, "texts", ())
+    return check_known_texts(tokenizer, texts, what)
+
+
+def check_known_texts(tokenizer: Any, texts: Iterable[str], what: str = "the texts") -> float:
+    """`check_texts` of texts alone.
 
     Raises:
         TextError: with the share.
@@ -229,13 +238,8 @@ def check_texts(tokenizer: Any, texts: Iterable[Any], what: str = "the texts") -
     tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
     ids = []
     for text in islice(texts, LOOKED_AT):
-        parts = [text.get("text"), text.get("text_pair")] if isinstance(text, Mapping) else text
-        if isinstance(parts, str):
-            parts = [parts]
-        for part in parts if isinstance(parts, tuple | list) else ():
-            if isinstance(part, str) and not HALVES.search(part):
-                # Not verbose, or the tokenizer warns of texts that are longer than the model takes.
-                ids += tokenizer(part, verbose=False)["input_ids"]
+        # Not verbose, or the tokenizer warns of texts that are longer than the model takes.
+        ids += tokenizer(text, verbose=False)["input_ids"]
     check_known(tokenizer, ids, what, MOST_UNKNOWN)
     return MOST_UNKNOWN
 
@@ -255,9 +259,9 @@ def said_of_few(source: Source, options: Mapping[str, Any]) -> str:
     config = config.get_text_config() if hasattr(config, "get_text_config") else config
     layers = getattr(config, "num_hidden_layers", None)
     heads = getattr(config, "num_attention_heads", None)
-    numbers = parse_groups(source.groups, len(source.texts))
+    numbers = parse_groups(source.groups, len(source.inputs))
     # Chance is estimated over documents where these are known: many texts of one count once.
-    count = len(source.texts) if numbers is None else len(set(numbers.tolist()))
+    count = len(source.inputs) if numbers is None else len(set(numbers.tolist()))
     if count < 2 or not isinstance(layers, int) or not isinstance(heads, int):
         return ""
     scores = layers * heads * len(options.get("patterns", PATTERNS))
@@ -280,17 +284,16 @@ def warn_of_few(source: Source, options: Mapping[str, Any]) -> None:
 
 def _loaded(
     name: str | Path | None,
-    inputs: tuple,
+    inputs: tuple[Outcome, ...],
     load: Callable[..., tuple[Any, Any]] | None,
     loading: dict[str, Any],
 ) -> tuple[Any, Any]:
     """A named model and what it reads with: its processor where the first of its inputs holds a
     picture or a sound.
     """
-    from headscope.capturing import load_for, load_model
+    from headscope.capturing import ParsedInput, load_for, load_model
 
-    first = inputs[0] if inputs and isinstance(inputs[0], Mapping) else {}
-    media = {kind: first[kind] for kind in ("image", "sound") if first.get(kind) is not None}
-    if media and load is None:
-        return load_for(name, first.get("text"), **media, **loading)
+    first = inputs[0] if inputs else None
+    if isinstance(first, ParsedInput) and first.has_media and load is None:
+        return load_for(name, first, **loading)
     return (load or load_model)(name, **loading)

@@ -1,0 +1,307 @@
+"""What users give to read (texts, pairs, rows, pictures, sounds, tables) is parsed here, once."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sized
+from dataclasses import replace
+from typing import Any
+
+from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs
+from headscope.capturing.media._sound import parse_sound_input
+from headscope.capturing.media.picture_input import parse_pictures
+from headscope.errors import CaptureError, HeadscopeError, TextError
+
+NAMES = ("text", "text_pair", "image", "sound", "sampling_rate", "target")
+"""Arguments of `capture` that may differ from input to input."""
+FIRST = ("text", "sentence1", "sentence", "premise", "question", "question1", "content", "prompt")
+SECOND = ("text_pair", "text_b", "sentence2", "hypothesis", "question2", "context")
+"""What the texts are called in rows of data sets; the first that is there counts."""
+MISSPELT = 0.8
+"""Likeness (difflib) from which on an unknown name is taken for a slip of one that is missing;
+ours.
+"""
+
+
+def parse_call(
+    text: Any, text_pair: Any = None, options: Mapping[str, Any] | None = None
+) -> ParsedInput:
+    """The input of one `capture`.
+
+    Args:
+        text: a text, None where a picture or a sound is read alone, or an input that is parsed.
+        text_pair: the second text of a pair, or None.
+        options: of `capture`, of which ``image``, ``sound``, ``sampling_rate`` and ``target`` are
+            read.
+
+    Raises:
+        TextError: where a text is none, is empty, or there are several.
+        CaptureError: where nothing was given, or what is no picture or sound.
+    """
+    if isinstance(text, ParsedInput):
+        return text
+    if isinstance(text, tuple | list):
+        raise TextError(
+            f"capture reads one text, and was given {len(text)} in a {type(text).__name__}; of "
+            "many give capture_many(model, tokenizer, texts), of a pair capture(model, "
+            "tokenizer, text, text_pair)"
+        )
+    if isinstance(text, Mapping):
+        raise TextError(
+            f"capture reads a text, and was given a {type(text).__name__}; what a tokenizer made "
+            "of texts goes to capture_encoded(model, tokenizer, encoding)"
+        )
+    parsed = _made(text, text_pair, options or {})
+    if text is None and not parsed.has_media:
+        raise CaptureError(
+            "capture needs a text, an image or a sound: capture(model, tokenizer, text)"
+        )
+    return parsed
+
+
+def parse_input(given: Any) -> ParsedInput:
+    """One of several inputs: a text, a pair of texts, or a mapping of arguments of `capture`, what
+    else it holds left aside.
+
+    A row of a data set has columns that say nothing to a model (``label``, ``idx``).
+
+    Raises:
+        CaptureError: where it is none of these, or holds what there is not.
+        TextError: where a text is none, or empty.
+    """
+    if isinstance(given, ParsedInput):
+        return given
+    if isinstance(given, str):
+        return ParsedInput(check_text(given))
+    if isinstance(given, Mapping):
+        return _from_mapping(given)
+    if not isinstance(given, tuple | list):
+        raise CaptureError(
+            "An input is a text, a pair of texts, or a mapping such as {'image': 'cat.png'}, "
+            f"not {type(given).__name__}"
+        )
+    if len(given) not in (1, 2):
+        raise CaptureError(f"A text is a string or a pair of strings, not {len(given)} of them")
+    return ParsedInput(
+        check_text(given[0]), check_text(given[1], "second text") if len(given) == 2 else None
+    )
+
+
+def parse_text(given: Any, name: str = "text") -> ParsedInput:
+    """A text, or a pair of texts in a tuple, and nothing else: an example of a task.
+
+    Args:
+        given: the text or the pair.
+        name: it is called in messages.
+
+    Raises:
+        TextError: where it is none, or empty.
+    """
+    if isinstance(given, ParsedInput):
+        return given
+    if isinstance(given, tuple) and len(given) == 2:
+        return ParsedInput(check_text(given[0], name), check_text(given[1], name))
+    return ParsedInput(check_text(given, name))
+
+
+def parse_prompt(given: Any, name: str = "text") -> ParsedInput:
+    """A prompt of `generate`: a text, or a row of a data set with one.
+
+    Args:
+        given: the prompt.
+        name: it is called in messages.
+
+    Raises:
+        CaptureError: where there is none.
+        TextError: where it is no text, or more than one.
+    """
+    if given is None:
+        raise CaptureError("generate needs a prompt: generate(model, tokenizer, prompt)")
+    parsed = parse_text(given, name) if isinstance(given, str) else parse_input(given)
+    if not parsed.is_text or parsed.text_pair is not None:
+        raise TextError("A prompt is one text; give no pair, picture or sound with it")
+    return parsed
+
+
+def is_one_prompt(given: Any) -> bool:
+    """Whether `generate` was given one prompt, and not several."""
+    return given is None or isinstance(given, str | ParsedInput)
+
+
+def parse_many(texts: Any) -> ParsedInputs:
+    """The inputs of one `capture_many`, parsed as they are read.
+
+    Raises:
+        TextError: where one text was given: its letters are no inputs.
+    """
+    rows = rows_of(texts)
+    if not _are_several(rows):
+        what = "one text" if isinstance(rows, str) else f"{type(rows).__name__}"
+        raise TextError(
+            f"capture_many reads many inputs and was given {what}; give a list, such as [text], "
+            "or use capture(model, tokenizer, text)"
+        )
+    count = len(texts) if isinstance(texts, Sized) else None
+    return ParsedInputs((outcome_of(parse_input, each) for each in rows), count)
+
+
+def parse_prompts(prompts: Any) -> tuple[Outcome, ...]:
+    """The prompts of one `generate_many`.
+
+    Raises:
+        TextError: where one text was given: its letters are no prompts.
+    """
+    rows = rows_of(prompts)
+    if not _are_several(rows):
+        raise TextError(
+            f"Expected several prompts, got {type(rows).__name__}; give a list of texts, or "
+            "call generate(model, tokenizer, prompt)"
+        )
+    return tuple(outcome_of(parse_prompt, each) for each in rows)
+
+
+def parse_texts(texts: Any) -> tuple[Outcome, ...]:
+    """The inputs of a study: one, several, or a table of them; none where they are no texts."""
+    rows = rows_of(texts)
+    if isinstance(rows, str | Mapping | ParsedInput):
+        rows = (rows,)
+    if not isinstance(rows, Iterable):
+        return ()
+    return tuple(outcome_of(parse_input, each) for each in rows)
+
+
+def parse_shared(texts: Any, shared: Mapping[str, Any]) -> tuple[Outcome, ...]:
+    """The inputs of `effect`: a text, a pair in a tuple, or a list of them, all with the same
+    picture, sound and target.
+
+    Args:
+        texts: that were given; None for a picture or a sound alone.
+        shared: options of `capture`.
+
+    Raises:
+        TextError: where there is no text.
+        CaptureError: where a picture or sound is none.
+    """
+    beside = _made(None, None, shared)
+    if texts is None:
+        if not beside.has_media:
+            raise TextError("effect needs a text, a pair of texts, or a list of them")
+        return (beside,)
+
+    def joined(given: Any) -> ParsedInput:
+        parsed = parse_input(given)
+        if parsed is given:
+            return parsed
+        if parsed.has_media or parsed.has_target:
+            raise TextError(
+                "effect takes pictures and sounds as image= and sound=, not in a list of texts"
+            )
+        return replace(beside, text=parsed.text, text_pair=parsed.text_pair)
+
+    listed = [texts] if isinstance(texts, str | tuple | ParsedInput) else list(texts)
+    if not listed:
+        raise TextError("effect was given an empty list of texts; give at least one")
+    return tuple(outcome_of(joined, each) for each in listed)
+
+
+def outcome_of(parse: Callable[[Any], ParsedInput], given: Any) -> Outcome:
+    """What a parser makes of an input, or why it cannot be read; what is parsed stays as it is."""
+    if isinstance(given, Outcome):
+        return given
+    try:
+        return parse(given)
+    except HeadscopeError as error:
+        return error
+
+
+def check_text(text: Any, name: str = "text") -> str:
+    """The text, which must be a string that is not blank.
+
+    Raises:
+        TextError: where it is not, or holds half of a character.
+    """
+    if not isinstance(text, str):
+        raise TextError(f"{name} must be a string, not {type(text).__name__}")
+    if not text.strip():
+        raise TextError(f"The {name} is empty; give at least one word")
+    # Surrogates, which files read with errors="surrogateescape" hold, cannot be written as UTF-8.
+    half = next(
+        (place for place, letter in enumerate(text) if "\ud800" <= letter <= "\udfff"), None
+    )
+    if half is not None:
+        raise TextError(
+            f"The {name} holds half of a character (U+{ord(text[half]):04X} at position {half}), "
+            "which no tokenizer reads; take it out, or write the whole character"
+        )
+    return text
+
+
+def rows_of(texts: Any) -> Any:
+    """The rows of a table (pandas, polars, Arrow), which itself would give its columns; anything
+    else as it is.
+    """
+    if hasattr(texts, "iterrows"):
+        return texts.to_dict("records")
+    if hasattr(texts, "iter_rows"):
+        return list(texts.iter_rows(named=True))
+    return texts.to_pylist() if hasattr(texts, "to_pylist") else texts
+
+
+def _renamed(given: Mapping) -> Mapping:
+    """The same with texts under our names, whatever a data set calls them; its other columns
+    stay.
+    """
+    # A picture is read without a text too, so a column is its text only where it is called so.
+    if {"image", "sound"} & set(given):
+        return dict(given)
+    renamed = dict(given)
+    for ours, names in (("text", FIRST), ("text_pair", SECOND)):
+        theirs = next((name for name in names if name in given), None)
+        # A second text alone, such as the context of a row without a question, is no pair.
+        is_needed = ours == "text" or "text" in renamed
+        if theirs is not None and theirs != ours and is_needed:
+            renamed[ours] = renamed.pop(theirs)
+    return renamed
+
+
+def _check_spelling(given: Mapping) -> None:
+    """Raise where a name looks like a slip; other columns of a data set are left aside."""
+    missing = [name for name in NAMES if name not in given]
+    for name in given:
+        close = difflib.get_close_matches(str(name), missing, n=1, cutoff=MISSPELT)
+        if name not in NAMES and close:
+            raise CaptureError(f"An input has no {name!r}; did you mean {close[0]!r}")
+
+
+def _from_mapping(given: Mapping) -> ParsedInput:
+    given = _renamed(given)
+    _check_spelling(given)
+    if not {"text", "image", "sound"} & set(given):
+        listed = " nor ".join(map(repr, given)) or "text"
+        raise CaptureError(f"An input has no {listed}; there are {', '.join(NAMES)}")
+    parsed = _made(given.get("text"), given.get("text_pair"), given)
+    if parsed.text is None and not parsed.has_media:
+        raise TextError("An input holds nothing to read; give a text, an image or a sound")
+    return parsed
+
+
+def _made(text: Any, text_pair: Any, more: Mapping[str, Any]) -> ParsedInput:
+    """An input of texts, and of picture, sound and target among other arguments of `capture`."""
+    sound, target, target_error = more.get("sound"), more.get("target"), None
+    try:
+        target = None if target is None else check_text(target, "target")
+    except TextError as error:
+        target, target_error = None, error
+    return ParsedInput(
+        text=None if text is None else check_text(text),
+        text_pair=None if text_pair is None else check_text(text_pair, "second text"),
+        pictures=parse_pictures(more.get("image")),
+        sound=None if sound is None else parse_sound_input(sound, more.get("sampling_rate")),
+        target=target,
+        target_error=target_error,
+    )
+
+
+def _are_several(rows: Any) -> bool:
+    is_one = isinstance(rows, str | bytes | Mapping | ParsedInput)
+    return isinstance(rows, Iterable) and not is_one

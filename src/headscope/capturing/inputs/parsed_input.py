@@ -1,0 +1,110 @@
+"""The one form of what a model is given to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from headscope.capturing.media._sound import SoundInput
+from headscope.capturing.media.picture_input import PictureInput
+from headscope.errors import HeadscopeError, TextError
+
+
+@dataclass(frozen=True)
+class ParsedInput:
+    """One input of a model.
+
+    `capture`, `capture_many`, `generate`, studies and commands make it of what they are given, and
+    take it in its place; whoever has one need not ask again what kind of input it is.
+
+    Args:
+        text: the text, or None.
+        text_pair: the second text of a pair, or None.
+        pictures: in the order in which the text names them.
+        sound: the sound, or None.
+        target: what the decoder of an encoder-decoder is to read, or None.
+        target_error: why the target that was given is no text; models without a decoder never look
+            at it.
+
+    Raises:
+        TextError: where there are two texts and a picture or sound.
+    """
+
+    text: str | None = None
+    text_pair: str | None = None
+    pictures: tuple[PictureInput, ...] = ()
+    sound: SoundInput | None = None
+    target: str | None = None
+    target_error: TextError | None = None
+
+    def __post_init__(self) -> None:
+        if self.text_pair is not None and self.has_media:
+            raise TextError("A picture or sound goes with one text; leave text_pair out")
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts that there are."""
+        return tuple(text for text in (self.text, self.text_pair) if text is not None)
+
+    @property
+    def has_media(self) -> bool:
+        """Whether there is a picture or a sound."""
+        return bool(self.pictures) or self.sound is not None
+
+    @property
+    def is_text(self) -> bool:
+        """Whether there are texts and nothing else."""
+        return self.text is not None and not self.has_media and not self.has_target
+
+    @property
+    def is_picture(self) -> bool:
+        """Whether there are pictures and nothing else."""
+        return bool(self.pictures) and self.text is self.sound is None and not self.has_target
+
+    @property
+    def has_target(self) -> bool:
+        """Whether there is something for the decoder, even if it cannot be read."""
+        return self.target is not None or self.target_error is not None
+
+    def decoder_text(self) -> str | None:
+        """The target, for a model that has a decoder.
+
+        Raises:
+            TextError: where it is no text.
+        """
+        if self.target_error is not None:
+            raise self.target_error
+        return self.target
+
+    def in_memory(self) -> ParsedInput:
+        """The same with its files read, so that nothing can be wrong with them later.
+
+        Raises:
+            FileError: where a file is no picture or sound.
+        """
+        if not self.has_media:
+            return self
+        sound = None if self.sound is None else self.sound.in_memory()
+        return replace(
+            self, pictures=tuple(each.in_memory() for each in self.pictures), sound=sound
+        )
+
+
+Outcome = ParsedInput | HeadscopeError
+"""An input, or why it cannot be read."""
+
+
+@dataclass(frozen=True)
+class ParsedInputs:
+    """Several inputs, each parsed when its turn comes.
+
+    Args:
+        outcomes: an input each, or why it cannot be read.
+        count: how many there are; None where that is not known beforehand.
+    """
+
+    outcomes: Iterable[Outcome]
+    count: int | None
+
+    def __iter__(self) -> Iterator[Outcome]:
+        return iter(self.outcomes)
