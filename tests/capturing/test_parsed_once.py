@@ -69,7 +69,7 @@ def test_texts_of_a_batch_that_fails_are_not_parsed_again(bert, parsed, monkeypa
 
 
 def test_generate_parses_each_prompt_once(parsed):
-    writer = tiny_model("gpt2"), tiny_tokenizer()
+    writer = tiny_model("gpt2", writes=True), tiny_tokenizer()
     options = {"max_new_tokens": 2, "allow_unfit": True}
     hs.generate(*writer, TEXTS[0], **options)
     list(generate_many(*writer, TEXTS[1:], **options))

@@ -201,7 +201,7 @@ def broken_record():
             ["generate", "a", "--model", "no/such/model", "--out", "a.safetensors"],
             "headscope: There is no folder",
         ),
-        (["view", "a", " "], "headscope: The text is empty; give at least one word"),
+        (["view", "a", " "], "headscope: The second text is empty; give at least one word"),
         (
             ["view", "a", "--model", "no/such/model"],
             "headscope: There is no folder 'no/such/model'",

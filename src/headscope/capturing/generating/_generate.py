@@ -10,7 +10,7 @@ from headscope.capturing.generating._options import check_count
 from headscope.capturing.generating._prompts import parsed
 from headscope.capturing.inputs.parse import is_one_prompt, parse_prompt, parse_prompts
 from headscope.capturing.inputs.parsed_input import ParsedInput
-from headscope.errors import HeadscopeError, TextError
+from headscope.errors import CaptureError, HeadscopeError, TextError
 from headscope.record import Record
 
 
@@ -115,6 +115,8 @@ def generate(
         more: dict[str, Any] = {"batch_size": batch_size} | named | options
         return list(generate_many(model, tokenizer, prompt, **more))
     _check_batch_size(batch_size)
+    if prompt is None:
+        raise CaptureError("generate needs a prompt: generate(model, tokenizer, prompt)")
     given = parse_prompt(prompt)
     return parsed(model, tokenizer, named | options, given).alone(given.texts[0])
 

@@ -112,11 +112,9 @@ def parse_prompt(given: Any, name: str = "text") -> ParsedInput:
         name: it is called in messages.
 
     Raises:
-        CaptureError: where there is none.
-        TextError: where it is no text, or more than one.
+        CaptureError: where it is neither.
+        TextError: where it is empty, or more than one text.
     """
-    if given is None:
-        raise CaptureError("generate needs a prompt: generate(model, tokenizer, prompt)")
     parsed = parse_text(given, name) if isinstance(given, str) else parse_input(given)
     if not parsed.is_text or parsed.text_pair is not None:
         raise TextError("A prompt is one text; give no pair, picture or sound with it")
