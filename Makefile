@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check
-# The build writes live.js and frame.js beside it.
+# The build writes live.js, model.js and frame.js beside it.
 BUNDLE := src/headscope/views/static/page.js
 FRONTEND := frontend/package.json frontend/package-lock.json $(shell find frontend/src frontend/tools -type f)
 

@@ -11,9 +11,9 @@ import { crushedCss } from "./css.mjs";
 import { shortNames } from "./names.mjs";
 
 /** Bytes that each bundle may have. */
-const MOST_BYTES = { "page.js": 260_000, "live.js": 260_000, "frame.js": 1_500 };
+const MOST_BYTES = { "page.js": 260_000, "live.js": 260_000, "model.js": 340_000, "frame.js": 1_500 };
 /** frame.js stands in every output of a notebook and holds nothing of others. */
-const WITH_LICENCES = ["page.js", "live.js"];
+const WITH_LICENCES = ["page.js", "live.js", "model.js"];
 const root = new URL("../", import.meta.url);
 const { values: options } = parseArgs({ options: { watch: { type: "boolean" }, out: { type: "string" } } });
 const folder = resolve(options.out ?? fileURLToPath(new URL("../src/headscope/views/static/", root)));
@@ -73,7 +73,10 @@ async function licences() {
   return [...holders].map(([terms, of]) => `/*! ${of.join("\n")}\n\n${terms}\n*/`).join("\n");
 }
 
-const css = await crushedCss();
+/** Sheets of the page of a model, which no other bundle has. */
+const ofModels = (name) => name.startsWith("views/live/");
+const css = await crushedCss((name) => !ofModels(name));
+const cssOfModels = await crushedCss();
 const common = {
   absWorkingDir: fileURLToPath(root),
   outdir: folder,
@@ -101,6 +104,14 @@ const elements = {
 
 const contexts = await Promise.all([
   esbuild.context({ ...common, ...elements, entryPoints: ["src/shells/page.ts", "src/shells/live.ts"], format: "esm" }),
+  esbuild.context({
+    ...common,
+    ...elements,
+    define: cssOfModels.define,
+    plugins: [cssOfModels.plugin, checkedWrite],
+    entryPoints: ["src/shells/model.ts"],
+    format: "esm",
+  }),
   // Runs once for each output of a notebook, in the notebook's own document: no name of it may stay behind.
   esbuild.context({ ...common, entryPoints: ["src/shells/frame.ts"], format: "iife" }),
 ]);

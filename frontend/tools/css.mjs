@@ -15,9 +15,10 @@ const SIGNS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ!#$
 /** Longest part, in pieces of text. */
 const LONGEST = 12;
 
-/** The plugin, and what the bundle has to be told to read the sheets again. */
-export async function crushedCss() {
-  const names = (await readdir(SOURCES, { recursive: true })).filter((name) => name.endsWith(".css")).sort();
+/** The plugin, and what the bundle has to be told to read the sheets again; of the sheets that it has. */
+export async function crushedCss(has = () => true) {
+  const all = await readdir(SOURCES, { recursive: true });
+  const names = all.filter((name) => name.endsWith(".css") && has(name)).sort();
   const sheets = new Map();
   for (const name of names) sheets.set(join(SOURCES, name), await minified(join(SOURCES, name)));
   const before = new Map(sheets);

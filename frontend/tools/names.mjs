@@ -9,23 +9,13 @@ const NAMES = [
   ...["bounds", "onStep", "raster", "merged", "overall", "middles", "strengths", "keepSinks", "mapColors", "mutedPart"],
   ...["onEnlarge", "productAt", "peeked", "keyLooks", "byOffset", "printing", "lineInks", "sharesOf", "loadHead"],
   ...["onRemove", "onSolo", "onMove", "keyAt", "inks", "pieceStack", "nowStack", "wantedHeads", "wantedKey", "meanKey"],
-  ...[
-    "wordsAt",
-    "isRecord",
-    "opening",
-    "colors",
-    "rank",
-    "past",
-    "ahead",
-    "fail",
-    "rises",
-    "strength",
-    "hollow",
-    "ground",
-  ],
+  ...["wordsAt", "isRecord", "colors", "rank", "past", "ahead", "fail", "rises", "strength", "hollow", "ground"],
   ...["pointed", "scales", "sums", "sameTop", "pitch", "standIn", "ofPieces", "loadedKinds"],
-  ...["further", "besides", "asShown"],
+  ...["besides", "asShown"],
 ];
+
+/** What is said of a message may hold any word. */
+const COMMENT = /\/\*[\s\S]*?\*\//g;
 
 /**
  * What esbuild is told.
@@ -36,7 +26,7 @@ export async function shortNames(source) {
   const all = await readdir(source, { recursive: true });
   const files = all.filter((name) => /\.tsx?$/.test(name) && !name.startsWith("examples"));
   for (const file of files) {
-    const text = await readFile(new URL(file, source), "utf8");
+    const text = (await readFile(new URL(file, source), "utf8")).replaceAll(COMMENT, "");
     const outside = file.startsWith("contract/") || file.startsWith("shells/");
     for (const name of NAMES) {
       const wrong = outside ? new RegExp(`\\b${name}\\b`) : new RegExp(`["'\`]${name}["'\`]|\\bdataset\\.${name}\\b`);

@@ -45,10 +45,10 @@ export function mounting(View: ComponentType<ViewParts>, styles: string) {
     const root = styledRoot(element, styles);
     const room = signal(props.height ?? HEIGHT);
     const steps = { past: [], ahead: [] };
-    let shown = show(props.selection);
+    let shown = show(props.source, props.selection);
     /** Shows one record of the page; another one has a state of its own. */
-    function show(selection?: Partial<Selection>) {
-      const store = createStore(props.source, selection, undefined, steps);
+    function show(source: Source, selection?: Partial<Selection>) {
+      const store = createStore(source, selection, undefined, steps);
       const stopTheme = (props.followTheme ?? followSystemTheme)((dark) => {
         store.systemDark.value = dark;
       });
@@ -73,7 +73,7 @@ export function mounting(View: ComponentType<ViewParts>, styles: string) {
     const showOther = (selection: Selection) => {
       if (shown.store.elsewhere.peek() !== selection) return;
       shown.stop();
-      shown = show(selection);
+      shown = show(shown.store.origin.peek().given, selection);
     };
     const paper = matchMedia("print");
     const onPaper = () => {
@@ -101,6 +101,43 @@ export function mounting(View: ComponentType<ViewParts>, styles: string) {
 /** Shows a message where a view would be. */
 export function mountFailure(element: HTMLElement, error: unknown, styles: string): void {
   render(<Failure error={error} />, styledRoot(element, styles));
+}
+
+/** Says something where a view will be. */
+export function mountMessage(element: HTMLElement, text: string, styles: string): void {
+  render(
+    <div class="failure" role="status" data-message>
+      <strong>{text}</strong>
+    </div>,
+    styledRoot(element, styles),
+  );
+}
+
+interface ChoosingProps {
+  chosen: boolean;
+  onChoose: (chosen: string) => void;
+  onProblem: (problem: string) => void;
+}
+
+/** Asks for what a view cannot begin without. */
+export function mountChoice<Props extends object>(
+  element: HTMLElement,
+  Field: ComponentType<Props & ChoosingProps>,
+  props: Props,
+  styles: string,
+): Promise<string> {
+  const root = styledRoot(element, styles);
+  return new Promise((resolve) => {
+    const show = (problem: string) =>
+      render(
+        <div class="failure">
+          <Field {...props} chosen={false} onChoose={resolve} onProblem={show} />
+          <p role="alert">{problem}</p>
+        </div>,
+        root,
+      );
+    show("");
+  });
 }
 
 /** The keys that work anywhere but where something is written. */

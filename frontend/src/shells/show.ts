@@ -1,7 +1,7 @@
 import { type MountedView, mountFailure } from "../parts/mount";
 import type { Source } from "../source/source";
 import { readFragment, writeFragment } from "../state/fragment";
-import { isStep, pageSelection } from "../state/selection";
+import { isStep, pageSelection, type Selection } from "../state/selection";
 import { mountApp } from "../views/app/mount";
 import { styles } from "../views/app/styles";
 import { followParentTheme, isFramed, reportHeight } from "./framed";
@@ -16,20 +16,37 @@ const MOST_OFTEN = 200;
 /** Height of the picture in a frame, which is as high as what it shows. */
 const FRAMED_PICTURE = 440;
 
+/** What stands in the address beside the selection, such as a text that a model reads. */
+export interface Extra {
+  readonly mount: typeof mountApp;
+  /** What a link says nothing of is as in here. */
+  readonly defaults: Selection;
+  /** Its parts of the fragment, empty for none; called where a change of it is followed. */
+  write(): string;
+  /** Whether it was changed by a step that can be undone. */
+  isStep(): boolean;
+  /** Shows what another fragment says, with its selection; false where only the selection is another. */
+  follow(fragment: string, selection: Selection): boolean;
+}
+
 /** Shows the views in the element, or what is wrong with the source. */
-export async function openPage(element: HTMLElement, open: () => Source | Promise<Source>): Promise<void> {
+export async function openPage(
+  element: HTMLElement,
+  open: () => Source | Promise<Source>,
+  extra?: () => Extra,
+): Promise<void> {
   document.body.style.margin = "0";
   if (isFramed()) reportHeight(element);
   else element.style.minHeight = "100vh";
   try {
-    showPage(element, await open());
+    showPage(element, await open(), extra?.());
   } catch (error) {
     mountFailure(element, error, styles);
   }
 }
 
-function showPage(element: HTMLElement, source: Source): MountedView {
-  const defaults = pageSelection(source.header);
+function showPage(element: HTMLElement, source: Source, extra?: Extra): MountedView {
+  const defaults = extra?.defaults ?? pageSelection(source.header);
   let written = location.hash.slice(1);
   let shown = readFragment(written, defaults);
   /** The fragment of the address as we wrote it, or as we were told of it last. */
@@ -38,7 +55,7 @@ function showPage(element: HTMLElement, source: Source): MountedView {
   let steps = 0;
   let latest = -MOST_OFTEN;
   let later: ReturnType<typeof setTimeout> | undefined;
-  const view = mountApp(element, {
+  const view = (extra?.mount ?? mountApp)(element, {
     source,
     selection: shown,
     height: pictureHeight(),
@@ -55,9 +72,9 @@ function showPage(element: HTMLElement, source: Source): MountedView {
       document.documentElement.style.colorScheme = dark ? "dark" : "light";
     },
     onSelection: (selection) => {
-      const fragment = writeFragment(selection, defaults);
+      const fragment = [writeFragment(selection, defaults), extra?.write()].filter(Boolean).join("&");
       clearTimeout(later);
-      const isNew = !isFramed() && isStep(shown, selection);
+      const isNew = !isFramed() && (isStep(shown, selection) || extra?.isStep() === true);
       const wait = isNew ? 0 : latest + MOST_OFTEN - performance.now();
       const write = () => {
         const there = location.hash.slice(1);
@@ -80,7 +97,7 @@ function showPage(element: HTMLElement, source: Source): MountedView {
     if (fragment === written) return;
     // As it is shown already when it is reported, the address is left alone.
     [written, shown] = [fragment, readFragment(fragment, defaults)];
-    view.update({ selection: shown });
+    if (!extra?.follow(fragment, shown)) view.update({ selection: shown });
   });
   return view;
 }

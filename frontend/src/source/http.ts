@@ -1,7 +1,7 @@
 import { encoded } from "./address";
 import { PageError } from "./errors";
 import { checkHeader } from "./header";
-import type { Source } from "./source";
+import type { FigureKind, FigureOptions, Source } from "./source";
 
 const DOTS = /(?:^|\/)\.\.?(?:\/|$)/;
 
@@ -14,15 +14,20 @@ const SAID = [400, 503];
  */
 export async function httpSource(base: string, token: string): Promise<Source> {
   const answer = (address: string) => ask(address, { "X-Headscope-Token": token });
-  const bytes = async (address: string) => new Uint8Array(await (await answer(address)).arrayBuffer());
   const header = await (await answer(`${base}header.json`)).json();
   checkHeader(header);
+  return { header, ...readingAt(base, answer) };
+}
+
+/** Chunks and figures of a record that stands at an address. */
+export function readingAt(base: string, answer: (address: string) => Promise<Response>) {
+  const bytes = async (address: string) => new Uint8Array(await (await answer(address)).arrayBuffer());
   return {
-    header,
     // Dots between slashes would lead out of the folder.
-    chunk: (name) => bytes(`${base}chunk/${DOTS.test(name) ? encodeURIComponent(name) : encoded(name)}`),
-    figure: (kind, options) => bytes(`${base}figure/${kind}?options=${encodeURIComponent(JSON.stringify(options))}`),
-  };
+    chunk: (name: string) => bytes(`${base}chunk/${DOTS.test(name) ? encodeURIComponent(name) : encoded(name)}`),
+    figure: (kind: FigureKind, options: FigureOptions) =>
+      bytes(`${base}figure/${kind}?options=${encodeURIComponent(JSON.stringify(options))}`),
+  } satisfies Omit<Source, "header">;
 }
 
 async function ask(address: string, headers: Readonly<Record<string, string>>): Promise<Response> {

@@ -8,7 +8,7 @@ declare const CSS_SIGNS: string;
 declare const CSS_SHORT: string;
 
 /** Style sheets with all that was taken out of them put back; parts may have parts. */
-function whole(sheet: string): string {
+export function whole(sheet: string): string {
   if (typeof CSS_PARTS === "undefined") return sheet;
   const parts = CSS_PARTS.split("|");
   const partAt = (code: string) =>

@@ -4,7 +4,7 @@ The messages are declared in `headscope.live.contract`. Every request but those 
 carries the token in the header ``X-Headscope-Token``; a ``POST`` also needs ``Origin`` and
 ``Content-Type: application/json``.
 
-- ``GET /``: a page whose script calls ``serveModel(element)`` of ``live.js``, where that of
+- ``GET /``: a page whose script calls ``serveModel(element)`` of ``model.js``, where that of
   ``headscope serve RECORD`` calls ``serve(element)``.
 - ``GET /model.json``: `LiveFacts`. ``loading`` is true until the model is there.
 - ``POST /ask`` with `LiveQuestion`: the opening of a record, `LiveOpening` and its chunks.

@@ -24,9 +24,9 @@ interface Origin {
 /** What a reader has chosen of a page, or of a further record of it that the selection names. */
 export function chosenState(given: Source, wanted: Partial<Selection>, shared?: LayerCache) {
   const start = (given.root ?? given).header;
-  const isRecord = (name: string) => !name || Object.hasOwn(start.beside ?? {}, name);
+  const isRecord = (name: string, of = root.peek()) => !name || Object.hasOwn(of.beside ?? {}, name);
   const first = { ...pageSelection(start), ...wanted };
-  const record = isRecord(first.shown_record) ? first.shown_record : "";
+  const record = isRecord(first.shown_record, start) ? first.shown_record : "";
   const source = sourceBeside(given, record);
   // A model that answers gives one source after the other.
   const origin = signal<Origin>({ given, source, layers: shared ?? new LayerCache(source) });

@@ -17,10 +17,16 @@ const running = new WeakMap<Store, AbortController>();
  * half of one record and half of another.
  *
  * @param move - the selection as it is to be in the new record, such as with pins that follow their tokens.
+ * @param also - what else changes in the same step.
  * @returns whether it was shown: false where a newer replacement came first.
  * @throws where something of the new record cannot be loaded; the old one stays.
  */
-export async function replaceRecord(store: Store, next: Source, move: Move = (now) => now): Promise<boolean> {
+export async function replaceRecord(
+  store: Store,
+  next: Source,
+  move: Move = (now) => now,
+  also: () => void = () => undefined,
+): Promise<boolean> {
   running.get(store)?.abort();
   const mine = new AbortController();
   running.set(store, mine);
@@ -34,7 +40,12 @@ export async function replaceRecord(store: Store, next: Source, move: Move = (no
       // The reader may have chosen another layer meanwhile.
       if (isSame(aim, aimOf(store))) break;
     }
-    takeOver(store, loading, move);
+    batch(() => {
+      takeOver(store, loading, move);
+      also();
+    });
+    // What was asked for once more by that is here already.
+    store.waiting.value = "";
     return true;
   } catch (error) {
     if (mine.signal.aborted) return false;
@@ -89,28 +100,24 @@ function isComplete({ page, shown, waiting, ofPieces, pieceStack, view, kinds, b
   return here && (!withKinds || kinds.value?.left === 0) && (!page.evidence || besides.evidence.value !== null);
 }
 
-/** Puts all that was loaded into the store, at once. */
+/** Puts all that was loaded into the store. */
 function takeOver(store: Store, loaded: Store, move: Move): void {
   const { page } = loaded;
-  batch(() => {
-    store.origin.value = loaded.origin.peek();
-    selectionOf(store).value = loaded.selection.peek();
-    store.loaded.value = loaded.loaded.peek();
-    store.ofPieces.value = loaded.ofPieces.peek();
-    store.loadedKinds.value = loaded.loadedKinds.peek();
-    store.besides.pictures.value = loaded.besides.pictures.peek();
-    store.besides.evidence.value = loaded.besides.evidence.peek() ?? carried(store.besides.evidence.peek(), page);
-    store.failure.value = null;
-    // Tokens have other numbers now.
-    store.hover.value = {};
-    for (const steps of [store.steps.past, store.steps.ahead]) {
-      steps.forEach((step, at) => {
-        steps[at] = fitSelection(move(step), page);
-      });
-    }
-  });
-  // What was asked for once more by that is here already.
-  store.waiting.value = "";
+  store.origin.value = loaded.origin.peek();
+  selectionOf(store).value = loaded.selection.peek();
+  store.loaded.value = loaded.loaded.peek();
+  store.ofPieces.value = loaded.ofPieces.peek();
+  store.loadedKinds.value = loaded.loadedKinds.peek();
+  store.besides.pictures.value = loaded.besides.pictures.peek();
+  store.besides.evidence.value = loaded.besides.evidence.peek() ?? carried(store.besides.evidence.peek(), page);
+  store.failure.value = null;
+  // Tokens have other numbers now.
+  store.hover.value = {};
+  for (const steps of [store.steps.past, store.steps.ahead]) {
+    steps.forEach((step, at) => {
+      steps[at] = fitSelection(move(step), page);
+    });
+  }
 }
 
 /** Evidence is of the model and not of the text: it stays where the new record comes without. */

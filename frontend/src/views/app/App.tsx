@@ -1,5 +1,5 @@
 import { useComputed } from "@preact/signals";
-import type { ComponentType } from "preact";
+import type { ComponentChildren, ComponentType } from "preact";
 import { VIEWS_WITH } from "../../contract/values";
 import { AllHeads } from "../../parts/AllHeads";
 import { HeadCard } from "../../parts/HeadCard";
@@ -48,8 +48,8 @@ const NOTE = 56;
 /** Height of what the model wrote. */
 const WRITTEN = 108;
 
-/** All views of a record, linked by one selection, with the map of all heads beside them. */
-export function App({ store, room }: ViewParts) {
+/** All views of a record, linked by one selection, with the map of all heads beside them; `children` under the title. */
+export function App({ store, room, children }: ViewParts & { children?: ComponentChildren }) {
   const view = store.view.value;
   const { links, generation } = store.page;
   const tells = () => generation && ["overview", ...OF_TOKENS].includes(store.view.value);
@@ -61,6 +61,7 @@ export function App({ store, room }: ViewParts) {
         Skip to the picture
       </button>
       <Title store={store} />
+      {children}
       {store.searching.value && <Search store={store} />}
       <Toolbar store={store} />
       {generation && tells() && <Written store={store} written={generation} />}

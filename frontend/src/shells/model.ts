@@ -1,0 +1,104 @@
+import type { LiveFacts, LiveInput } from "../contract/live";
+import { DEFAULTS } from "../contract/values";
+import { mountChoice, mounting, mountMessage } from "../parts/mount";
+import { PageError } from "../source/errors";
+import { type Answered, type Asked, httpModel, type Model, ModelError } from "../source/model";
+import { readAsked, writeAsked } from "../state/address";
+import { readFragment } from "../state/fragment";
+import { isSame, type Live, liveState } from "../state/live";
+import { pageSelection } from "../state/selection";
+import { styles } from "../views/app/styles";
+import { FileField } from "../views/live/Fields";
+import { liveApp } from "../views/live/LiveApp";
+import { liveStyles } from "../views/live/styles";
+import { type Extra, openPage } from "./show";
+import { takeToken } from "./token";
+
+// The page of `headscope serve --model`: all views, and a model that answers.
+
+/** What is read where neither the address nor the server gives a text. */
+const FIRST_TEXT = "The cat sat on the mat because it was tired.";
+/** Milliseconds between two looks whether the model has been loaded. */
+const LOOK_AGAIN = 400;
+
+/** The page of a model. */
+export async function serveModel(element: HTMLElement): Promise<void> {
+  const model = httpModel("./", takeToken(), randomName());
+  let live: Live | undefined;
+  await openPage(
+    element,
+    async () => {
+      const facts = await loadedFacts(model, element);
+      document.title = facts.name;
+      const first = await firstAnswer(model, facts, element);
+      live = liveState(model, facts, first);
+      return first.source;
+    },
+    () => extraOf(live as Live),
+  );
+}
+
+/** The server's page calls the shells of all kinds by one name. */
+export const serve = serveModel;
+
+/** Crypto names are only there in secure contexts; a name that nobody else has is all that is wanted. */
+function randomName(): string {
+  return `${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`;
+}
+
+async function loadedFacts(model: Model, element: HTMLElement): Promise<LiveFacts> {
+  for (;;) {
+    const facts = await model.facts();
+    if (facts.failed) throw new PageError(facts.failed);
+    if (!facts.loading) return facts;
+    mountMessage(element, `Loading ${facts.name || "the model"} …`, styles);
+    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN));
+  }
+}
+
+async function firstAnswer(model: Model, facts: LiveFacts, element: HTMLElement): Promise<Answered> {
+  const fragment = location.hash.slice(1);
+  const linked = readAsked(fragment);
+  const input = linked?.input ?? (await firstInput(facts, element));
+  const asked: Asked = { input, changes: linked?.changes ?? [] };
+  const { view, layer, heads, stack, quantity } = readFragment(fragment, {
+    ...DEFAULTS,
+    view: "overview",
+    stack: "",
+    layer: 0,
+  });
+  const looking = { view, layer, quantity, ...(stack && { stack }), ...(heads && { heads: [...heads] }) };
+  try {
+    return await model.ask(asked, looking);
+  } catch (error) {
+    // Changes of a link may be of another model: the text is shown all the same.
+    if (!(error instanceof ModelError) || asked.changes.length === 0) throw error;
+    return model.ask({ ...asked, changes: [] }, looking);
+  }
+}
+
+async function firstInput({ text, fields, limits }: LiveFacts, element: HTMLElement): Promise<LiveInput> {
+  if (fields.includes("text")) return { text: text || FIRST_TEXT };
+  const name: "image" | "audio" = fields.includes("image") ? "image" : "audio";
+  const given = { name, most: limits.picture_bytes } as const;
+  const chosen = await mountChoice<typeof given>(element, FileField, given, `${styles}${liveStyles}`);
+  return { [name]: chosen };
+}
+
+/** How the page of a model keeps its text and its changes in the address. */
+function extraOf(live: Live): Extra {
+  const { header } = live.answer.peek().source;
+  return {
+    mount: mounting(liveApp(live), `${styles}${liveStyles}`),
+    // Not those of the first record: a link is read again beside another one.
+    defaults: { ...pageSelection(header), ...DEFAULTS, view: "overview" },
+    write: () => writeAsked(live.answer.value.asked),
+    isStep: live.takeStep,
+    follow(fragment, selection) {
+      const asked = readAsked(fragment);
+      if (!asked || isSame(asked, live.asked.peek())) return false;
+      live.go(asked, selection);
+      return true;
+    },
+  };
+}

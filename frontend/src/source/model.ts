@@ -1,0 +1,185 @@
+import type {
+  LiveFacts,
+  LiveInput,
+  LiveLooking,
+  LiveOpening,
+  LiveQuestion,
+  MattersDone,
+  MattersQuestion,
+  MattersValues,
+  ModelChange,
+  SketchAnswer,
+  SketchQuestion,
+  WriteEnd,
+  WriteQuestion,
+  WrittenToken,
+} from "../contract/live";
+import { encoded } from "./address";
+import { PageError } from "./errors";
+import { checkHeader } from "./header";
+import { readingAt } from "./http";
+import type { Source } from "./source";
+
+/** What a model is asked: something to read, and changes of its heads. */
+export interface Asked {
+  readonly input: LiveInput;
+  readonly changes: readonly ModelChange[];
+}
+
+/** A record that a model made, and what it said. */
+export interface Answered {
+  readonly asked: Asked;
+  readonly opening: LiveOpening;
+  readonly source: Source;
+}
+
+/** A model behind a server of ours. Each call ends, with an error, when its signal says so. */
+export type Model = ReturnType<typeof httpModel>;
+
+/** The status of a record that the server no longer keeps. */
+const GONE = 410;
+
+/** What the server said in place of an answer. */
+export class ModelError extends PageError {
+  readonly status: number;
+
+  constructor(message: string, status: number) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/**
+ * The model of a server: what it is asked goes there as JSON, with the token in a header.
+ *
+ * @param page - a random name of this tab: of each tab only the newest question is answered.
+ */
+export function httpModel(base: string, token: string, page: string) {
+  const known = { "X-Headscope-Token": token };
+  const get = (address: string) => answerTo(address, { headers: known });
+  const post = (path: string, question: unknown, signal?: AbortSignal) =>
+    answerTo(`${base}${path}`, {
+      method: "POST",
+      headers: { ...known, "Content-Type": "application/json" },
+      body: JSON.stringify(question),
+      ...(signal && { signal }),
+    });
+  async function ask(asked: Asked, looking: LiveLooking, signal?: AbortSignal, of = page): Promise<Answered> {
+    const question: LiveQuestion = { page: of, input: asked.input, changes: [...asked.changes], looking };
+    return answered(asked, await openingIn(await post("ask", question, signal)));
+  }
+  /** A record as a source: what came with the answer, and all else from the server. */
+  function answered(asked: Asked, { opening, chunks }: Unpacked): Answered {
+    checkHeader(opening.header);
+    let from = readingAt(`${base}record/${opening.id}/`, get);
+    let again: Promise<void> | undefined;
+    // The server keeps a few records only; the same question makes the same record.
+    const askAgain = async () => {
+      const next = await openingIn(await post("ask", { page: `${page}-again`, ...asked, looking: {} }));
+      from = readingAt(`${base}record/${next.opening.id}/`, get);
+    };
+    const kept = async <Result>(read: () => Promise<Result>): Promise<Result> => {
+      try {
+        return await read();
+      } catch (error) {
+        if (!(error instanceof ModelError) || error.status !== GONE) throw error;
+        again ??= askAgain().finally(() => {
+          again = undefined;
+        });
+        await again;
+        return read();
+      }
+    };
+    const source: Source = {
+      header: opening.header,
+      chunk: async (name) => chunks.get(name) ?? kept(() => from.chunk(name)),
+      figure: (kind, options) => kept(() => from.figure(kind, options)),
+    };
+    return { asked, opening, source };
+  }
+  return {
+    ask,
+    facts: async (): Promise<LiveFacts> => (await get(`${base}model.json`)).json(),
+    /** The record of an id, such as one that was written. */
+    async opened(id: string, asked: Asked, looking: LiveLooking): Promise<Answered> {
+      const words = encodeURIComponent(JSON.stringify(looking));
+      return answered(asked, await openingIn(await get(`${base}record/${id}/opening?looking=${words}`)));
+    },
+    write: (question: Omit<WriteQuestion, "page">, signal: AbortSignal) =>
+      streamed<WrittenToken | WriteEnd>(post("write", { page, ...question }, signal)),
+    matters: (question: Omit<MattersQuestion, "page">, signal: AbortSignal) =>
+      streamed<MattersDone | MattersValues>(post("matters", { page, ...question }, signal)),
+    sketch: async (question: Omit<SketchQuestion, "page">, signal: AbortSignal): Promise<SketchAnswer> =>
+      (await post("sketch", { page, ...question }, signal)).json(),
+    /** The file of a record, or one page of it. */
+    file: async (id: string, kind: "download" | "page"): Promise<Blob> =>
+      (await get(`${base}record/${encoded(id)}/${kind}`)).blob(),
+  };
+}
+
+async function answerTo(address: string, options: RequestInit): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(address, options);
+  } catch (cause) {
+    if (options.signal?.aborted) throw cause;
+    throw new PageError("The server does not answer: it has ended. Start `headscope serve` again.", { cause });
+  }
+  if (response.ok) return response;
+  throw new ModelError(messageOf(await response.text(), response.status), response.status);
+}
+
+/** What an answer without success says, as JSON or as text. */
+function messageOf(text: string, status: number): string {
+  try {
+    const { error } = JSON.parse(text) as { error?: string };
+    if (error) return error;
+  } catch {
+    // A server between here and ours answers in its own words.
+  }
+  if (status === 403) return "The server does not know this page: open the address that `headscope serve` printed.";
+  return text.length > 0 && text.length < 300 ? text : `The server answered ${status}.`;
+}
+
+interface Unpacked {
+  readonly opening: LiveOpening;
+  readonly chunks: ReadonlyMap<string, Uint8Array<ArrayBuffer>>;
+}
+
+/** An answer in bytes: the length of a JSON text, the text, and the chunks that it names. */
+export async function openingIn(response: Response): Promise<Unpacked> {
+  const bytes = await response.arrayBuffer();
+  const length = bytes.byteLength < 4 ? Number.POSITIVE_INFINITY : new DataView(bytes).getUint32(0, true);
+  if (4 + length > bytes.byteLength) throw new PageError("The server's answer ends too early. Ask again.");
+  const opening = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 4, length))) as LiveOpening;
+  const chunks = new Map<string, Uint8Array<ArrayBuffer>>();
+  let at = 4 + length;
+  for (const [name, size] of opening.chunks) {
+    // A copy: numbers of four bytes have to begin at a multiple of four.
+    chunks.set(name, new Uint8Array(bytes.slice(at, at + size)));
+    at += size;
+  }
+  if (at > bytes.byteLength) throw new PageError("The server's answer ends too early. Ask again.");
+  return { opening, chunks };
+}
+
+/** The lines of an answer as they come; one that says what went wrong is thrown. */
+async function* streamed<Line extends object>(asked: Promise<Response>): AsyncGenerator<Line> {
+  const { body, status } = await asked;
+  for await (const text of body ? linesOf(body) : []) {
+    const said = JSON.parse(text) as Line | { error: string };
+    if ("error" in said) throw new ModelError(said.error, status);
+    yield said;
+  }
+}
+
+async function* linesOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<string> {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    const lines = (rest + part.value).split("\n");
+    rest = lines.pop() ?? "";
+    yield* lines.filter((line) => line.trim());
+  }
+  if (rest.trim()) yield rest;
+}

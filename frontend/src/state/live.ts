@@ -1,0 +1,207 @@
+import { signal } from "@preact/signals-core";
+import type { LiveFacts, LiveInput, LiveLooking, ModelChange } from "../contract/live";
+import { type Answered, type Asked, type Model, ModelError } from "../source/model";
+import { followed, isAtTokens, keyOfChange, merged, toggled } from "./changes";
+import { movedPins } from "./pins";
+import type { Selection } from "./selection";
+import type { Store } from "./store";
+import { replaceRecord } from "./store/replace";
+
+/** Milliseconds without a key after which a text is run: as long as the last run took, within these. */
+const [SHORTEST_PAUSE, LONGEST_PAUSE] = [80, 300];
+/** Answers that stay, so that to undo something asks for nothing. */
+const MOST_KEPT = 6;
+const MOST_REMEMBERED = 50;
+/** Milliseconds after which a text that is typed on is a new step to go back to. */
+const STEP = 2500;
+/** The status of a question that a newer one took the place of. */
+const REPLACED = 409;
+
+export type Live = ReturnType<typeof liveState>;
+
+/** A text and changes as they are typed and chosen, and what the model says of them. */
+export function liveState(model: Model, facts: LiveFacts, first: Answered) {
+  const signals = signalsOf(first);
+  const { asked, total } = signals;
+  const shown = shownState(first, signals);
+  const runs = runState(model, facts, signals, shown);
+  return {
+    model,
+    facts,
+    ...signals,
+    looking: () => shown.looking(asked.peek()),
+    attach: shown.attach,
+    takeStep: shown.takeStep,
+    /** Something is typed: it is run when the keys rest. */
+    type: (input: LiveInput) => runs.want({ input }, Math.min(LONGEST_PAUSE, Math.max(SHORTEST_PAUSE, total.peek()))),
+    /** Nothing is run as long as a text is being composed. */
+    hold: runs.hold,
+    ask: (input: LiveInput) => runs.want({ input }),
+    /** Switches a change on, or off where it is on. */
+    toggle: (change: ModelChange) => runs.want({ changes: toggled(asked.peek().changes, change) }),
+    undoAll: () => runs.want({ changes: [] }),
+    /** Shows something that was asked before. */
+    go: (to: Asked, selection?: Selection) => runs.want(to, 0, selection),
+    /** Shows an answer that came another way, such as a text that was written. */
+    async show(next: Answered, selection?: (now: Selection) => Selection): Promise<boolean> {
+      runs.stop();
+      asked.value = next.asked;
+      return shown.show(next, selection);
+    },
+    destroy: runs.stop,
+  };
+}
+
+function signalsOf(first: Answered) {
+  return {
+    /** What the reader wants, which may not be answered yet. */
+    asked: signal<Asked>(first.asked),
+    /** What is shown. */
+    answer: signal(first),
+    busy: signal(false),
+    /** What is wrong, in one line. */
+    problem: signal(""),
+    /** What was done beside what was asked for. */
+    said: signal(""),
+    /** Milliseconds of the last run. */
+    total: signal(LONGEST_PAUSE),
+    /** What was shown in this tab, the newest first. */
+    history: signal<readonly Asked[]>([first.asked]),
+  };
+}
+
+type Signals = ReturnType<typeof signalsOf>;
+type ShownState = ReturnType<typeof shownState>;
+
+/** Puts answers in place of each other, and keeps the last ones. */
+function shownState(first: Answered, { answer, problem, history }: Signals) {
+  let kept: readonly Answered[] = [first];
+  let store: Store | null = null;
+  let latest = performance.now();
+  let step = false;
+  /** With the first change the differences are shown. */
+  function quantityFor({ changes }: Asked): string {
+    const now = store?.selection.peek().quantity ?? "weight";
+    const isFirst = changes.length > 0 && answer.peek().asked.changes.length === 0;
+    return isFirst && now === "weight" ? "difference" : now;
+  }
+  function commit(next: Answered): void {
+    const now = performance.now();
+    const changed =
+      String(answer.peek().asked.changes.map(keyOfChange)) !== String(next.asked.changes.map(keyOfChange));
+    step ||= changed || now - latest > STEP;
+    latest = now;
+    problem.value = "";
+    answer.value = next;
+    kept = [...kept.filter((one) => !isSame(one.asked, next.asked)), next].slice(-MOST_KEPT);
+    const others = history.peek().filter((one) => !isSame(one, next.asked));
+    history.value = [next.asked, ...(step ? others : others.slice(1))].slice(0, MOST_REMEMBERED);
+  }
+  return {
+    /** The state that shows what is answered; another one where a record beside it is shown. */
+    attach(shown: Store): void {
+      store = shown;
+    },
+    /** An answer that is still here. */
+    keptOf: (now: Asked) => kept.find(({ asked }) => isSame(asked, now)),
+    async show(next: Answered, selection?: (now: Selection) => Selection): Promise<boolean> {
+      if (!store) return false;
+      const before = answer.peek().source.header;
+      const quantity = quantityFor(next.asked);
+      const follow = (now: Selection) => ({ ...movedPins(now, before, next.source.header), quantity });
+      return replaceRecord(store, next.source, selection ?? follow, () => commit(next));
+    },
+    /** What is looked at: the answer brings what that needs. */
+    looking(now: Asked): LiveLooking {
+      if (!store) return {};
+      const { stack, view } = store.selection.peek();
+      const numbers = store.stack.peek().head_numbers;
+      const heads = store.wantedHeads.peek().map((head) => numbers[head]);
+      const all = heads.length === numbers.length;
+      return { stack, view, layer: store.layerNumber.peek(), ...(!all && { heads }), quantity: quantityFor(now) };
+    },
+    /** Whether what was shown last is a step of its own to go back to; told once. */
+    takeStep(): boolean {
+      const was = step;
+      step = false;
+      return was;
+    },
+  };
+}
+
+/** Runs the newest of what is wanted, and ends what is older. */
+function runState(model: Model, facts: LiveFacts, signals: Signals, shown: ShownState) {
+  const { asked, answer, busy, problem, said, total } = signals;
+  let running: AbortController | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  function want(next: Partial<Asked>, pause = 0, selection?: Selection): void {
+    stop();
+    asked.value = { ...asked.peek(), ...next };
+    const now = asked.peek();
+    problem.value = wrongWith(now.input, facts);
+    busy.value = problem.peek() === "";
+    if (busy.peek()) timer = setTimeout(() => void run(now, selection), pause);
+  }
+  async function run(now: Asked, selection?: Selection): Promise<void> {
+    const mine = new AbortController();
+    running = mine;
+    const began = performance.now();
+    try {
+      const next = shown.keptOf(now) ?? (await answerTo(now, mine.signal));
+      if (mine.signal.aborted || !(await shown.show(next, selection && (() => selection)))) return;
+      total.value = performance.now() - began;
+      if (!mine.signal.aborted) busy.value = false;
+    } catch (error) {
+      if (!mine.signal.aborted) fail(error, now);
+    }
+  }
+  /** Asks the model; changes at tokens follow these where the text is another. */
+  async function answerTo(now: Asked, ending: AbortSignal): Promise<Answered> {
+    const before = answer.peek();
+    const edited = !isSame({ ...now, changes: [] }, { ...before.asked, changes: [] });
+    const looking = shown.looking(now);
+    if (!edited || !now.changes.some(isAtTokens)) return model.ask(now, looking, ending);
+    // Where tokens are in the new text is known when it was read once.
+    const plain = await model.ask({ ...now, changes: [] }, looking, ending);
+    const { kept, lost } = followed(now.changes, before.source.header.stacks, plain.source.header.stacks);
+    if (lost.length > 0) said.value = `let go with its token: ${lost.map(({ do: kind }) => kind).join(", ")}`;
+    asked.value = { ...now, changes: kept };
+    return kept.length > 0 ? model.ask(asked.peek(), looking, ending) : plain;
+  }
+  function fail(error: unknown, now: Asked): void {
+    busy.value = false;
+    if (error instanceof ModelError && error.status === REPLACED) return;
+    problem.value = error instanceof Error ? error.message : String(error);
+    // A change that cannot be made is no switch that is on.
+    const { changes } = answer.peek().asked;
+    if (now.changes !== changes && error instanceof ModelError) asked.value = { ...asked.peek(), changes };
+  }
+  function stop(): void {
+    clearTimeout(timer);
+    running?.abort();
+    busy.value = false;
+  }
+  return { want, stop, hold: () => clearTimeout(timer) };
+}
+
+/** Whether two questions have one answer. */
+export function isSame(one: Asked, other: Asked): boolean {
+  return keyOf(one) === keyOf(other);
+}
+
+function keyOf({ input, changes }: Asked): string {
+  return JSON.stringify([Object.entries(input).sort(), merged(changes).map(keyOfChange)]);
+}
+
+/** What is wrong with a text before it is sent; empty where nothing is. */
+export function wrongWith(input: LiveInput, { limits, fields }: LiveFacts): string {
+  const { text, messages, image, audio, text_b: second = "", target = "" } = input;
+  const characters = (text ?? "").length + second.length + target.length;
+  if (limits.characters > 0 && characters > limits.characters)
+    return `Too long: ${characters} characters; at most ${limits.characters} are read. What is shown is the text before.`;
+  if (text !== undefined && text.trim() === "" && !image && !audio)
+    return "Type a text. What is shown is the text before.";
+  if (messages?.every(({ content }) => content.trim() === "")) return "Type a message.";
+  if (!fields.includes("text") && fields.includes("image") && !image) return "Choose a picture.";
+  return "";
+}

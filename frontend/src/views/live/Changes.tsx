@@ -1,0 +1,164 @@
+import { useSignal } from "@preact/signals";
+import type { ModelChange } from "../../contract/live";
+import { Check } from "../../parts/Check";
+import { CHANGE_WORDS, changeWords, keyOfChange } from "../../state/changes";
+import { readable } from "../../state/label";
+import type { Store } from "../../state/store";
+import { changeOf, type Subject, subjectOf } from "../../state/subject";
+import type { LiveParts } from "./LiveBar";
+
+/** What is done to the model, each a switch: a click undoes it. */
+export function Switches({ live, store }: LiveParts) {
+  const { changes } = live.asked.value;
+  if (changes.length === 0) return null;
+  const { stacks } = store.page;
+  return (
+    <div class="live-changes" role="group" aria-label="Changes" data-changes>
+      <Struck changes={changes} store={store} />
+      {changes.map((change) => {
+        const stack = stacks.find(({ name }) => name === change.stack) ?? stacks[0];
+        const words = changeWords(change, stack, stacks.length > 1);
+        return (
+          <button
+            key={keyOfChange(change)}
+            class="live-change"
+            data-change={words}
+            aria-pressed="true"
+            title={`${CHANGE_WORDS[change.do][1]}. Click to undo`}
+            onClick={() => live.toggle(change)}
+          >
+            <bdi>{words}</bdi> <span aria-hidden="true">×</span>
+          </button>
+        );
+      })}
+      <button class="quiet" data-undo-all onClick={live.undoAll}>
+        undo all
+      </button>
+      <code class="live-python" data-live-python>
+        {live.answer.value.opening.python}
+      </code>
+    </div>
+  );
+}
+
+/**
+ * Heads that are changed, struck through wherever they stand. As a style, so that no chip and no map has to know of
+ * changes: the views are the same where no model is.
+ */
+function Struck({ changes, store }: { changes: readonly ModelChange[]; store: Store }) {
+  const { stack, layerNumber } = store;
+  const here = (change: ModelChange) => change.do !== "cut" && (change.stack ?? stack.value.name) === stack.value.name;
+  const places = changes
+    .filter(here)
+    .flatMap(({ layer, heads }) => (heads ?? stack.value.head_numbers).map((head) => ({ layer, head })));
+  const cells = places.flatMap(({ layer, head }) =>
+    ["cell", "tile", "pair-cell"].map((name) => `[data-${name}="${layer}-${head}"]`),
+  );
+  const chips = places
+    .filter(({ layer }) => layer === layerNumber.value)
+    .map(({ head }) => `.chip[data-head="${head}"]`);
+  if (places.length === 0) return null;
+  return <style>{`${[...cells, ...chips].join()}{background-image:var(--struck)}`}</style>;
+}
+
+const KINDS = ["zero", "uniform", "mean", "cut", "patch"] as const;
+/** Changes that need another text. */
+const WITH_TEXT: readonly ModelChange["do"][] = ["mean", "patch"];
+const ASKED_FOR = {
+  mean: "texts to take the mean over, one a line",
+  patch: "another text, with as many tokens",
+} as const;
+
+/** Buttons that change the heads or the tokens that are looked at. */
+export function ChangeMaker({ live, store }: LiveParts) {
+  const subject = subjectOf(store);
+  const asking = useSignal<"mean" | "patch" | null>(null);
+  const text = useSignal("");
+  const onlyHere = useSignal(false);
+  const make = (kind: ModelChange["do"], from?: string) =>
+    live.toggle(
+      changeOf(kind, subject, {
+        several: store.page.stacks.length > 1,
+        atTokens: onlyHere.value,
+        ...(from !== undefined && { from }),
+      }),
+    );
+  return (
+    <div class="live-maker" role="group" aria-label="Change what is looked at" data-change-maker>
+      <span class="live-subject" data-subject>
+        {subjectWords(subject, store)}
+      </span>
+      {KINDS.map((kind) => (
+        <button
+          key={kind}
+          class="quiet"
+          data-do={kind}
+          disabled={kind === "cut" && !subject.key}
+          title={doTitle(kind)}
+          aria-expanded={WITH_TEXT.includes(kind) ? asking.value === kind : undefined}
+          onClick={() => {
+            if (kind === "mean" || kind === "patch") asking.value = asking.value === kind ? null : kind;
+            else make(kind);
+          }}
+        >
+          {CHANGE_WORDS[kind][0]}
+          {WITH_TEXT.includes(kind) && " …"}
+        </button>
+      ))}
+      {subject.query && (
+        <Check
+          name="data-only-here"
+          label="only at this token"
+          title="Change the heads only where the pinned token looks; a cut always is at the pinned tokens"
+          checked={onlyHere.value}
+          onChange={(checked) => {
+            onlyHere.value = checked;
+          }}
+        />
+      )}
+      {asking.value && (
+        <form
+          class="live-from"
+          onSubmit={(event) => {
+            event.preventDefault();
+            if (asking.value && text.value.trim()) make(asking.value, text.value.trim());
+            asking.value = null;
+          }}
+        >
+          <textarea
+            rows={asking.value === "mean" ? 3 : 1}
+            data-from
+            aria-label={ASKED_FOR[asking.value]}
+            placeholder={ASKED_FOR[asking.value]}
+            value={text.value}
+            onInput={(event) => {
+              text.value = event.currentTarget.value;
+            }}
+          />
+          <button class="live-go" data-from-go>
+            {CHANGE_WORDS[asking.value][0]}
+          </button>
+        </form>
+      )}
+    </div>
+  );
+}
+
+function doTitle(kind: ModelChange["do"]): string {
+  const quick =
+    kind === "zero" ? " (x, or Alt-click on a head)" : kind === "cut" ? " (Alt-click on a token or cell)" : "";
+  const first = kind === "cut" ? "Pin the token that is looked at, and perhaps one that looks: " : "";
+  return `${first}${CHANGE_WORDS[kind][1]}${quick}`;
+}
+
+/** "Head 1-8", "Head 1-8, “it” → “dog”" */
+function subjectWords({ layer, heads, query, key }: Subject, store: Store): string {
+  const { query: queries, key: keys } = store.pieceStack.value;
+  const list = heads?.map((head) => `${layer}-${head}`) ?? [];
+  const many = list.length > 4 ? `${list.length} heads of layer ${layer}` : `Heads ${list.join(", ")}`;
+  const of = heads === null ? `All heads of layer ${layer}` : list.length === 1 ? `Head ${list[0]}` : many;
+  const words = (places: readonly number[] | null, labels: readonly string[]) =>
+    places ? `“${places.map((at) => readable(labels[at] ?? "", 16).text).join(" ")}”` : "all";
+  if (!query && !key) return of;
+  return `${of}, ${words(query, queries.labels)} → ${words(key, keys.labels)}`;
+}

@@ -1,0 +1,219 @@
+import { useRef } from "preact/hooks";
+import type { LiveInput, LiveMessage } from "../../contract/live";
+import type { Live } from "../../state/live";
+
+const LABELS = { text: "Text", text_b: "Second text", target: "Target text" } as const;
+const PLACEHOLDERS = {
+  text: "Type a text",
+  text_b: "a second text, where the model reads pairs",
+  target: "what the decoder reads; empty for what the model writes itself",
+} as const;
+/** Fields that are there when they are wanted. */
+const FURTHER = { text_b: "+ second text", target: "+ target text" } as const;
+
+/** The fields of what the model reads. */
+export function Fields({ live }: { live: Live }) {
+  const { input } = live.asked.value;
+  const { fields, chat } = live.facts;
+  const set = (part: Partial<LiveInput>) => live.type({ ...input, ...part });
+  if (input.messages) return <Messages live={live} messages={input.messages} />;
+  return (
+    <div class="live-fields">
+      {fields.includes("text") && <TextField live={live} name="text" value={input.text ?? ""} />}
+      {(["text_b", "target"] as const).map(
+        (name) =>
+          fields.includes(name) &&
+          input[name] !== undefined && <TextField key={name} live={live} name={name} value={input[name]} />,
+      )}
+      {(["image", "audio"] as const).map(
+        (name) =>
+          fields.includes(name) && (
+            <FileField
+              key={name}
+              name={name}
+              most={live.facts.limits.picture_bytes}
+              chosen={input[name] !== undefined}
+              onChoose={(bytes) => set({ [name]: bytes })}
+              onProblem={(problem) => {
+                live.problem.value = problem;
+              }}
+            />
+          ),
+      )}
+      <p class="live-further">
+        {(["text_b", "target"] as const).map(
+          (name) =>
+            fields.includes(name) && (
+              <button
+                key={name}
+                class="quiet"
+                data-add-field={name}
+                onClick={() => {
+                  const { [name]: had, ...rest } = input;
+                  live.ask(had === undefined ? { ...rest, [name]: "" } : rest);
+                }}
+              >
+                {input[name] === undefined ? FURTHER[name] : `– ${LABELS[name].toLowerCase()}`}
+              </button>
+            ),
+        )}
+        {chat && (
+          <button
+            class="quiet"
+            data-as-chat
+            onClick={() => live.ask({ messages: [{ role: "user", content: input.text ?? "" }] })}
+          >
+            as a conversation
+          </button>
+        )}
+      </p>
+    </div>
+  );
+}
+
+interface TextFieldProps {
+  live: Live;
+  name: keyof typeof LABELS;
+  value: string;
+}
+
+function TextField({ live, name, value }: TextFieldProps) {
+  return (
+    <TypedText
+      live={live}
+      name={name}
+      label={LABELS[name]}
+      placeholder={PLACEHOLDERS[name]}
+      value={value}
+      onText={(text) => live.type({ ...live.asked.peek().input, [name]: text })}
+    />
+  );
+}
+
+interface TypedTextProps {
+  live: Live;
+  name: string;
+  label: string;
+  placeholder: string;
+  value: string;
+  onText: (text: string) => void;
+}
+
+/** A field that is as high as its text; nothing is run as long as an input method composes. */
+function TypedText({ live, name, label, placeholder, value, onText }: TypedTextProps) {
+  const composing = useRef(false);
+  return (
+    <textarea
+      rows={name === "text" ? 2 : 1}
+      data-field={name}
+      aria-label={label}
+      placeholder={placeholder}
+      spellcheck={false}
+      dir="auto"
+      value={value}
+      onCompositionStart={() => {
+        composing.current = true;
+        live.hold();
+      }}
+      onCompositionEnd={(event) => {
+        composing.current = false;
+        onText(event.currentTarget.value);
+      }}
+      onInput={(event) => {
+        if (composing.current) live.hold();
+        else onText(event.currentTarget.value);
+      }}
+    />
+  );
+}
+
+/** The turns of a conversation. */
+function Messages({ live, messages }: { live: Live; messages: readonly LiveMessage[] }) {
+  const set = (next: readonly LiveMessage[]) => live.type({ messages: [...next] });
+  const last = messages[messages.length - 1];
+  return (
+    <div class="live-fields" role="group" aria-label="Conversation">
+      {messages.map(({ role, content }, at) => (
+        <div class="live-turn" key={at}>
+          <select
+            aria-label={`Who speaks in turn ${at + 1}`}
+            value={role}
+            onChange={(event) =>
+              set(messages.map((turn, place) => (place === at ? { ...turn, role: event.currentTarget.value } : turn)))
+            }
+          >
+            {["system", "user", "assistant"].map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+          <TypedText
+            live={live}
+            name={`turn-${at}`}
+            label={`Turn ${at + 1}`}
+            placeholder="what is said"
+            value={content}
+            onText={(text) => set(messages.map((turn, place) => (place === at ? { ...turn, content: text } : turn)))}
+          />
+        </div>
+      ))}
+      <p class="live-further">
+        <button
+          class="quiet"
+          data-add-turn
+          onClick={() => set([...messages, { role: last?.role === "user" ? "assistant" : "user", content: "" }])}
+        >
+          + turn
+        </button>
+        {messages.length > 1 && (
+          <button class="quiet" onClick={() => set(messages.slice(0, -1))}>
+            – last turn
+          </button>
+        )}
+        <button class="quiet" data-as-text onClick={() => live.ask({ text: last?.content ?? "" })}>
+          as a text
+        </button>
+      </p>
+    </div>
+  );
+}
+
+interface FileFieldProps {
+  name: "image" | "audio";
+  most: number;
+  chosen: boolean;
+  onChoose: (base64: string) => void;
+  onProblem: (problem: string) => void;
+}
+
+const FILES = {
+  image: { label: "Picture", accept: "image/png,image/jpeg" },
+  audio: { label: "Sound", accept: "audio/wav,audio/x-wav" },
+} as const;
+
+/** A picture or a sound from a file; it goes to the model and nowhere else. */
+export function FileField({ name, most, chosen, onChoose, onProblem }: FileFieldProps) {
+  const read = async (file: File | undefined) => {
+    if (!file) return;
+    if (most > 0 && file.size > most) onProblem(`Too large: ${file.size} bytes; at most ${most} are read.`);
+    else onChoose(base64Of(new Uint8Array(await file.arrayBuffer())));
+  };
+  return (
+    <label class="choice">
+      <span>{FILES[name].label}</span>
+      <input
+        type="file"
+        data-field={name}
+        accept={FILES[name].accept}
+        onChange={(event) => void read(event.currentTarget.files?.[0])}
+      />
+      {chosen && <small>chosen</small>}
+    </label>
+  );
+}
+
+/** Bytes as text, a part at a time: a call takes only so many arguments. */
+function base64Of(bytes: Uint8Array): string {
+  let binary = "";
+  for (let at = 0; at < bytes.length; at += 8192) binary += String.fromCharCode(...bytes.subarray(at, at + 8192));
+  return btoa(binary);
+}
