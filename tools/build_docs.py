@@ -80,6 +80,7 @@ PARTS = (
     Part("comparison", "Comparison", "Two records, texts or models beside each other."),
     Part("evidence", "Evidence", "Intervals, baselines and corrections."),
     Part("linguistics", "Linguistics", "Words, treebanks, mentions and trees."),
+    Part("live", "Live model", "A loaded model in the browser: type, change heads, write on."),
     Part("storage", "Files", "Records and results to disk and back."),
     Part("bertviz", "BertViz", "BertViz's calls over these views."),
     Part("testing", "Testing", "Tiny models, random records, and the examination of a model."),

@@ -178,7 +178,7 @@ export interface ModelChange {
   from?: string;
   /**
    * zero: the heads hand on nothing; uniform: they look at all alike; mean: as they do on average
-   * over other texts; cut: links carry nothing; patch: their values are those of another text.
+   * over other texts; cut: links carry nothing; patch: they hand on what they do on another text.
    */
   do: "zero" | "uniform" | "mean" | "cut" | "patch";
   layer: number;

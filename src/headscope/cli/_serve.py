@@ -2,111 +2,139 @@
 
 from __future__ import annotations
 
-import secrets
-import socket
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from headscope.cli._page import PageChoices, PageFiles, shown_page
-from headscope.cli._run import ModelOptions, say, say_what
+from headscope.cli._run import RECORD_SUFFIX, ModelOptions, quiet, say, say_what
 from headscope.errors import HeadscopeError
+from headscope.views.listening import (
+    address_of,
+    check_server,
+    listening_on,
+    new_token,
+    quiet_server,
+)
 
 if TYPE_CHECKING:
+    import socket
+
     import uvicorn
 
     from headscope.views import View
 
-HOST = "127.0.0.1"
+Count = Annotated[int | None, Parameter(validator=Number(gte=1))]
 
 
 def serve(
-    record: Path,
+    record: str | None = None,
     /,
     *,
     port: int = 0,
     page: PageChoices | None = None,
     files: PageFiles | None = None,
     model: ModelOptions | None = None,
+    max_tokens: Count = None,
+    seconds: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
     open_: Annotated[bool, Parameter(name="--open", negative="")] = False,
 ) -> None:
-    """Show a record in the browser and send only what is looked at; for large or remote records.
+    """Show a record in the browser and send only what is looked at; or a model, to type texts and
+    change heads.
 
-    The server listens on this machine only, and answers only requests with the token of the printed
-    address.
+    With a record file it is shown, however large or remote it is. With --model, or without a record
+    file, the model is loaded once and reads what is typed in the page. The server listens on this
+    machine only, and answers only requests with the token of the printed address.
 
     Args:
-        record: The record file (.safetensors) to show.
+        record: The record file (.safetensors) to show; with --model the text that the page begins
+            with.
         port: Port to listen on; by default any free one.
-        page: What can be looked at, and what is shown first.
-        files: What can be looked at besides.
-        model: Model that reads the texts of the evidence.
+        page: What can be looked at, and what is shown first; of a record file.
+        files: What can be looked at besides; of a record file.
+        model: Model that reads what is typed; with a record file the one that reads the texts of
+            the evidence.
+        max_tokens: Most tokens that the model reads at a time; by default 1024.
+        seconds: Most seconds that a run may take; by default 60.
         open_: Open the page in the browser.
     """
-    try:
-        import starlette  # noqa: F401 - what server_of needs, before the record is read
-        import uvicorn  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise HeadscopeError(
-            f"serve needs the package {error.name}: pip install 'headscope[server]'"
-        ) from None
+    check_server()
+    options = model or ModelOptions()
+    is_file = record is not None and (record.endswith(RECORD_SUFFIX) or options.model is None)
+    with listening_on(port) as listening:
+        if record is not None and is_file:
+            view = _view_of(Path(record), page or {}, files or PageFiles(), options)
+            token = new_token()
+            _say_where(listening, token, open_)
+            server_of(view, token).run(sockets=[listening])
+            return
+        if page or files:
+            raise HeadscopeError(
+                "Options of a page are for a record file; in the page of a model choose them there"
+            )
+        limits = {"tokens": max_tokens, "seconds": seconds}
+        _serve_model(record or "", listening, options, limits=limits, opens=open_)
+
+
+def _view_of(file: Path, choices: Any, files: PageFiles, options: ModelOptions) -> View:
+    """The view of a record file; what it is of is said."""
     from headscope.storage import load
+
+    files.check()
+    loaded = load(file)
+    view = shown_page(loaded, choices, files.given(loaded, options))
+    say_what(loaded)
+    return view
+
+
+def _serve_model(
+    text: str,
+    listening: socket.socket,
+    options: ModelOptions,
+    *,
+    limits: dict[str, Any],
+    opens: bool,
+) -> None:
+    from headscope.capturing import check_text
+
+    if text:
+        check_text(text)
+    options.check()
+    from headscope.live.serving import serve_named
+
+    with quiet():
+        serve_named(
+            options.model,
+            listening,
+            text=text,
+            limits={name: value for name, value in limits.items() if value is not None},
+            told=lambda token: _say_where(listening, token, opens),
+            say=_say_now,
+            **options.loading,
+        )
+
+
+def _say_where(listening: socket.socket, token: str, opens: bool) -> None:
     from headscope.views.file_page import open_page
 
-    with listening_on(port) as listening:
-        files = files or PageFiles()
-        files.check()
-        loaded = load(record)
-        view = shown_page(loaded, page or {}, files.given(loaded, model or ModelOptions()))
-        token = secrets.token_urlsafe(24)
-        address = f"http://{HOST}:{listening.getsockname()[1]}/?token={token}"
-        say_what(loaded)
-        say(f"Listening on {address}")
-        say("Ctrl-C ends it")
-        sys.stdout.flush()
-        if open_:
-            open_page(address)
-        server_of(view, token).run(sockets=[listening])
+    address = address_of(listening, token)
+    say(f"Listening on {address}")
+    say("Ctrl-C ends it")
+    sys.stdout.flush()
+    if opens:
+        open_page(address)
+
+
+def _say_now(line: str) -> None:
+    say(line)
+    sys.stdout.flush()
 
 
 def server_of(view: View, token: str) -> uvicorn.Server:
     """A server of one view that says nothing but errors, and waits for nobody when it ends."""
-    import uvicorn
-
-    from headscope.views.connections import LimitedProtocol
     from headscope.views.server import application
 
-    config = uvicorn.Config(
-        application(view, token),
-        http=LimitedProtocol,
-        log_level="error",
-        ws="none",
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=1,
-    )
-    return uvicorn.Server(config)
-
-
-def listening_on(port: int) -> socket.socket:
-    """A socket that listens on the loopback address.
-
-    Raises:
-        HeadscopeError: where the port is taken, or none.
-    """
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    if sys.platform != "win32":  # there it would let two servers share a port
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((HOST, port))
-        listening.listen(128)
-    except (OSError, OverflowError) as error:
-        listening.close()
-        reason = getattr(error, "strerror", None) or "a port is a number from 0 to 65535"
-        raise HeadscopeError(
-            f"Cannot listen on port {port}: {reason}; choose another with --port, or omit it for "
-            "any free one"
-        ) from None
-    return listening
+    return quiet_server(application(view, token))

@@ -22,3 +22,10 @@ What goes wrong is `LiveError`: 400 what was asked for cannot be, 403 not our pa
 question of the same page came, 410 the record is no longer kept (ask again with text and changes),
 413 too large, 415 no JSON, 503 busy or still loading. In a streamed answer it is the last line.
 """
+
+from __future__ import annotations
+
+import lazy_loader
+
+__getattr__, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
+__all__ = sorted(_names)  # noqa: PLE0605 -- the stub is the one list

@@ -121,7 +121,7 @@ class ModelChange(FromText):
 
     do: ChangeKind
     """zero: the heads hand on nothing; uniform: they look at all alike; mean: as they do on average
-    over other texts; cut: links carry nothing; patch: their values are those of another text.
+    over other texts; cut: links carry nothing; patch: they hand on what they do on another text.
     """
     layer: int
     heads: NotRequired[list[int]]

@@ -226,11 +226,19 @@ def with_changed(
     controls: Sequence[Comparison],
     *,
     reached: Cells | None = None,
+    spread_of: str = ROUNDING,
 ) -> Comparison:
     """With the heads that were changed marked, and the largest distance under the controls as
     spread.
 
     A control says nothing of the heads that it changes itself.
+
+    Args:
+        comparison: of the intact model with the changed one.
+        cells: the heads that were changed.
+        controls: of the intact model with one that was changed in a like way.
+        reached: the heads that the change can move; None for all.
+        spread_of: what the spread is where there is no control.
     """
     stacks: dict[str, StackComparison] = {}
     for name, stack in comparison.stacks.items():
@@ -240,7 +248,7 @@ def with_changed(
             changed=cells.get(name, frozenset()),
             # nan_to_num makes 0 of what a control changed itself: it says nothing of that head.
             spread=np.max([stack.spread, *map(np.nan_to_num, nulls)], axis=0),
-            spread_of=largest_of(len(controls), "control") if controls else ROUNDING,
+            spread_of=largest_of(len(controls), "control") if controls else spread_of,
             nulls=nulls,
             can_move=None if reached is None else reached.get(name),
         )

@@ -23,6 +23,7 @@ from headscope.capturing.loading._missing import (
     warn_of_new,
 )
 from headscope.capturing.loading.options import Loading, LoadOptions, parse_loading
+from headscope.capturing.walk import arguments_of
 from headscope.errors import ModelError
 
 UNLOADABLE = (
@@ -103,6 +104,24 @@ def load_for(
         return model, _loaded(AutoTokenizer, name, **loading.files)
     part = "picture" if given.pictures else "sound"
     return model, _processor_for(name, loading, part, has_text=given.text is not None)
+
+
+def kept_arguments(name: str | Path | None, **options: Unpack[LoadOptions]) -> tuple[str, ...]:
+    """What the forward of a model takes, with the head that it was kept with, before it is loaded.
+
+    Args:
+        name: hub name or folder; None for the demo model.
+        **options: see `LoadOptions`.
+
+    Raises:
+        ModelError: where there is no such model.
+    """
+    from transformers import AutoConfig
+
+    loading = parse_loading(name, options)
+    config = _loaded(AutoConfig, _name_or_demo(name), **loading.files)
+    cls: Any = class_of(_kept_loader(config, writes=True), config)
+    return () if cls is None else arguments_of(cls)
 
 
 def load_bare_model(

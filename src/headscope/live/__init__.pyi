@@ -1,0 +1,3 @@
+"""The public names, each once: where it is defined."""
+
+from .serving import serve as serve

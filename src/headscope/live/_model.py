@@ -1,0 +1,234 @@
+"""One loaded model that is asked again and again: runs that can be stopped, and the records that
+they left.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headscope.capturing.entry import prepared
+from headscope.capturing.inputs.inputs import Inputs, encode
+from headscope.capturing.options import keeping_of
+from headscope.capturing.run import unwrapped
+from headscope.comparison import Effect, compare
+from headscope.errors import TextError
+from headscope.interventions import Intervention
+from headscope.live._changes import interventions_of, parse_changes
+from headscope.live._facts import LIMITS, live_facts, stacks_of
+from headscope.live._input import ReadInput, parse_input
+from headscope.live._kept import KeptRecord, KeptRecords, size_of
+from headscope.live._output import Answer, Reader
+from headscope.live._stop import StopSignal, stoppable
+from headscope.live.contract import LiveFacts, LiveLimits, LiveOutput, ModelChange
+from headscope.record import Record
+from headscope.studies.runs import Ran, done_to, run_once, with_changed
+from headscope.views import View, view
+from headscope.views.answers import PageAnswers
+
+MOST_INTACT = 3
+"""Inputs of which the run without changes is kept, so that a change needs one pass more and undoing
+it none.
+"""
+MOST_OTHERS = 16
+"""Records of the other texts that changes take something from."""
+UNCONTROLLED = "rounding alone: no like change was made for comparison"
+
+
+@dataclass(frozen=True, eq=False)
+class IntactRun:
+    """An input, and what the model made of it as it is."""
+
+    inputs: Inputs
+    ran: Ran
+    answer: Answer
+
+
+class Clock:
+    """Times the parts of a run, in milliseconds."""
+
+    def __init__(self) -> None:
+        self.times: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        """A part is over."""
+        now = time.perf_counter()
+        self.times[name] = round(1000 * (now - self._last), 2)
+        self._last = now
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a request is about, checked."""
+
+    read: ReadInput
+    changes: list[ModelChange]
+
+    @property
+    def key(self) -> str:
+        """The same for the same question."""
+        return json.dumps([self.read.key, self.changes], sort_keys=True)
+
+
+class LiveModel:
+    """A model and what it reads with, and what was asked of them.
+
+    Everything but `kept` and `facts` is for one thread at a time.
+
+    Args:
+        model: a loaded model.
+        reads_with: its tokenizer or processor.
+        limits: what a request may ask for; see `LiveLimits`.
+        text: that the page begins with.
+    """
+
+    def __init__(
+        self, model: Any, reads_with: Any, *, limits: LiveLimits = LIMITS, text: str = ""
+    ) -> None:
+        self.model: Any = unwrapped(model)
+        self.reads_with: Any = reads_with
+        self.tokenizer: Any = getattr(reads_with, "tokenizer", reads_with)
+        self.facts: LiveFacts = live_facts(self.model, reads_with, limits, text)
+        self.reader: Reader = Reader(
+            self.model, self.tokenizer, self.facts["kind"], self.facts["untrained"]
+        )
+        self.records: KeptRecords = KeptRecords()
+        self._intact: OrderedDict[str, IntactRun] = OrderedDict()
+        self._others: OrderedDict[str, Record] = OrderedDict()
+
+    def parsed(self, given: Any) -> Asked:
+        """What a request asks for.
+
+        Raises:
+            HeadscopeError: what of it cannot be.
+        """
+        if not isinstance(given, Mapping):
+            raise TextError("A request is a JSON object")
+        limits = self.facts["limits"]
+        read = parse_input(given.get("input"), self.facts["fields"], limits, self.tokenizer)
+        return Asked(read, parse_changes(given.get("changes", []), limits["changes"]))
+
+    def ask(self, asked: Asked, signal: StopSignal) -> KeptRecord:
+        """The model on an input, intact or changed.
+
+        Raises:
+            StoppedError: where it was told to stop.
+            TooLongError: where it took longer than it may.
+            HeadscopeError: as of `headscope.capture` and `headscope.effect`.
+        """
+        kept = self.records.answer_to(asked.key)
+        if kept is not None:
+            return kept
+        clock = Clock()
+        with stoppable(self.model, signal):
+            intact = self.intact(asked.read)
+            clock.lap("run")
+            if asked.changes:
+                shown, output = self._changed(intact, asked.changes, clock, signal)
+            else:
+                shown = view(intact.ran.record)
+                output = self.reader.output(intact.answer, None)
+        answers = PageAnswers(shown)
+        clock.lap("view")
+        records = (intact.ran.record, shown.record)
+        kept = KeptRecord(
+            answers, _with_moved(output, answers), asked.changes, clock.times, size_of(records)
+        )
+        self.records.put(asked.key, kept)
+        return kept
+
+    def intact(self, read: ReadInput) -> IntactRun:
+        """The run of an input without changes, made now or lately."""
+        if read.key not in self._intact:
+            self._check_length(read)
+            _, inputs = prepared(self.model, self.reads_with, read.parsed, {})
+            ran = run_once(self.model, inputs, keeping_of({}))
+            answer = self.answer(ran, inputs)
+            # The output of a large vocabulary may be larger than all else together.
+            without = Ran(ran.record, None, ran.cells)
+            self._intact[read.key] = IntactRun(inputs, without, answer)
+            if not self.facts["stacks"]:
+                self.facts["stacks"] = stacks_of(ran.record)
+        self._intact.move_to_end(read.key)
+        while len(self._intact) > MOST_INTACT:
+            self._intact.popitem(last=False)
+        return self._intact[read.key]
+
+    def answer(self, ran: Ran, inputs: Inputs) -> Answer:
+        """What the model said in a run."""
+        return self.reader.answer(ran.record, ran.output, inputs.arguments.get("input_ids"))
+
+    def interventions(self, changes: Sequence[ModelChange]) -> list[Intervention]:
+        """What is done to the model, with the records of other texts where it takes them.
+
+        Raises:
+            HeadscopeError: where another text cannot be read.
+        """
+        return interventions_of(changes, self._other)
+
+    def keep(self, question: str, shown: View, changes: list[ModelChange]) -> KeptRecord:
+        """Keep a record that was made in another way."""
+        kept = KeptRecord(PageAnswers(shown), None, changes, {}, size_of([shown.record]))
+        self.records.put(question, kept)
+        return kept
+
+    def _changed(
+        self, intact: IntactRun, changes: list[ModelChange], clock: Clock, signal: StopSignal
+    ) -> tuple[View, LiveOutput]:
+        ran = run_once(self.model, intact.inputs, keeping_of({}), self.interventions(changes))
+        clock.lap("changed")
+        after = self.answer(ran, intact.inputs)
+        output = self.reader.output(intact.answer, after)
+        clock.lap("output")
+        signal.check()
+        comparison = compare([intact.ran.record], [ran.record], heads="number")
+        comparison = with_changed(comparison, ran.cells, (), spread_of=UNCONTROLLED)
+        clock.lap("compare")
+        signal.check()
+        moved = self.reader.change(intact.answer, after)
+        if moved is None:
+            return view(comparison), output
+        done = done_to(ran.record)
+        return view(Effect(comparison=comparison, outputs=(moved,), done=done)), output
+
+    def _other(self, text: str) -> Record:
+        """The record of another text, which a change takes something from."""
+        if text not in self._others:
+            read = parse_input(
+                {"text": text}, self.facts["fields"], self.facts["limits"], self.tokenizer
+            )
+            self._check_length(read)
+            _, inputs = prepared(self.model, self.reads_with, read.parsed, {})
+            self._others[text] = run_once(self.model, inputs, keeping_of({})).record
+        self._others.move_to_end(text)
+        while len(self._others) > MOST_OTHERS:
+            self._others.popitem(last=False)
+        return self._others[text]
+
+    def _check_length(self, read: ReadInput) -> None:
+        """Raise where a text has more tokens than are read: before an encoder-decoder writes its
+        target.
+        """
+        if not read.parsed.texts or read.parsed.has_media:
+            return
+        encoding = encode(self.model, self.tokenizer, read.parsed.texts, truncate=False)
+        ids = encoding["input_ids"]
+        most = self.facts["limits"]["tokens"]
+        if len(ids) > most:
+            raise TextError(
+                f"The text has {len(ids)} tokens, and at most {most} are read at a time; shorten "
+                "it, or allow more with --max-tokens"
+            )
+
+
+def _with_moved(output: LiveOutput, answers: PageAnswers) -> LiveOutput:
+    """With how far the heads moved, as the header of a changed record has it."""
+    moved = {
+        stack["name"]: stack["moved"] for stack in answers.header["stacks"] if "moved" in stack
+    }
+    return {**output, "moved": moved} if moved else output

@@ -1,0 +1,254 @@
+"""What a model says of what it reads: its likeliest guesses, before and after a change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from jaxtyping import Float
+
+from headscope.capturing.inputs.tokens import tokens_from_ids
+from headscope.comparison import OutputChange
+from headscope.live.contract import AnswerKind, LiveGuess, LiveOutput, LivePlace
+from headscope.record import Record
+from headscope.studies.runs import divergence
+
+SHOWN = 5
+"""Guesses at each place."""
+MOST_PLACES = 64
+"""Places of which something is said: the last ones. Of a long text and a large vocabulary all of
+them would be megabytes of JSON.
+"""
+NO_HEAD = "The model has no head that guesses; how far a change moves its states is all it can tell"
+NO_MASK = "No word of the text is hidden; put {mask} in place of one"
+SEVERAL = "The model gives several labels at once: each probability is its own"
+CANNOT_SAY = "What the model gives is in a form that headscope does not know"
+
+Rows = Float[torch.Tensor, "place outcome"]
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What one run gave at the places that are shown.
+
+    Args:
+        form: what the rows are.
+        at: the query token of each row; -1 for the whole.
+        rows: logits, or states, in single precision.
+        stack: whose tokens the places are; empty for the whole.
+        labels: what stands at each place.
+    """
+
+    form: str
+    at: tuple[int, ...] = ()
+    rows: Rows = field(default_factory=lambda: torch.zeros(0, 0))
+    stack: str = ""
+    labels: tuple[str, ...] = ()
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes of memory."""
+        return self.rows.nelement() * self.rows.element_size()
+
+
+TOKENS, CLASSES, LABELS, NUMBER, STATES, NOTHING = (
+    "tokens",
+    "classes",
+    "labels",
+    "number",
+    "states",
+    "nothing",
+)
+
+
+def _whole_form(model: Any, logits: torch.Tensor) -> str:
+    if logits.shape[1] == 1:
+        return NUMBER
+    problem = getattr(getattr(model, "config", None), "problem_type", None)
+    return LABELS if problem == "multi_label_classification" else CLASSES
+
+
+def _labels(record: Record, count: int) -> tuple[str, tuple[str, ...]]:
+    # The last stack that fits: of an encoder-decoder the decoder's, whose tokens are guessed.
+    for stack in reversed(list(record.stacks.values())):
+        if len(stack.query) == count:
+            return stack.name, stack.query.labels
+    return "", tuple(map(str, range(count)))
+
+
+class TokenNames:
+    """What tokens are called, each worked out once.
+
+    Args:
+        tokenizer: None where there is none, and tokens are called by their numbers.
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        self._known: dict[int, tuple[str, bool]] = {}
+
+    def of(self, ids: Iterable[int]) -> list[tuple[str, bool]]:
+        """Label of each token, and whether it goes on with the word before it."""
+        listed = list(ids)
+        new = sorted({number for number in listed if number not in self._known})
+        if new and self._tokenizer is None:
+            self._known |= {number: (str(number), False) for number in new}
+        elif new:
+            tokens = tokens_from_ids(self._tokenizer, new)
+            for number, label, special in zip(new, tokens.labels, tokens.special, strict=True):
+                # The model may have more words than its tokenizer, which have no name.
+                named = label or f"[{number}]"
+                self._known[number] = (named, not special and self._continues(number))
+        return [self._known[number] for number in listed]
+
+    def _continues(self, number: int) -> bool:
+        """Whether no space comes between a token and the same token once more."""
+        once, twice = (self._tokenizer.decode([number] * count).strip(" ") for count in (1, 2))
+        return bool(once) and twice == once + once
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Says in words what a model gave.
+
+    Args:
+        model: that gave it.
+        tokenizer: names its tokens; None where it has none.
+        kind: what it says.
+        untrained: why its guesses are hidden; empty where they are shown.
+    """
+
+    model: Any
+    tokenizer: Any
+    kind: AnswerKind
+    untrained: str = ""
+
+    @cached_property
+    def names(self) -> TokenNames:
+        """What tokens are called."""
+        return TokenNames(self.tokenizer)
+
+    def answer(self, record: Record, output: Any, ids: Any) -> Answer:
+        """The rows of an output that are shown.
+
+        Args:
+            record: of the same run.
+            output: as the model gave it.
+            ids: ``[1 token]`` of what it read; None where it read no text.
+        """
+        logits = getattr(output, "logits", None)
+        if isinstance(logits, torch.Tensor) and logits.ndim == 2 and len(logits) == 1:
+            return Answer(_whole_form(self.model, logits), (-1,), logits.detach().float().clone())
+        form = TOKENS if self.kind in ("next-token", "target", "masked") else CLASSES
+        rows = logits
+        if not isinstance(rows, torch.Tensor):
+            form, rows = STATES, getattr(output, "last_hidden_state", None)
+        if not isinstance(rows, torch.Tensor) or rows.ndim != 3 or len(rows) != 1:
+            return Answer(NOTHING)
+        stack, labels = _labels(record, rows.shape[1])
+        at = list(range(rows.shape[1]))[-MOST_PLACES:]
+        if self.kind == "masked":
+            at = self._masked(ids)
+        chosen = rows[0, at].detach().float().clone()
+        return Answer(form, tuple(at), chosen, stack, tuple(labels[place] for place in at))
+
+    def _masked(self, ids: Any) -> list[int]:
+        """The places of hidden words."""
+        mask = getattr(self.tokenizer, "mask_token_id", None)
+        if ids is None or mask is None:
+            return []
+        hidden = [place for place, number in enumerate(ids[0].tolist()) if number == mask]
+        return hidden[:MOST_PLACES]
+
+    def output(self, before: Answer, after: Answer | None) -> LiveOutput:
+        """What the model says, with a change before and after it."""
+        moved = None if after is None else _moved(before, after)
+        first, second = (self._guesses(answer) for answer in (before, after))
+        places: list[LivePlace] = []
+        for row, at in enumerate(before.at):
+            token = before.labels[row] if before.labels else ""
+            place: LivePlace = {"at": at, "token": token, "before": first[row] if first else []}
+            if second:
+                place["after"] = second[row]
+            if moved is not None:
+                place["kl"] = round(float(moved[row]), 6)
+            places.append(place)
+        if before.form == STATES and after is None:
+            places = []
+        note = self._note(before, after)
+        return {"kind": self.kind, "stack": before.stack, "places": places, "note": note}
+
+    def change(self, before: Answer, after: Answer) -> OutputChange | None:
+        """How far a change moved the output, as `headscope.effect` tells it; None where that
+        cannot be told.
+        """
+        moved = _moved(before, after)
+        if moved is None or not len(moved):
+            return None
+        form = before.form if before.form in (TOKENS, CLASSES, NUMBER) else STATES
+        return OutputChange(
+            kind=form,
+            labels=before.labels or ("the whole",),
+            values=moved.double().cpu().numpy(),
+        )
+
+    def guesses(self, odds: Rows, *, form: str = TOKENS) -> list[list[LiveGuess]]:
+        """The most probable outcomes of each row, best first."""
+        best = odds.topk(min(SHOWN, odds.shape[1]))
+        return [
+            self.named(ids, shares, form=form)
+            for ids, shares in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        ]
+
+    def named(
+        self, ids: Sequence[int], shares: Sequence[float], *, form: str = TOKENS
+    ) -> list[LiveGuess]:
+        """Outcomes with their names and probabilities."""
+        names = [(self._class(number), False) for number in ids]
+        if form == TOKENS:
+            names = self.names.of(ids)
+        return [
+            {"id": number, "label": label, "continues": continues, "probability": round(share, 6)}
+            for number, (label, continues), share in zip(ids, names, shares, strict=True)
+        ]
+
+    def _guesses(self, answer: Answer | None) -> list[list[LiveGuess]]:
+        if answer is None or self.untrained or answer.form in (STATES, NUMBER, NOTHING):
+            return []
+        odds = answer.rows.sigmoid() if answer.form == LABELS else answer.rows.softmax(-1)
+        return self.guesses(odds, form=answer.form)
+
+    def _class(self, number: int) -> str:
+        names = getattr(getattr(self.model, "config", None), "id2label", None) or {}
+        return str(names.get(number, number))
+
+    def _note(self, before: Answer, after: Answer | None) -> str:
+        if self.untrained:
+            return self.untrained
+        if before.form == NUMBER:
+            numbers = [f"{float(each.rows[0, 0]):.4g}" for each in (before, after) if each]
+            return f"The model gives one number: {' → '.join(numbers)}"
+        if self.kind == "masked" and not before.at:
+            return NO_MASK.format(mask=getattr(self.tokenizer, "mask_token", None) or "a mask")
+        notes = {STATES: NO_HEAD, NOTHING: CANNOT_SAY, LABELS: SEVERAL}
+        return notes.get(before.form, "")
+
+
+def _moved(before: Answer, after: Answer) -> torch.Tensor | None:
+    """How far each place moved: KL in nats of distributions, the cosine distance of states, the
+    absolute difference of a number; None where that cannot be told.
+    """
+    first, second = before.rows.double(), after.rows.double()
+    if before.form in (TOKENS, CLASSES):
+        return divergence(first.log_softmax(-1), second.log_softmax(-1))
+    if before.form == NUMBER:
+        return (first - second).abs()[:, 0]
+    if before.form == STATES:
+        cosine = torch.nn.functional.cosine_similarity(first, second, dim=-1)
+        # The cosine of a vector with itself may be a rounding error below 1.
+        same = (first == second).all(-1)
+        return torch.where(same, 0.0, 1 - cosine)
+    return None

@@ -1,0 +1,196 @@
+"""The viewer over HTTP on a loaded model: see `headscope.live` for what is asked and answered."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from headscope.live._changes import address_of, python_of
+from headscope.live._facts import LIMITS, loading_facts
+from headscope.live._kept import KeptRecord
+from headscope.live._model import LiveModel
+from headscope.live._queue import (
+    ModelQueue,
+    TooLargeError,
+    body_of,
+    error_answer,
+    refusal_of_post,
+    told,
+)
+from headscope.live._stop import StopSignal
+from headscope.live.contract import LiveFacts, LiveLimits
+from headscope.storage import save
+from headscope.views.answers import PageAnswers, packed_opening
+from headscope.views.guard import Guard
+from headscope.views.server import BYTES, GoneError, guarded, in_thread, record_routes, sent
+
+MOST_BYTES = 64 * 1024
+"""Of a request without a picture: a text of some ten thousand words."""
+MOST_OF_PAGE = 64
+"""Characters of the name of a page."""
+GONE = "This record is no longer kept; ask for it again"
+FILE = "headscope"
+"""What a downloaded file is called, before its suffix."""
+
+Handler = Callable[[Request, Any], Awaitable[Response]]
+
+
+@dataclass
+class LiveHost:
+    """A model that is being loaded, or is there.
+
+    Args:
+        name: of the model, as the user called it.
+        text: that the page begins with.
+        limits: what a request may ask for.
+        live: the model; None as long as it is not there.
+        failed: why it could not be loaded; else empty.
+    """
+
+    name: str
+    text: str = ""
+    limits: LiveLimits = field(default_factory=lambda: LIMITS)
+    live: LiveModel | None = None
+    failed: str = ""
+
+    @property
+    def facts(self) -> LiveFacts:
+        """What is known of it now."""
+        if self.live is not None:
+            return self.live.facts
+        return loading_facts(self.name, self.text, self.limits, self.failed)
+
+
+def live_application(host: LiveHost, token: str, queue: ModelQueue | None = None) -> Guard:
+    """The application that serves one model.
+
+    Args:
+        host: holds the model, or will.
+        token: what a request must know.
+        queue: lets one run after the other have the model; by default one of its own.
+    """
+    limits = host.limits
+    if queue is None:
+        queue = ModelQueue(limits["queue"], limits["seconds"])
+    answers = _LiveAnswers(host, queue)
+    at_once = anyio.CapacityLimiter(2)
+    routes = [
+        Route("/model.json", lambda request: JSONResponse(dict(host.facts))),
+        Route("/ask", answers.post(answers.ask), methods=["POST"]),
+        Route("/record/{id}/download", in_thread(answers.download, at_once)),
+        Route("/record/{id}/page", in_thread(answers.page, at_once)),
+        *record_routes(answers.find, "/record/{id}"),
+    ]
+    return guarded(routes, token, shell="serveModel")
+
+
+class _LiveAnswers:
+    """What is answered of one model."""
+
+    def __init__(self, host: LiveHost, queue: ModelQueue) -> None:
+        self._host, self._queue = host, queue
+
+    def find(self, request: Request) -> PageAnswers | None:
+        """The answers of the record that a request names; None where it is not kept."""
+        live = self._host.live
+        kept = None if live is None else live.records.get(request.path_params["id"])
+        return None if kept is None else kept.answers
+
+    def post(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+        """A question whose body is JSON, checked before anything is done."""
+
+        async def answered(request: Request) -> Response:
+            refused = refusal_of_post(request)
+            if refused is not None:
+                return refused
+            if self._host.live is None:
+                failed = self._host.failed
+                return told(failed or "The model is being loaded; ask again in a moment", 503)
+            try:
+                return await handler(request, await body_of(request, self._most_bytes()))
+            except TooLargeError as error:
+                return told(str(error), 413)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the server goes on
+                return error_answer(error)
+
+        return answered
+
+    async def ask(self, request: Request, given: Any) -> Response:
+        """The opening of a record: see `headscope.live.contract.LiveQuestion`."""
+        live, began = self._live(), time.perf_counter()
+        asked = live.parsed(given)
+        looking = given.get("looking") or {}
+
+        def run(signal: StopSignal) -> tuple[KeptRecord, dict[str, bytes]]:
+            kept = live.ask(asked, signal)
+            # Here too, so that the two cores of a small machine are not busy with both.
+            return kept, kept.answers.opening(looking)
+
+        kept, chunks = await self._queue.run(_page_of(given), request.receive, run)
+        whole = round(1000 * (time.perf_counter() - began), 2)
+        head = {
+            "id": kept.id,
+            "header": kept.answers.header,
+            "output": kept.output,
+            "changes": kept.changes,
+            "address": address_of(kept.changes),
+            "python": python_of(kept.changes),
+            "timings": {**kept.timings, "all": whole},
+        }
+        data = packed_opening(head, chunks)
+        return await anyio.to_thread.run_sync(sent, request, data, BYTES)
+
+    def download(self, request: Request) -> Response:
+        """The record as a file."""
+        with TemporaryDirectory(prefix="headscope-") as folder:
+            path = save(self._kept(request).record, Path(folder) / f"{FILE}.safetensors")
+            return _file(path.read_bytes(), BYTES, path.name)
+
+    def page(self, request: Request) -> Response:
+        """The record as one self-contained page."""
+        html = self._kept(request).answers.shown.html
+        return _file(html.encode(), "text/html; charset=utf-8", f"{FILE}.html")
+
+    def _kept(self, request: Request) -> KeptRecord:
+        kept = self._live().records.get(request.path_params["id"])
+        if kept is None:
+            raise GoneError(GONE)
+        return kept
+
+    def _live(self) -> LiveModel:
+        if self._host.live is None:
+            raise GoneError(GONE)
+        return self._host.live
+
+    def _most_bytes(self) -> int:
+        if "image" not in self._host.facts["fields"]:
+            return MOST_BYTES
+        # base64 makes four bytes of three
+        return MOST_BYTES + self._host.limits["picture_bytes"] * 4 // 3
+
+
+def _page_of(given: Any) -> str:
+    """The name of the page that asks.
+
+    Raises:
+        ValueError: where there is none.
+    """
+    page = given.get("page")
+    if not isinstance(page, str) or not 0 < len(page) <= MOST_OF_PAGE:
+        raise ValueError(f"page is a random name of the tab, up to {MOST_OF_PAGE} characters")
+    return page
+
+
+def _file(data: bytes, media_type: str, name: str) -> Response:
+    disposition = f'attachment; filename="{name}"'
+    return Response(data, media_type=media_type, headers={"Content-Disposition": disposition})

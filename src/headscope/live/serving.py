@@ -1,0 +1,185 @@
+"""Serving a model: one that is loaded, or one that is named and loaded while its page is open."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import webbrowser
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+from typing_extensions import Unpack
+
+from headscope.capturing import LoadOptions, load_for, parse_call
+from headscope.capturing.loading.load import kept_arguments
+from headscope.errors import HeadscopeError
+from headscope.live._facts import LIMITS
+from headscope.live._model import LiveModel
+from headscope.live._stop import StopSignal
+from headscope.live.contract import LiveLimits
+from headscope.views.listening import (
+    address_of,
+    check_server,
+    listening_on,
+    new_token,
+    quiet_server,
+)
+
+if TYPE_CHECKING:
+    from headscope.live._server import LiveHost
+
+WARMED_WITH = "The cat sat on the mat."
+"""Read once where no text was given: the first run of a model takes several times as long as the
+next ones.
+"""
+Say = Callable[[str], None]
+
+
+def serve(
+    model: Any,
+    tokenizer: Any,
+    text: str = "",
+    *,
+    port: int = 0,
+    open_: bool = False,
+    max_tokens: int = LIMITS["tokens"],
+    seconds: float = LIMITS["seconds"],
+) -> None:
+    """Show a loaded model in the browser: what is typed there it reads, and heads can be changed.
+
+    Prints the address and serves until it is interrupted. The server listens on this machine only,
+    and answers only requests with the token of the address. While it runs, torch has one thread
+    less than there are cores, so that pages are answered while the model runs.
+
+    Args:
+        model: a loaded transformers model, best with the head that it was trained with.
+        tokenizer: its tokenizer, or its processor.
+        text: that the page begins with.
+        port: to listen on; 0 for any free one.
+        open_: whether to open the page in the browser.
+        max_tokens: most tokens that are read at a time.
+        seconds: most seconds that a run may take.
+
+    Raises:
+        HeadscopeError: without the extra ``server``, or where the port is taken.
+
+    Example:
+        >>> serve(model, tokenizer, "The cat sat on the mat.", open_=True)
+    """
+    check_server()
+    from headscope.live._server import LiveHost, live_application
+
+    limits: LiveLimits = {**LIMITS, "tokens": max_tokens, "seconds": seconds}
+    with listening_on(port) as listening, _fewer_threads():
+        live = LiveModel(model, tokenizer, limits=limits, text=text)
+        token = new_token()
+        address = address_of(listening, token)
+        print(f"Listening on {address}", flush=True)  # noqa: T201 - the one way to learn it
+        if open_:
+            webbrowser.open(address)
+        host = LiveHost(live.facts["name"], text, limits, live)
+        quiet_server(live_application(host, token)).run(sockets=[listening])
+
+
+def serve_named(
+    name: str | Path | None,
+    listening: socket.socket,
+    *,
+    text: str,
+    limits: Mapping[str, Any],
+    told: Callable[[str], None],
+    say: Say,
+    **loading: Unpack[LoadOptions],
+) -> None:
+    """Serve a model that is loaded meanwhile: its page opens at once and says so.
+
+    Args:
+        name: hub name or folder; None for the demo model.
+        listening: where.
+        text: that the page begins with.
+        limits: those that are other than `LIMITS`.
+        told: is called with the token before anything is loaded.
+        say: is called with lines for the user.
+        **loading: see `headscope.capturing.LoadOptions`.
+    """
+    from headscope.live._server import LiveHost, live_application
+
+    all_limits = cast("LiveLimits", {**LIMITS, **limits})
+    host = LiveHost(str(name or "the demo model"), text, all_limits)
+    token = new_token()
+    with _fewer_threads() as threads:
+        server = quiet_server(live_application(host, token))
+        told(token)
+        say(f"Loading {host.name}; torch has {threads} of {_cores()} cores, the page the rest")
+
+        def load() -> None:
+            _load(host, name, loading)
+            if host.live is not None:
+                facts = host.live.facts
+                say(f"{facts['name']} runs on {facts['device']}, {facts['dtype']}")
+            else:
+                say(f"error: {host.failed}")
+
+        threading.Thread(target=load, daemon=True).start()
+        server.run(sockets=[listening])
+
+
+def _load(host: LiveHost, name: str | Path | None, loading: LoadOptions) -> None:
+    """Load a model into its host, and let it read a first text."""
+    try:
+        reads = kept_arguments(name, **loading)
+        pictures = "pixel_values" in reads
+        # Any picture stands for those to come: with one the processor is loaded, too.
+        image = np.zeros((8, 8, 3), np.uint8) if pictures else None
+        text = None if pictures and "input_ids" not in reads else host.text or WARMED_WITH
+        given = parse_call(text, None, {"image": image})
+        loaded = load_for(name, given, kept=True, allow_unfit=True, **loading)
+        live = LiveModel(*loaded, limits=host.limits, text=host.text)
+        _warm(live)
+        # Not before: the model is for one thread at a time.
+        host.live = live
+    except HeadscopeError as error:
+        host.failed = str(error)
+    except Exception as error:  # noqa: BLE001 - a thread has nobody else to tell
+        host.failed = f"The model cannot be loaded: {type(error).__name__}: {error}"
+
+
+def _warm(live: LiveModel) -> None:
+    """Run a model once as it is and once changed, which finds the places of its attention."""
+    if live.facts["fields"][:1] != ["text"] or "image" in live.facts["fields"]:
+        return
+    text = live.facts["text"] or WARMED_WITH
+    signal = StopSignal(float("inf"))
+    first = live.parsed({"input": {"text": text}})
+    try:
+        live.ask(first, signal)
+        stack = live.facts["stacks"][0]
+        change = {"do": "zero", "layer": stack["layers"][0], "heads": [0], "stack": stack["name"]}
+        live.ask(live.parsed({"input": {"text": text}, "changes": [change]}), signal)
+    except HeadscopeError:
+        return  # the page tells, where it asks the same
+
+
+@contextmanager
+def _fewer_threads() -> Generator[int]:
+    """Let torch have one thread less than there are cores, and as many as before afterwards.
+
+    Its threads spin while they wait for each other: with as many as there are cores, a pass takes
+    several times as long as soon as anything else runs, as the page does.
+    """
+    before = torch.get_num_threads()
+    fewer = max(1, min(before, _cores() - 1))
+    torch.set_num_threads(fewer)
+    try:
+        yield fewer
+    finally:
+        torch.set_num_threads(before)
+
+
+def _cores() -> int:
+    return os.cpu_count() or 1
