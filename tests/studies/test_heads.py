@@ -204,7 +204,7 @@ def test_torch_stays_unloaded_until_a_model_runs():
 
 def test_too_few_texts_are_told_before_any_is_read(model, tokenizer, monkeypatch):
     """None is read here: what is told was told before."""
-    monkeypatch.setattr(Source, "records", lambda *_, **__: iter(()))
+    monkeypatch.setattr(Source, "batches", lambda *_, **__: iter(()))
 
     def heads(texts, **options):
         with warnings.catch_warnings(record=True) as told:

@@ -159,7 +159,7 @@ def capture_inputs(
             f"capture_many needs the tokenizer of {name}: capture_many(model, tokenizer, texts)"
         )
     shown = Progress("Capturing", "input", given.count, shows=progress)
-    report = on_error or _warn
+    report = on_error or warn_of_input
 
     def counted(index: int, error: HeadscopeError) -> None:
         shown.step()
@@ -494,5 +494,6 @@ def _filled(values: list[int], length: int) -> list[int]:
     return values + [0] * (length - len(values))
 
 
-def _warn(index: int, error: HeadscopeError) -> None:
+def warn_of_input(index: int, error: HeadscopeError) -> None:
+    """Say by a warning that an input was left out."""
     warnings.warn(f"input {index} was left out: {error}", stacklevel=4)

@@ -15,6 +15,7 @@ from torch import nn
 from headscope.capturing.building._build import Builder
 from headscope.capturing.building._order import check_order
 from headscope.capturing.building._outputs import take_returned
+from headscope.capturing.building._together import KEEPING, BatchBuilder
 from headscope.capturing.calls.call import Call
 from headscope.capturing.contributions._watch import NormsWatch
 from headscope.capturing.facts import facts_of
@@ -38,7 +39,10 @@ from headscope.capturing.watching.watch_plan import (
     remember,
 )
 from headscope.errors import CaptureError
-from headscope.record import Record
+from headscope.record import Record, TextBatch
+
+Make = Callable[[Inputs, Keeping, nn.Module], Builder]
+"""Makes what the calls of a pass are handed to."""
 
 UNSEEN = "The attention of some layers was not seen, and the record leaves them out"
 
@@ -75,6 +79,33 @@ def run(
         for session in sessions():
             session.prepare(model, inputs)
         return _run(model, inputs, keeping, note, numbers=numbers)
+
+
+def run_together(model: nn.Module, inputs: Inputs, count: int) -> TextBatch:
+    """Run a model once on texts of one length, and keep their weights side by side.
+
+    Args:
+        model: what to run.
+        inputs: texts without padding.
+        count: how many of them are kept, from the first; the others only make the batch larger.
+
+    Raises:
+        CaptureError: where that cannot be done with these texts; `run` may still capture each.
+    """
+    modules = Modules.of(model)
+
+    def make(inputs: Inputs, _: Keeping, model: nn.Module) -> BatchBuilder:
+        return BatchBuilder(inputs, model, count)
+
+    with (
+        one_at_a_time(model),
+        uncompiled(model, modules.all),
+        needing(model, inputs.arguments),
+    ):
+        builder = _watched(model, inputs, KEEPING, None, make=make)
+        if not isinstance(builder, BatchBuilder) or not builder.seen:
+            raise CaptureError(f"{type(model).__name__} computed no attention that could be seen")
+        return builder.batch(facts_of(model))
 
 
 def _run(
@@ -137,18 +168,24 @@ def _returned(
 
 
 def _watched(
-    model: nn.Module, inputs: Inputs, keeping: Keeping, note: Callable[[Call], None] | None
+    model: nn.Module,
+    inputs: Inputs,
+    keeping: Keeping,
+    note: Callable[[Call], None] | None,
+    *,
+    make: Make = Builder,
 ) -> Builder:
     """Everything that was seen while the model ran once, at the places of its plan or
     everywhere.
     """
     if note is not None or inputs.input_positions is not None or sessions():
-        return _passed(model, inputs, keeping, note)[0]
+        return _passed(model, inputs, keeping, note, make=make)[0]
     modules = Modules.of(model)
     plan = plan_of(modules)
     if plan is not None:
         try:
-            builder, watch = _passed(model, inputs, keeping, places=plan.places(modules))
+            places = plan.places(modules)
+            builder, watch = _passed(model, inputs, keeping, places=places, make=make)
             plan.check(watch.sites, watch.softmaxes)
         except (CaptureError, PlanFailedError):
             # Whatever was the matter, the pass that looks everywhere tells.
@@ -156,7 +193,7 @@ def _watched(
         else:
             plan_held(model)
             return builder
-    builder, watch = _passed(model, inputs, keeping, places=WatchedModules.of(modules))
+    builder, watch = _passed(model, inputs, keeping, places=WatchedModules.of(modules), make=make)
     remember(modules, watch.sites, watch.softmaxes)
     return builder
 
@@ -168,9 +205,10 @@ def _passed(
     note: Callable[[Call], None] | None = None,
     *,
     places: WatchedModules | None = None,
+    make: Make = Builder,
 ) -> tuple[Builder, Watch]:
     """Everything that was seen in one pass."""
-    builder = Builder(inputs, keeping, model)
+    builder = make(inputs, keeping, model)
     routers = RouterWatch(model) if keeping.routers else nullcontext()
     norms, take, join = with_norms(builder, model, keeping)
     options = _without_cache(model, inputs)

@@ -2,7 +2,13 @@
 corrections, baselines.
 """
 
-from headscope.evidence._baselines import null_scores, rng_of, shuffled_tokens, uniform_map
+from headscope.evidence._baselines import (
+    null_scores,
+    rng_of,
+    shuffled_orders,
+    shuffled_tokens,
+    uniform_map,
+)
 from headscope.evidence._effect import effect_size, p_above, superiority
 from headscope.evidence._flips import least_p, p_flipped
 from headscope.evidence._group_sums import GroupSums
@@ -38,6 +44,7 @@ __all__ = [
     "redrawn_ratios",
     "rng_of",
     "share_interval",
+    "shuffled_orders",
     "shuffled_tokens",
     "superiority",
     "uniform_map",

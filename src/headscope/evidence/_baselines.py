@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from headscope.errors import RecordError
 from headscope.evidence._statistic import Statistic
@@ -50,34 +50,60 @@ def shuffled_tokens(
         >>> shuffled_tokens(tokens, np.random.default_rng(0)).pieces
         ('[CLS]', 'good', 'straw', '##berries', 'taste', '[SEP]')
     """
-    order = np.arange(len(tokens))
+    return tokens.take(shuffled_orders(tokens, rng, 1, classes)[0].tolist())
+
+
+def shuffled_orders(
+    tokens: Tokens, rng: np.random.Generator, count: int, classes: Sequence[str] | None = None
+) -> Int[np.ndarray, "draw token"]:
+    """Which token comes to each place, in so many draws of `shuffled_tokens` one after the other.
+
+    Args:
+        tokens: as of `shuffled_tokens`.
+        rng: likewise.
+        count: how many draws.
+        classes: likewise.
+
+    Example:
+        >>> tokens = Tokens(pieces=("[CLS]", "a", "b", "c", "[SEP]"))
+        >>> shuffled_orders(tokens, np.random.default_rng(0), 2).tolist()
+        [[0, 3, 1, 2, 4], [0, 3, 2, 1, 4]]
+    """
+    orders = np.tile(np.arange(len(tokens)), (count, 1))
     # A block is a word with all of its pieces, within one text of a pair.
     segments, words = np.array(tokens.segments, int), ~np.array(tokens.special, bool)
     starts = ~np.array(tokens.continues, bool)
+    parts = []
     for segment in np.unique(segments[words]):
         places = np.flatnonzero(words & (segments == segment))
-        blocks = (
-            np.split(places, np.flatnonzero(starts[places])[1:]) if starts[places[0]] else [places]
-        )
-        drawn = (
-            rng.permutation(len(blocks)) if classes is None else _among_alike(blocks, classes, rng)
-        )
-        order[places] = np.concatenate([blocks[number] for number in drawn])
-    return tokens.take(order.tolist())
+        first = np.flatnonzero(starts[places])[1:] if starts[places[0]] else []
+        blocks = np.split(places, first)
+        parts.append((places, blocks, None if classes is None else _alike(blocks, classes)))
+    for order in orders:
+        for places, blocks, alike in parts:
+            drawn = rng.permutation(len(blocks)) if alike is None else _among(alike, rng)
+            if len(blocks) == len(places):
+                order[places] = places[drawn]
+            else:
+                order[places] = np.concatenate([blocks[number] for number in drawn])
+    return orders
 
 
-def _among_alike(
-    blocks: list[np.ndarray], classes: Sequence[str], rng: np.random.Generator
-) -> np.ndarray:
-    """Which word comes to each place, where words change places among those of their class and
-    length.
-    """
+def _alike(blocks: list[np.ndarray], classes: Sequence[str]) -> list[list[int]]:
+    """Numbers of the words of each class and length."""
     alike: dict[tuple[str, int], list[int]] = {}
     for number, block in enumerate(blocks):
         alike.setdefault((classes[block[0]], len(block)), []).append(number)
-    drawn = np.arange(len(blocks))
-    for numbers in alike.values():
-        drawn[numbers] = rng.permutation(numbers)
+    return list(alike.values())
+
+
+def _among(alike: list[list[int]], rng: np.random.Generator) -> np.ndarray:
+    """Which word comes to each place, where words change places among those that are alike."""
+    drawn = np.arange(sum(map(len, alike)))
+    for numbers in alike:
+        # A word alone stays where it is, and nothing is drawn for it.
+        if len(numbers) > 1:
+            drawn[numbers] = rng.permutation(numbers)
     return drawn
 
 

@@ -2,12 +2,13 @@
 label.
 """
 
+from headscope.patterns._batch_values import BASELINES
 from headscope.patterns._card import HeadCard
 from headscope.patterns._change import Change, Changes
 from headscope.patterns._change_file import load_changes
 from headscope.patterns._groups import Group, Groups
 from headscope.patterns._head_measures import MEASURES, Measure
-from headscope.patterns._heads import Heads, heads
+from headscope.patterns._heads import Heads, check_heads_options, heads
 from headscope.patterns._heads_file import load_heads
 from headscope.patterns._kinds import (
     COLUMNS,
@@ -28,7 +29,7 @@ from headscope.patterns._pattern import PATTERNS, Pattern
 from headscope.patterns._predictive import predictive, predictive_pattern
 from headscope.patterns._related import related_patterns
 from headscope.patterns._sketch import painted, sketch
-from headscope.patterns._tally import BASELINES, Tally, load_tally
+from headscope.patterns._tally import Tally, load_tally
 from headscope.patterns._units import Units, units_of
 from headscope.patterns.label import RUNS, Label
 
@@ -59,6 +60,7 @@ __all__ = [
     "Tally",
     "TextFacts",
     "Units",
+    "check_heads_options",
     "head_kinds",
     "head_numbers",
     "heads",

@@ -381,7 +381,7 @@ def heads(
     high on too few texts is a candidate; one text alone gives no label.
 
     Args:
-        records: one record, or one for each text, all of one model.
+        records: one record, or one for each text, all of one model; or a `Tally` of them.
         groups: the document that each text is of, by name or number: intervals and tests are then
             over documents.
         patterns: what to look for.
@@ -402,23 +402,37 @@ def heads(
         >>> heads([random_record(seed=seed) for seed in range(3)])
         <Heads: 6 heads, 3 texts, 0 labels>
     """
+    check_heads_options(options)
+    if isinstance(records, Tally):
+        tally = records
+    else:
+        tally = Tally(patterns, stack=stack, position_mean=position_mean, distances=distances)
+        for number, (record, group) in enumerate(with_groups(records, groups, "heads")):
+            tally.update(f"{number:06}", record, group=group)
+    if not tally.cells:
+        raise RecordError("heads was given no record; capture at least one text")
+    levels = None if random_weights is None else levels_of(random_weights)
+    return Heads(tally, levels=levels, **options)
+
+
+def check_heads_options(options: Mapping[str, Any]) -> None:
+    """Raise where there is no such option of `Heads`, or SciPy is missing; so that it is said
+    before any work.
+
+    Raises:
+        RecordError: naming the options that there are.
+        HeadscopeError: where SciPy is not installed.
+    """
     unknown = set(options) - {"confidence", "alpha", "correction", "margin"}
     if unknown or options.get("correction", "holm") not in CORRECTIONS:
         raise RecordError(
-            f"heads was given {options}; its options are confidence, alpha, margin and correction "
-            f"({', '.join(CORRECTIONS)})"
+            f"heads was given {dict(options)}; its options are confidence, alpha, margin and "
+            f"correction ({', '.join(CORRECTIONS)})"
         )
     if find_spec("scipy") is None:
         raise HeadscopeError(
             "heads needs SciPy, which is not installed: pip install 'headscope[statistics]'"
         )
-    tally = Tally(patterns, stack=stack, position_mean=position_mean, distances=distances)
-    for number, (record, group) in enumerate(with_groups(records, groups, "heads")):
-        tally.update(f"{number:06}", record, group=group)
-    if not tally.cells:
-        raise RecordError("heads was given no record; capture at least one text")
-    levels = None if random_weights is None else levels_of(random_weights)
-    return Heads(tally, levels=levels, **options)
 
 
 def levels_of(random_weights: Heads) -> dict[str, float]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from headscope.evidence import shuffled_tokens
 from headscope.measures import (
@@ -96,6 +97,51 @@ class Sides:
         """
         others = same_form(self.query, self.key, itself=False)
         return same_form(self.query, self.key) & others.any(axis=1, keepdims=True)
+
+    @cached_property
+    def names(self) -> Int[np.ndarray, " query"]:
+        """A number for each token that looks, the same for the same pieces; patches and frames have
+        one of their own each.
+        """
+        numbers: dict[int | str, int] = {}
+        named = enumerate(zip(self.query.pieces, self.query.worded, strict=True))
+        names = [piece if worded else number for number, (piece, worded) in named]
+        return np.array([numbers.setdefault(name, len(numbers)) for name in names], int)
+
+    @cached_property
+    def repeats(self) -> bool:
+        """Whether a word or a token that looks comes more than once."""
+        return bool(self.same_word.any()) or len(set(self.names.tolist())) < len(self.names)
+
+    @cached_property
+    def layout(self) -> tuple[Any, ...]:
+        """All that these facts say beside `same_word`, `names` and `classes`: texts of one layout
+        differ in their words alone.
+        """
+        sides = [self.query] if self.is_self else [self.query, self.key]
+        tokens = [(tuple(side.special), tuple(side.segments)) for side in sides]
+        return (*tokens, self.delimiters.tobytes(), self.later_sinks.tobytes())
+
+    @cached_property
+    def keeps_words(self) -> bool:
+        """Whether words stay the same words wherever they come to stand: none of them is parted by
+        a special token, or has the number of another.
+        """
+        query = self.query
+        last: tuple[int, bool] | None = None
+        begun: set[tuple[int, int | None]] = set()
+        for place, continues in enumerate(query.continues):
+            here = (query.segments[place], query.special[place])
+            if continues and (query.special[place] or here != last):
+                return False
+            last = here
+            word = None if query.words is None else query.words[place]
+            if continues or word is None:
+                continue
+            if (here[0], word) in begun:
+                return False
+            begun.add((here[0], word))
+        return True
 
     @cached_property
     def classes(self) -> tuple[list[str], list[str]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from headscope.errors import RecordError
 from headscope.evidence import uniform_map
@@ -54,6 +54,11 @@ class Pattern:
             nothing.
         by_word: whether it is about single words, not kinds of words: it is then compared with
             words that changed places among their kind, too.
+        by_layout: whether the score reads no more of the tokens than `Sides.layout` holds: texts of
+            one layout are then scored as so many heads of one map.
+        moved: the pairs after the words of a text, all whole, came to stand in other orders ``[draw
+            token]``, where these follow from what is known of the text: faster than to look for the
+            pairs in each order. Not asked of a text in which nothing comes twice.
 
     Raises:
         RecordError: unless one of score and pairs is given and the threshold lies within 0..1.
@@ -68,6 +73,8 @@ class Pattern:
     by_position: Callable[[Maps], np.ndarray] | None = None
     by_place: bool = False
     by_word: bool = False
+    by_layout: bool = False
+    moved: Callable[[Sides, np.ndarray], np.ndarray] | None = None
 
     def __post_init__(self) -> None:
         if (self.score is None) == (self.pairs is None):
@@ -87,7 +94,7 @@ class Pattern:
         if any(self is each for each in PATTERNS):
             return _by_name, (self.name,)
         values = {each.name: getattr(self, each.name) for each in fields(self)}
-        for name in ("score", "pairs", "by_position"):
+        for name in ("score", "pairs", "by_position", "moved"):
             if not _can_be_pickled(values[name]):
                 values[name] = LeftBehind(self.name)
         return _made, (values,)
@@ -212,12 +219,28 @@ def _sink_elsewhere(maps: Maps) -> np.ndarray:
 def _induction(sides: Sides) -> np.ndarray:
     if not sides.is_self:
         return np.zeros_like(sides.words)
-    query = sides.query
-    named = enumerate(zip(query.pieces, query.worded, strict=True))
-    return (
-        prefix_targets([piece if worded else number for number, (piece, worded) in named])
-        & sides.words
-    )
+    return prefix_targets(sides.names.tolist()) & sides.words
+
+
+def _moved_induction(
+    sides: Sides, orders: Int[np.ndarray, "draw token"]
+) -> Bool[np.ndarray, "draw token token"]:
+    names = sides.names[orders]
+    earlier = np.tril(names[:, :, None] == names[:, None, :], -1)
+    pairs = np.zeros_like(earlier)
+    pairs[:, :, 1:] = earlier[:, :, :-1]
+    return pairs & sides.words
+
+
+def _moved_words(
+    pairs: Bool[np.ndarray, "token token"], orders: Int[np.ndarray, "draw token"]
+) -> Bool[np.ndarray, "draw token token"]:
+    """Pairs that depend on the two words and on nothing else go where these go."""
+    return pairs[orders[:, :, None], orders[:, None, :]]
+
+
+def _same_other(sides: Sides) -> np.ndarray:
+    return sides.same_word & sides.other_sentence
 
 
 def _none(maps: Maps) -> np.ndarray:
@@ -233,6 +256,7 @@ PATTERNS = (
         source=f"{VIG}: mean of A[i, i+1] inside a sentence; threshold of Clark et al. 2019",
         threshold=0.5,
         score=_at(1, inside=True),
+        by_layout=True,
     ),
     Pattern(
         name="previous",
@@ -240,6 +264,7 @@ PATTERNS = (
         source=f"{VIG}: mean of A[i, i-1] inside a sentence; threshold of Clark et al. 2019",
         threshold=0.5,
         score=_at(-1, inside=True),
+        by_layout=True,
     ),
     Pattern(
         name="same",
@@ -247,6 +272,7 @@ PATTERNS = (
         source=f"{VIG}: mass on the same form, of words that occur more than once; threshold ours",
         threshold=0.3,
         pairs=lambda sides: sides.same_word,
+        moved=lambda sides, orders: _moved_words(sides.same_word, orders),
         by_word=True,
     ),
     Pattern(
@@ -254,7 +280,8 @@ PATTERNS = (
         says="looks at the same word in the other sentence",
         source=f"{VIG}: the same with the other segment; threshold ours",
         threshold=0.3,
-        pairs=lambda sides: sides.same_word & sides.other_sentence,
+        pairs=_same_other,
+        moved=lambda sides, orders: _moved_words(_same_other(sides), orders),
         by_word=True,
     ),
     Pattern(
@@ -263,6 +290,7 @@ PATTERNS = (
         source=f"{VIG}: mass on both; threshold of Clark et al. 2019",
         threshold=0.6,
         score=_delimiter,
+        by_layout=True,
     ),
     Pattern(
         name="bag",
@@ -272,6 +300,7 @@ PATTERNS = (
         ),
         threshold=0.3,
         score=_bag,
+        by_layout=True,
     ),
     Pattern(
         name="positional-next",
@@ -279,6 +308,7 @@ PATTERNS = (
         source="Voita et al. 2019: the largest weight is there at least 90 % of the time",
         threshold=0.9,
         score=_peak(1),
+        by_layout=True,
     ),
     Pattern(
         name="positional-previous",
@@ -286,6 +316,7 @@ PATTERNS = (
         source="Voita et al. 2019: the largest weight is there at least 90 % of the time",
         threshold=0.9,
         score=_peak(-1),
+        by_layout=True,
     ),
     Pattern(
         name="first-token",
@@ -293,6 +324,7 @@ PATTERNS = (
         source="as sink, which needs longer texts; ours",
         threshold=0.3,
         score=_first_token,
+        by_layout=True,
     ),
     Pattern(
         name="sink",
@@ -303,6 +335,7 @@ PATTERNS = (
         ),
         threshold=0.3,
         score=_sink,
+        by_layout=True,
     ),
     Pattern(
         name="sink-elsewhere",
@@ -310,6 +343,7 @@ PATTERNS = (
         source="Sun et al. 2024, section 2, say where; mean mass on them together, threshold of Gu",
         threshold=0.3,
         score=_sink_elsewhere,
+        by_layout=True,
     ),
     Pattern(
         name="induction",
@@ -319,6 +353,7 @@ PATTERNS = (
         ),
         threshold=0.3,
         pairs=_induction,
+        moved=_moved_induction,
         by_word=True,
     ),
     Pattern(
@@ -330,6 +365,7 @@ PATTERNS = (
         ),
         threshold=0.3,
         score=_at(-1, inside=False),
+        by_layout=True,
     ),
 )
 """The patterns that `heads` looks for unless told otherwise.

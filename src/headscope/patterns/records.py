@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from headscope.errors import RecordError
-from headscope.record import Record, Stack
+from headscope.record import BatchStack, Record, Stack, TextBatch
 
 WANTED = (
     "give records, such as capture(model, tokenizer, text) or capture_many(model, tokenizer, texts)"
@@ -77,7 +77,9 @@ class OneModel:
     _source: tuple[str, str, str] | None = None
     _weights: str = ""
 
-    def _check_model(self, text: str, record: Record, stack: Stack) -> None:
+    def _check_model(
+        self, text: str, record: Record | TextBatch, stack: Stack | BatchStack
+    ) -> None:
         """Raise where the texts before this one were of another model or stack.
 
         Raises:

@@ -3,6 +3,7 @@
 import warnings
 from typing import Any
 
+from headscope.record._batch import BatchLayer, BatchStack, TextBatch
 from headscope.record._checks import check_finite
 from headscope.record._contributions import (
     CONTRIBUTION_KINDS,
@@ -34,6 +35,8 @@ __all__ = [
     "CONTRIBUTION_KINDS",
     "OFFSETS",
     "STATISTICS",
+    "BatchLayer",
+    "BatchStack",
     "Candidate",
     "ContributionKind",
     "Contributions",
@@ -48,6 +51,7 @@ __all__ = [
     "Statistics",
     "StoredArray",
     "StoredArrays",
+    "TextBatch",
     "Tokens",
     "check_finite",
     "from_nnsight",

@@ -8,8 +8,16 @@ import numpy as np
 
 from headscope.errors import RecordError
 from headscope.evidence import MapSum
-from headscope.patterns import PATTERNS, Heads, predictive_pattern, related_patterns
+from headscope.patterns import (
+    PATTERNS,
+    Heads,
+    Tally,
+    check_heads_options,
+    predictive_pattern,
+    related_patterns,
+)
 from headscope.patterns import heads as heads_of
+from headscope.record import Record
 from headscope.studies._battery import induction_battery
 from headscope.studies.shared._source import Source, parse_source, passed, warn_of_few
 
@@ -93,14 +101,50 @@ def heads(
     if random_weights is True:
         # Only what is measured must be the same; how sure it is, is told of the model itself.
         shared = {name: options[name] for name in ("patterns", "stack") if name in options}
-        random_weights = heads_of(**source.random_twin().grouped(), **shared)
+        random_weights = _heads(source.random_twin(), **shared)
     if position_mean is True:
         mean = average_map(source, options.get("stack"))
     given = _heads_given(random_weights)
-    result = heads_of(**source.grouped(), random_weights=given, position_mean=mean, **options)
+    result = _heads(source, random_weights=given, position_mean=mean, **options)
     if battery is not False:
         result.tally.battery = _battery(source, result, options.get("stack"))
     return result
+
+
+def _heads(
+    source: Source,
+    *,
+    random_weights: Heads | None = None,
+    patterns: Any = PATTERNS,
+    stack: str | None = None,
+    position_mean: np.ndarray | None = None,
+    distances: bool = False,
+    **options: Any,
+) -> Heads:
+    """The heads of a model over its texts, in batches of one length where all are texts."""
+    counting = {
+        "patterns": patterns,
+        "stack": stack,
+        "position_mean": position_mean,
+        "distances": distances,
+    }
+    if not source.is_text:
+        records = source.grouped()
+        return heads_of(**records, random_weights=random_weights, **counting, **options)
+    check_heads_options(options)
+    tally = Tally(**counting)
+    for together in source.batches():
+        # By its place among the texts that could be read: draws are keyed by this name.
+        names = [f"{place:06}" for place in together.readable]
+        groups = None
+        if source.groups is not None:
+            groups = [source.groups[number] for number in together.numbers]
+        batch = together.batch
+        if isinstance(batch, Record):
+            tally.update(names[0], batch, group=None if groups is None else groups[0])
+        else:
+            tally.update_batch(names, batch, groups=groups)
+    return heads_of(tally, random_weights=random_weights, **options)
 
 
 def _check_no_model_needed(asked: dict[str, bool]) -> None:

@@ -182,7 +182,7 @@ class Builder:
         all_heads: dict[str, dict[int, int]] = {}
         for group, name in name_groups([entry.group for entry in seen]).items():
             members = [entry for entry in seen if entry.group == group]
-            numbers = _numbers_of(members)
+            numbers = numbers_of(members)
             sizes = [entry.made.size[1] for entry in members]
             all_heads[name] = dict(zip(numbers, sizes, strict=True))
             others = self._others_of(group, numbers, seen)
@@ -218,7 +218,7 @@ class Builder:
         facts = replace(facts, positions=positions_of(self._model, layers))
         return [
             Record(
-                stacks=dict(sorted(of_example.items(), key=lambda named: _order(named[0]))),
+                stacks=dict(sorted(of_example.items(), key=lambda named: order_of(named[0]))),
                 model=facts,
                 pictures=self._pictures_of(example),
             )
@@ -479,13 +479,13 @@ def _norms_of(layer: dict[str, Any], heads: tuple[int, ...]) -> dict[str, Any]:
     }
 
 
-def _numbers_of(members: list[StackLayers]) -> list[int]:
+def numbers_of(members: list[StackLayers]) -> list[int]:
     """The numbers of a stack's layers."""
     blocks = [None if entry.block is None else entry.block[1] for entry in members]
     return number_layers([entry.own_number for entry in members], blocks)
 
 
-def _order(name: str) -> int:
+def order_of(name: str) -> int:
     """Encoder before decoder before cross; anything else stays where it is, before them."""
     return (
         ("encoder", "decoder", "cross").index(name)

@@ -91,6 +91,20 @@ class Source:
 
         return {"records": self.records(model, **more), "groups": left()}
 
+    @property
+    def is_text(self) -> bool:
+        """Whether there are nothing but texts and pairs of them; what cannot be read is none of
+        these and is left out in any case.
+        """
+        return all(getattr(given, "is_text", True) for given in self.inputs)
+
+    def batches(self, **more: Any) -> Iterator[Any]:
+        """The texts in batches of one length; see `headscope.capturing.capture_batches`."""
+        from headscope.capturing import ParsedInputs, capture_batches
+
+        given = ParsedInputs(self.inputs, len(self.inputs))
+        return capture_batches(self.model, self.tokenizer, given, **(self.options | more))
+
     def random_twin(self) -> Source:
         """The same texts for the same architecture with random weights, which is silent on texts it
         cannot read.

@@ -1,0 +1,313 @@
+"""Many texts to their attention in batches of one length, without a record of each."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, TypedDict
+
+import torch
+from typing_extensions import Unpack
+
+from headscope._progress import Progress
+from headscope.capturing.device import device_of
+from headscope.capturing.entry import capture
+from headscope.capturing.fitness import check_known
+from headscope.capturing.inputs._modalities import check_reads
+from headscope.capturing.inputs.inputs import Inputs, encode, positions_of
+from headscope.capturing.inputs.parse import parse_many
+from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs
+from headscope.capturing.inputs.tokens import tokens_from_encoding
+from headscope.capturing.many import OF_ONE_INPUT, reason_of, warn_of_input
+from headscope.capturing.run import at_rest, run_together, unwrapped
+from headscope.capturing.seam import sessions
+from headscope.errors import CaptureError, HeadscopeError
+from headscope.record import Record, TextBatch
+
+AHEAD = 2048
+"""How many texts are read ahead. The more, the more there are of each length: of sentences of a
+treebank, batches of at most 32 hold 5 texts of 256, and 16 of 2,048.
+"""
+LEAST_TOKENS = 32
+"""Tokens in a batch, at least. With fewer than 16, matrix products of torch take another kernel on
+the processors that were tried and round otherwise; twice that is on the safe side.
+"""
+MOST_TEXTS = 64
+"""Texts in a batch: more gain nothing on a CPU."""
+IN_FLIGHT = 2**28
+"""Bytes of the weights of a batch, at most; a single text may have more."""
+
+
+@dataclass(frozen=True)
+class Together:
+    """Texts that were run together, and what came of it.
+
+    Args:
+        numbers: the place of each among the inputs.
+        readable: its place among those of them that could be read.
+        batch: their attention; of a text that was run alone, its record.
+    """
+
+    numbers: tuple[int, ...]
+    readable: tuple[int, ...]
+    batch: TextBatch | Record
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """A text that was encoded and waits for its turn."""
+
+    number: int
+    readable: int
+    item: ParsedInput
+    encoding: Any
+    example: int
+
+    @property
+    def ids(self) -> list[int]:
+        return self.arguments["input_ids"]
+
+    @property
+    def arguments(self) -> dict[str, list[int]]:
+        """What the model is given for this text."""
+        values = dict(self.encoding)
+        if isinstance(values["input_ids"][0], list):
+            return {name: each[self.example] for name, each in values.items()}
+        return values
+
+
+class BatchOptions(TypedDict, total=False):
+    """How texts are read and put together."""
+
+    batch_tokens: int
+    """Most tokens in a batch, by default 4,096; a longer text is a batch of its own."""
+    batch_size: int | None
+    """Most texts in a batch; by default 64."""
+    max_unknown: float
+    """As of `capture_many`."""
+    truncate: bool
+    """As of `capture_many`."""
+    progress: bool
+    """As of `capture_many`."""
+    on_error: Callable[[int, HeadscopeError], None] | None
+    """As of `capture_many`."""
+
+
+def capture_batches(
+    model: Any, tokenizer: Any, texts: Iterable[Any], **options: Unpack[BatchOptions]
+) -> Iterator[Together]:
+    """Capture the weights of many texts in batches of equal length, in whatever order suits it.
+
+    Texts of as many tokens share a batch, so that there is no padding, and what is found of a text
+    does not depend on what it shares a batch with: with one thread of torch on a CPU it is the same
+    to the last bit (batches of few tokens are filled up with copies of a text, since small matrix
+    products round otherwise). With more threads torch cuts products by their size, and numbers
+    differ in the last digits. Every layer of every text is checked as `capture` checks it.
+
+    2,048 texts are read ahead. The weights of a batch take 256 MiB at most, or those of one text.
+    Texts that cannot be run together, since the model is an encoder-decoder or sees each of them
+    otherwise, are captured one by one, as records.
+
+    Args:
+        model: a loaded transformers model.
+        tokenizer: its tokenizer.
+        texts: texts, pairs of them, or rows with them as of `capture_many`; no pictures or sounds.
+        **options: see `BatchOptions`.
+
+    Raises:
+        CaptureError: an option there is not.
+
+    Example:
+        >>> for together in capture_batches(model, tokenizer, ["The cat sat.", "It slept well."]):
+        ...     print(together.numbers, together.batch["self"].layers[0].weights.shape)
+    """
+    unknown = set(options) - set(BatchOptions.__annotations__)
+    if unknown:
+        raise CaptureError(
+            f"capture_batches has no option {min(unknown)!r}; there are "
+            f"{', '.join(BatchOptions.__annotations__)}"
+        )
+    given = texts if isinstance(texts, ParsedInputs) else parse_many(texts)
+    shown = Progress("Capturing", "input", given.count, shows=options.get("progress", False))
+    report = options.get("on_error") or warn_of_input
+
+    def counted(number: int, error: HeadscopeError) -> None:
+        shown.step()
+        report(number, error)
+
+    batches = _Batches(unwrapped(model), tokenizer, options, counted)
+    return _stepping(batches.stream(given), shown)
+
+
+def _stepping(batches: Iterator[Together], shown: Progress) -> Iterator[Together]:
+    with shown:
+        for together in batches:
+            shown.step(len(together.numbers))
+            yield together
+
+
+@dataclass
+class _Batches:
+    model: Any
+    tokenizer: Any
+    options: BatchOptions
+    report: Callable[[int, HeadscopeError], None]
+    read: int = 0
+    bytes_of_pair: int = 0
+    """Bytes of the weights of one query and key in all heads, once a batch was seen."""
+
+    def stream(self, given: Iterable[Outcome]) -> Iterator[Together]:
+        """All texts, some at a time."""
+        numbered = iter(enumerate(given))
+        while ahead := list(islice(numbered, AHEAD)):
+            by_length: dict[int, list[_Waiting]] = defaultdict(list)
+            for waiting in self._read(ahead):
+                by_length[len(waiting.ids)].append(waiting)
+            for length in sorted(by_length):
+                yield from self._of_length(length, by_length[length])
+
+    def _of_length(self, length: int, texts: list[_Waiting]) -> Iterator[Together]:
+        while texts:
+            count = self._fitting(length)
+            batch, texts = texts[:count], texts[count:]
+            yield from self._run(batch)
+
+    def _fitting(self, length: int) -> int:
+        most = self.options.get("batch_size") or MOST_TEXTS
+        fitting = max(1, min(most, self.options.get("batch_tokens", 4096) // length))
+        taken = self.bytes_of_pair * length**2
+        if taken:
+            return max(1, min(fitting, IN_FLIGHT // taken))
+        # Nothing is known of a model before its first batch.
+        return 1
+
+    def _read(self, ahead: list[tuple[int, Outcome]]) -> list[_Waiting]:
+        """The texts that can be read, encoded; others are reported."""
+        items: list[tuple[int, ParsedInput]] = []
+        for number, given in ahead:
+            if isinstance(given, ParsedInput) and self._readable(number, given):
+                items.append((number, given))
+            elif not isinstance(given, ParsedInput):
+                self.report(number, given)
+        encoded = {**self._together(items, pairs=False), **self._together(items, pairs=True)}
+        waiting = []
+        for number, item in items:
+            read = encoded.get(number) or self._alone(number, item)
+            if read is None:
+                continue
+            encoding, example = read
+            text = _Waiting(number, self.read, item, encoding, example)
+            if self._is_known(text):
+                waiting.append(text)
+                self.read += 1
+        return waiting
+
+    def _readable(self, number: int, given: ParsedInput) -> bool:
+        """Whether an input is a text; others are reported."""
+        try:
+            if not given.is_text:
+                raise CaptureError("A picture, a sound or a target cannot be read among texts")
+            check_reads(self.model, given)
+        except HeadscopeError as error:
+            self.report(number, error)
+            return False
+        return True
+
+    def _together(
+        self, items: list[tuple[int, ParsedInput]], *, pairs: bool
+    ) -> dict[int, tuple[Any, int]]:
+        """Texts, or pairs, encoded in one call, which is many times faster than one by one; only
+        those that fit the model.
+        """
+        chosen = [(number, item) for number, item in items if (len(item.texts) == 2) == pairs]
+        if len(chosen) < 2 or not getattr(self._words, "is_fast", False):
+            return {}
+        limit = positions_of(self.model)
+        cut = {"truncation": False}
+        if self.options.get("truncate", False) and limit:
+            cut = {"truncation": True, "max_length": limit}
+        sides = [[str(item.text) for _, item in chosen]]
+        if pairs:
+            sides.append([str(item.text_pair) for _, item in chosen])
+        try:
+            encoding = self._words(*sides, padding=False, return_tensors=None, **cut)
+        except OF_ONE_INPUT:
+            # One text stopped it; each by itself tells which.
+            return {}
+        fits = {}
+        for example, ((number, _), ids) in enumerate(
+            zip(chosen, encoding["input_ids"], strict=True)
+        ):
+            if ids and (limit is None or len(ids) <= limit):
+                fits[number] = encoding, example
+        return fits
+
+    def _alone(self, number: int, item: ParsedInput) -> tuple[Any, int] | None:
+        try:
+            cut = self.options.get("truncate", False)
+            return encode(self.model, self._words, item.texts, truncate=cut), 0
+        except OF_ONE_INPUT as error:
+            self.report(number, reason_of(error))
+            return None
+
+    def _is_known(self, text: _Waiting) -> bool:
+        try:
+            check_known(self._words, text.ids, "the text", self.options.get("max_unknown", 1.0))
+        except OF_ONE_INPUT as error:
+            self.report(text.number, reason_of(error))
+            return False
+        return True
+
+    @property
+    def _words(self) -> Any:
+        return getattr(self.tokenizer, "tokenizer", self.tokenizer)
+
+    def _run(self, texts: list[_Waiting]) -> Iterator[Together]:
+        """Texts of one length, together or one by one."""
+        try:
+            if sessions() or getattr(self.model.config, "is_encoder_decoder", False):
+                raise CaptureError("such a model is run on one text at a time")
+            batch = self._batch(texts)
+        except OF_ONE_INPUT:
+            # One text may have spoilt it, or none of them can stand in one array with others.
+            for text in texts:
+                yield from self._record(text)
+            return
+        stacks = batch.stacks.values()
+        heads = sum(len(stack.cells) for stack in stacks)
+        self.bytes_of_pair = 4 * heads
+        numbers, readable = (text.number for text in texts), (text.readable for text in texts)
+        yield Together(tuple(numbers), tuple(readable), batch)
+
+    def _batch(self, texts: list[_Waiting]) -> TextBatch:
+        length, device = len(texts[0].ids), device_of(self.model)
+        rows = [text.arguments for text in texts]
+        copies = max(0, -(-LEAST_TOKENS // length) - len(rows))
+        rows += rows[:1] * copies
+        arguments = {
+            name: torch.tensor([row[name] for row in rows], device=device) for name in rows[0]
+        }
+        arguments["attention_mask"] = torch.ones_like(arguments["input_ids"])
+        tokens = [
+            tokens_from_encoding(self._words, text.encoding, text.item.texts, text.example)
+            for text in texts
+        ]
+        tokens += tokens[:1] * copies
+        with at_rest(self.model):
+            return run_together(self.model, Inputs(arguments, tuple(tokens)), len(texts))
+
+    def _record(self, text: _Waiting) -> Iterator[Together]:
+        try:
+            record = capture(
+                self.model,
+                self.tokenizer,
+                text.item,
+                keep="weights",
+                truncate=self.options.get("truncate", False),
+            )
+        except OF_ONE_INPUT as error:
+            self.report(text.number, reason_of(error))
+            return
+        yield Together((text.number,), (text.readable,), record)

@@ -1,0 +1,160 @@
+"""Calls to one array of weights for all texts of a batch, in place of layers of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from headscope.capturing.building._build import Builder, numbers_of, order_of
+from headscope.capturing.building._call_tokens import SideTokens
+from headscope.capturing.building._checks import check_weights, verified
+from headscope.capturing.building._real_tokens import RealTokens
+from headscope.capturing.building.stacks import name_groups
+from headscope.capturing.calls.attention import Rows, has_own_weights, weights_of
+from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.visibility import Visibility
+from headscope.capturing.inputs.inputs import Inputs
+from headscope.capturing.keep import Keeping
+from headscope.capturing.statistics import fill_weights
+from headscope.errors import CaptureError
+from headscope.record import BatchLayer, BatchStack, Mask, ModelFacts, TextBatch
+
+KEEPING = Keeping(frozenset({"weights"}), auto=False)
+ROW_SUM_TOLERANCE = 5e-3
+"""How far a row may be from 1, as in a record."""
+
+
+class BatchBuilder(Builder):
+    """Makes arrays of the weights of texts of one length that were run without padding.
+
+    Every text is checked as `Builder` checks it, from the very weights that are kept. What cannot
+    stand in one array (padding, masks that differ from text to text) is refused: such texts are
+    captured as records.
+
+    Args:
+        inputs: what the model is run on.
+        model: whose calls they are.
+        count: how many of the texts are kept; the others are copies that only make the batch
+            larger.
+    """
+
+    def __init__(self, inputs: Inputs, model: torch.nn.Module, count: int) -> None:
+        super().__init__(inputs, KEEPING, model)
+        self._kept_texts = count
+
+    def batch(self, facts: ModelFacts) -> TextBatch:
+        """The weights of all texts.
+
+        Raises:
+            CaptureError: where some attention was not seen, of which a record would tell.
+        """
+        self.check_joined()
+        self._check_heads_joined()
+        seen = [self.seen[number] for number in sorted(self.seen)]
+        stacks = {}
+        for group, name in name_groups([entry.group for entry in seen]).items():
+            members = [entry for entry in seen if entry.group == group]
+            numbers = numbers_of(members)
+            others = self._others_of(group, numbers, seen)
+            if self.unread or any(what.startswith("unseen") for what in others.values()):
+                raise CaptureError(f"{name}: some attention was not seen")
+            query, key = (side.tokens[: self._kept_texts] for side in members[0].sides)
+            layers = []
+            for number, entry in zip(numbers, members, strict=True):
+                heads = tuple(range(entry.made.size[1]))
+                layers.append(BatchLayer(layer=number, heads=heads, **entry.layers[0]))
+            stacks[name] = BatchStack(name=name, query=query, key=key, layers=tuple(layers))
+        ordered = {name: stacks[name] for name in sorted(stacks, key=order_of)}
+        return TextBatch(stacks=ordered, model=facts)
+
+    def _facts(
+        self,
+        cuts: list[RealTokens],
+        visibility: Visibility,
+        places: tuple[Rows, torch.Tensor | None],
+    ) -> list[dict[str, Any]]:
+        """Mask and weights of all texts as one layer."""
+        whole = cuts[0].call
+        _, _, queries, keys = whole.size
+        if any((len(cut.queries), len(cut.keys)) != (queries, keys) for cut in cuts):
+            raise CaptureError(f"{whole.name}: some of the batch is padding")
+        call, visibility = _first_texts(whole, visibility, self._kept_texts)
+        if visibility.visible is not None and not bool(
+            (visibility.visible == visibility.visible[:1]).all()
+        ):
+            raise CaptureError(f"{call.name}: texts of one length see differently")
+        weights = _weights(call, cuts[: self._kept_texts], visibility)
+        check_weights(weights, None, call.name)
+        visible = self._masks.of(cuts[0], visibility) or Mask.full(queries, keys)
+        _check_rows(weights, call, visible.dead)
+        rows = places[0]
+        verified(call, rows.of(weights), rows)
+        return [{"visible": visible, "weights": weights.cpu().numpy()}]
+
+    def _kept(
+        self,
+        cuts: list[RealTokens],
+        facts: list[dict[str, Any]],
+        sides: tuple[SideTokens, SideTokens],
+        held: Any = None,
+    ) -> list[dict[str, Any]]:
+        """The weights are there already."""
+        return facts
+
+
+def _weights(call: Call, cuts: Sequence[RealTokens], visibility: Visibility) -> torch.Tensor:
+    """Weights ``[text head query key]`` in single precision, as records hold them."""
+    if has_own_weights(call):
+        return weights_of(call, visibility).to(torch.float32)
+    weights = torch.zeros(call.size, device=call.context.device)
+    fill_weights(
+        call,
+        [cut.queries for cut in cuts],
+        [cut.keys for cut in cuts],
+        into=list(weights),
+    )
+    return weights
+
+
+def _first_texts(call: Call, visibility: Visibility, count: int) -> tuple[Call, Visibility]:
+    """Of the first texts of a batch alone."""
+    batch, _, queries, _ = call.size
+    if count == batch:
+        return call, visibility
+    names = ("query", "key", "value", "mask", "bias", "context", "weights", "added")
+    parts = {name: getattr(call, name) for name in names}
+    parts["output"] = None if call.output is None else call.output.reshape(batch, queries, -1)
+    seen = {"visible": visibility.visible, "bias": visibility.bias}
+    call = replace(call, **{name: _first(tensor, count) for name, tensor in parts.items()})
+    return call, replace(
+        visibility, **{name: _first(tensor, count) for name, tensor in seen.items()}
+    )
+
+
+def _first(tensor: torch.Tensor | None, count: int) -> torch.Tensor | None:
+    return tensor if tensor is None or len(tensor) == 1 else tensor[:count]
+
+
+def _check_rows(weights: torch.Tensor, call: Call, dead: np.ndarray) -> None:
+    """Raise where a row does not sum to 1, as a record would refuse it.
+
+    Raises:
+        CaptureError: with its sum.
+    """
+    sums = weights.sum(-1)
+    if dead.any():
+        sums = sums[:, :, torch.from_numpy(~dead).to(sums.device)]
+    if not sums.numel():
+        return
+    least, most = torch.stack([sums.min(), sums.max()]).tolist()
+    low = 0.0 if call.sinks is not None else 1 - ROW_SUM_TOLERANCE
+    # not (... <= ...) is true of NaN, too
+    if not (low <= least <= most <= 1 + ROW_SUM_TOLERANCE):
+        raise CaptureError(
+            f"{call.name}: rows of weights sum to {least:.4g} to {most:.4g}, not to 1; this "
+            "attention is computed in a way that headscope does not know, and is refused"
+        )

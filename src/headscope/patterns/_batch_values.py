@@ -1,0 +1,274 @@
+"""The rows of `Tally` for all texts of a batch at once.
+
+What a pattern or measure says of heads is said of each by itself, so that the heads of all layers,
+and of all texts whose tokens are laid out alike, are given to it as the heads of one map. What
+depends on the words, the pairs of patterns of content in the text and after its words changed
+places, is written into one matrix for each text, and all heads are multiplied with it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from headscope.evidence import position_map, uniform_map
+from headscope.patterns._draws import Draws
+from headscope.patterns._head_measures import MEASURES
+from headscope.patterns._kovaleva import CLASSES, kovaleva_class
+from headscope.patterns._maps import Maps, Sides
+from headscope.patterns._pattern import Pattern
+from headscope.record import BatchLayer, BatchStack, Mask
+
+BASELINES = ("uniform", "shuffled", "position", "like words")
+OF_PATTERN = 1 + len(BASELINES)
+"""Rows of each pattern: its score and its baselines."""
+BLOCK = 2**22
+"""Bytes of the weights that are looked at together, in double precision: few enough to stay in the
+processor's cache."""
+EVEN_KNOWN = 256
+"""So many layouts are remembered with what even rows score on them."""
+
+
+@dataclass(frozen=True)
+class _BatchText:
+    """One text of a batch.
+
+    Args:
+        place: among the texts of the batch.
+        sides: its tokens.
+        draws: its words in other places: among all words, and among words of their kind.
+    """
+
+    place: int
+    sides: Sides
+    draws: tuple[Draws, Draws]
+
+
+@dataclass(frozen=True)
+class _SomeLayers:
+    """Some layers that see alike, on some texts, in double precision.
+
+    Args:
+        weights: of the heads of all these layers.
+        heads: their places among all heads.
+        visible: what the queries may look at.
+    """
+
+    weights: Float[np.ndarray, "text head query key"]
+    heads: np.ndarray
+    visible: Bool[np.ndarray, "query key"]
+
+
+class BatchValues:
+    """Measures all texts of a batch.
+
+    Args:
+        patterns: what to look for.
+        position_mean: see `Tally`.
+    """
+
+    def __init__(
+        self,
+        patterns: Sequence[Pattern],
+        position_mean: Float[np.ndarray, "head length length"] | None = None,
+    ) -> None:
+        self.patterns, self.position_mean = tuple(patterns), position_mean
+        self.rows: int = OF_PATTERN * len(self.patterns) + len(CLASSES) + len(MEASURES) + 1
+        numbered = list(enumerate(self.patterns))
+        self._of_pairs = [(at, each) for at, each in numbered if each.pairs is not None]
+        self._by_layout = [(at, each) for at, each in numbered if each.by_layout]
+        self._of_text = [
+            (at, each) for at, each in numbered if each.pairs is None and not each.by_layout
+        ]
+        self._placed = [
+            (at, each)
+            for at, each in numbered
+            if each.by_position is not None and (each.pairs is None or each.by_place)
+        ]
+        self._even: OrderedDict[tuple, np.ndarray] = OrderedDict()
+
+    def of(self, names: Sequence[str], stack: BatchStack) -> Float[np.ndarray, "text row head"]:
+        """The values of all texts, rows as of `Tally`.
+
+        Args:
+            names: what tells each text from others; draws are keyed by them.
+            stack: the attention of these texts.
+        """
+        texts = []
+        for place, name in enumerate(names):
+            sides = Sides(stack.query[place], stack.key[place])
+            draws = Draws(sides, name), Draws(sides, name, alike=True)
+            texts.append(_BatchText(place, sides, draws))
+        # Those laid out alike stand side by side, and are looked at without being copied.
+        texts.sort(key=lambda text: (text.sides.layout, text.place))
+        values = np.full((len(texts), self.rows, len(stack.cells)), np.nan)
+        values[:, -1] = len(stack.query[0])
+        for some, block in _blocks(texts, stack):
+            for first, maps in _alike(some, block):
+                self._measure(first, maps, block, values)
+            for text, weights in zip(some, block.weights, strict=True):
+                self._text(text, Maps(weights, text.sides, block.visible), block, values)
+            if self._of_pairs:
+                self._pairs(some, block, values)
+        return values
+
+    def _measure(
+        self, texts: Sequence[_BatchText], maps: Maps, block: _SomeLayers, values: np.ndarray
+    ) -> None:
+        """What depends on where tokens stand alone, of texts that are laid out alike."""
+        shape = len(texts), len(block.heads)
+        at = np.array([text.place for text in texts])[:, None], block.heads[None, :]
+
+        def put(row: int, of_heads: np.ndarray) -> None:
+            values[at[0], row, at[1]] = of_heads.reshape(shape)
+
+        for number, pattern in self._by_layout:
+            put(OF_PATTERN * number, pattern.of(maps))
+        row = OF_PATTERN * len(self.patterns)
+        classes = kovaleva_class(maps)
+        for number in range(len(CLASSES)):
+            put(row + number, classes == number)
+        for number, measure in enumerate(MEASURES.values()):
+            put(row + len(CLASSES) + number, measure.of(maps))
+        for (number, _), even in zip(self._by_layout, self._even_of(maps), strict=True):
+            values[at[0], OF_PATTERN * number + 1, at[1]] = even
+
+    def _even_of(self, maps: Maps) -> np.ndarray:
+        """What even rows score in patterns that depend on the layout alone."""
+        key = (maps.sides.layout, maps.visible.shape, maps.visible.tobytes())
+        if key not in self._even:
+            even = Maps(uniform_map(maps.visible), maps.sides, maps.visible)
+            scores = [pattern.of(even)[0] for _, pattern in self._by_layout]
+            self._even[key] = np.array(scores)
+            if len(self._even) > EVEN_KNOWN:
+                self._even.popitem(last=False)
+        return self._even[key]
+
+    def _text(self, text: _BatchText, maps: Maps, block: _SomeLayers, values: np.ndarray) -> None:
+        """Patterns whose score may depend on anything, text by text."""
+        for number, pattern in self._placed:
+            if pattern.by_position is not None:
+                row = OF_PATTERN * number + 3
+                values[text.place, row, block.heads] = pattern.by_position(maps)
+        if not self._of_text:
+            return
+        even = Maps(uniform_map(maps.visible), maps.sides, maps.visible)
+        for number, pattern in self._of_text:
+            row = OF_PATTERN * number
+            values[text.place, row, block.heads] = pattern.of(maps)
+            values[text.place, row + 1, block.heads] = pattern.of(even)
+
+    def _pairs(self, texts: Sequence[_BatchText], block: _SomeLayers, values: np.ndarray) -> None:
+        """Patterns of content: one product of all heads with the pairs of all patterns and
+        draws.
+        """
+        visible, columns = block.visible, 3 * len(self._of_pairs)
+        even = uniform_map(visible).reshape(-1)
+        placed = None
+        if self.position_mean is not None:
+            mean = self.position_mean[block.heads]
+            placed = position_map(mean, visible).reshape(len(mean), -1)
+        for text, weights in zip(texts, block.weights, strict=True):
+            wanted = np.zeros((columns, visible.size))
+            known = np.zeros(columns, bool)
+            for place, (_, pattern) in enumerate(self._of_pairs):
+                for kind, pairs in enumerate(_kinds_of(pattern, text)):
+                    if pairs is None:
+                        continue
+                    share = _mean_over_queries(pairs & visible)
+                    if share is not None:
+                        wanted[3 * place + kind], known[3 * place + kind] = share, True
+            if not known.any():
+                continue
+            scores = (weights.reshape(len(weights), -1) @ wanted.T).T
+            scores[~known] = np.nan
+            on_even = np.where(known, wanted @ even, np.nan)
+            on_placed = None if placed is None else (placed @ wanted.T).T
+            for place, (number, pattern) in enumerate(self._of_pairs):
+                row, at = OF_PATTERN * number, 3 * place
+                values[text.place, row, block.heads] = scores[at]
+                values[text.place, row + 1, block.heads] = on_even[at]
+                values[text.place, row + 2, block.heads] = scores[at + 1]
+                values[text.place, row + 4, block.heads] = scores[at + 2]
+                if on_placed is not None and known[at] and not pattern.by_place:
+                    values[text.place, row + 3, block.heads] = on_placed[at]
+
+
+def _kinds_of(pattern: Pattern, text: _BatchText) -> Iterator[np.ndarray | None]:
+    """The pairs that a pattern looks for: in the text, after its words changed places, and after
+    they did so among their kind; None for what it is not compared with.
+    """
+    yield pattern.wanted(text.sides)[None]
+    yield None if pattern.by_place else text.draws[0].pairs(pattern)
+    compared = pattern.by_word and not pattern.by_place
+    yield text.draws[1].pairs(pattern) if compared else None
+
+
+def _mean_over_queries(
+    pairs: Bool[np.ndarray, "draw query key"],
+) -> Float[np.ndarray, " pair"] | None:
+    """What a map is to be multiplied with for `mass_on_pairs` of it, mean over the draws that have
+    any pair; None where none has.
+    """
+    counts = pairs.any(axis=2).sum(axis=1)
+    known = counts > 0
+    if not known.any():
+        return None
+    shares = np.divide(1.0, counts, out=np.zeros(len(counts)), where=known) / known.sum()
+    return shares @ pairs.reshape(len(pairs), -1)
+
+
+def _blocks(
+    texts: Sequence[_BatchText], stack: BatchStack
+) -> Iterator[tuple[Sequence[_BatchText], _SomeLayers]]:
+    """The weights of some texts and layers at a time, in the order of these texts."""
+    by_mask: dict[Mask, list[tuple[BatchLayer, np.ndarray]]] = {}
+    first = 0
+    for layer in stack.layers:
+        places = np.arange(first, first + len(layer.heads))
+        by_mask.setdefault(layer.visible, []).append((layer, places))
+        first += len(layer.heads)
+    for mask, layers in by_mask.items():
+        visible = mask.dense()
+        sizes = [8 * visible.size * max(1, len(places)) for _, places in layers]
+        # How many layers come together follows from the model and the length alone, so that the
+        # numbers of a text do not depend on what it shares a batch with.
+        at_once = max(1, BLOCK // max(sizes))
+        for start in range(0, len(layers), at_once):
+            part = layers[start : start + at_once]
+            count = max(1, BLOCK // sum(sizes[start : start + at_once]))
+            for begin in range(0, len(texts), count):
+                some = texts[begin : begin + count]
+                yield some, _block(some, part, visible)
+
+
+def _block(
+    texts: Sequence[_BatchText],
+    layers: Sequence[tuple[BatchLayer, np.ndarray]],
+    visible: Bool[np.ndarray, "query key"],
+) -> _SomeLayers:
+    heads = np.concatenate([places for _, places in layers])
+    weights = np.empty((len(texts), len(heads), *visible.shape))
+    places = [text.place for text in texts]
+    first = 0
+    for layer, of_layer in layers:
+        weights[:, first : first + len(of_layer)] = layer.weights[places]
+        first += len(of_layer)
+    return _SomeLayers(weights, heads, visible)
+
+
+def _alike(
+    texts: Sequence[_BatchText], block: _SomeLayers
+) -> Iterator[tuple[Sequence[_BatchText], Maps]]:
+    """The texts of each layout, and the maps of all their heads as those of one text."""
+    first = 0
+    for _, same in groupby(texts, key=lambda text: text.sides.layout):
+        some = list(same)
+        part = block.weights[first : first + len(some)]
+        first += len(some)
+        yield some, Maps(part.reshape(-1, *part.shape[2:]), some[0].sides, block.visible)

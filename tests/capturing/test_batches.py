@@ -1,0 +1,134 @@
+"""Texts of one length share a batch, and what is found of each is what `capture` finds."""
+
+import numpy as np
+import pytest
+import torch
+
+import headscope as hs
+from headscope import CaptureError
+from headscope.capturing import batches as _batches
+from headscope.capturing import capture_batches
+from headscope.capturing.building import _together
+from headscope.record import Record, TextBatch
+from headscope.testing import tiny_model, tiny_tokenizer
+
+TEXTS = ["a", "the cat sat.", ("a dog", "ran"), "she", "the dog sat.", "an owl", "a cat sat by"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return tiny_tokenizer()
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def by_number(found):
+    """Weights of each stack and layer by the number of the text."""
+    return {
+        number: {
+            (name, layer.layer): layer.weights[place]
+            for name, stack in together.batch.stacks.items()
+            for layer in stack.layers
+        }
+        for together in found
+        for place, number in enumerate(together.numbers)
+    }
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "bloom", "gemma2", "gpt_oss"])
+def test_the_weights_of_each_text_are_those_of_its_record(family, tokenizer):
+    model = tiny_model(family)
+    found = list(capture_batches(model, tokenizer, TEXTS, batch_size=3))
+    assert sorted(number for each in found for number in each.numbers) == list(range(len(TEXTS)))
+    assert max(len(each.numbers) for each in found) == 2
+    for together in found:
+        for place, number in enumerate(together.numbers):
+            text = TEXTS[number]
+            wanted = hs.capture(model, tokenizer, *([text] if isinstance(text, str) else text))
+            assert list(together.batch.stacks) == list(wanted.stacks)
+            for name, stack in wanted.stacks.items():
+                ours = together.batch[name]
+                assert (ours.query[place], ours.key[place]) == (stack.query, stack.key)
+                for layer, other in zip(stack, ours.layers, strict=True):
+                    assert (other.layer, other.visible) == (layer.layer, layer.visible)
+                    np.testing.assert_allclose(other.weights[place], layer.weights, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["bert", "llama"])
+def test_the_bits_of_a_text_do_not_depend_on_its_batch(family, tokenizer):
+    model = tiny_model(family)
+    texts = ["the cat sat.", "the dog sat.", "the cow ran.", "the owl saw a", "all of us."]
+    whole = by_number(capture_batches(model, tokenizer, texts))
+    turned = by_number(capture_batches(model, tokenizer, texts[::-1]))
+    for number, text in enumerate(texts):
+        alone = by_number(capture_batches(model, tokenizer, [text]))[0]
+        for where, weights in alone.items():
+            np.testing.assert_array_equal(whole[number][where], weights)
+            np.testing.assert_array_equal(turned[len(texts) - 1 - number][where], weights)
+
+
+def test_a_text_that_cannot_be_read_costs_that_text_alone(tokenizer):
+    told = []
+    texts = ["a cat", "", "a dog", {"image": "cat.png"}, "b " * 60, ("a", " "), "a cow"]
+    found = list(
+        capture_batches(
+            tiny_model("bert"),
+            tokenizer,
+            texts,
+            on_error=lambda number, error: told.append((number, type(error).__name__)),
+        )
+    )
+    assert sorted(told) == [
+        (1, "TextError"),
+        (3, "CaptureError"),
+        (4, "TextError"),
+        (5, "TextError"),
+    ]
+    numbered = [pair for each in found for pair in zip(each.numbers, each.readable, strict=True)]
+    assert sorted(numbered) == [(0, 0), (2, 1), (6, 2)]
+    cut = capture_batches(tiny_model("bert"), tokenizer, ["b " * 60], truncate=True)
+    assert len(next(cut).batch["self"].query[0]) == 32
+
+
+def test_an_encoder_decoder_is_run_on_one_text_at_a_time(tokenizer):
+    found = list(capture_batches(tiny_model("bart"), tokenizer, ["a cat", "a dog"]))
+    assert all(isinstance(each.batch, Record) for each in found)
+    assert list(found[0].batch.stacks) == ["encoder", "decoder", "cross"]
+
+
+def test_weights_that_are_not_the_models_own_are_refused(tokenizer, monkeypatch):
+    right = _together._weights
+
+    def wrong(*given):
+        weights = right(*given)
+        weights[-1] = weights[-1].flip(-1)
+        return weights
+
+    monkeypatch.setattr(_together, "_weights", wrong)
+    found = list(capture_batches(tiny_model("bert"), tokenizer, ["a cat", "a dog", "a cow"]))
+    assert all(isinstance(each.batch, Record) for each in found)
+    monkeypatch.undo()
+    found = list(capture_batches(tiny_model("bert"), tokenizer, ["a cat", "a dog", "a cow"]))
+    assert all(isinstance(each.batch, TextBatch) for each in found)
+
+
+def test_batches_are_as_large_as_their_bytes_allow(tokenizer, monkeypatch):
+    model, texts = tiny_model("bert"), ["a cat"] * 9
+    sizes = [len(each.numbers) for each in capture_batches(model, tokenizer, texts)]
+    assert sizes == [1, 8]
+    (stack,) = next(capture_batches(model, tokenizer, texts)).batch.stacks.values()
+    of_text = sum(layer.weights.nbytes for layer in stack.layers)
+    monkeypatch.setattr(_batches, "IN_FLIGHT", 3 * of_text)
+    sizes = [len(each.numbers) for each in capture_batches(model, tokenizer, texts)]
+    assert sizes == [1, 3, 3, 2]
+
+
+def test_an_option_that_there_is_not_is_named(tokenizer):
+    with pytest.raises(CaptureError, match="no option 'keep'; there are batch_tokens"):
+        capture_batches(tiny_model("bert"), tokenizer, ["a"], keep="qk")

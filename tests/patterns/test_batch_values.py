@@ -1,0 +1,207 @@
+"""The rows of many texts at once are those of each text alone, worked out pattern by pattern."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headscope import Layer, ModelFacts, Record, RecordError, Stack, Tokens
+from headscope.evidence import position_map, rng_of, uniform_map
+from headscope.patterns import (
+    CLASSES,
+    MEASURES,
+    PATTERNS,
+    Maps,
+    Pattern,
+    Sides,
+    Tally,
+    kovaleva_class,
+    maps_of,
+)
+from headscope.record import Mask, TextBatch
+from headscope.testing import random_record
+
+WORDS = ("the", "cat", "cats", "saw", "##berry", "a", ".", ",", "river")
+BASELINES = ("uniform", "shuffled", "position", "like words")
+
+
+def sentence(rng, length, *, pair, words):
+    """So many tokens, some of which come twice, in pieces."""
+    inner = [str(word) for word in rng.choice(WORDS, length - 2 - pair)]
+    cut = len(inner) // 2 if pair else len(inner)
+    pieces = ["[CLS]", *inner[:cut], "[SEP]", *inner[cut:], *["[SEP]"] * pair]
+    segments = (0,) * (cut + 2) + (1,) * (length - cut - 2)
+    numbers, last = [], -1
+    for piece in pieces:
+        last += not piece.startswith("##")
+        numbers.append(None if piece.startswith("[") else last)
+    known = {"words": tuple(numbers)} if words else {}
+    return Tokens(pieces=tuple(pieces), segments=segments, **known)
+
+
+def mask_of(kind, length):
+    """What the layers of a kind of model see, in turns."""
+    causal = Mask.causal(length, length)
+    place = np.arange(length)
+    window = Mask.of(np.asarray(causal) & (place[:, None] - place < 4))
+    masks = {"full": [Mask.full(length, length)], "causal": [causal], "sliding": [window, causal]}
+    return masks[kind]
+
+
+def records(seed, count, length, *, kind, layers=3, heads=2):
+    rng = np.random.default_rng(seed)
+    made = []
+    for _ in range(count):
+        tokens = sentence(rng, length, pair=bool(rng.random() < 0.5), words=rng.random() < 0.5)
+        stacked = []
+        for layer in range(layers):
+            mask = mask_of(kind, length)[layer % len(mask_of(kind, length))]
+            scores = np.exp(2 * rng.standard_normal((heads, length, length))) * np.asarray(mask)
+            weights = (scores / scores.sum(axis=-1, keepdims=True)).astype(np.float32)
+            stacked.append(Layer(layer=layer, weights=weights, visible=mask))
+        stack = Stack(name="self", query=tokens, key=tokens, layers=tuple(stacked))
+        made.append(Record(stacks={"self": stack}, model=ModelFacts(name="random")))
+    return made
+
+
+def one_by_one(name, stack, patterns=PATTERNS, mean=None):
+    """Rows of `Tally` by their definition: each layer of each text by itself, each draw a text."""
+    sides = Sides(stack.query, stack.key)
+    drawn = {}
+    for seed, alike in ((0, False), (1, True)):
+        rng = rng_of(name, seed)
+        drawn[alike] = [sides.shuffled(rng, alike=alike) for _ in range(8)]
+    parts, first = [], 0
+    for layer in stack:
+        maps = maps_of(stack, layer, sides)
+        even = Maps(uniform_map(maps.visible), sides, maps.visible)
+        heads = len(maps.weights)
+        rows = []
+        for pattern in patterns:
+            nothing = np.full(heads, np.nan)
+            rows += [pattern.of(maps), np.broadcast_to(pattern.of(even), heads)]
+            if pattern.pairs is None or pattern.by_place:
+                at_place = pattern.by_position
+                rows += [nothing, nothing if at_place is None else at_place(maps), nothing]
+                continue
+            on = []
+            for alike in (False, True):
+                scores = [pattern.on_pairs(maps, pattern.wanted(each)) for each in drawn[alike]]
+                with np.errstate(invalid="ignore"):
+                    known = ~np.isnan(scores)
+                    sums, counts = np.where(known, scores, 0).sum(axis=0), known.sum(axis=0)
+                    on.append(np.where(counts > 0, sums / counts, np.nan))
+            placed = nothing
+            if mean is not None:
+                map_ = position_map(mean[first : first + heads], maps.visible)
+                placed = pattern.on_pairs(Maps(map_, sides, maps.visible), pattern.wanted(sides))
+            rows += [on[0], placed, on[1] if pattern.by_word else nothing]
+        classes = kovaleva_class(maps)
+        rows += [(classes == number).astype(float) for number in range(len(CLASSES))]
+        rows += [measure.of(maps) for measure in MEASURES.values()]
+        rows.append(np.full(heads, len(stack.query)))
+        parts.append(np.stack(rows))
+        first += heads
+    return np.concatenate(parts, axis=1)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(0, 2**16),
+    st.integers(1, 5),
+    st.sampled_from([3, 5, 9, 14, 66]),
+    st.sampled_from(["full", "causal", "sliding"]),
+    st.booleans(),
+)
+def test_rows_of_a_batch_are_those_of_each_text(seed, count, length, kind, placed):
+    length = max(length, 5) if kind == "sliding" else length
+    made = records(seed, count, max(length, 4), kind=kind)
+    rng = np.random.default_rng(seed)
+    mean = rng.random((6, 70, 70)) if placed else None
+    names = [f"text {number}" for number in range(count)]
+    tally = Tally(position_mean=mean)
+    tally.update_batch(names, TextBatch.of(made))
+    for name, record in zip(names, made, strict=True):
+        at = tally.statistic.texts.index(name)
+        wanted = one_by_one(name, record["self"], mean=mean)
+        np.testing.assert_allclose(tally.statistic.values[at], wanted, rtol=1e-12, atol=1e-14)
+
+
+def test_cross_attention_and_patterns_of_ones_own_are_measured_text_by_text():
+    made = [random_record(seed=seed) for seed in range(3)]
+    own = (
+        Pattern(name="far", says="", source="", threshold=0.3, score=lambda m: m.weights[:, 0, -1]),
+        Pattern(
+            name="first",
+            says="",
+            source="",
+            threshold=0.3,
+            pairs=lambda sides: np.arange(sides.words.shape[1])[None, :] < 2 * sides.words,
+            by_position=lambda m: m.weights[:, 0, 1],
+            by_place=True,
+        ),
+        Pattern(
+            name="q1", says="", source="", threshold=0.3, pairs=lambda sides: _called(sides, "q1")
+        ),
+    )
+    patterns = (*PATTERNS, *own)
+    tally = Tally(patterns)
+    tally.update_batch(["a", "b", "c"], TextBatch.of(made))
+    for at, (name, record) in enumerate(zip("abc", made, strict=True)):
+        wanted = one_by_one(name, record["cross"], patterns)
+        np.testing.assert_allclose(tally.statistic.values[at], wanted, rtol=1e-12)
+
+
+def _called(sides, piece):
+    """Pairs of a query of this name, which the generic draws have to move."""
+    return (np.array(sides.query.pieces) == piece)[:, None] & sides.words
+
+
+def test_the_numbers_of_a_text_are_the_same_bits_in_any_batch():
+    made = records(3, 4, 11, kind="full")
+    names = list("abcd")
+    together, alone = Tally(), Tally()
+    together.update_batch(names[::-1], TextBatch.of(made[::-1]))
+    for name, record in zip(names, made, strict=True):
+        alone.update(name, record)
+    np.testing.assert_array_equal(together.statistic.values, alone.statistic.values)
+
+
+def test_words_in_parts_are_drawn_text_by_text():
+    """A special token within a word, or a number that comes again: words would join when moved."""
+    pieces = ("[CLS]", "a", "b", "[MASK]", "b", "a", "[SEP]")
+    parted = Tokens(pieces=pieces, words=(None, 0, 0, None, 0, 1, None))
+    assert not Sides(parted, parted).keeps_words
+    assert Sides(*[Tokens(pieces=pieces)] * 2).keeps_words
+    begun = Tokens(pieces=("[CLS]", "##a", "b", "[SEP]"))
+    assert not Sides(begun, begun).keeps_words
+    rng = np.random.default_rng(0)
+    weights = rng.dirichlet(np.ones(7), (2, 7)).astype(np.float32)
+    stack = Stack(name="self", query=parted, key=parted, layers=(Layer(layer=0, weights=weights),))
+    tally = Tally()
+    tally.update("parted", Record(stacks={"self": stack}))
+    wanted = one_by_one("parted", stack)
+    np.testing.assert_allclose(tally.statistic.values[0], wanted, rtol=1e-12)
+
+
+def test_a_batch_is_of_texts_alike():
+    made = records(0, 2, 8, kind="full")
+    other = records(0, 1, 9, kind="full")
+    for wrong in ([*made, *other], [*made, *records(0, 1, 8, kind="causal")], []):
+        with pytest.raises(RecordError, match="differ|no record"):
+            TextBatch.of(wrong)
+    batch = TextBatch.of(made)
+    assert (len(batch), batch["self"].cells[:3]) == (2, ((0, 0), (0, 1), (1, 0)))
+    with pytest.raises(RecordError, match="not 'cross'"):
+        batch["cross"]
+
+
+def test_documents_and_distances_are_counted_in_batches_too():
+    made = records(5, 3, 8, kind="causal")
+    together, alone = Tally(distances=True), Tally(distances=True)
+    together.update_batch(list("abc"), TextBatch.of(made), groups=["x", "x", "y"])
+    for name, record, group in zip("abc", made, "xxy", strict=True):
+        alone.update(name, record, group=group)
+    assert together.statistic.groups == alone.statistic.groups == ("x", "x", "y")
+    np.testing.assert_array_equal(together.distances.mean, alone.distances.mean)
+    assert together.shown == alone.shown
