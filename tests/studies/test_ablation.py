@@ -19,7 +19,7 @@ from headscope.capturing import random_twin
 from headscope.evidence import holm, p_flipped
 from headscope.interventions import Objective, leave_one_out
 from headscope.studies import Ablation
-from headscope.studies.ablation._prefix import Prefix
+from headscope.studies.ablation.prefix import Prefix
 from headscope.tasks import Task, next_word, translation
 from headscope.testing import tiny_model, tiny_tokenizer
 

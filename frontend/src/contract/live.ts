@@ -337,6 +337,10 @@ export interface WriteQuestion {
  */
 export interface WrittenToken {
   token: string;
+  /**
+   * True where it continues the word before it.
+   */
+  continues: boolean;
   id: number;
   probability: number;
   /**

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,8 +19,10 @@ from starlette.routing import Route
 from headscope.live._changes import address_of, python_of
 from headscope.live._facts import LIMITS, loading_facts
 from headscope.live._kept import KeptRecord
+from headscope.live._matters import matters, parse_matters
 from headscope.live._model import LiveModel
 from headscope.live._queue import (
+    LinesAnswer,
     ModelQueue,
     TooLargeError,
     body_of,
@@ -27,7 +30,9 @@ from headscope.live._queue import (
     refusal_of_post,
     told,
 )
+from headscope.live._sketching import sketched
 from headscope.live._stop import StopSignal
+from headscope.live._writing import parse_write, write
 from headscope.live.contract import LiveFacts, LiveLimits
 from headscope.storage import save
 from headscope.views.answers import PageAnswers, packed_opening
@@ -87,6 +92,9 @@ def live_application(host: LiveHost, token: str, queue: ModelQueue | None = None
     routes = [
         Route("/model.json", lambda request: JSONResponse(dict(host.facts))),
         Route("/ask", answers.post(answers.ask), methods=["POST"]),
+        Route("/write", answers.post(answers.write), methods=["POST"]),
+        Route("/matters", answers.post(answers.matters), methods=["POST"]),
+        Route("/sketch", answers.post(answers.sketch), methods=["POST"]),
         Route("/record/{id}/download", in_thread(answers.download, at_once)),
         Route("/record/{id}/page", in_thread(answers.page, at_once)),
         *record_routes(answers.find, "/record/{id}"),
@@ -149,6 +157,27 @@ class _LiveAnswers:
         }
         data = packed_opening(head, chunks)
         return await anyio.to_thread.run_sync(sent, request, data, BYTES)
+
+    async def write(self, request: Request, given: Any) -> Response:
+        """Tokens line by line: see `headscope.live.contract.WriteQuestion`."""
+        live = self._live()
+        wanted = parse_write(live, given)
+        run = partial(write, live, wanted)
+        return LinesAnswer(self._queue, _page_of(given), run)
+
+    async def matters(self, request: Request, given: Any) -> Response:
+        """Effects of heads: see `headscope.live.contract.MattersQuestion`."""
+        live = self._live()
+        wanted = parse_matters(live, given)
+        run = partial(matters, live, wanted)
+        return LinesAnswer(self._queue, _page_of(given), run)
+
+    async def sketch(self, request: Request, given: Any) -> Response:
+        """Heads like a drawing: see `headscope.live.contract.SketchQuestion`."""
+        kept = self._live().records.get(str(given.get("id")))
+        if kept is None:
+            return told(GONE, 410)
+        return JSONResponse(await anyio.to_thread.run_sync(sketched, kept.record, given))
 
     def download(self, request: Request) -> Response:
         """The record as a file."""

@@ -244,6 +244,8 @@ class WrittenToken(TypedDict):
     """A token that was written."""
 
     token: str
+    continues: bool
+    """True where it continues the word before it."""
     id: int
     probability: float
     entropy: float

@@ -15,8 +15,8 @@ from headscope.interventions import Intervention, intervene
 from headscope.interventions.importance import one_of
 from headscope.interventions.plan import ModelPlan
 from headscope.studies.ablation._journal import Journal
-from headscope.studies.ablation._prefix import Prefix
 from headscope.studies.ablation._result import Cell
+from headscope.studies.ablation.prefix import Prefix
 from headscope.tasks import Task
 
 SHARED = "layers below the changed one were computed once"

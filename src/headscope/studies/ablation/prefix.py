@@ -65,7 +65,7 @@ class Prefix:
         self._inner = {place.module: projections_of(model, place) for place in places}
         self._kept: dict[str, list[_ModuleCall]] = {}
         shared = any(place.visit for place in places)
-        self.reason = ""
+        self.reason: str = ""
         if shared:
             self.reason = "layers share one module"
         elif len(self._blocks) < 2:

@@ -1,0 +1,232 @@
+"""Going on with a text, token by token, each told as soon as it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+
+from headscope.capturing import generate
+from headscope.capturing.hooks import hook_after
+from headscope.capturing.inputs.inputs import encode
+from headscope.errors import CaptureError, TextError
+from headscope.interventions.session import intervene
+from headscope.live._model import Asked, LiveModel
+from headscope.live._output import SHOWN, Reader
+from headscope.live._queue import Tell
+from headscope.live._stop import StopSignal, stoppable
+from headscope.live.contract import LensLayer, WriteEnd, WrittenToken
+from headscope.views import view
+
+MOST_WRITTEN = 256
+NORM = "norm"
+"""What the class of a last norm is called by, in small letters: LlamaRMSNorm, LayerNorm ..."""
+
+
+@dataclass(frozen=True)
+class WriteRequest:
+    """How to go on with a text.
+
+    Args:
+        asked: the text and the changes.
+        tokens: how many to write at most.
+        at: how many tokens of the text are kept; None for all.
+        choice: the token that comes next; None where the model chooses it.
+        lens: whether each layer is asked what it would have said.
+    """
+
+    asked: Asked
+    tokens: int
+    at: int | None
+    choice: int | None
+    lens: bool
+
+
+def parse_write(live: LiveModel, given: Any) -> WriteRequest:
+    """What a request asks for.
+
+    Raises:
+        HeadscopeError: what of it cannot be.
+    """
+    asked = live.parsed(given)
+    if not live.facts["writes"]:
+        raise CaptureError(
+            f"{live.facts['name']} does not write; serve a causal language model with its head"
+        )
+    tokens = _number("tokens", given.get("tokens"), 1, MOST_WRITTEN)
+    vocabulary = len(live.tokenizer) - 1
+    return WriteRequest(
+        asked,
+        tokens if tokens is not None else SHOWN,
+        _number("at", given.get("at"), 1, live.facts["limits"]["tokens"]),
+        _number("choice", given.get("choice"), 0, vocabulary),
+        bool(given.get("lens", False)),
+    )
+
+
+def write(live: LiveModel, request: WriteRequest, signal: StopSignal, tell: Tell) -> None:
+    """Write on: a line for each token, then one with the record of all.
+
+    Raises:
+        StoppedError: where it was told to stop.
+        HeadscopeError: as of `headscope.generate`.
+    """
+    prompt = _prompt(live, request)
+    lens = _Lens(live.model, live.reader) if request.lens else None
+    watch = _TokenWatch(live.reader, tell, lens)
+    with ExitStack() as opened:
+        opened.enter_context(stoppable(live.model, signal))
+        changes = live.interventions(request.asked.changes)
+        if changes:
+            opened.enter_context(intervene(live.model, *changes))
+        if lens is not None:
+            opened.enter_context(lens.looking())
+        record = generate(
+            live.model,
+            live.tokenizer,
+            prompt,
+            max_new_tokens=request.tokens,
+            do_sample=False,
+            logits_processor=[watch.look],
+            stopping_criteria=[watch.wrote],
+            allow_unfit=True,
+        )
+    written = record.generation
+    text = prompt + (written.text if written is not None else "")
+    kept = live.keep(f"written {text} {request.asked.changes}", view(record), request.asked.changes)
+    stopped = "end" if written is not None and written.stop == "end" else "length"
+    end: WriteEnd = {"id": kept.id, "text": text, "stopped": stopped}
+    tell(end)
+
+
+def _prompt(live: LiveModel, request: WriteRequest) -> str:
+    """The text that is gone on with, cut and with the token that was chosen.
+
+    Raises:
+        TextError: where nothing is left, or there is no room for what is to be written.
+    """
+    texts = request.asked.read.parsed.texts
+    if len(texts) != 1 or request.asked.read.parsed.has_media:
+        raise TextError("Writing goes on with one text")
+    text = texts[0]
+    ids = list(encode(live.model, live.tokenizer, texts, truncate=False)["input_ids"])
+    if request.at is not None:
+        ids = ids[: request.at]
+        text = live.tokenizer.decode(ids, skip_special_tokens=True)
+    if request.choice is not None:
+        ids = [*ids, request.choice]
+        text = live.tokenizer.decode(ids, skip_special_tokens=True)
+    most = live.facts["limits"]["tokens"]
+    if len(ids) + request.tokens > most + 1:
+        raise TextError(
+            f"After {len(ids)} tokens there is room for {max(0, most + 1 - len(ids))} more, and "
+            f"{request.tokens} are to be written; ask for fewer"
+        )
+    return text
+
+
+@dataclass
+class _TokenWatch:
+    """Tells each token with what the model thought of it.
+
+    Args:
+        reader: names tokens.
+        tell: tells a line.
+        lens: says what each layer would have said; None where nobody asks.
+    """
+
+    reader: Reader
+    tell: Tell
+    lens: _Lens | None
+    _odds: torch.Tensor = field(default_factory=lambda: torch.zeros(1, 1))
+
+    def look(self, _ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """The scores of a step; called as a logits processor, which changes nothing."""
+        self._odds = scores.detach().float().softmax(-1)
+        return scores
+
+    def wrote(self, ids: torch.Tensor, _scores: object = None, **_: object) -> torch.Tensor:
+        """A token was chosen; called as a stopping criterion, which it never meets."""
+        number = int(ids[0, -1])
+        (guess,) = self.reader.named([number], [float(self._odds[0, number])])
+        line: WrittenToken = {
+            "token": guess["label"],
+            "continues": guess["continues"],
+            "id": number,
+            "probability": guess["probability"],
+            "entropy": round(float(torch.special.entr(self._odds).sum()), 6),
+            "alternatives": self.reader.guesses(self._odds)[0],
+        }
+        if self.lens is not None:
+            line["lens"] = self.lens.said()
+        self.tell(line)
+        return torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
+
+
+class _Lens:
+    """What a model would say were it to end after each of its layers ("logit lens").
+
+    The states after a layer go through the last norm and the head of the model, as those of the
+    last layer do. Source: nostalgebraist 2020; without the translators of Belrose et al. 2023.
+
+    Raises:
+        CaptureError: where the layers, the last norm or the head are not to be told.
+    """
+
+    def __init__(self, model: nn.Module, reader: Reader) -> None:
+        self._reader = reader
+        base: Any = getattr(model, "base_model", model)
+        lists = [(name, child) for name, child in base.named_children() if _is_list(child)]
+        self._head: Any = getattr(model, "get_output_embeddings", lambda: None)()
+        if len(lists) != 1 or self._head is None:
+            raise CaptureError(f"{type(model).__name__} has no one list of layers below its head")
+        names = [name for name, _ in base.named_children()]
+        after = names[names.index(lists[0][0]) + 1 :]
+        norms = [getattr(base, name) for name in after]
+        norms = [norm for norm in norms if NORM in type(norm).__name__.lower()]
+        if len(norms) != 1:
+            raise CaptureError(f"{type(model).__name__} has no one norm after its layers")
+        self._blocks: list[nn.Module] = list(lists[0][1])
+        self._norm: nn.Module = norms[0]
+        self._states: dict[int, torch.Tensor] = {}
+
+    @contextmanager
+    def looking(self) -> Generator[None]:
+        """Note the last state after each layer while the block is open."""
+        with ExitStack() as undo:
+            for number, block in enumerate(self._blocks):
+                undo.callback(hook_after(block, self._noting(number)).remove)
+            yield
+
+    def said(self) -> list[LensLayer]:
+        """The guesses after each layer in the last pass."""
+        layers: list[LensLayer] = []
+        with torch.no_grad():
+            for number, state in sorted(self._states.items()):
+                odds = self._head(self._norm(state)).float().softmax(-1)
+                layers.append({"layer": number, "guesses": self._reader.guesses(odds)[0]})
+        return layers
+
+    def _noting(self, number: int) -> Any:
+        def note(_module: nn.Module, _args: tuple, _options: Mapping, output: Any) -> None:
+            states = output[0] if isinstance(output, Sequence) else output
+            # [batch token feature], or [token feature] of models that take the batch away
+            self._states[number] = states.reshape(-1, states.shape[-1])[-1:].detach()
+
+        return note
+
+
+def _is_list(module: nn.Module) -> bool:
+    return isinstance(module, nn.ModuleList) and len(module) > 1
+
+
+def _number(name: str, given: Any, least: int, most: int) -> int | None:
+    if given is None:
+        return None
+    if not isinstance(given, int) or isinstance(given, bool) or not least <= given <= most:
+        raise TextError(f"{name} is a number from {least} to {most}, not {repr(given)[:40]}")
+    return given

@@ -1,0 +1,208 @@
+"""Answers that come line by line: writing on, and what matters to a guess."""
+
+import numpy as np
+import pytest
+import torch
+
+import headscope as hs
+from headscope.live import _matters as matters_module
+from headscope.testing import tiny_tokenizer
+
+from .conftest import TEXT
+
+ZERO = {"do": "zero", "layer": 0, "heads": [1]}
+
+
+def test_it_writes_what_generate_writes(page):
+    status, lines = page.lines("/write", {"input": {"text": TEXT}, "tokens": 4})
+    wanted = hs.generate(page.live.model, tiny_tokenizer(), TEXT, max_new_tokens=4, do_sample=False)
+    *tokens, end = lines
+    assert status == 200
+    assert [line["id"] for line in tokens] == list(wanted.generation.tokens.ids)
+    assert [line["probability"] for line in tokens] == pytest.approx(
+        wanted.generation.probabilities, abs=1e-5
+    )
+    assert [line["entropy"] for line in tokens] == pytest.approx(
+        wanted.generation.entropies, abs=1e-5
+    )
+    assert tokens[0]["alternatives"][0]["id"] == tokens[0]["id"]
+    assert len(tokens[0]["alternatives"]) == 5
+    assert end["text"] == TEXT + wanted.generation.text
+    header = page.get(f"/record/{end['id']}/header.json").json()
+    assert len(header["generation"]["labels"]) == len(tokens)
+
+
+def test_changes_hold_while_it_writes(page):
+    message = {"input": {"text": TEXT}, "tokens": 3, "changes": [ZERO]}
+    _, lines = page.lines("/write", message)
+    with hs.intervene(page.live.model, hs.Zero(layer=0, heads=[1])):
+        wanted = hs.generate(
+            page.live.model, tiny_tokenizer(), TEXT, max_new_tokens=3, do_sample=False
+        )
+    shares = [line["probability"] for line in lines[:-1]]
+    assert shares == pytest.approx(wanted.generation.probabilities, abs=1e-5)
+
+
+def test_a_choice_is_read_in_place_of_the_rest(page):
+    tokenizer = tiny_tokenizer()
+    ids = tokenizer(TEXT)["input_ids"]
+    choice = tokenizer("dog")["input_ids"][1]
+    message = {"input": {"text": TEXT}, "tokens": 1, "at": 4, "choice": choice}
+    _, lines = page.lines("/write", message)
+    assert lines[-1]["text"].startswith(
+        tokenizer.decode([*ids[:4], choice], skip_special_tokens=True)
+    )
+
+
+def test_the_lens_ends_with_what_the_model_says(page):
+    _, lines = page.lines("/write", {"input": {"text": TEXT}, "tokens": 2, "lens": True})
+    for line in lines[:-1]:
+        assert [layer["layer"] for layer in line["lens"]] == [0, 1, 2]
+        last = [guess["id"] for guess in line["lens"][2]["guesses"]]
+        assert last == [guess["id"] for guess in line["alternatives"]]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"tokens": 0}, "tokens is a number from 1"),
+        ({"tokens": 10_000}, "tokens is a number from 1"),
+        ({"tokens": 30}, "room for"),
+        ({"tokens": 2, "choice": -1}, "choice is a number"),
+        ({"tokens": 2, "at": "4"}, "at is a number"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_written_is_said(more, words, page):
+    status, lines = page.lines("/write", {"input": {"text": TEXT}} | more)
+    assert (status, words in lines[0]["error"]) == (400, True)
+
+
+def test_who_does_not_write_says_so(bare):
+    status, lines = bare.lines("/write", {"input": {"text": TEXT}, "tokens": 2})
+    assert (status, "does not write" in lines[0]["error"]) == (400, True)
+
+
+def loss(model, at, number, *interventions):
+    with torch.no_grad(), hs.intervene(model, *interventions):
+        logits = model(**tiny_tokenizer()(TEXT, return_tensors="pt")).logits
+    return -float(logits[0, at].double().log_softmax(-1)[number])
+
+
+def test_every_head_in_turn(page):
+    model = page.live.model
+    target = {"at": 3, "id": 7}
+    message = {"input": {"text": TEXT}, "target": target, "method": "exact"}
+    _, lines = page.lines("/matters", message)
+    *done, values = lines
+    assert done[0] == {"done": 0, "of": 15}
+    assert done[-1] == {"done": 15, "of": 15}
+    assert values["stack"] == "self"
+    whole = loss(model, 3, 7)
+    for layer, head, effect in values["values"]:
+        without = loss(model, 3, 7, hs.Zero(layer=layer, heads=[head]))
+        assert effect == pytest.approx(without - whole, abs=2e-6)
+    assert len(values["values"]) == 15
+
+
+def test_with_changes_heads_matter_to_the_changed_model(page):
+    message = {
+        "input": {"text": TEXT},
+        "target": {"at": 3, "id": 7},
+        "method": "exact",
+        "changes": [ZERO],
+    }
+    _, lines = page.lines("/matters", message)
+    effects = {(layer, head): effect for layer, head, effect in lines[-1]["values"]}
+    change = hs.Zero(layer=0, heads=[1])
+    whole = loss(page.live.model, 3, 7, change)
+    without = loss(page.live.model, 3, 7, change, hs.Zero(layer=1, heads=[2]))
+    assert effects[0, 1] == pytest.approx(0, abs=1e-9)
+    assert effects[1, 2] == pytest.approx(without - whole, abs=2e-6)
+
+
+def test_the_gradient_is_the_slope_of_a_head_that_is_turned_down(page):
+    message = {"input": {"text": TEXT}, "target": {"at": 3, "id": 7}, "method": "gradient"}
+    _, lines = page.lines("/matters", message)
+    values = {(layer, head): effect for layer, head, effect in lines[-1]["values"]}
+    assert len(values) == 15
+    exact = page.lines("/matters", message | {"method": "exact"})[1][-1]["values"]
+    sizes = np.array([abs(effect) for _, _, effect in exact])
+    slopes = np.array([values[layer, head] for layer, head, _ in exact])
+    # Of the first order, so that they go together and are not the same.
+    assert np.corrcoef(sizes, slopes)[0, 1] > 0.5
+
+
+def test_states_are_set_apart_where_nothing_is_guessed(bare):
+    message = {"input": {"text": TEXT}, "target": {}, "method": "exact"}
+    _, lines = bare.lines("/matters", message)
+    assert all(effect >= 0 for _, _, effect in lines[-1]["values"])
+    assert "cosine" in lines[-1]["label"]
+    status, lines = bare.lines("/matters", message | {"method": "gradient"})
+    assert (status, "one of exact" in lines[0]["error"]) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ({"at": 99}, "at is a place"),
+        ({"id": 10**6}, "id is a guess"),
+        ({"id": "a"}, "target is"),
+        ([1], "target is"),
+    ],
+    ids=str,
+)
+def test_what_cannot_matter_is_said(target, words, page):
+    message = {"input": {"text": TEXT}, "target": target, "method": "exact"}
+    status, lines = page.lines("/matters", message)
+    assert (status, words in lines[0]["error"]) == (400, True)
+
+
+def test_an_error_on_the_way_is_the_last_line(page, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(matters_module, "Zero", fail)
+    message = {"input": {"text": TEXT}, "target": {}, "method": "exact"}
+    status, lines = page.lines("/matters", message)
+    assert status == 200
+    assert lines[0] == {"done": 0, "of": 15}
+    assert "broken" in lines[-1]["error"]
+
+
+def test_a_drawing_ranks_heads_by_their_likeness(page):
+    name = page.ask()[0]["id"]
+    record = hs.capture(page.live.model, tiny_tokenizer(), TEXT)
+    weights = record["self"].weights(layer=1, head=3)
+    message = {"page": "one", "id": name, "stack": "self", "matrix": weights.tolist()}
+    heads = page.post("/sketch", message).json()["heads"]
+    assert heads[0] == {"layer": 1, "head": 3, "likeness": pytest.approx(1.0, abs=1e-5)}
+    assert len(heads) == 15
+    other = record["self"].weights(layer=2, head=0)
+    wanted = (weights * other).sum() / np.linalg.norm(weights) / np.linalg.norm(other)
+    (own,) = [each for each in heads if (each["layer"], each["head"]) == (2, 0)]
+    assert own["likeness"] == pytest.approx(wanted, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"stack": "x"}, "stack is one of self"),
+        ({"matrix": []}, "equal rows"),
+        ({"matrix": [[1], [1, 0]]}, "equal rows"),
+        ({"matrix": [[0.0, 0.0]]}, "Nothing is drawn"),
+        ({"matrix": [[2]]}, "numbers from 0 to 1"),
+        ({"matrix": [["a"]]}, "numbers from 0 to 1"),
+        ({"matrix": [[1] * 70] * 70}, "at most 4096"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_what_is_no_drawing_is_said(more, words, page):
+    message = {"page": "one", "id": page.ask()[0]["id"], "stack": "self", "matrix": [[1, 0]]}
+    answer = page.post("/sketch", message | more)
+    assert (answer.status_code, words in answer.json()["error"]) == (400, True)
+
+
+def test_a_drawing_of_a_record_that_is_gone_is_410(page):
+    message = {"page": "one", "id": "gone", "stack": "self", "matrix": [[1]]}
+    assert page.post("/sketch", message).status_code == 410
