@@ -202,7 +202,7 @@ def test_answers_are_closed(page):
     headers = page.get("/model.json").headers
     assert "default-src 'none'" in headers["content-security-policy"]
     assert page.client.get("/").status_code == 200
-    assert "serveModel" in page.client.get("/").text
+    assert "model.js" in page.client.get("/").text
 
 
 def test_a_model_that_is_loading_says_so():

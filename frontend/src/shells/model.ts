@@ -22,7 +22,7 @@ const FIRST_TEXT = "The cat sat on the mat because it was tired.";
 const LOOK_AGAIN = 400;
 
 /** The page of a model. */
-export async function serveModel(element: HTMLElement): Promise<void> {
+export async function serve(element: HTMLElement): Promise<void> {
   const model = httpModel("./", takeToken(), randomName());
   let live: Live | undefined;
   await openPage(
@@ -37,9 +37,6 @@ export async function serveModel(element: HTMLElement): Promise<void> {
     () => extraOf(live as Live),
   );
 }
-
-/** The server's page calls the shells of all kinds by one name. */
-export const serve = serveModel;
 
 /** Crypto names are only there in secure contexts; a name that nobody else has is all that is wanted. */
 function randomName(): string {

@@ -4,8 +4,8 @@ The messages are declared in `headscope.live.contract`. Every request but those 
 carries the token in the header ``X-Headscope-Token``; a ``POST`` also needs ``Origin`` and
 ``Content-Type: application/json``.
 
-- ``GET /``: a page whose script calls ``serveModel(element)`` of ``model.js``, where that of
-  ``headscope serve RECORD`` calls ``serve(element)``.
+- ``GET /``: a page whose script calls ``serve(element)`` of ``model.js``, where that of
+  ``headscope serve RECORD`` calls that of ``live.js``.
 - ``GET /model.json``: `LiveFacts`. ``loading`` is true until the model is there.
 - ``POST /ask`` with `LiveQuestion`: the opening of a record, `LiveOpening` and its chunks.
 - ``GET /record/ID/opening?looking=JSON``: the same of a record that is still kept; of a server of

@@ -99,7 +99,7 @@ def live_application(host: LiveHost, token: str, queue: ModelQueue | None = None
         Route("/record/{id}/page", in_thread(answers.page, at_once)),
         *record_routes(answers.find, "/record/{id}"),
     ]
-    return guarded(routes, token, shell="serveModel")
+    return guarded(routes, token, script="model.js")
 
 
 class _LiveAnswers:

@@ -23,7 +23,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 server by.
 """
 
-OPEN_TO_ALL = ("/", "/live.js")
+OPEN_TO_ALL = ("/", "/live.js", "/model.js")
 """Paths that hold nothing of the record: they are asked for before a script of ours could send the
 token.
 """

@@ -28,9 +28,7 @@ from headscope.views.guard import Guard
 if TYPE_CHECKING:
     from headscope.views.opening import View
 
-STARTER = (
-    'import {{ {shell} }} from "./live.js"; await {shell}(document.getElementById("headscope"));'
-)
+STARTER = 'import {{ serve }} from "./{script}"; await serve(document.getElementById("headscope"));'
 POLICY = (
     "default-src 'none'; script-src 'self' '{hash}'; style-src 'unsafe-inline'; img-src data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -53,19 +51,19 @@ def application(shown: View, token: str) -> Guard:
         token: what a request must know.
     """
     answers = PageAnswers(shown)
-    return guarded(record_routes(lambda request: answers), token, shell="serve")
+    return guarded(record_routes(lambda request: answers), token, script="live.js")
 
 
-def guarded(routes: Sequence[BaseRoute], token: str, *, shell: str) -> Guard:
+def guarded(routes: Sequence[BaseRoute], token: str, *, script: str) -> Guard:
     """An application with these routes beside the page and its script, closed to all who do not
     know the token.
 
     Args:
         routes: what is answered.
         token: what a request must know.
-        shell: the function of ``live.js`` that the page calls.
+        script: the bundle that draws the page; its ``serve`` is called.
     """
-    starter = STARTER.format(shell=shell)
+    starter = STARTER.format(script=script)
     # the title comes with the header: this page is sent to who does not know the token too
     page = _html.document(
         "headscope",
@@ -74,7 +72,7 @@ def guarded(routes: Sequence[BaseRoute], token: str, *, shell: str) -> Guard:
     )
     fixed = [
         _fixed("/", page, "text/html; charset=utf-8"),
-        _fixed("/live.js", _html.bundle("live.js"), "text/javascript; charset=utf-8"),
+        _fixed(f"/{script}", _html.bundle(script), "text/javascript; charset=utf-8"),
     ]
     policy = POLICY.format(hash=_html.script_hash(starter))
     return Guard(Starlette(routes=[*fixed, *routes]), token, policy)
