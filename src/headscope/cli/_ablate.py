@@ -28,6 +28,8 @@ def ablate(
     single_heads: bool = True,
     whole_layers: bool = True,
     stack: str | None = None,
+    screen: Literal["gradient"] | None = None,
+    top: int | None = None,
     limit: int | None = None,
     threads: int | None = None,
     resume: Path | None = None,
@@ -65,6 +67,9 @@ def ablate(
         single_heads: Disable each head on its own.
         whole_layers: Disable each layer as a whole.
         stack: Attention stack of the model, such as decoder or cross; by default all.
+        screen: Disable only the heads with the largest effect by a first estimate from one backward
+            pass (gradient); needs a score that has a gradient, such as a log likelihood.
+        top: How many heads a screen leaves; by default 10.
         limit: Maximum number of examples to read.
         threads: Number of threads that PyTorch uses.
         resume: Save intermediate results to this file (.safetensors), and continue from it if it
@@ -110,6 +115,8 @@ def ablate(
         "heads": single_heads,
         "layers": whole_layers,
         "stack": stack,
+        "screen": screen,
+        "top": top,
         "resume": resume,
         "share": share,
     }

@@ -113,23 +113,50 @@ def gradient_importance(model: nn.Module, objective: Objective) -> Importance:
     """
     model = unwrapped(model)
     objective.check(model)
+    cells, slopes = gate_slopes(model, objective.probe(model), lambda: objective.losses(model))
+    return Importance(cells, np.abs(slopes), f"|d {objective.name} / d xi|")
+
+
+def gate_slopes(
+    model: nn.Module,
+    probe: Callable[[], Any],
+    numbers: Callable[[], Iterable[torch.Tensor]],
+    stacks: Sequence[str] | None = None,
+) -> tuple[tuple[Cell, ...], Float[np.ndarray, "example cell"]]:
+    """How the number of each example changes with a factor ``xi = 1`` on the output of each head.
+
+    One forward and one backward pass over the examples for all heads together.
+
+    Args:
+        model: in evaluation mode meanwhile; no parameter gets a gradient.
+        probe: runs the model once, to find its attention layers.
+        numbers: runs the model on all examples, and gives ``[example]`` batch by batch.
+        stacks: which stacks of the model; by default all.
+
+    Returns:
+        Stack, layer and head of each column, and the slopes.
+
+    Raises:
+        InterventionError: where layers work on windows, so that examples cannot be told apart.
+    """
     batches: list[np.ndarray] = []
     cells: tuple[Cell, ...] = ()
     with at_rest(model), torch.enable_grad():
-        gates = [_Gate(stack=stack) for stack in plan_on(model, objective.probe(model)).stacks]
+        names = stacks or plan_on(model, probe).stacks
+        gates = [_Gate(stack=stack) for stack in names]
         with intervene(model, *gates):
-            for losses in objective.losses(model):
+            for own in numbers():
                 made = {place: xi for gate in gates for place, xi in gate.made.items()}
                 # Each example has gates of its own, so the slope of the sum over examples is that
-                # of every single loss: one backward pass for all of them.
+                # of every single number: one backward pass for all of them.
                 slopes = torch.autograd.grad(
-                    losses.sum(), list(made.values()), allow_unused=True, materialize_grads=True
+                    own.sum(), list(made.values()), allow_unused=True, materialize_grads=True
                 )
-                batches.append(torch.cat(slopes, dim=1).abs().double().cpu().numpy())
+                batches.append(torch.cat(slopes, dim=1).double().cpu().numpy())
                 cells = tuple(
                     (*place, head) for place, xi in made.items() for head in range(xi.shape[1])
                 )
-    return Importance(cells, np.concatenate(batches), f"|d {objective.name} / d xi|")
+    return cells, np.concatenate(batches)
 
 
 def leave_one_out(

@@ -95,12 +95,7 @@ class Task:
             InterventionError: where the score is not one number, or row of numbers, for each
                 example.
         """
-        device = device_of(model)
-        batch = {
-            name: value.to(device) if isinstance(value, torch.Tensor) else value
-            for name, value in self.batches[number].items()
-        }
-        scores = self.score(model, batch)
+        scores = self._scored(model, number)
         if isinstance(scores, torch.Tensor):
             scores = scores.detach().double().cpu().numpy()
         scores = np.array(scores, float)
@@ -113,6 +108,31 @@ class Task:
         # The whole row, so that no total is taken over an example of which the score is missing.
         rows[~np.isfinite(rows).all(axis=1)] = np.nan
         return rows
+
+    def slopes_from(self, model: nn.Module, number: int) -> torch.Tensor:
+        """The scores ``[example]`` of one batch as a tensor that gradients can be asked of.
+
+        Raises:
+            InterventionError: where the score has no gradient.
+        """
+        # What finishes the scores of all examples may be anything, and is no tensor.
+        scores = self._scored(model, number) if self.finish is None else None
+        if isinstance(scores, torch.Tensor):
+            scores = scores if scores.ndim == 1 else scores[:, 0]
+            if scores.requires_grad:
+                return scores
+        raise InterventionError(
+            f"The {self.metric} of {self.name!r} has no gradient, which screening heads needs; "
+            "take a task whose score is a log likelihood or a loss, or leave the screen out"
+        )
+
+    def _scored(self, model: nn.Module, number: int) -> Any:
+        device = device_of(model)
+        batch = {
+            name: value.to(device) if isinstance(value, torch.Tensor) else value
+            for name, value in self.batches[number].items()
+        }
+        return self.score(model, batch)
 
     def joined(self, batches: Sequence[np.ndarray]) -> Values:
         """The values of all batches, in the order in which the examples were given."""

@@ -22,7 +22,7 @@ from headscope.storage import (
     read_npz,
     reading,
 )
-from headscope.studies.ablation._result import Ablation
+from headscope.studies.ablation._result import Ablation, Cell
 
 VERSION = 1
 """Of the format of headscope 0.1."""
@@ -53,6 +53,7 @@ SAID: dict[str, Any] = {
     "tokens": (float, None),
     "totals": {str: [float]},
     "random_totals": {str: [float]},
+    "estimates": ([[str, int, int, float]], None),
     "cells": [[str, int, int]],
 }
 
@@ -61,6 +62,8 @@ def kept_of(ablation: Ablation) -> Kept:
     """What a file of it holds: the score of every example, and those with random weights."""
     said: dict[str, Any] = {name: getattr(ablation, name) for name in TOLD}
     said |= {"totals": dict(ablation.totals), "cells": ablation.cells}
+    if ablation.estimates is not None:
+        said["estimates"] = [[*cell, value] for cell, value in ablation.estimates.items()]
     arrays = {"scores": ablation.scores, "intact": ablation.intact}
     control = ablation.control
     if control is not None:
@@ -103,14 +106,27 @@ def _ablation(words: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Ablati
     # Files of headscope 0.1 do not have those with random weights.
     theirs = {name: tuple(values) for name, values in words.pop("random_totals", {}).items()}
     words["groups"] = None if words.get("groups") is None else tuple(words["groups"])
+    words["estimates"] = _estimates(words.get("estimates"), cells)
     _check_cells(cells, [*totals.values(), *theirs.values()])
     _check_options(words)
     scores, intact = _pair(arrays, "", len(cells), words["groups"])
     control = None
     if "random_scores" in arrays:
         pair = _pair(arrays, "random_", len(cells), words["groups"])
-        control = Ablation(cells, *pair, totals=theirs, **words)
+        # The screen ranked the heads of the trained model.
+        of_control: dict[str, Any] = words | {"estimates": None}
+        control = Ablation(cells, *pair, totals=theirs, **of_control)
     return Ablation(cells, scores, intact, totals=totals, **words, control=control)
+
+
+def _estimates(rows: list[list[Any]] | None, cells: tuple[Cell, ...]) -> dict[Cell, float] | None:
+    """The estimates of a screen by stack, layer and head; None where there was none."""
+    if rows is None:
+        return None
+    estimates = {(stack, layer, head): value for stack, layer, head, value in rows}
+    if not {cell for cell in cells if cell[2] >= 0} <= set(estimates):
+        raise ValueError("it has heads that its screen does not have")
+    return estimates
 
 
 def _check_cells(cells: tuple[tuple[str, int, int], ...], totals: list[tuple[float, ...]]) -> None:

@@ -64,6 +64,8 @@ class Ablation(Result):
         control: the same with random weights, where that was run.
         groups: the document that each example is of; None where nobody knows.
         tokens: median length of the examples; None where they are no tokens, or it was not kept.
+        estimates: where heads were screened, the change of every one of them to first order, by
+            stack, layer and head; else None.
     """
 
     KIND: ClassVar[str] = "ablation"
@@ -83,6 +85,7 @@ class Ablation(Result):
     control: Ablation | None = None
     groups: tuple[str | None, ...] | None = None
     tokens: float | None = None
+    estimates: Mapping[Cell, float] | None = None
 
     @property
     def documents(self) -> int:
@@ -149,15 +152,27 @@ class Ablation(Result):
     def _flips(self) -> int:
         # Holm multiplies the least p by the number of cells: with 1 / (1 + flips) for the least,
         # so many flips keep it four times below alpha.
-        return max(LEAST_FLIPS, int(4 * len(self.cells) / self.alpha))
+        most = max(len(self.cells), len(self.estimates or ()))
+        return max(LEAST_FLIPS, int(4 * most / self.alpha))
 
     @cached_property
     def corrected(self) -> Float[np.ndarray, " cell"]:
-        """`p` corrected for the number of heads, and for that of layers."""
+        """`p` corrected for the number of heads, and for that of layers. Heads that a screen left
+        out count as tried, with a p of 1: the others were chosen on the same examples.
+        """
         corrected = np.full(len(self.cells), np.nan)
         for family in (self.of_layers, ~self.of_layers):
-            corrected[family] = CORRECTIONS[self.correction](self.p[family])
+            own = self.p[family]
+            left_out = np.ones(self._family(family) - len(own))
+            corrected[family] = CORRECTIONS[self.correction](np.concatenate([own, left_out]))[
+                : len(own)
+            ]
         return corrected
+
+    def _family(self, family: Bool[np.ndarray, " cell"]) -> int:
+        """How many heads, or layers, were tried; with a screen, all heads that it ranked."""
+        screened = self.estimates is not None and not self.of_layers[family].any()
+        return len(self.estimates or ()) if screened else int(family.sum())
 
     @property
     def significant(self) -> Bool[np.ndarray, " cell"]:
@@ -223,6 +238,8 @@ class Ablation(Result):
         )
         columns |= {name: value.tolist() for name, value in zip(FIELDS[3:], values, strict=True)}
         columns |= _intact_columns("intact", self)
+        if self.estimates is not None:
+            columns["estimate"] = [self.estimates.get(cell, np.nan) for cell in self.cells]
         if self.control is not None:
             columns["random_change"] = self.control.change.tolist()
             columns |= _intact_columns("random_intact", self.control)
@@ -294,6 +311,11 @@ class Ablation(Result):
                 f"(significantly for {counts['lower significantly']}) and rises for "
                 f"{counts['raise']} (significantly for {counts['raise significantly']})"
             )
+        if self.estimates is not None:
+            lines.append(
+                f"disabled are the {counts['heads']} of {len(self.estimates)} heads with the "
+                "largest change by a first estimate (gradient)"
+            )
         return "\n".join(lines)
 
     @property
@@ -362,7 +384,7 @@ class Ablation(Result):
             ends = "-" if np.isnan(low) else f"[{low:+.2g}, {high:+.2g}]"
             mark = " *" if self.significant[at] else ""
             least = self.least_p
-            family = int((self.of_layers == self.of_layers[at]).sum())
+            family = self._family(self.of_layers == self.of_layers[at])
             # Holm's least is that of the test times the number of tests; Benjamini and Hochberg's
             # may be the least itself, where all of them reach it.
             times = family if self.correction == "holm" else 1

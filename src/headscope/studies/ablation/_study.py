@@ -31,6 +31,7 @@ from headscope.studies.ablation._journal import Journal
 from headscope.studies.ablation._mean import averaged
 from headscope.studies.ablation._result import Ablation, Cell
 from headscope.studies.ablation._run import TaskRun
+from headscope.studies.ablation._screen import TOP, check_screen, estimated_changes, largest
 from headscope.tasks import Task, parse_task
 
 By = Callable[..., Intervention]
@@ -49,6 +50,12 @@ class AblationOptions(TypedDict, total=False):
     """Layers that are disabled as a whole; all by default, none where False."""
     stack: str | None
     """Of which stack; all by default."""
+    screen: Literal["gradient"] | None
+    """Disable only the heads whose effect is largest by a first estimate from one backward pass;
+    none by default. The p-values are corrected for all heads that were screened.
+    """
+    top: int | None
+    """How many heads a screen leaves, 10."""
     resume: str | os.PathLike[str] | None
     """A file in which every value is kept as it is found; a run that was killed goes on from it."""
     share: bool
@@ -133,6 +140,7 @@ def ablate(
         >>> result.plot("ablation.pdf")
     """
     _check(options)
+    check_screen(options, by)
     task, model = parse_task(task), unwrapped(model)
     if not options.get("allow_unfit", False):
         task.check(model)
@@ -145,16 +153,28 @@ def ablate(
     again = AblationOptions(
         **options | {"resume": None if beside is None else f"{os.fspath(beside)}{RANDOM}"}
     )
-    return replace(
-        result, control=replace(_ablated(random_twin(model), task, by, again), totals={})
-    )
+    control = _ablated(random_twin(model), task, by, again, chosen=result.cells)
+    return replace(result, control=replace(control, totals={}))
 
 
-def _ablated(model: nn.Module, task: Task, by: By | str, options: AblationOptions) -> Ablation:
+def _ablated(
+    model: nn.Module,
+    task: Task,
+    by: By | str,
+    options: AblationOptions,
+    *,
+    chosen: tuple[Cell, ...] | None = None,
+) -> Ablation:
+    """The ablation of a model; of the cells that are given, where others chose them."""
     with one_at_a_time(model), at_rest(model), _without_cache(model):
         # One run of the first batch tells which layers there are and which modules compute them.
         plan = plan_on(model, lambda: task.values(model, 0))
-        cells = _cells(plan, options)
+        cells, estimates = chosen or _cells(plan, options), None
+        if chosen is None and options.get("screen") is not None:
+            heads = [cell for cell in cells if cell[2] >= 0]
+            estimates = estimated_changes(model, task, heads)
+            kept = set(largest(estimates, options.get("top") or TOP))
+            cells = tuple(cell for cell in cells if cell[2] < 0 or cell in kept)
         make = _parse_by(by, model, task)
         done = make(stack=cells[0][0], layer=cells[0][1]).does
         header = {
@@ -193,6 +213,7 @@ def _ablated(model: nn.Module, task: Task, by: By | str, options: AblationOption
         confidence=options.get("confidence", 0.95),
         alpha=options.get("alpha", 0.05),
         correction=options.get("correction", "holm"),
+        estimates=estimates,
     )
 
 
