@@ -192,10 +192,12 @@ def test_layers_that_pass_something_by_the_side_are_found_out(tokenizer):
 
 
 def test_layers_that_write_to_their_inputs_are_not_passed_over(bert, tokenizer):
-    task, handle = (
-        states_task(tokenizer),
-        bert.encoder.layer[1].register_forward_pre_hook(lambda _, args: args[0].mul_(2)),
-    )
+    def double(_, args):
+        # Returns nothing: what a hook returns stands for all arguments, the mask among them.
+        args[0].mul_(2)
+
+    task = states_task(tokenizer)
+    handle = bert.encoder.layer[1].register_forward_pre_hook(double)
     prefix = Prefix(bert, ablated_places(bert, task))
     with torch.no_grad(), prefix.recording():
         task.values(bert, 0)
