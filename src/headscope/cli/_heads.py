@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from headscope.cli._corpus import CorpusOptions, is_folder, note_left_out
+from headscope.cli._left_out import left_out
 from headscope.cli._run import ModelOptions
 from headscope.cli._study import (
     capturing,
@@ -16,6 +18,7 @@ from headscope.cli._study import (
     parse_texts,
     tell,
 )
+from headscope.cli._texts import groups_of
 from headscope.errors import FigureError
 
 
@@ -39,6 +42,7 @@ def heads(
     margin: float = 0.1,
     plot: Path | None = None,
     classes: Annotated[bool, Parameter(negative="")] = False,
+    corpus: CorpusOptions | None = None,
 ) -> None:
     """Classify the heads of a model by their patterns over some texts, with evidence.
 
@@ -53,7 +57,8 @@ def heads(
             text, text_b and group (the document of a text; intervals are then over documents).
         model: Model, and how it runs.
         out: Write every pattern of every head with its evidence to this file (.csv, .json or
-            .parquet), besides printing it.
+            .parquet), besides printing it; or keep the finished parts of a run in this folder, so
+            that the same command goes on after them.
         stack: Attention stack of the model, such as decoder or cross; by default the first.
         confidence: Confidence level of the intervals.
         alpha: Significance level, over all tests together.
@@ -69,31 +74,47 @@ def heads(
         plot: Draw labels, measures and the map of all heads to this file (.svg, .pdf or .png).
         classes: With --plot: draw the classes of Kovaleva et al. per layer instead, as stacked
             bars.
+        corpus: Who measures the texts.
     """
     from headscope.studies import heads as heads_of
 
-    check_results(out, plot, texts)
+    running = corpus or CorpusOptions()
+    table = None if is_folder(out) else out
+    check_results(table, plot, texts)
     if classes and plot is None:
         raise FigureError(
             "--classes needs a file to draw to; add --plot, such as --plot classes.svg"
         )
     given, options = parse_texts(text, text_b, texts), model or ModelOptions()
+    judged: dict[str, Any] = {
+        "stack": stack,
+        "confidence": confidence,
+        "alpha": alpha,
+        "correction": correction,
+        "random_weights": random_weights,
+        "position_mean": position_mean,
+        "predictive": predictive,
+        "related": related,
+        "battery": battery,
+        "margin": margin,
+    }
+    if running.asks(out):
+        options.check()
+        left_out.begin(of=len(given))
+        with running.running(out) as more:
+            read = {"truncate": options.truncate, "allow_unfit": options.allow_unfit}
+            named = options.loading | read | groups_of(texts)
+            result = heads_of(options.model, None, given, **named, **judged, **more)
+        note_left_out(result.tally.left_out, out)
+        tell(result, table, plot, **({"classes": True} if classes else {}))
+        return
     source = loaded(given, options, masked=predictive)
     with few_texts_as_a_line():
         result = heads_of(
             *source,
             given,
             **capturing(given, options, texts),
-            stack=stack,
-            confidence=confidence,
-            alpha=alpha,
-            correction=correction,
-            random_weights=random_weights,
-            position_mean=position_mean,
-            predictive=predictive,
-            related=related,
-            battery=battery,
-            margin=margin,
+            **judged,
             distances=plot is not None,
         )
     tell(result, out, plot, **({"classes": True} if classes else {}))

@@ -20,6 +20,7 @@ class LeftOut:
     def __init__(self) -> None:
         self.what, self.where, self.of = "text", "", 0
         self.names: dict[str, str] = {}
+        self.listed = ""
 
     def begin(self, what: str = "text", of: int = 0, where: str = "") -> None:
         """Count anew.
@@ -31,6 +32,7 @@ class LeftOut:
         """
         self.what, self.of, self.where = what, of, where
         self.names.clear()
+        self.listed = ""
 
     def note(self, name: object, error: HeadscopeError | str) -> None:
         """Name one, on stderr.
@@ -53,13 +55,18 @@ class LeftOut:
         """Those that the result itself names, with the reason of each."""
         self.names.update(names)
 
+    def count(self, count: int, listed: str) -> None:
+        """So many were left out, and a file or line says which."""
+        self.names.update({str(number): "" for number in range(count)})
+        self.listed = listed
+
     def end(self) -> int:
         """Say how many were left out, on the last line of stderr, and give the exit code."""
         if not self.names:
             return 0
         count = len(self.names)
-        listed = list(self.names)[:NAMED]
-        more = f" and {count - NAMED} more" if count > NAMED else ""
+        listed = [self.listed] if self.listed else list(self.names)[:NAMED]
+        more = f" and {count - NAMED} more" if count > NAMED and not self.listed else ""
         of = f" of {self.of}" if self.of else ""
         several = (
             f"{self.what}s{self.where} were"

@@ -14,7 +14,14 @@ from headscope.corpus._engines import (
 )
 from headscope.corpus._folder import RunFolder
 from headscope.corpus._measurer import Job, Kept, Measurer, PartTally
-from headscope.corpus._run import OPTIONS, FinishedRun, RunOptions, engine_of, run
+from headscope.corpus._run import (
+    OPTIONS,
+    FinishedRun,
+    RunOptions,
+    asks_for_run,
+    engine_of,
+    run,
+)
 from headscope.corpus._text import CorpusText, key_of
 
 __all__ = [
@@ -29,6 +36,7 @@ __all__ = [
     "RayExecutor",
     "RunFolder",
     "RunOptions",
+    "asks_for_run",
     "dask_cluster",
     "engine_of",
     "given",

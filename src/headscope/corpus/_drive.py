@@ -14,8 +14,6 @@ from headscope.corpus._journal import PartJournal, was_left
 from headscope.corpus._task import PartTask, measure_part, reason_of
 from headscope.errors import HeadscopeError, RunError
 
-AHEAD = 2
-"""Parts at an engine for each that it can run at once, so that no worker waits for the next."""
 LOOK = 1.0
 """Seconds between two looks whether the engine is still there."""
 DEATHS_WITHOUT_A_NAME = 4
@@ -106,7 +104,7 @@ class Driver:
     def _submit(self, waiting: list[str]) -> bool:
         """Hand out what there is room for; false where the executor is broken."""
         try:
-            while waiting and len(self._running) < AHEAD * self._engine.width:
+            while waiting and len(self._running) < self._engine.ahead * self._engine.width:
                 self._hand_out(waiting[-1])
                 waiting.pop()
             # Suspects one by one, with nobody beside them, so that the guilty one is known.

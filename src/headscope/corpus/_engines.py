@@ -36,6 +36,8 @@ class Engine:
         name: what it is called in messages.
         link: where it shows what it does; empty where it does not.
         is_alive: whether it can still answer.
+        ahead: how many parts it is given for each that it can run at once, so that no worker waits
+            for the next.
     """
 
     make: Callable[[], Executor]
@@ -44,6 +46,7 @@ class Engine:
     name: str
     link: str = ""
     is_alive: Callable[[], bool] = lambda: True
+    ahead: int = 2
 
 
 class ThisProcess(Executor):
@@ -61,7 +64,8 @@ class ThisProcess(Executor):
 
 def this_process() -> Engine:
     """One part after the other, in the process that asks."""
-    return Engine(ThisProcess, 1, True, "this process")
+    # What is submitted is run at once: of the next part nobody would be told before it is done.
+    return Engine(ThisProcess, 1, True, "this process", ahead=1)
 
 
 def pool(workers: int) -> Engine:

@@ -155,6 +155,16 @@ class RunFolder:
         _write(self.path / CORPUS, json.dumps(asdict(cut)))
         return cut
 
+    def texts(self) -> Iterator[CorpusText | HeadscopeError]:
+        """All inputs that were cut into parts, each as often as it is there."""
+        begun = self._begun()
+        for part in parts_of(begun) if begun else ():
+            for text in self.texts_of(part):
+                for _ in range(text.times):
+                    yield CorpusText(text.given, text.group)
+        for refused in self.refused():
+            yield TextError(refused["error"])
+
     def texts_of(self, part: str) -> list[CorpusText]:
         """The texts of a part, each (document, text) once, sorted by what they say."""
         path = self.path / TEXTS / f"{part}.jsonl"

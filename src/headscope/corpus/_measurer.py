@@ -98,20 +98,20 @@ class Job(Protocol):
         """Load the model; called often, so it is loaded once in a process."""
         ...
 
-    def facts(self, measurer: Measurer) -> dict[str, str]:
+    def facts(self, measurer: Any) -> dict[str, str]:
         """What else the numbers depend on: weights, how the model ran, versions of libraries."""
         ...
 
-    def check(self, measurer: Measurer, texts: Sequence[CorpusText]) -> dict[str, Any]:
+    def check(self, measurer: Any, texts: Sequence[CorpusText]) -> dict[str, Any]:
         """Raise where some texts of the run are unfit for the model; what the driver is to know of
         it else, as JSON takes it.
         """
         ...
 
-    def tally(self, measurer: Measurer) -> PartTally:
+    def tally(self, measurer: Any) -> PartTally:
         """A new one, of no text."""
         ...
 
-    def measure_beside(self, name: str, measurer: Measurer) -> Kept:
+    def measure_beside(self, name: str, measurer: Any) -> Kept:
         """A part that is not of the texts."""
         ...

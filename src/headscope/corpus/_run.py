@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -40,6 +40,11 @@ class RunOptions(TypedDict, total=False):
 
 
 OPTIONS = tuple(RunOptions.__annotations__)
+
+
+def asks_for_run(options: Mapping[str, Any]) -> bool:
+    """Whether a study was asked to run over a corpus in parts."""
+    return any(options.get(name) is not None for name in OPTIONS)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from headscope.patterns._change import Change, Changes
 from headscope.patterns._change_file import load_changes
 from headscope.patterns._groups import Group, Groups
 from headscope.patterns._head_measures import MEASURES, Measure
-from headscope.patterns._heads import Heads, check_heads_options, heads
+from headscope.patterns._heads import Heads, check_heads_options, heads, levels_of
 from headscope.patterns._heads_file import load_heads
 from headscope.patterns._kinds import (
     COLUMNS,
@@ -25,11 +25,12 @@ from headscope.patterns._mechanism import Mechanism, mechanism
 from headscope.patterns._mechanism_file import load_groups, load_mechanism_tally
 from headscope.patterns._mechanism_tally import MechanismTally, Reading
 from headscope.patterns._neuron import Neuron
-from headscope.patterns._pattern import PATTERNS, Pattern
+from headscope.patterns._pattern import PATTERNS, LeftBehind, Pattern
 from headscope.patterns._predictive import predictive, predictive_pattern
 from headscope.patterns._related import related_patterns
 from headscope.patterns._sketch import painted, sketch
 from headscope.patterns._tally import Tally, load_tally
+from headscope.patterns._tally_sums import TallySums
 from headscope.patterns._units import Units, units_of
 from headscope.patterns.label import RUNS, Label
 
@@ -49,6 +50,7 @@ __all__ = [
     "HeadKinds",
     "Heads",
     "Label",
+    "LeftBehind",
     "Maps",
     "Measure",
     "Mechanism",
@@ -58,6 +60,7 @@ __all__ = [
     "Reading",
     "Sides",
     "Tally",
+    "TallySums",
     "TextFacts",
     "Units",
     "check_heads_options",
@@ -65,6 +68,7 @@ __all__ = [
     "head_numbers",
     "heads",
     "kovaleva_class",
+    "levels_of",
     "load_changes",
     "load_groups",
     "load_heads",

@@ -13,6 +13,7 @@ from headscope.errors import RecordError
 from headscope.evidence import effect_size, interval
 from headscope.patterns._heads import Heads
 from headscope.patterns._pattern import Pattern
+from headscope.patterns._tally_sums import TallySums
 from headscope.results import Kept, Result, TextTable
 
 SAYS = {
@@ -88,6 +89,11 @@ class Changes(Result):
 
     def __post_init__(self) -> None:
         mine, theirs = self.before.tally, self.after.tally
+        if isinstance(mine, TallySums) or isinstance(theirs, TallySums):
+            raise RecordError(
+                "Changes are told text by text, and a run keeps sums; give heads of texts that are "
+                "kept: heads(model, tokenizer, texts) without out=, workers= and executor="
+            )
         if (
             mine.rows != theirs.rows
             or mine.cells != theirs.cells

@@ -20,6 +20,7 @@ from headscope.patterns._head_measures import MEASURES
 from headscope.patterns._kovaleva import CLASSES
 from headscope.patterns._pattern import PATTERNS, Pattern
 from headscope.patterns._tally import MEASURE, Tally
+from headscope.patterns._tally_sums import TallySums
 from headscope.patterns.label import FIELDS, MARGIN, RUNS, Label, labels_of, texts_needed
 from headscope.patterns.records import with_groups
 from headscope.results import Kept, Result, Summary, TextTable
@@ -30,7 +31,7 @@ class Heads(Result):
     """The heads of a model with their measures and labels; prints itself as a table.
 
     Args:
-        tally: what was counted.
+        tally: what was counted: values of all texts, or sums over a run.
         confidence: of the intervals.
         alpha: chance of a false label that is accepted, over all heads and patterns tried.
         correction: for trying many: ``"holm"`` (any false label at all) or ``"benjamini-hochberg"``
@@ -45,7 +46,7 @@ class Heads(Result):
 
     KIND: ClassVar[str] = "heads"
 
-    tally: Tally
+    tally: Tally | TallySums
     confidence: float = 0.95
     alpha: float = 0.05
     correction: str = "holm"
@@ -62,12 +63,12 @@ class Heads(Result):
     @property
     def texts(self) -> int:
         """Number of texts."""
-        return len(self.tally.statistic)
+        return self.tally.texts
 
     @property
     def documents(self) -> int:
         """Number of documents that the texts are of; a text without one counts as its own."""
-        return self.tally.statistic.documents
+        return self.tally.documents
 
     @cached_property
     def all_labels(self) -> tuple[Label, ...]:
@@ -96,9 +97,7 @@ class Heads(Result):
         """Median length of the texts in tokens; NaN for a tally that was kept before lengths
         were.
         """
-        lengths = self.tally.lengths
-        known = lengths[~np.isnan(lengths)]
-        return float(np.median(known)) if len(known) else float("nan")
+        return self.tally.median_length
 
     @property
     def summary(self) -> Summary:
@@ -263,13 +262,19 @@ class Heads(Result):
             return "Seen on one text only: nothing can be said of others"
         return "".join(self._too_few())
 
+    @property
+    def interval_kind(self) -> str:
+        """How the intervals were made: by redrawing texts, or from sums over them."""
+        return "t interval" if isinstance(self.tally, TallySums) else "interval"
+
     def _legend(self) -> list[str]:
         """What the columns of labels say."""
         if self.texts == 1 and not self.labels:
             return []
+        interval = f"{self.confidence:.0%} {self.interval_kind} over {self._over}"
         lines = [
-            f"Labels: score [{self.confidence:.0%} interval over {self._over}], more than "
-            f"{self.margin:g} above the baseline, {self.correction} over all heads and patterns"
+            f"Labels: score [{interval}], more than {self.margin:g} above the baseline, "
+            f"{self.correction} over all heads and patterns"
         ]
         by_battery = [
             pattern.name for pattern in self.tally.patterns if self.tally.is_by_battery(pattern)
@@ -330,6 +335,8 @@ class Heads(Result):
         return self.tally.statistic.mean
 
     def _mean(self, row: str) -> np.ndarray:
+        if isinstance(self.tally, TallySums):
+            return self.tally.mean_of(row)
         return self._means[self.tally.rows.index(row)]
 
     def _scores(self, row: str, cell: int) -> list[tuple[str, float]]:
@@ -440,10 +447,7 @@ def levels_of(random_weights: Heads) -> dict[str, float]:
     heads are alike.
     """
     tally = random_weights.tally
-    means = {
-        pattern.name: tally.statistic.mean[tally.rows.index(pattern.name)]
-        for pattern in tally.patterns
-    }
+    means = {pattern.name: random_weights._mean(pattern.name) for pattern in tally.patterns}
     return {
         name: float(values[~np.isnan(values)].mean())
         for name, values in means.items()

@@ -12,6 +12,7 @@ from headscope.evidence.correction import CORRECTIONS
 from headscope.patterns._heads import Heads
 from headscope.patterns._pattern import PATTERNS, LeftBehind, Pattern
 from headscope.patterns._tally import Tally, rows_and_heads, with_later_measures
+from headscope.patterns._tally_sums import TallySums
 from headscope.results import Kept, reads
 from headscope.storage import PAIR, Finite, array_of, check_document, load_kept, reading
 
@@ -38,7 +39,10 @@ SAID: dict[str, Any] = {
     "texts": [str],
     "groups": ([(str, None)], None),
     "battery": ([str], None),
+    "sums": bool,
 }
+SUMS = "sums."
+"""Before the names of arrays of a run, which has no values of single texts."""
 
 
 def kept_of(heads: Heads) -> Kept:
@@ -57,8 +61,12 @@ def kept_of(heads: Heads) -> Kept:
         "texts": tally.statistic.texts,
         "groups": tally.statistic.groups,
         "battery": None,
+        "sums": isinstance(tally, TallySums),
     }
-    arrays = {"values": tally.statistic.values}
+    if isinstance(tally, TallySums):
+        arrays = {f"{SUMS}{name}": array for name, array in tally.arrays.items()}
+    else:
+        arrays = {"values": tally.statistic.values}
     if heads.has_distances and tally.distances is not None:
         arrays |= {f"{DISTANCES}{name}": array for name, array in tally.distances.arrays.items()}
     if tally.battery is not None:
@@ -93,7 +101,7 @@ def heads_of_kept(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> Heads:
     options = said["options"]
     if not 0 < options["confidence"] < 1 or options["correction"] not in CORRECTIONS:
         raise ValueError(f"its options are {options}")
-    tally = _tally(said, arrays)
+    tally = _tally_sums(said, arrays) if said.get("sums") else _tally(said, arrays)
     return Heads(tally, levels=said["levels"], **{name: options[name] for name in OPTIONS})
 
 
@@ -125,6 +133,21 @@ def _tally(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tally:
     return tally
 
 
+def _tally_sums(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> TallySums:
+    """The sums of a run."""
+    patterns = tuple(_pattern(facts) for facts in said["patterns"])
+    cells = [(layer, head) for layer, head in said["cells"]]
+    tally = TallySums(patterns, cells, stack=said["stack"], levels=said["levels"])
+    if list(tally.rows) != said["rows"]:
+        raise ValueError("its rows are not those of its patterns; it was made by another headscope")
+    tally.model = said["model"]
+    sums = {name: array for name, array in arrays.items() if name.startswith(SUMS)}
+    tally.fill({name.removeprefix(SUMS): array for name, array in sums.items()})
+    if said["battery"] is not None:
+        tally.battery = _battery(tally, said, arrays)
+    return tally
+
+
 def _statistic(tally: Tally, values: np.ndarray, said: dict[str, Any]) -> Statistic:
     statistic = Statistic(_size(tally), rows_and_heads(tally.rows, tally.cells))
     groups = said["groups"] or [None] * len(values)
@@ -133,17 +156,16 @@ def _statistic(tally: Tally, values: np.ndarray, said: dict[str, Any]) -> Statis
     return statistic
 
 
-def _battery(tally: Tally, said: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tally:
+def _battery(
+    tally: Tally | TallySums, said: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> Tally:
     """The runs of repeated tokens, numbered."""
     names = said["battery"]
     battery = Tally(tuple(pattern for pattern in tally.patterns if pattern.name in names))
     kept = [row for row in battery.rows if row in said["rows"]]
-    battery.cells = tally.cells
-    battery.statistic = Statistic(_size(battery), rows_and_heads(battery.rows, battery.cells))
     values = array_of(arrays, "battery", "f", (None, len(kept), len(tally.cells)))
-    for number, run in enumerate(with_later_measures(values, kept, battery.rows)):
-        battery.statistic.update(f"{number:06}", run)
-    return battery
+    values = with_later_measures(values, kept, battery.rows)
+    return Tally.of_values(battery.patterns, tally.cells, values)
 
 
 def _size(tally: Tally) -> tuple[int, int]:

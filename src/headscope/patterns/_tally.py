@@ -59,6 +59,9 @@ class Tally(OneModel):
         ([(0, 0), (0, 1), (0, 2), (1, 0)], 6)
     """
 
+    left_out: int = 0
+    """Inputs that could not be measured, as far as a run counted them."""
+
     def __init__(
         self,
         patterns: tuple[Pattern, ...] = PATTERNS,
@@ -197,6 +200,42 @@ class Tally(OneModel):
         if self.battery is None:
             raise RecordError("No battery of repeated tokens was run")
         return self.battery
+
+    @staticmethod
+    def of_values(
+        patterns: tuple[Pattern, ...],
+        cells: list[tuple[int, int]],
+        values: Float[np.ndarray, "text row head"],
+    ) -> Tally:
+        """A tally of texts that are known by their number.
+
+        Raises:
+            RecordError: where the values are of other rows or heads.
+        """
+        tally = Tally(patterns)
+        tally.cells = cells
+        tally.statistic = Statistic(
+            (len(tally.rows), len(cells)), rows_and_heads(tally.rows, cells)
+        )
+        for number, each in enumerate(values):
+            tally.statistic.update(f"{number:06}", each)
+        return tally
+
+    @property
+    def texts(self) -> int:
+        """Number of texts."""
+        return len(self.statistic)
+
+    @property
+    def documents(self) -> int:
+        """Number of documents that the texts are of; a text without one counts as its own."""
+        return self.statistic.documents
+
+    @property
+    def median_length(self) -> float:
+        """Median length of the texts in tokens; NaN where none is known."""
+        known = self.lengths[~np.isnan(self.lengths)]
+        return float(np.median(known)) if len(known) else float("nan")
 
     @property
     def lengths(self) -> Float[np.ndarray, " text"]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
+from headscope.errors import RecordError
 from headscope.evidence import effect_size, interval, p_above, p_shown
 from headscope.evidence.correction import CORRECTIONS
 from headscope.patterns._pattern import Pattern
 from headscope.patterns._tally import Tally
+from headscope.patterns._tally_sums import TallySums, median_of
 
 NUMBERS = (
     "score",
@@ -149,7 +152,7 @@ FIELDS = tuple(field.name for field in fields(Label))
 
 
 def labels_of(
-    tally: Tally,
+    tally: Tally | TallySums,
     *,
     confidence: float,
     alpha: float,
@@ -162,11 +165,7 @@ def labels_of(
     """
     evidence = []
     for pattern in tally.patterns:
-        scores, against = tally.judged(pattern)
-        if pattern.name in levels:
-            against["random weights"] = np.full(scores.shape, levels[pattern.name])
-        of = _evidence(scores, against, confidence, tally.groups_for(pattern))
-        evidence.append(of | _at_two_lengths(scores, tally.lengths_for(pattern)))
+        evidence.append(_told_of(tally, pattern, confidence, levels))
     if not evidence:
         return ()
     p = CORRECTIONS[correction](np.stack([each["p"] for each in evidence]))
@@ -174,7 +173,7 @@ def labels_of(
         alpha,
         margin,
         texts_needed(int((~np.isnan(p)).sum()), alpha, correction),
-        tally.statistic.documents,
+        tally.documents,
     )
     labels = []
     for pattern, each, corrected in zip(tally.patterns, evidence, p, strict=True):
@@ -185,6 +184,23 @@ def labels_of(
                 numbers = {name: column[place] for name, column in columns.items()}
                 labels.append(_label(cell, pattern, numbers | {"on": on}, rule))
     return tuple(labels)
+
+
+def _told_of(
+    tally: Tally | TallySums, pattern: Pattern, confidence: float, levels: dict[str, float]
+) -> dict[str, Any]:
+    """The numbers of the labels of a pattern, for every head."""
+    if isinstance(tally, TallySums) and not tally.is_by_battery(pattern):
+        evidence = tally.evidence(pattern, confidence)
+        return evidence | _at_two_counted_lengths(tally.at_lengths(pattern), len(tally.cells))
+    kept = tally.battery if isinstance(tally, TallySums) else tally
+    if kept is None:
+        raise RecordError("No battery of repeated tokens was run")
+    scores, against = kept.judged(pattern)
+    if pattern.name in levels:
+        against["random weights"] = np.full(scores.shape, levels[pattern.name])
+    evidence = _evidence(scores, against, confidence, kept.groups_for(pattern))
+    return evidence | _at_two_lengths(scores, kept.lengths_for(pattern))
 
 
 def texts_needed(tests: int, alpha: float, correction: str) -> int:
@@ -262,6 +278,34 @@ def _at_two_lengths(scores: np.ndarray, lengths: np.ndarray) -> dict[str, np.nda
     for name, half in halves.items():
         parts[name] = _mean(scores[half])
         parts[f"{name}_tokens"] = np.full(scores.shape[1], tokens[name])
+    return parts
+
+
+def _at_two_counted_lengths(
+    lengths: list[tuple[int, int, np.ndarray, np.ndarray]], heads: int
+) -> dict[str, np.ndarray]:
+    """As `_at_two_lengths`, of texts that were counted by length."""
+    nothing = np.full(heads, np.nan)
+    parts = dict.fromkeys(("shorter", "shorter_tokens", "longer", "longer_tokens"), nothing)
+    middle = median_of({tokens: texts for tokens, texts, _, _ in lengths})
+    halves = {
+        "shorter": [each for each in lengths if each[0] <= middle],
+        "longer": [each for each in lengths if each[0] > middle],
+    }
+    counts = [sum(texts for _, texts, _, _ in half) for half in halves.values()]
+    if sum(counts) < LEAST_TEXTS or min(counts) < LEAST_TEXTS // 2:
+        return parts
+    tokens = {
+        name: median_of({length: texts for length, texts, _, _ in half})
+        for name, half in halves.items()
+    }
+    if tokens["longer"] < FACTOR * tokens["shorter"]:
+        return parts
+    for name, half in halves.items():
+        count = np.sum([known for _, _, known, _ in half], axis=0)
+        total = np.sum([sums for _, _, _, sums in half], axis=0)
+        parts[name] = np.divide(total, count, out=nothing.copy(), where=count > 0)
+        parts[f"{name}_tokens"] = np.full(heads, tokens[name])
     return parts
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from headscope.corpus import asks_for_run
 from headscope.errors import RecordError
 from headscope.evidence import MapSum
 from headscope.patterns import (
@@ -61,10 +62,14 @@ def heads(
             with a model ``truncate``, ``batch_tokens``, ``progress`` and ``on_error`` of
             `capture_many`, and ``battery=False`` to leave `induction` to the texts: by default runs
             of repeated random tokens decide it (Olsson et al. 2022), since on prose parts of speech
-            look much the same.
+            look much the same. With ``out``, ``workers``, ``executor`` or ``part_size``
+            (`headscope.corpus.RunOptions`) the texts are a stream that is measured in parts, by
+            several processes or machines, and the result is made of sums: see docs page "Over many
+            texts".
 
     Raises:
         RecordError: where there is no record, an option there is not, or one that needs a model.
+        RunError: of a run, see `headscope.corpus.run`.
         CaptureError: a model whose attention cannot be captured, or without a masked-word head
             where that is needed.
         HeadscopeError: where SciPy is not installed; said before any record is read.
@@ -74,6 +79,13 @@ def heads(
         ...     "bert-base-uncased", texts=["The cat sat.", "It slept."], random_weights=True
         ... )
     """
+    if asks_for_run(options):
+        return _over_corpus(
+            (records, tokenizer, texts),
+            options,
+            random_weights,
+            {"position_mean": position_mean, "predictive": predictive, "related": related},
+        )
     battery = options.pop("battery", None)
     source = parse_source(records, tokenizer, texts, options, load=_masked if predictive else None)
     if source is None:
@@ -145,6 +157,25 @@ def _heads(
         else:
             tally.update_batch(names, batch, groups=groups)
     return heads_of(tally, random_weights=random_weights, **options)
+
+
+def _over_corpus(
+    given: tuple[Any, Any, Any],
+    options: dict[str, Any],
+    random_weights: Heads | bool | None,
+    more: dict[str, Any],
+) -> Heads:
+    """The study as a run, which reads a stream of texts once."""
+    # Runs are read with what reads models; records alone do without it.
+    from headscope.studies._heads_run import heads_over
+
+    records, tokenizer, texts = given
+    if texts is None:
+        raise RecordError(
+            "out, workers and executor are for a run over texts; give (model, tokenizer, texts)"
+        )
+    wanted = {name: each for name, each in more.items() if each is not None and each is not False}
+    return heads_over(records, tokenizer, texts, options | wanted, random_weights=random_weights)
 
 
 def _check_no_model_needed(asked: dict[str, bool]) -> None:

@@ -1,0 +1,316 @@
+"""What `heads` counts of texts that are not kept one by one: a run over a corpus."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from headscope.errors import RecordError
+from headscope.evidence import GroupSums, Statistic
+from headscope.patterns._pattern import Pattern
+from headscope.patterns._tally import BASELINES, TOKENS, Tally
+
+JUDGED, HIGHEST, EXCESS = "judged ", "highest baseline of ", "excess of "
+"""Before the name of a pattern, in the names of rows that are made of the others text by text."""
+EXACT_LENGTHS, IN_OCTAVE = 64, 8
+"""Texts of up to 64 tokens are counted by their length, longer ones by eighths of an octave."""
+STEP = 2.0**40
+"""Steps in one, of scores that are added up by length: 2^23 texts of a score of 1."""
+
+
+class TallySums:
+    """What `heads` counts of a corpus: sums, whose size does not depend on the number of texts.
+
+    What is told of each head needs rows that are made text by text: scores where they are judged,
+    the highest baseline, and the excess of the one over the other. Intervals are those of
+    `GroupSums`.
+
+    Args:
+        patterns: what was looked for.
+        cells: layer and head of every value.
+        stack: which stack of the records; None for the first.
+        levels: mean score of each pattern on a model with random weights, as one baseline more.
+    """
+
+    adds_distances = False
+    distances = None
+
+    def __init__(
+        self,
+        patterns: tuple[Pattern, ...],
+        cells: Sequence[tuple[int, int]],
+        *,
+        stack: str | None = None,
+        levels: Mapping[str, float] | None = None,
+    ) -> None:
+        self.patterns: tuple[Pattern, ...] = patterns
+        self.cells: list[tuple[int, int]] = [(layer, head) for layer, head in cells]
+        self.stack: str | None = stack
+        self.levels: dict[str, float] = dict(levels or {})
+        self.model: str = ""
+        self.battery: Tally | None = None
+        self.shown: dict[str, str] = {}
+        self.left_out: int = 0
+        """Inputs of the run that could not be measured; not kept in files."""
+        self.rows: tuple[str, ...] = Tally(patterns).rows
+        self._names = [pattern.name for pattern in patterns]
+        compared = {f"{name}:{baseline}" for name in self._names for baseline in BASELINES}
+        self._plain = [at for at, row in enumerate(self.rows) if row not in compared]
+        made = [f"{kind}{name}" for kind in (JUDGED, HIGHEST, EXCESS) for name in self._names]
+        self._counted = [*(self.rows[at] for at in self._plain), *made]
+        self._scores = [self.rows.index(name) for name in self._names]
+        self._against = [
+            [self.rows.index(f"{name}:{baseline}") for baseline in BASELINES]
+            for name in self._names
+        ]
+        heads, count = len(self.cells), len(patterns)
+        self.sums: GroupSums = GroupSums((len(self._counted), heads))
+        self._seen = np.zeros((count, len(BASELINES)), np.int64)
+        self._not_judged = np.zeros(count, np.int64)
+        self._lengths: Counter[int] = Counter()
+        self._by_length: dict[int, _OfLength] = {}
+
+    def update(
+        self, values: Float[np.ndarray, "row head"], *, group: str | None = None, times: int = 1
+    ) -> None:
+        """Count one text.
+
+        Args:
+            values: rows as of `Tally`.
+            group: the document that it is of; None for a text that belongs to no other.
+            times: how often it is there.
+
+        Raises:
+            RecordError: where the values are of other rows or heads.
+        """
+        if values.shape != (len(self.rows), len(self.cells)):
+            raise RecordError(
+                f"Expected values of {len(self.rows)} rows and {len(self.cells)} heads, got "
+                f"{values.shape}"
+            )
+        scores, against = values[self._scores], values[self._against]
+        limits = np.array([pattern.threshold / 2 for pattern in self.patterns])[:, None]
+        judged = np.where(against[:, BASELINES.index("uniform")] > limits, np.nan, scores)
+        highest = np.fmax.reduce(against, axis=1)
+        if self.levels:
+            levels = np.array([self.levels.get(name, np.nan) for name in self._names])
+            highest = np.fmax(highest, levels[:, None])
+        compared = np.where(np.isnan(judged), np.nan, highest)
+        rows = [values[self._plain], judged, compared, judged - highest]
+        self.sums.update(np.concatenate(rows), group=group, times=times)
+        self._seen += times * (~np.isnan(against)).any(axis=2)
+        is_judged = np.asarray((~np.isnan(judged)).any(axis=1))
+        self._not_judged += times * ((~np.isnan(scores)).any(axis=1) & ~is_judged)
+        # Heads whose layer did not see the text have no length.
+        known = values[self.rows.index(TOKENS)]
+        if not np.isnan(known).all():
+            length = int(np.nanmax(known))
+            self._lengths[length] += times
+            of_length = self._by_length.setdefault(bin_of(length), _OfLength(judged.shape))
+            of_length.update(judged, is_judged, times)
+
+    def close(self) -> None:
+        """The documents so far have no more texts."""
+        self.sums.close()
+
+    def __add__(self, other: TallySums) -> TallySums:
+        """The texts of both, of which none shares a document with one of the other.
+
+        Raises:
+            RecordError: where they counted other patterns or heads.
+        """
+        if not isinstance(other, TallySums):
+            return NotImplemented
+        if (self.rows, self.cells, self.levels) != (other.rows, other.cells, other.levels):
+            raise RecordError("Parts of other patterns or heads cannot be added up")
+        both = TallySums(self.patterns, self.cells, stack=self.stack, levels=self.levels)
+        both.model, both.battery = self.model or other.model, self.battery or other.battery
+        both.sums = self.sums + other.sums
+        for part in (self, other):
+            both._seen += part._seen
+            both._not_judged += part._not_judged
+            both._lengths += part._lengths
+            for length, of_length in part._by_length.items():
+                empty = _OfLength(of_length.count.shape)
+                both._by_length[length] = both._by_length.get(length, empty) + of_length
+        return both
+
+    @property
+    def texts(self) -> int:
+        """Number of texts."""
+        return self.sums.texts
+
+    @property
+    def documents(self) -> int:
+        """Number of documents that the texts are of; a text without one counts as its own."""
+        return self.sums.documents
+
+    @property
+    def statistic(self) -> Statistic:
+        """No values: those of single texts are not kept."""
+        return Statistic((len(self.rows), len(self.cells)))
+
+    @property
+    def median_length(self) -> float:
+        """Median length of the texts in tokens; NaN where none is known."""
+        return median_of(self._lengths)
+
+    def mean_of(self, row: str) -> Float[np.ndarray, " head"]:
+        """Mean over texts of a row."""
+        return self._mean(row)
+
+    def is_by_battery(self, pattern: Pattern) -> bool:
+        """Whether runs of repeated random tokens decide a pattern."""
+        return self.battery is not None and pattern.name in self.battery.rows
+
+    def not_judged(self, pattern: Pattern) -> int:
+        """On how many of the texts that could show a pattern it is not judged."""
+        if self.is_by_battery(pattern):
+            return 0
+        return int(self._not_judged[self._names.index(pattern.name)])
+
+    def evidence(self, pattern: Pattern, confidence: float) -> dict[str, Any]:
+        """The numbers of a `Label` for every head, by name."""
+        name = pattern.name
+        judged, excess = f"{JUDGED}{name}", f"{EXCESS}{name}"
+        ends = self._of(judged, self.sums.interval(confidence))
+        beyond = self._of(excess, self.sums.interval(confidence, shares=False))
+        seen = self._seen[self._names.index(name)] > 0
+        known = [baseline for baseline, there in zip(BASELINES, seen, strict=True) if there]
+        if name in self.levels:
+            known.append("random weights")
+        numbers = {
+            "score": self._mean(judged),
+            "low": ends[:, 0],
+            "high": ends[:, 1],
+            "baseline": self._mean(f"{HIGHEST}{name}"),
+            "against": [", ".join(known)] * len(self.cells),
+            "excess": self._mean(excess),
+            "excess_low": beyond[:, 0],
+            "excess_high": beyond[:, 1],
+            "effect": self._of(excess, self.sums.effect),
+            "texts": self._of(judged, self.sums.count),
+            "p": self._of(excess, self.sums.p_above()),
+        }
+        return numbers
+
+    def at_lengths(
+        self, pattern: Pattern
+    ) -> list[tuple[int, int, Int[np.ndarray, " head"], Float[np.ndarray, " head"]]]:
+        """By length from the shortest: tokens, how many texts show a pattern, and of every head
+        how many have a score and the sum of these.
+        """
+        at = self._names.index(pattern.name)
+        lengths = []
+        for number in sorted(self._by_length):
+            of = self._by_length[number]
+            if of.texts[at]:
+                told = length_of(number), int(of.texts[at]), of.count[at], of.steps[at] / STEP
+                lengths.append(told)
+        return lengths
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What a file of it holds, for `fill`; the same for the same texts in any order."""
+        numbers = sorted(self._by_length)
+        lengths = sorted(self._lengths.items())
+        kept = {
+            "seen": self._seen,
+            "not judged": self._not_judged,
+            "lengths": np.array(lengths, np.int64).reshape(-1, 2),
+            "bins": np.array(numbers, np.int64),
+        }
+        for name in ("texts", "count", "steps"):
+            stacked = [getattr(self._by_length[number], name) for number in numbers]
+            kept[f"bins {name}"] = np.array(stacked, np.int64)
+        return kept | {f"sums {name}": array for name, array in self.sums.arrays.items()}
+
+    def fill(self, arrays: Mapping[str, np.ndarray]) -> TallySums:
+        """Take in what `arrays` gave; returns itself.
+
+        Raises:
+            KeyError: where an array is missing.
+            ValueError: where they are of other patterns or heads.
+        """
+        marked = {name: array for name, array in arrays.items() if name.startswith("sums ")}
+        sums = GroupSums.of_arrays(
+            {name.removeprefix("sums "): array for name, array in marked.items()}
+        )
+        if sums.shape != self.sums.shape or arrays["seen"].shape != self._seen.shape:
+            raise ValueError(f"its sums are {list(sums.shape)}, expected {list(self.sums.shape)}")
+        self.sums, self._seen, self._not_judged = sums, arrays["seen"], arrays["not judged"]
+        self._lengths = Counter({int(length): int(count) for length, count in arrays["lengths"]})
+        for place, number in enumerate(arrays["bins"].tolist()):
+            of = _OfLength((len(self.patterns), len(self.cells)))
+            of.texts, of.count, of.steps = (
+                arrays[f"bins {name}"][place] for name in ("texts", "count", "steps")
+            )
+            self._by_length[number] = of
+        return self
+
+    def _mean(self, row: str) -> np.ndarray:
+        return self._of(row, self.sums.mean)
+
+    def _of(self, row: str, values: np.ndarray) -> np.ndarray:
+        return values[self._counted.index(row)]
+
+
+class _OfLength:
+    """Judged scores of texts of about one length."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.texts = np.zeros(shape[0], np.int64)
+        self.count, self.steps = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+
+    def update(self, judged: np.ndarray, is_judged: np.ndarray, times: int) -> None:
+        self.texts = self.texts + times * is_judged
+        self.count = self.count + times * ~np.isnan(judged)
+        steps = np.rint(np.nan_to_num(judged) * STEP)
+        self.steps = self.steps + times * steps.astype(np.int64)
+
+    def __add__(self, other: _OfLength) -> _OfLength:
+        both = _OfLength(self.count.shape)
+        both.texts, both.count = self.texts + other.texts, self.count + other.count
+        both.steps = self.steps + other.steps
+        return both
+
+
+def bin_of(length: int) -> int:
+    """The number of the lengths that a text is counted with.
+
+    Example:
+        >>> bin_of(64), bin_of(65), bin_of(128), bin_of(139)
+        (64, 64, 72, 72)
+    """
+    if length <= EXACT_LENGTHS:
+        return length
+    return EXACT_LENGTHS + int(np.floor(IN_OCTAVE * np.log2(length / EXACT_LENGTHS)))
+
+
+def length_of(number: int) -> int:
+    """The least length that is counted under a number."""
+    if number <= EXACT_LENGTHS:
+        return number
+    return int(np.ceil(EXACT_LENGTHS * 2 ** ((number - EXACT_LENGTHS) / IN_OCTAVE)))
+
+
+def median_of(counts: Mapping[int, int]) -> float:
+    """Median of numbers that are there so often; NaN of none.
+
+    Example:
+        >>> median_of({3: 2, 9: 2})
+        6.0
+    """
+    total, before = sum(counts.values()), 0
+    middle: list[int] = []
+    for number in sorted(counts):
+        # Of an even count the two in the middle.
+        for wanted in ((total - 1) // 2, total // 2):
+            if before <= wanted < before + counts[number]:
+                middle.append(number)
+        before += counts[number]
+    return float(np.mean(middle)) if middle else float("nan")

@@ -1,0 +1,78 @@
+"""The values of `heads` of many texts, the same for a text in whatever batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from headscope.corpus import CorpusText
+from headscope.patterns import Pattern, Tally
+from headscope.record import Record
+from headscope.studies.shared._corpus_model import one_thread
+
+
+class HeadsMeasurer:
+    """A model with what is measured of each of its heads on a text.
+
+    Args:
+        model: loaded.
+        tokenizer: its tokenizer.
+        patterns: what to look for.
+        stack: which stack of the records; None for the first.
+        truncate: whether texts that are too long are cut.
+        allow_unfit: whether texts of mostly unknown tokens are read.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        patterns: tuple[Pattern, ...],
+        *,
+        stack: str | None = None,
+        truncate: bool = False,
+        allow_unfit: bool = False,
+    ) -> None:
+        from headscope.capturing import MOST_UNKNOWN
+
+        self.model, self.tokenizer = model, tokenizer
+        self.patterns, self.stack = patterns, stack
+        self.rows: tuple[str, ...] = Tally(patterns).rows
+        self.cells: list[tuple[int, int]] = []
+        """Known from the first text on."""
+        self.name: str = ""
+        self._options: dict[str, Any] = {
+            "truncate": truncate,
+            "max_unknown": 1.0 if allow_unfit else MOST_UNKNOWN,
+        }
+
+    def values_of(
+        self, texts: Sequence[CorpusText], failed: Callable[[int, Exception], None]
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        """Values of texts, rows as of `Tally`; see `headscope.corpus.Measurer`."""
+        from headscope.capturing import capture_batches
+
+        given = [_as_given(text.given) for text in texts]
+        with one_thread():
+            batches = capture_batches(
+                self.model, self.tokenizer, given, on_error=failed, **self._options
+            )
+            for together in batches:
+                # Draws are keyed by the name of the text, which is what it says.
+                names = [texts[number].name for number in together.numbers]
+                tally = Tally(self.patterns, stack=self.stack)
+                if isinstance(together.batch, Record):
+                    tally.update(names[0], together.batch)
+                else:
+                    tally.update_batch(names, together.batch)
+                self.cells, self.name = tally.cells, tally.model
+                by_name = dict(zip(tally.statistic.texts, tally.statistic.values, strict=True))
+                for number in together.numbers:
+                    yield number, by_name[texts[number].name]
+
+
+def _as_given(given: Any) -> Any:
+    """As `capture_batches` takes it: JSON has made lists of pairs."""
+    return tuple(given) if isinstance(given, list) else given

@@ -1,0 +1,185 @@
+"""The model of a run: named, so that every worker loads it by itself, or given to this process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from headscope.corpus import CorpusText, Engine
+from headscope.errors import HeadscopeError, RecordError, RunError, TextError
+from headscope.evidence.groups import group_of
+from headscope.studies.shared._source import LOADING
+
+_loading = threading.Lock()
+
+
+@dataclass(frozen=True)
+class NamedModel:
+    """A model by name or folder, as every worker loads it.
+
+    Args:
+        name: None for the demo model.
+        loading: options of `headscope.capturing.LoadOptions`.
+        random: whether the same architecture with random weights is meant.
+    """
+
+    name: str | None = None
+    loading: tuple[tuple[str, Any], ...] = ()
+    random: bool = False
+
+    def load(self) -> tuple[Any, Any]:
+        """Model and tokenizer, loaded once in a process."""
+        # Threads of one process that begin together would load it several times.
+        with _loading:
+            return _loaded(self)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenModel:
+    """A loaded model and its tokenizer, for runs in this process."""
+
+    model: Any
+    tokenizer: Any
+    random: bool = False
+
+    def load(self) -> tuple[Any, Any]:
+        """Both."""
+        from headscope.capturing import random_twin
+
+        return (random_twin(self.model) if self.random else self.model), self.tokenizer
+
+
+RunModel = NamedModel | GivenModel
+
+
+def parse_model(model: Any, tokenizer: Any, options: dict[str, Any], engine: Engine) -> RunModel:
+    """What a run loads; options of loading are taken out of ``options``.
+
+    Args:
+        model: loaded, its name or folder, or None for the demo model.
+        tokenizer: of a loaded model.
+        options: all that was given.
+        engine: what runs the parts.
+
+    Raises:
+        RunError: where a loaded model would have to go to other processes.
+        RecordError: where its tokenizer is missing.
+    """
+    loading = {name: options.pop(name) for name in LOADING if name in options}
+    if model is None or isinstance(model, str | Path):
+        if tokenizer is not None:
+            raise RunError(
+                "A run loads the tokenizer of a named model in every worker; leave tokenizer out, "
+                "or give the loaded model with it and no workers"
+            )
+        return NamedModel(_whole_name(model), tuple(sorted(loading.items())))
+    if loading:
+        from headscope.capturing import check_not_loaded
+
+        check_not_loaded(model, loading)
+    if not engine.is_own or engine.name != "this process":
+        raise RunError(
+            f"A loaded {type(model).__name__} cannot go to other processes; give its name or its "
+            "folder (model.save_pretrained(folder), tokenizer.save_pretrained(folder)), or leave "
+            "workers= and executor= out"
+        )
+    if tokenizer is None:
+        raise RecordError(
+            f"The texts need the tokenizer of {type(model).__name__}: (model, tokenizer, texts)"
+        )
+    return GivenModel(model, tokenizer)
+
+
+def _whole_name(name: str | Path | None) -> str | None:
+    """A folder from the root on, since workers may have another working directory."""
+    if name is None:
+        return None
+    return str(Path(name).absolute()) if Path(name).is_dir() else str(name)
+
+
+@lru_cache(maxsize=1)
+def _loaded(model: NamedModel) -> tuple[Any, Any]:
+    from transformers.utils import logging
+
+    from headscope.capturing import load_model, random_twin
+
+    # Bars of all workers would be written over each other, and over how far the run is.
+    shows = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        loaded, tokenizer = load_model(model.name, **dict(model.loading))
+    finally:
+        if shows:
+            logging.enable_progress_bar()
+    return (random_twin(loaded) if model.random else loaded), tokenizer
+
+
+def facts_of_model(model: Any) -> dict[str, str]:
+    """What the numbers of a model depend on beside the texts."""
+    from headscope.capturing import facts_of
+
+    facts = facts_of(model)
+    return {"weights": facts.weights, "runs on": facts.ran} | {
+        name: facts.versions[name] for name in sorted(facts.versions) if name != "headscope"
+    }
+
+
+@contextmanager
+def one_thread() -> Generator[None]:
+    """One thread of torch: several workers share the machine, and sums are of one order."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def corpus_texts(texts: Any, groups: Iterable[Any] | None) -> Iterator[CorpusText | HeadscopeError]:
+    """What a user gives as texts, one by one; errors are inputs that are none.
+
+    Args:
+        texts: texts, pairs, rows of a data set, or an iterator of them.
+        groups: the document that each is of; None where that is not known.
+
+    Raises:
+        RecordError: where there are more or fewer groups than texts.
+    """
+    from headscope.capturing import rows_of
+
+    texts = rows_of(texts)
+    if isinstance(texts, str | Mapping):
+        texts = [texts]
+    rest, count = None if groups is None else iter(groups), 0
+    for count, given in enumerate(texts, 1):
+        group = None
+        if rest is not None:
+            group = next(rest, rest)
+            if group is rest:
+                raise RecordError(
+                    f"{count - 1} groups were given for more texts; give one for each"
+                )
+        yield _corpus_text(given, group)
+    if rest is not None and next(rest, rest) is not rest:
+        raise RecordError(f"More groups were given than the {count} texts; give one for each text")
+
+
+def _corpus_text(given: Any, group: Any) -> CorpusText | HeadscopeError:
+    from headscope.capturing import parse_input
+
+    try:
+        parsed = parse_input(given)
+    except HeadscopeError as error:
+        return error
+    if not parsed.is_text:
+        return TextError("A run over a corpus reads texts and pairs of them, no pictures or sounds")
+    # As it is written to the file of its part, and read from it.
+    plain = parsed.text if parsed.text_pair is None else [parsed.text, parsed.text_pair]
+    return CorpusText(plain, group_of(group))

@@ -1,0 +1,52 @@
+"""The options of commands that run over a corpus."""
+
+import pytest
+
+from headscope.cli import run
+
+TEXTS = "the cat sat\nit sat\nthe cat sat on it\na cat\n\nthe dog\n"
+
+
+@pytest.fixture
+def texts(here):
+    (here / "texts.txt").write_text(TEXTS * 3 + "the cat " * 40 + "\n", encoding="utf-8")
+    return "texts.txt"
+
+
+def test_a_folder_keeps_the_run_and_the_same_command_goes_on(texts, here, folder, capsys):
+    command = ["heads", "--texts", texts, "--model", folder, "--out", "run", "--part-size", "8"]
+    assert run(command) == 3
+    out, err = capsys.readouterr()
+    assert "t interval over texts" in " ".join(out.split())
+    assert "1 of 16 texts were left out: see run/failed.jsonl" in err
+    assert sorted(path.name for path in (here / "run").iterdir())[:2] == [
+        "corpus.json",
+        "failed.jsonl",
+    ]
+    parts = sorted((here / "run" / "parts").iterdir())
+    times = [path.stat().st_mtime_ns for path in parts]
+    assert len(parts) == 3
+    parts[-1].unlink()
+    assert run(command) == 3
+    again, err = capsys.readouterr()
+    assert again == out
+    assert "Going on: 2 parts are finished, 1 are left" in err
+    assert [path.stat().st_mtime_ns for path in parts][:2] == times[:2]
+    assert run([*command, "--truncate"]) == 1
+    assert "truncate false, now true" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "said"),
+    [
+        (["--workers", "0"], 2, "--workers"),
+        (["--workers", "2", "--dask", "tcp://x:1"], 1, "a cluster has its own workers"),
+        (["--out", "texts.txt/run"], 1, "texts.txt"),
+        (["--workers", "1", "--predictive"], 1, "predictive is not for runs"),
+    ],
+)
+def test_bad_options_are_one_line(texts, folder, capsys, more, code, said):
+    assert run(["heads", "--texts", texts, "--model", folder, *more]) == code
+    err = capsys.readouterr().err
+    assert said in err
+    assert "Traceback" not in err

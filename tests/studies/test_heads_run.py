@@ -1,0 +1,169 @@
+"""`heads` over a corpus: the same to the last bit however it is run, and what keeps every text
+says the same.
+"""
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope.corpus import CorpusText
+from headscope.errors import ModelError, RecordError, RunError
+from headscope.patterns import Heads, Tally, TallySums
+from headscope.studies._heads_measurer import HeadsMeasurer
+from headscope.testing import tiny_model, tiny_tokenizer
+
+WORDS = ["the", "cat", "dog", "sat", "ran", "on", "by", "it", "us", "me", "all"]
+
+
+def corpus(count, seed=0):
+    """Texts of several lengths, of documents and alone."""
+    rng = np.random.default_rng(seed)
+    texts = []
+    for number in range(count):
+        words = rng.choice(WORDS, rng.integers(2, 7)).tolist()
+        middle = len(words) // 2
+        text = " ".join(words)
+        texts.append((" ".join(words[:middle]), text) if number % 5 == 0 else text)
+    return texts, [f"d{number % 12}" if number % 4 else None for number in range(count)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model") / "tiny"
+    tiny_model("bert").save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    return str(folder)
+
+
+def over(folder, texts, groups=None, **options):
+    options.setdefault("part_size", 20)
+    return hs.heads(folder, texts=texts, groups=groups, progress=False, **options)
+
+
+def bits(result):
+    told = {name: np.array(each).tobytes() for name, each in result.columns().items()}
+    return told, {name: each.tobytes() for name, each in result.tally.arrays.items()}
+
+
+@pytest.fixture(scope="module")
+def wanted(folder):
+    return over(folder, *corpus(48))
+
+
+def test_order_part_size_and_workers_change_no_bit(folder, wanted):
+    texts, groups = corpus(48)
+    assert bits(over(folder, texts[::-1], groups[::-1])) == bits(wanted)
+    assert bits(over(folder, iter(texts), iter(groups), part_size=7)) == bits(wanted)
+    assert bits(over(folder, texts, groups, workers=2)) == bits(wanted)
+    model, tokenizer = tiny_model("bert"), tiny_tokenizer()
+    given = hs.heads(model, tokenizer, texts, groups=groups, part_size=48, progress=False)
+    assert bits(given) == bits(wanted)
+
+
+def test_what_is_kept_text_by_text_says_the_same(folder):
+    texts, _ = corpus(40, seed=3)
+    texts = [each if isinstance(each, str) else list(each) for each in texts]
+    named = {CorpusText(text).name: place for place, text in enumerate(texts)}
+    measurer = HeadsMeasurer(tiny_model("bert"), tiny_tokenizer(), Tally().patterns)
+    given = [CorpusText(texts[place]) for place in named.values()]
+    values = dict(measurer.values_of(given, lambda place, error: pytest.fail(str(error))))
+    sums = TallySums(measurer.patterns, measurer.cells)
+    kept = Tally.of_values(
+        measurer.patterns, measurer.cells, np.stack([values[at] for at in range(len(given))])
+    )
+    for at in range(len(given)):
+        sums.update(values[at])
+    sums.close()
+    one, other = Heads(kept).columns(), Heads(sums).columns()
+    for name in ("layer", "head", "pattern", "against", "texts", "holds", "candidate"):
+        assert one[name] == other[name]
+    close = ("score", "baseline", "excess", "effect", "p", "corrected", "entropy")
+    for name in (*close, "shorter", "shorter_tokens", "longer", "longer_tokens", "class vertical"):
+        np.testing.assert_allclose(one[name], other[name], rtol=1e-6, atol=1e-9, err_msg=name)
+    for name in ("low", "high", "excess_low", "excess_high"):
+        width = np.array(one["high"]) - np.array(one["low"])
+        apart = np.abs(np.array(one[name]) - np.array(other[name]))
+        # The bootstrap's own ends move by as much between two seeds.
+        assert np.nanmax(apart / np.maximum(width, 1e-3)) < 0.25
+
+
+def test_the_result_says_which_interval_it_has_and_is_kept(wanted, folder, tmp_path):
+    assert "t interval over documents" in " ".join(str(wanted).split())
+    result = over(folder, *corpus(48), out=tmp_path / "run")
+    for path in (tmp_path / "run" / "result.safetensors", result.save(tmp_path / "h.safetensors")):
+        loaded = hs.load(path)
+        assert bits(loaded) == bits(wanted)
+        assert loaded.summary() == wanted.summary()
+        assert str(loaded.head(0, 0)) == str(wanted.head(0, 0))
+    assert (wanted.texts, wanted.documents) == (48, 9 + 12)
+
+
+def test_random_weights_are_a_run_of_their_own(folder, tmp_path):
+    texts, groups = corpus(30)
+    result = over(folder, iter(texts), iter(groups), out=tmp_path / "run", random_weights=True)
+    against = {label.against.rpartition(", ")[2] for label in result.all_labels}
+    assert against == {"random weights"}
+    again = over(folder, texts[::-1], groups[::-1], random_weights=True)
+    assert bits(again) == bits(result)
+    # Averages over heads and texts that are padded otherwise, to rounding.
+    levels = hs.heads(folder, texts=texts, random_weights=True, battery=False).levels
+    for name, level in levels.items():
+        assert result.levels[name] == pytest.approx(level, abs=1e-6)
+
+
+def test_texts_that_cannot_be_read_are_named(folder, tmp_path):
+    texts, groups = corpus(24)
+    bad = ["", 7, "cat " * 1000, {"image": object()}]
+    with pytest.warns(UserWarning, match=r"4 inputs were left out, named in .*failed\.jsonl"):
+        result = over(folder, [*texts, *bad], [*groups, *"abcd"], out=tmp_path / "run")
+    assert result.texts == 24
+    assert (tmp_path / "run" / "failed.jsonl").read_text().count("\n") == 4
+
+
+def test_other_weights_are_refused_by_name(folder, tmp_path):
+    import torch
+
+    texts, groups = corpus(24)
+    over(folder, texts, groups, out=tmp_path / "run")
+    model = tiny_model("bert")
+    with torch.no_grad():
+        next(model.parameters()).add_(1e-3)
+    with pytest.raises(RunError, match=r'was begun with something else: weights "'):
+        hs.heads(model, tiny_tokenizer(), texts, groups=groups, out=tmp_path / "run")
+    with pytest.raises(RunError, match=r"truncate false, now true"):
+        over(folder, texts, groups, out=tmp_path / "run", truncate=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "match"),
+    [
+        ({"workers": 2, "position_mean": True}, RunError, "position_mean is not for runs"),
+        ({"workers": 2, "patern": 1}, RunError, "no option 'patern'"),
+        ({"workers": 2, "correction": "bonferroni"}, RunError, "give one of holm"),
+        ({"workers": 0}, RunError, "from 1 on, not 0"),
+        ({"out": "run", "groups": ["a"]}, RecordError, "1 groups were given for more texts"),
+    ],
+)
+def test_what_a_run_cannot_do_is_said(folder, tmp_path, monkeypatch, options, error, match):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(error, match=match):
+        hs.heads(folder, texts=corpus(6)[0], **options)
+
+
+def test_a_loaded_model_does_not_go_to_other_processes(folder):
+    model = tiny_model("bert")
+    with pytest.raises(RunError, match="cannot go to other processes; give its name"):
+        hs.heads(model, tiny_tokenizer(), corpus(6)[0], workers=2)
+    with pytest.raises(RunError, match="leave tokenizer out"):
+        hs.heads(folder, tiny_tokenizer(), corpus(6)[0], workers=2)
+    with pytest.raises(RecordError, match=r"are for a run over texts; give \(model"):
+        hs.heads(hs.capture(model, tiny_tokenizer(), "the cat"), workers=2)
+    with pytest.raises(ModelError):
+        hs.heads(f"{folder}-not", texts=corpus(6)[0], workers=1, progress=False)
+
+
+def test_changes_are_not_told_of_sums(wanted):
+    from headscope.patterns import Changes
+
+    with pytest.raises(RecordError, match="told text by text, and a run keeps sums"):
+        Changes(wanted, wanted)
