@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from typing import Any
 
 from headscope.corpus._engines import Engine, is_death, is_loss, stop
-from headscope.corpus._folder import RunFolder
+from headscope.corpus._folder import UNDER_WAY, RunFolder
 from headscope.corpus._journal import PartJournal, was_left
-from headscope.corpus._task import PartTask, measure_part, reason_of
+from headscope.corpus._measurer import Job
+from headscope.corpus._task import PartTask, Tried, measure_part, reason_of, try_out
+from headscope.corpus._text import CorpusText
 from headscope.errors import HeadscopeError, RunError
 
 LOOK = 1.0
@@ -52,25 +54,45 @@ class Driver:
         self.failed: dict[str, str] = {}
         """Parts that were given up, and why."""
 
-    def ask(self, fn: Callable[..., Any], *args: Any) -> Any:
-        """Run one function at the engine, and wait for it.
+    def try_out(self, job: Job, sample: Sequence[CorpusText]) -> Tried:
+        """Let one worker load the model and measure some texts.
+
+        One of these may end its worker, or this process: then others are tried, and at last none.
 
         Raises:
-            RunError: where its worker dies, or the engine is gone.
+            RunError: where workers die without any text, or the engine is gone.
+            HeadscopeError: where the model cannot be loaded, or does not read such texts.
         """
-        future = self._executor.submit(fn, *args, uuid.uuid4().hex)
-        while not wait([future], timeout=LOOK).done:
-            self._check_alive()
-        error = self._error_of(future)
-        if error is None:
+        half = len(sample) // 2
+        why: BaseException | None = None
+        for number, some in enumerate((sample, sample[:half], sample[half:], ())):
+            mark = self._folder.path / UNDER_WAY / f"sample.{number}"
+            # Left by a call that ended here.
+            if mark.exists() and some:
+                continue
+            mark.touch()
+            future = self._executor.submit(try_out, job, some, uuid.uuid4().hex)
+            while not wait([future], timeout=LOOK).done:
+                self._check_alive()
+            why = self._error_of(future)
+            if why is None or isinstance(why, HeadscopeError) or is_loss(why):
+                break
+            if is_death(why) and self._engine.is_own:
+                stop(self._executor)
+                self._executor = self._engine.make()
+        for mark in (self._folder.path / UNDER_WAY).glob("sample.*"):
+            mark.unlink(missing_ok=True)
+        if why is None:
             return future.result()
-        if is_death(error):
+        if is_loss(why):
+            raise self._lost(why)
+        if is_death(why):
             raise RunError(
-                f"A worker died while it loaded the model ({reason_of(error)}): there may be too "
+                f"A worker died while it loaded the model ({reason_of(why)}): there may be too "
                 "little memory for so many workers; in a script, the call must stand below "
                 'if __name__ == "__main__":'
-            ) from error
-        raise error
+            ) from why
+        raise why
 
     def run(self, parts: Iterable[str]) -> None:
         """Measure parts.

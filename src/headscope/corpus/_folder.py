@@ -124,7 +124,21 @@ class RunFolder:
         Raises:
             RunError: where the folder was begun with other texts or another size.
             TextError: where there is no text.
+            FileError: where the texts cannot be written.
         """
+        try:
+            return self._cut(texts, part_size)
+        except OSError as error:
+            if isinstance(error, FileError):
+                raise
+            raise FileError(
+                f"Cannot write the texts of the run into {self.path}: "
+                f"{(error.strerror or str(error)).lower()}; make room and call again"
+            ) from None
+
+    def _cut(
+        self, texts: Iterable[CorpusText | HeadscopeError], part_size: int | None
+    ) -> CutCorpus:
         begun = self._begun()
         spool, refused = self.path / TEXTS / "all", []
         count, total, smallest = 0, 0, _Smallest(SAMPLED)

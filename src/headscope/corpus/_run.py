@@ -18,7 +18,7 @@ from headscope.corpus._folder import CutCorpus, RunFolder, differing
 from headscope.corpus._journal import texts_under_way
 from headscope.corpus._measurer import Job, Kept
 from headscope.corpus._progress import ProgressLine, Standing
-from headscope.corpus._task import PartTask, Tried, code_version, try_out
+from headscope.corpus._task import PartTask, Tried, code_version
 from headscope.corpus._text import CorpusText
 from headscope.errors import HeadscopeError, RunError
 
@@ -185,7 +185,7 @@ class _Drive:
         try:
             if self.progress and self.engine.link:
                 sys.stderr.write(f"Dask's dashboard: {self.engine.link}\n")
-            tried.append(driver.ask(try_out, self.job, self.cut.sampled))
+            tried.append(driver.try_out(self.job, self.cut.sampled))
             facts = self._begun(self._facts(tried[0]))
             left = self._left(facts, standing)
             with ProgressLine(standing.line, shows=self.progress and bool(left)):

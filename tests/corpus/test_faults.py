@@ -1,0 +1,172 @@
+"""Whatever dies, nothing that is finished is lost, and only the guilty text is left out."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from words_job import WordsJob, digest
+
+from headscope.corpus import CorpusText, pool, run
+from headscope.errors import FileError, RunError
+
+HERE = Path(__file__).parent
+DRIVER = """
+import sys
+sys.path.insert(0, {here!r})
+from headscope.corpus import CorpusText, pool, run
+from words_job import WordsJob
+if __name__ == "__main__":
+    texts = [CorpusText("w " * (number % 7 + 1) + str(number)) for number in range(200)]
+    with run(WordsJob(takes=0.02), texts, out={out!r}, engine={engine}, part_size=10):
+        print("finished")
+"""
+
+
+def done(texts, job=None, **options):
+    with run(job or WordsJob(), texts, progress=False, **options) as finished:
+        return digest(finished)
+
+
+def named(folder):
+    lines = (folder / "failed.jsonl").read_text().splitlines()
+    return [(line["text"], line["error"]) for line in map(json.loads, lines)]
+
+
+def begun(tmp_path, engine="pool(2)"):
+    """A driver in a process of its own, some parts finished."""
+    out = tmp_path / "run"
+    script = tmp_path / "driver.py"
+    script.write_text(DRIVER.format(here=str(HERE), out=str(out), engine=engine))
+    driver = subprocess.Popen(
+        [sys.executable, str(script)], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    until(lambda: len(parts(out)) >= 2 or driver.poll() is not None)
+    return driver, out
+
+
+def parts(out):
+    return list((out / "parts").glob("*.safetensors")) if out.exists() else []
+
+
+def until(reached):
+    for _ in range(3000):
+        if reached():
+            return
+        time.sleep(0.02)
+    pytest.fail("it did not come to that within a minute")
+
+
+def children(process):
+    import psutil
+
+    return psutil.Process(process.pid).children(recursive=True)
+
+
+def texts():
+    return [CorpusText("w " * (number % 7 + 1) + str(number)) for number in range(200)]
+
+
+def test_a_worker_that_is_killed_costs_nothing(corpus, tmp_path):
+    once = CorpusText(f"die-once:{tmp_path / 'died'}")
+    result = done([*corpus, once], out=tmp_path / "run", engine=pool(2), part_size=12)
+    assert (tmp_path / "died").exists()
+    assert named(tmp_path / "run") == []
+    # Where the file is there, the text ends no worker.
+    assert result == done([*corpus, once])
+    assert not list((tmp_path / "run" / "under_way").iterdir())
+
+
+def test_a_text_that_ends_its_worker_is_named_and_the_rest_goes_on(corpus, tmp_path):
+    guilty = [CorpusText("die now", "d1"), CorpusText("die now"), CorpusText("die later")]
+    result = done([*corpus, *guilty], out=tmp_path / "run", engine=pool(2), part_size=40)
+    assert [text for text, _ in named(tmp_path / "run")] == ["die later", "die now", "die now"]
+    assert {error.partition(",")[0] for _, error in named(tmp_path / "run")} == {
+        "it ended its worker"
+    }
+    assert result[1] == done(corpus)[1]
+
+
+def test_a_part_that_fails_once_is_tried_again(corpus, tmp_path):
+    once = CorpusText(f"raise-once:{tmp_path / 'raised'}")
+    with run(WordsJob(), [*corpus, once], engine=pool(2), part_size=12, progress=False) as finished:
+        assert finished.failed == []
+
+
+def test_a_part_that_always_fails_is_named_and_the_others_are_kept(corpus, tmp_path):
+    with pytest.raises(RunError, match=r"1 of \d+ parts could not be .*ZeroDivisionError: it says"):
+        done([*corpus, CorpusText("raise")], out=tmp_path / "run", engine=pool(2), part_size=12)
+    assert len(parts(tmp_path / "run")) >= 6
+
+
+def test_a_killed_driver_leaves_no_worker_and_a_run_that_goes_on(tmp_path):
+    driver, out = begun(tmp_path)
+    workers = children(driver)
+    driver.kill()
+    driver.communicate()
+    kept = {path: path.stat().st_mtime_ns for path in parts(out)}
+    assert 2 <= len(kept) < 20
+    until(lambda: not any(worker.is_running() for worker in workers))
+    result = done(texts(), WordsJob(takes=0.02), out=out, engine=pool(2))
+    assert result == done(texts(), WordsJob(takes=0.02))
+    assert all(path.stat().st_mtime_ns == before for path, before in kept.items())
+
+
+@pytest.mark.parametrize("engine", ["pool(2)", "None"])
+def test_an_interrupted_run_says_how_to_go_on(tmp_path, engine):
+    driver, out = begun(tmp_path, engine)
+    os.kill(driver.pid, signal.SIGINT)
+    said = driver.communicate(timeout=60)
+    assert f"The same call goes on: finished parts are kept in {out}" in said[1]
+    assert "finished" not in said[0]
+    assert not list((out / "under_way").iterdir())
+
+
+def test_a_worker_killed_from_outside_costs_nothing(tmp_path):
+    driver, out = begun(tmp_path)
+    workers = [child for child in children(driver) if "spawn_main" in " ".join(child.cmdline())]
+    workers[0].kill()
+    said = driver.communicate(timeout=120)
+    assert "finished" in said[0], said[1]
+    assert named(out) == []
+    assert done(texts(), WordsJob(takes=0.02), out=out) == done(texts(), WordsJob(takes=0.02))
+
+
+def test_a_full_disk_keeps_what_is_finished(corpus, tmp_path, monkeypatch):
+    from headscope.corpus import _folder
+
+    write, written = _folder.save_kept, []
+
+    def full(path, *more):
+        if len(written) == 3:
+            raise FileError(f"Cannot write {path}: no space left on device")
+        written.append(path)
+        return write(path, *more)
+
+    monkeypatch.setattr(_folder, "save_kept", full)
+    with pytest.raises(FileError, match="no space left on device"):
+        done(corpus, out=tmp_path / "run", part_size=10)
+    assert sorted(parts(tmp_path / "run")) == sorted(written)
+    monkeypatch.setattr(_folder, "save_kept", write)
+    assert done(corpus, out=tmp_path / "run") == done(corpus)
+
+
+def test_a_really_full_disk_is_one_error(tmp_path):
+    resource = pytest.importorskip("resource", reason="a system with limits of files")
+    script = tmp_path / "small.py"
+    script.write_text(DRIVER.format(here=str(HERE), out=str(tmp_path / "run"), engine="None"))
+    # No file may be larger than 3 kB, as on a disk with as much left.
+    ended = subprocess.run(
+        [sys.executable, str(script)],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert "FileError: Cannot write" in ended.stderr
+    assert parts(tmp_path / "run") == []
