@@ -316,4 +316,6 @@ def desk(no_type_checks, models, files, tmp_path, monkeypatch):
     monkeypatch.setattr(headscope.testing, "cipher_translator", partial(cipher_translator, steps=2))
     monkeypatch.setattr("webbrowser.open", lambda address: True)
     monkeypatch.setattr(_serve, "server_of", lambda view, token: Interrupted())
+    monkeypatch.setattr("headscope.live.serving.quiet_server", lambda application: Interrupted())
+    monkeypatch.setattr("headscope.live.serving._load", lambda *_: None)
     return tmp_path

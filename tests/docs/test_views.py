@@ -8,6 +8,7 @@ PAGES = (
     "bertviz",
     "figures",
     "figures_of_the_literature",
+    "live",
     "measures",
     "notebooks",
     "overview",

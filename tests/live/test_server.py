@@ -87,7 +87,7 @@ def test_the_same_question_is_the_same_record_and_undoing_runs_nothing(page, mon
 
 def test_a_bare_encoder_tells_how_far_its_states_moved(bare):
     head, _ = bare.ask(changes=[ZERO])
-    assert "no head that guesses" in head["output"]["note"]
+    assert "no head that predicts" in head["output"]["note"]
     places = head["output"]["places"]
     assert all(place["kl"] > 0 and place["before"] == [] for place in places)
     assert bare.ask()[0]["output"]["places"] == []

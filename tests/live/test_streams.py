@@ -58,7 +58,7 @@ def test_the_lens_ends_with_what_the_model_says(page):
     _, lines = page.lines("/write", {"input": {"text": TEXT}, "tokens": 2, "lens": True})
     for line in lines[:-1]:
         assert [layer["layer"] for layer in line["lens"]] == [0, 1, 2]
-        last = [guess["id"] for guess in line["lens"][2]["guesses"]]
+        last = [guess["id"] for guess in line["lens"][2]["predictions"]]
         assert last == [guess["id"] for guess in line["alternatives"]]
 
 
@@ -146,7 +146,7 @@ def test_states_are_set_apart_where_nothing_is_guessed(bare):
     ("target", "words"),
     [
         ({"at": 99}, "at is a place"),
-        ({"id": 10**6}, "id is a guess"),
+        ({"id": 10**6}, "id is a token or class"),
         ({"id": "a"}, "target is"),
         ([1], "target is"),
     ],

@@ -358,7 +358,7 @@ export interface WrittenToken {
  */
 export interface LensLayer {
   layer: number;
-  guesses: LiveGuess[];
+  predictions: LiveGuess[];
 }
 /**
  * The last line: the record of all that was read and written.

@@ -60,7 +60,9 @@ def parse_matters(live: LiveModel, given: Any) -> MattersRequest:
     numbers = [target.get(name) for name in ("at", "id")] if isinstance(target, Mapping) else ["no"]
     for number in numbers:
         if number is not None and (not isinstance(number, int) or isinstance(number, bool)):
-            raise InterventionError('target is {"at": a place of the output, "id": a guess}')
+            raise InterventionError(
+                'target is {"at": a place of the output, "id": a predicted token or class}'
+            )
     return MattersRequest(asked, method, *numbers)
 
 
@@ -125,7 +127,7 @@ class _Guess:
             states = live.model(**arguments).last_hidden_state
             return cls(live.model, arguments, None, 0, states.detach())
         if form not in (TOKENS, CLASSES) or not places:
-            raise InterventionError("There is no guess here that anything could matter to")
+            raise InterventionError("The model predicts nothing here; give another text")
         at = places[-1] if request.at is None else request.at
         if at not in places:
             raise InterventionError(
@@ -135,7 +137,7 @@ class _Guess:
         row = guess.row(live.model(**arguments))
         number = int(row.argmax()) if request.id is None else request.id
         if not 0 <= number < len(row):
-            raise InterventionError(f"id is a guess, 0 to {len(row) - 1}, not {number}")
+            raise InterventionError(f"id is a token or class, 0 to {len(row) - 1}, not {number}")
         return cls(live.model, arguments, guess.at, number)
 
     def row(self, output: Any) -> torch.Tensor:

@@ -22,7 +22,7 @@ MOST_PLACES = 64
 """Places of which something is said: the last ones. Of a long text and a large vocabulary all of
 them would be megabytes of JSON.
 """
-NO_HEAD = "The model has no head that guesses; how far a change moves its states is all it can tell"
+NO_HEAD = "The model has no head that predicts; only how far a change moves its states is shown"
 NO_MASK = "No word of the text is hidden; put {mask} in place of one"
 SEVERAL = "The model gives several labels at once: each probability is its own"
 CANNOT_SAY = "What the model gives is in a form that headscope does not know"

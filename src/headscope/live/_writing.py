@@ -208,7 +208,7 @@ class _Lens:
         with torch.no_grad():
             for number, state in sorted(self._states.items()):
                 odds = self._head(self._norm(state)).float().softmax(-1)
-                layers.append({"layer": number, "guesses": self._reader.guesses(odds)[0]})
+                layers.append({"layer": number, "predictions": self._reader.guesses(odds)[0]})
         return layers
 
     def _noting(self, number: int) -> Any:

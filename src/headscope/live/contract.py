@@ -237,7 +237,7 @@ class LensLayer(TypedDict):
     """What the model would say were it to end after this layer."""
 
     layer: int
-    guesses: list[LiveGuess]
+    predictions: list[LiveGuess]
 
 
 class WrittenToken(TypedDict):

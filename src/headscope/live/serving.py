@@ -122,7 +122,7 @@ def serve_named(
             if host.live is not None:
                 facts = host.live.facts
                 say(f"{facts['name']} runs on {facts['device']}, {facts['dtype']}")
-            else:
+            elif host.failed:
                 say(f"error: {host.failed}")
 
         threading.Thread(target=load, daemon=True).start()
