@@ -8,7 +8,7 @@ import headscope as hs
 from headscope import CaptureError
 from headscope.capturing import batches as _batches
 from headscope.capturing import capture_batches
-from headscope.capturing.building import _together
+from headscope.capturing.building import _waiting_calls
 from headscope.record import Record, TextBatch
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -103,14 +103,11 @@ def test_an_encoder_decoder_is_run_on_one_text_at_a_time(tokenizer):
 
 
 def test_weights_that_are_not_the_models_own_are_refused(tokenizer, monkeypatch):
-    right = _together._weights
+    def wrong(weights, *_):
+        weights[:, -1] = weights[:, -1].flip(-1)
 
-    def wrong(*given):
-        weights = right(*given)
-        weights[-1] = weights[-1].flip(-1)
-        return weights
-
-    monkeypatch.setattr(_together, "_weights", wrong)
+    # Called between the weights and their check against the model's own output.
+    monkeypatch.setattr(_waiting_calls, "check_rows", wrong)
     found = list(capture_batches(tiny_model("bert"), tokenizer, ["a cat", "a dog", "a cow"]))
     assert all(isinstance(each.batch, Record) for each in found)
     monkeypatch.undo()

@@ -76,34 +76,45 @@ def shuffled_orders(
     parts = []
     for segment in np.unique(segments[words]):
         places = np.flatnonzero(words & (segments == segment))
-        first = np.flatnonzero(starts[places])[1:] if starts[places[0]] else []
-        blocks = np.split(places, first)
-        parts.append((places, blocks, None if classes is None else _alike(blocks, classes)))
+        # What goes on with a word that has no beginning here is one block with all that follows.
+        begins = np.flatnonzero(starts[places])[1:] if starts[places[0]] else np.zeros(0, int)
+        begins = np.concatenate([[0], begins])
+        lengths = np.diff(begins, append=len(places))
+        alike = None if classes is None else _alike(places[begins], lengths, classes)
+        parts.append((places, begins, lengths, alike))
     for order in orders:
-        for places, blocks, alike in parts:
-            drawn = rng.permutation(len(blocks)) if alike is None else _among(alike, rng)
-            if len(blocks) == len(places):
-                order[places] = places[drawn]
-            else:
-                order[places] = np.concatenate([blocks[number] for number in drawn])
+        for places, begins, lengths, alike in parts:
+            drawn = rng.permutation(len(begins)) if alike is None else _among(alike, rng)
+            order[places] = places[_ranges(begins[drawn], lengths[drawn])]
     return orders
 
 
-def _alike(blocks: list[np.ndarray], classes: Sequence[str]) -> list[list[int]]:
-    """Numbers of the words of each class and length."""
+def _ranges(begins: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The numbers from each beginning on, as many as its length, one after the other."""
+    stops = np.cumsum(lengths)
+    return np.arange(stops[-1]) + np.repeat(begins - stops + lengths, lengths)
+
+
+def _alike(
+    firsts: np.ndarray, lengths: np.ndarray, classes: Sequence[str]
+) -> tuple[int, list[np.ndarray]]:
+    """How many words there are, and the numbers of those of each class and length, where there are
+    several.
+    """
     alike: dict[tuple[str, int], list[int]] = {}
-    for number, block in enumerate(blocks):
-        alike.setdefault((classes[block[0]], len(block)), []).append(number)
-    return list(alike.values())
+    kinds = zip(firsts.tolist(), lengths.tolist(), strict=True)
+    for number, (first, length) in enumerate(kinds):
+        alike.setdefault((classes[first], length), []).append(number)
+    # A word alone stays where it is, and nothing is drawn for it.
+    several = [np.array(numbers) for numbers in alike.values() if len(numbers) > 1]
+    return len(firsts), several
 
 
-def _among(alike: list[list[int]], rng: np.random.Generator) -> np.ndarray:
+def _among(alike: tuple[int, list[np.ndarray]], rng: np.random.Generator) -> np.ndarray:
     """Which word comes to each place, where words change places among those that are alike."""
-    drawn = np.arange(sum(map(len, alike)))
-    for numbers in alike:
-        # A word alone stays where it is, and nothing is drawn for it.
-        if len(numbers) > 1:
-            drawn[numbers] = rng.permutation(numbers)
+    drawn = np.arange(alike[0])
+    for numbers in alike[1]:
+        drawn[numbers] = rng.permutation(numbers)
     return drawn
 
 

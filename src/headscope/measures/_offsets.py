@@ -88,9 +88,14 @@ def peak_at_offset(
     if not len(rows):
         return np.full(len(weights), np.nan)
     # Exact equality is meant: weights that are computed alike, as in an even row, are equal bits.
-    seen = weights[:, rows]
-    largest = seen == seen.max(axis=-1, keepdims=True)
-    return (largest[:, np.arange(len(rows)), columns] / largest.sum(axis=-1)).mean(axis=1)
+    largest = weights.max(axis=-1)[:, rows]
+    hits = weights[:, rows, columns] == largest
+    shares = hits.astype(np.float64)
+    # How many keys share the largest weight is asked of the rows alone that have it there.
+    heads, places = np.nonzero(hits)
+    alike = weights[heads, rows[places]] == largest[heads, places][:, None]
+    shares[heads, places] /= alike.sum(axis=-1)
+    return shares.mean(axis=1)
 
 
 def _diagonal(

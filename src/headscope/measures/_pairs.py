@@ -91,9 +91,11 @@ def same_form(query: Tokens, key: Tokens, *, itself: bool = True) -> Bool[np.nda
         >>> same_form(tokens, tokens, itself=False).astype(int).tolist()[0]
         [0, 0, 0, 1, 1]
     """
-    forms = ([form(word) for word in whole_words(side)] for side in (query, key))
-    pairs = _equal(query, key, *forms)
-    if query == key:
+    of_query = [form(word) for word in whole_words(query)]
+    is_self = query == key
+    of_key = of_query if is_self else [form(word) for word in whole_words(key)]
+    pairs = _equal(query, key, of_query, of_key)
+    if is_self:
         # Numbers of whole words: the pieces of one word all have its form, and are told by these.
         occurrences = np.cumsum(~np.array(query.continues, bool))
         pairs &= occurrences[:, None] != occurrences

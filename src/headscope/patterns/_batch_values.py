@@ -168,6 +168,7 @@ class BatchValues:
         draws.
         """
         visible, columns = block.visible, 3 * len(self._of_pairs)
+        hides = not visible.all()
         even = uniform_map(visible).reshape(-1)
         placed = None
         if self.position_mean is not None:
@@ -180,7 +181,7 @@ class BatchValues:
                 for kind, pairs in enumerate(_kinds_of(pattern, text)):
                     if pairs is None:
                         continue
-                    share = _mean_over_queries(pairs & visible)
+                    share = _mean_over_queries(pairs & visible if hides else pairs)
                     if share is not None:
                         wanted[3 * place + kind], known[3 * place + kind] = share, True
             if not known.any():
@@ -215,10 +216,10 @@ def _mean_over_queries(
     """What a map is to be multiplied with for `mass_on_pairs` of it, mean over the draws that have
     any pair; None where none has.
     """
+    if not pairs.any():
+        return None
     counts = pairs.any(axis=2).sum(axis=1)
     known = counts > 0
-    if not known.any():
-        return None
     shares = np.divide(1.0, counts, out=np.zeros(len(counts)), where=known) / known.sum()
     return shares @ pairs.reshape(len(pairs), -1)
 

@@ -96,7 +96,11 @@ class Sides:
         than once.
         """
         others = same_form(self.query, self.key, itself=False)
-        return same_form(self.query, self.key) & others.any(axis=1, keepdims=True)
+        pairs = others.copy()
+        if self.is_self:
+            worded = np.array(self.query.worded, bool)
+            np.fill_diagonal(pairs, self.query_words & worded)
+        return pairs & others.any(axis=1, keepdims=True)
 
     @cached_property
     def names(self) -> Int[np.ndarray, " query"]:

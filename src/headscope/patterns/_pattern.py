@@ -219,7 +219,11 @@ def _sink_elsewhere(maps: Maps) -> np.ndarray:
 def _induction(sides: Sides) -> np.ndarray:
     if not sides.is_self:
         return np.zeros_like(sides.words)
-    return prefix_targets(sides.names.tolist()) & sides.words
+    names = sides.names.tolist()
+    # Most short texts have no token twice.
+    if len(set(names)) == len(names):
+        return np.zeros_like(sides.words)
+    return prefix_targets(names) & sides.words
 
 
 def _moved_induction(
@@ -236,6 +240,8 @@ def _moved_words(
     pairs: Bool[np.ndarray, "token token"], orders: Int[np.ndarray, "draw token"]
 ) -> Bool[np.ndarray, "draw token token"]:
     """Pairs that depend on the two words and on nothing else go where these go."""
+    if not pairs.any():
+        return np.zeros((*orders.shape, orders.shape[1]), bool)
     return pairs[orders[:, :, None], orders[:, None, :]]
 
 

@@ -6,13 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 
 from headscope.capturing.building._build import Builder, numbers_of, order_of
 from headscope.capturing.building._call_tokens import SideTokens
 from headscope.capturing.building._checks import check_weights, verified
 from headscope.capturing.building._real_tokens import RealTokens
+from headscope.capturing.building._waiting_calls import (
+    WaitingCall,
+    check_rows,
+    is_plain,
+    write_weights,
+)
 from headscope.capturing.building.stacks import name_groups
 from headscope.capturing.calls.attention import Rows, has_own_weights, weights_of
 from headscope.capturing.calls.call import Call
@@ -24,8 +29,10 @@ from headscope.errors import CaptureError
 from headscope.record import BatchLayer, BatchStack, Mask, ModelFacts, TextBatch
 
 KEEPING = Keeping(frozenset({"weights"}), auto=False)
-ROW_SUM_TOLERANCE = 5e-3
-"""How far a row may be from 1, as in a record."""
+HELD = 2**24
+"""Bytes of queries, keys and values that wait, so that several layers share the operations of
+torch: of short texts these cost more than what they compute.
+"""
 
 
 class BatchBuilder(Builder):
@@ -45,6 +52,8 @@ class BatchBuilder(Builder):
     def __init__(self, inputs: Inputs, model: torch.nn.Module, count: int) -> None:
         super().__init__(inputs, KEEPING, model)
         self._kept_texts = count
+        self._waiting: list[WaitingCall] = []
+        self._held = 0
 
     def batch(self, facts: ModelFacts) -> TextBatch:
         """The weights of all texts.
@@ -54,6 +63,7 @@ class BatchBuilder(Builder):
         """
         self.check_joined()
         self._check_heads_joined()
+        self._write_waiting()
         seen = [self.seen[number] for number in sorted(self.seen)]
         stacks = {}
         for group, name in name_groups([entry.group for entry in seen]).items():
@@ -83,17 +93,32 @@ class BatchBuilder(Builder):
         if any((len(cut.queries), len(cut.keys)) != (queries, keys) for cut in cuts):
             raise CaptureError(f"{whole.name}: some of the batch is padding")
         call, visibility = _first_texts(whole, visibility, self._kept_texts)
-        if visibility.visible is not None and not bool(
-            (visibility.visible == visibility.visible[:1]).all()
-        ):
+        seen = visibility.visible
+        if seen is not None and not bool((seen == seen[:1]).all()):
             raise CaptureError(f"{call.name}: texts of one length see differently")
+        visible = self._masks.of(cuts[0], visibility) or Mask.full(queries, keys)
+        layer = {"visible": visible}
+        if is_plain(call, visibility):
+            waiting = WaitingCall.of(call, visibility, places[0], layer)
+            # Layers of another form would not stand in one array with those before them.
+            if self._waiting and waiting.form != self._waiting[0].form:
+                self._write_waiting()
+            self._waiting.append(waiting)
+            self._held += waiting.bytes
+            if self._held > HELD:
+                self._write_waiting()
+            return [layer]
         weights = _weights(call, cuts[: self._kept_texts], visibility)
         check_weights(weights, None, call.name)
-        visible = self._masks.of(cuts[0], visibility) or Mask.full(queries, keys)
-        _check_rows(weights, call, visible.dead)
-        rows = places[0]
-        verified(call, rows.of(weights), rows)
-        return [{"visible": visible, "weights": weights.cpu().numpy()}]
+        check_rows(weights, call, visible)
+        verified(call, places[0].of(weights), places[0])
+        layer["weights"] = weights.cpu().numpy()
+        return [layer]
+
+    def _write_waiting(self) -> None:
+        if self._waiting:
+            write_weights(self._waiting)
+        self._waiting, self._held = [], 0
 
     def _kept(
         self,
@@ -137,24 +162,3 @@ def _first_texts(call: Call, visibility: Visibility, count: int) -> tuple[Call, 
 
 def _first(tensor: torch.Tensor | None, count: int) -> torch.Tensor | None:
     return tensor if tensor is None or len(tensor) == 1 else tensor[:count]
-
-
-def _check_rows(weights: torch.Tensor, call: Call, dead: np.ndarray) -> None:
-    """Raise where a row does not sum to 1, as a record would refuse it.
-
-    Raises:
-        CaptureError: with its sum.
-    """
-    sums = weights.sum(-1)
-    if dead.any():
-        sums = sums[:, :, torch.from_numpy(~dead).to(sums.device)]
-    if not sums.numel():
-        return
-    least, most = torch.stack([sums.min(), sums.max()]).tolist()
-    low = 0.0 if call.sinks is not None else 1 - ROW_SUM_TOLERANCE
-    # not (... <= ...) is true of NaN, too
-    if not (low <= least <= most <= 1 + ROW_SUM_TOLERANCE):
-        raise CaptureError(
-            f"{call.name}: rows of weights sum to {least:.4g} to {most:.4g}, not to 1; this "
-            "attention is computed in a way that headscope does not know, and is refused"
-        )

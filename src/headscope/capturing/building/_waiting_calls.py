@@ -1,0 +1,172 @@
+"""Several calls of one form, whose weights are computed and checked together.
+
+For texts of a few words an operation of torch takes longer to begin than to compute, so that all
+layers share one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from headscope.capturing.building._checks import TOLERANCE
+from headscope.capturing.calls.attention import Rows, has_own_weights
+from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.visibility import Visibility, state_of
+from headscope.errors import CaptureError
+from headscope.record import Mask
+
+ROW_SUM_TOLERANCE = 5e-3
+"""How far a row may be from 1, as in a record."""
+
+
+def is_plain(call: Call, visibility: Visibility) -> bool:
+    """Whether weights are the softmax of scaled products in single precision, and nothing else."""
+    if has_own_weights(call) or call.query is None or call.key is None or call.output is None:
+        return False
+    parts = (call.soft_cap, call.sinks, call.added, visibility.bias)
+    single = {call.query.dtype, call.key.dtype, call.value.dtype} == {torch.float32}
+    return single and call.projection is not None and all(part is None for part in parts)
+
+
+@dataclass(frozen=True)
+class WaitingCall:
+    """A call of texts of one length.
+
+    Args:
+        call: as it was seen.
+        visibility: of it.
+        rows: at which it is checked.
+        output: what the projection gave for these rows, copied before the model goes on with it.
+        layer: where its weights are to be written.
+    """
+
+    call: Call
+    visibility: Visibility
+    rows: Rows
+    output: torch.Tensor
+    layer: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls, call: Call, visibility: Visibility, rows: Rows, layer: dict[str, Any]
+    ) -> WaitingCall:
+        """The call, with a copy of what it is checked against."""
+        if call.output is None:
+            raise ValueError(f"{call.name}: no output was seen")
+        texts, _, queries, _ = call.size
+        output = rows.of(call.output.reshape(texts, queries, -1), axis=1)
+        return cls(call, visibility, rows, output.clone(), layer)
+
+    @property
+    def form(self) -> tuple:
+        """What calls must share to be computed together."""
+        call, visibility = self.call, self.visibility
+        shapes = (call.size, call.key.shape if call.key is not None else None, call.value.shape)
+        seen = (visibility.causal, state_of(visibility.visible))
+        return (*shapes, self.output.shape, call.scale, *seen, call.context.device)
+
+    @property
+    def bytes(self) -> int:
+        """What is held of it."""
+        parts = (self.call.query, self.call.key, self.call.value, self.call.context)
+        return sum(part.nbytes for part in parts if part is not None)
+
+
+def write_weights(waiting: Sequence[WaitingCall]) -> None:
+    """Compute the weights of calls of one form, check them, and write them into their layers.
+
+    Raises:
+        CaptureError: where they are not what the model computed.
+    """
+    first = waiting[0]
+    texts, heads, queries, keys = first.call.size
+    key = torch.stack([each.call.key for each in waiting if each.call.key is not None])
+    value = torch.stack([each.call.value for each in waiting])
+    query = torch.stack([each.call.query for each in waiting if each.call.query is not None])
+    # Scaled before the product, as in all weights that are kept, so that bits are the same.
+    query *= first.call.scale
+    pairs = len(waiting) * texts * key.shape[2]
+    scores = torch.bmm(
+        query.view(pairs, -1, query.shape[-1]), key.view(pairs, keys, -1).transpose(1, 2)
+    ).view(len(waiting), texts, heads, queries, keys)
+    visible = _visible(first, queries, keys)
+    if visible is not None:
+        scores.masked_fill_(~visible, torch.finfo(scores.dtype).min)
+    weights = torch.softmax(scores, -1)
+    mask = first.layer["visible"]
+    if mask.dead.any():
+        weights *= torch.from_numpy(~mask.dead).to(weights.device)[:, None]
+    check_rows(weights, first.call, mask)
+    _check_outputs(waiting, weights, value)
+    for each, own in zip(waiting, weights.cpu().numpy(), strict=True):
+        each.layer["weights"] = own
+
+
+def _visible(waiting: WaitingCall, queries: int, keys: int) -> torch.Tensor | None:
+    visibility, device = waiting.visibility, waiting.call.context.device
+    if visibility.causal:
+        places = torch.arange(queries, device=device)[:, None]
+        return torch.arange(keys, device=device) <= places
+    return None if visibility.visible is None else visibility.visible[..., :keys]
+
+
+def _check_outputs(
+    waiting: Sequence[WaitingCall], weights: torch.Tensor, value: torch.Tensor
+) -> None:
+    """Raise where some rows of a text, multiplied with its values and projected, are not what the
+    model's own projection gave.
+    """
+    layers, texts, heads = weights.shape[:3]
+    rows = waiting[0].rows
+    some = weights if rows.at is None else weights.index_select(3, rows.at)
+    shared = math.prod(value.shape[:3])
+    ours = torch.bmm(some.reshape(shared, -1, some.shape[-1]), value.view(shared, *value.shape[3:]))
+    ours = ours.view(layers, texts, heads, some.shape[3], -1).transpose(2, 3).flatten(3)
+    apart = []
+    for each, of_layer in zip(waiting, ours, strict=True):
+        projection = each.call.projection
+        if projection is None:
+            raise CaptureError(f"{each.call.name}: no output projection was seen")
+        # forward, not a call: hooks that the user put on the module must not run again
+        made = projection.forward(of_layer.flatten(0, 1)).view(each.output.shape)
+        theirs = each.output.flatten(1)
+        apart.append(torch.stack([(made.flatten(1) - theirs).abs().amax(1), theirs.abs().amax(1)]))
+    worst, largest = torch.stack(apart, dim=1)
+    # not (... <= ...) is true of NaN, too
+    if not bool((worst <= TOLERANCE[torch.float32] * largest).all()):
+        raise CaptureError(
+            f"{waiting[0].call.name}: an output recomputed from weights and values differs from "
+            f"the model's own by {float(worst.max()):.3g}"
+        )
+
+
+def check_rows(weights: torch.Tensor, call: Call, visible: Mask) -> None:
+    """Raise where a weight is negative or a row does not sum to 1, as a record would refuse it.
+
+    Args:
+        weights: ``[... text head query key]``.
+        call: of which they are; with sinks rows may sum to less.
+        visible: what queries may look at; rows of those that may look at nothing are zero.
+
+    Raises:
+        CaptureError: with the sums.
+    """
+    sums = weights.sum(-1)
+    dead = visible.dead
+    if dead.any():
+        sums = sums[..., torch.from_numpy(~dead).to(sums.device)]
+    if not sums.numel():
+        return
+    least, most, smallest = torch.stack([sums.min(), sums.max(), weights.min()]).tolist()
+    low = 0.0 if call.sinks is not None else 1 - ROW_SUM_TOLERANCE
+    # not (... <= ...) is true of NaN, too
+    if not (low <= least <= most <= 1 + ROW_SUM_TOLERANCE and smallest >= 0):
+        raise CaptureError(
+            f"{call.name}: rows of weights sum to {least:.4g} to {most:.4g}, not to 1; this "
+            "attention is computed in a way that headscope does not know, and is refused"
+        )
