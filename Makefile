@@ -35,10 +35,10 @@ test-frontend: frontend/node_modules/.installed
 
 test-python: setup
 	$(BIN)/python tools/find_chromium.py --install
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --durations 25
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --durations 25 $(TYPED:%=--ignore=%)
 
-# Shapes and types of every call are checked in the tests that call the most functions with arrays. In all tests that
-# would take half of the time.
+# Shapes and types of every call are checked in the tests that call the most functions with arrays, which run here and
+# nowhere else. In all tests that would take half of the time.
 test-types: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile \
 	  --jaxtyping-packages=headscope,beartype.beartype $(TYPED)
