@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import math
 import sys
 import warnings
 from collections.abc import Generator
@@ -15,13 +12,13 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from headscope.cli._left_out import left_out
 from headscope.cli._run import ModelOptions, check_place, note_where, quiet, say, say_where, status
+from headscope.cli._table_file import TABLES, write_table
 from headscope.cli._texts import groups_of, read_texts
 from headscope.errors import FigureError, FileError, HeadscopeError, TextError
 
 if TYPE_CHECKING:
     from headscope.capturing import Outcome
 
-TABLES = (".csv", ".json", ".parquet")
 PAGE = ".html"
 FEW = "are too few to tell up to"
 """Part of the warning of `headscope.studies.heads` and its like of too few texts."""
@@ -217,35 +214,3 @@ def write_files(result: Any, out: Path | None, plot: Path | None, **look: Any) -
 
 def _stop(_: int, error: HeadscopeError) -> None:
     raise error
-
-
-def write_table(result: Any, out: Path) -> None:
-    """Write a table as .csv, .json or .parquet, whole or not at all."""
-    from headscope.storage import written_whole
-
-    columns = result.columns()
-    with written_whole(out) as temporary:
-        if out.suffix == ".parquet":
-            from pyarrow import parquet
-
-            parquet.write_table(result.to_arrow(), temporary)
-        elif out.suffix == ".csv":
-            with Path(temporary).open("w", encoding="utf-8", newline="") as file:
-                writer = csv.writer(file)
-                writer.writerow(columns)
-                writer.writerows(zip(*columns.values(), strict=True))
-        else:
-            rows = [
-                dict(zip(columns, map(_plain, row), strict=True))
-                for row in zip(*columns.values(), strict=True)
-            ]
-            Path(temporary).write_text(
-                json.dumps(rows, indent=1, allow_nan=False) + "\n", encoding="utf-8"
-            )
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no infinity and no NaN: the one is written as text, the other as null."""
-    if not isinstance(value, float) or math.isfinite(value):
-        return value
-    return None if math.isnan(value) else str(value)
