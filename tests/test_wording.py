@@ -1,6 +1,8 @@
 """Messages, help and docs say things in plain technical English, in the words of the field."""
 
 import ast
+import importlib
+import inspect
 import re
 from pathlib import Path
 
@@ -30,6 +32,15 @@ AVOIDED = {
     r"\bof which each\b": "say each of them",
     r"\bis not there\b": "say does not exist",
     r"\bfault of headscope\b": "say bug in headscope",
+    r"\bg(o|oes|one) on with\b": "say continue, resume",
+    r"\b(kept|stands?|stood) beside\b": "say is shown next to, is saved next to, is reported with",
+    r"\b(is|are|was|were) set apart\b": "say compared, distinguished",
+    r"\b(is|are|was|were) wanted\b": "say Expected ..., got ...; is needed",
+    r"\bwhat (it |they )?(is|was|were) asked\b": "say the question, the task",
+    r"\bfrom all others\b": "say identifier",
+    r"\btold (by|of|on)\b": "say follows from, is detected by, is measured on",
+    r"\btells? (of|them|it|the|nothing|one)\b": "say gives, shows, separates, describes",
+    r"\bheeds?\b": "say depends on",
 }
 QUOTED = {
     ("docs/compare.md", "(*might*, *surgeon*, *if*, *told*)"),
@@ -85,6 +96,32 @@ def test_pages_are_in_the_words_of_the_field(page):
     assert not wrong, "\n".join(wrong)
 
 
+def public_docstrings():
+    """The docstrings of what packages export: functions, classes, their methods and properties."""
+    for package in sorted(
+        path.parent.name for path in (ROOT / "src/headscope").glob("*/__init__.py")
+    ):
+        module = importlib.import_module(f"headscope.{package}")
+        for name in getattr(module, "__all__", ()):
+            public = getattr(module, name)
+            if inspect.isroutine(public):
+                yield f"{package}.{name}", inspect.getdoc(public) or ""
+            if not inspect.isclass(public):
+                continue
+            yield f"{package}.{name}", inspect.getdoc(public) or ""
+            for member, value in vars(public).items():
+                function = getattr(value, "fget", getattr(value, "__func__", value))
+                if not member.startswith("_") and inspect.isroutine(function):
+                    yield f"{package}.{name}.{member}", inspect.getdoc(function) or ""
+
+
+def test_public_docstrings_are_in_the_words_of_the_field():
+    texts = {place: " ".join(text.split()) for place, text in public_docstrings()}
+    assert len(texts) > 700
+    wrong = [f"{place}: {each}" for place, text in texts.items() for each in said(text)]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_help_is_in_the_words_of_the_field():
     from headscope.cli._app import app
 
@@ -100,6 +137,8 @@ def test_help_is_in_the_words_of_the_field():
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("text", ["Tell what heads do", "wanted are three axes", "drawn anew"])
+@pytest.mark.parametrize(
+    "text", ["Tell what heads do", "wanted are three axes", "drawn anew", "a study to go on with"]
+)
 def test_a_word_of_the_list_is_found(text):
     assert said(text)

@@ -93,7 +93,7 @@ class Attention(nn.Module):
         ({"windows": 4}, "computes attention on 4 rows where the model was given 1"),
         (
             {"windows": 4, "axes": 5},
-            r"attention on \[1, 4, 2, 2, 6\], where \[batch head query feature\] is wanted",
+            r"attention on \[1, 4, 2, 2, 6\], expected \[batch head query feature\]",
         ),
         ({"mixed": True}, "what is not a softmax: one of these weights is -"),
     ],

@@ -117,7 +117,7 @@ def test_without_an_embedding(here, folder, capsys):
             ["--without", "position", "--pattern", "sep"],
             "headscope: --at, --pattern and --plot show neurons",
         ),
-        (["--without", "segment"], "headscope: TokenizersBackend tells the model no segments"),
+        (["--without", "segment"], "headscope: TokenizersBackend gives the model no segments"),
         (["--pattern", "nowhere"], "headscope: The rule 'nowhere' cannot be read"),
         (["--out", "b.xlsx"], "headscope: Expected .csv, .json, .parquet for --out, got b.xlsx"),
     ],

@@ -72,7 +72,7 @@ def test_stacks_must_be_there_and_called_what_they_are(rng):
 def test_a_stack_has_a_name_that_can_be_printed(name, rng):
     tokens = Tokens(pieces=("a", "b"))
     layer = Layer(layer=0, weights=random_weights(rng, (3, 2, 2)))
-    with pytest.raises(RecordError, match="a name of printable characters is wanted"):
+    with pytest.raises(RecordError, match="Expected a name of printable characters"):
         Stack(name=name, query=tokens, key=tokens, layers=(layer,))
 
 

@@ -142,14 +142,14 @@ def test_a_pipe_is_refused_and_stays_one(tmp_path, linked):
         (tmp_path / "link").symlink_to(path)
     given = tmp_path / "link" if linked else path
     for save in (lambda: hs.save(random_record(), given), lambda: Statistic((1,)).save(given)):
-        with pytest.raises(FileError, match=r"is a pipe \(FIFO\), and a regular file is wanted"):
+        with pytest.raises(FileError, match=r"is a pipe \(FIFO\), expected a regular file"):
             save()
     assert stat.S_ISFIFO(path.stat().st_mode)
     assert given.is_symlink() == linked
 
 
 def test_a_folder_is_refused(tmp_path):
-    with pytest.raises(FileError, match="is a folder, and a regular file is wanted"):
+    with pytest.raises(FileError, match="is a folder, expected a regular file"):
         hs.save(random_record(), tmp_path)
 
 
@@ -166,7 +166,7 @@ def test_a_device_is_refused_and_stays_one(tmp_path, monkeypatch, kind, said):
 
     monkeypatch.setattr(os, "stat", device)
     with (
-        pytest.raises(FileError, match=f"is {said}, and a regular file is wanted"),
+        pytest.raises(FileError, match=f"is {said}, expected a regular file"),
         written_whole(path) as temporary,
     ):
         temporary.write_text("replaced")

@@ -201,4 +201,4 @@ for load in (hs.load, load_statistic, lambda path: load_kept(path, "relations"),
     run = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
-    assert run.stdout.count("is a pipe (FIFO), and a regular file is wanted") == 8
+    assert run.stdout.count("is a pipe (FIFO), expected a regular file") == 8

@@ -344,7 +344,7 @@ def test_files_that_are_none_are_refused(content, bert, tokenizer, tmp_path):
     with pytest.raises(FileError, match="is not a journal of an ablation"):
         ablate(bert, states_task(tokenizer), heads=False, resume=tmp_path / "poem")
     assert (tmp_path / "poem").read_bytes() == content
-    with pytest.raises(FileError, match="Cannot go on with"):
+    with pytest.raises(FileError, match="Cannot resume"):
         ablate(bert, states_task(tokenizer), heads=False, resume=tmp_path / "gone" / "kept.jsonl")
 
 

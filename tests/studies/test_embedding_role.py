@@ -163,7 +163,7 @@ def test_changes_are_those_of_the_scores(planted, tokenizer, texts):
 def test_models_without_and_other_texts_are_refused(planted, tokenizer, texts):
     with pytest.raises(CaptureError, match="its positions are rotary"):
         hs.embedding_role(tiny_model("llama"), tokenizer, texts)
-    with pytest.raises(CaptureError, match="tells the model no segments"):
+    with pytest.raises(CaptureError, match="gives the model no segments"):
         hs.embedding_role(planted, tiny_tokenizer(), texts, role="segment")
     with pytest.raises(RecordError, match=r"embedding_role\(model, tokenizer, texts\)"):
         hs.embedding_role(planted)

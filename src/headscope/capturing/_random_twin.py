@@ -23,7 +23,7 @@ def random_twin(model: Any, *, seed: int = 0) -> Any:
         seed: of the weights.
 
     Raises:
-        CaptureError: where the model cannot be made anew from its configuration.
+        CaptureError: where the model cannot be made again from its configuration.
 
     Example:
         >>> records = capture_many(random_twin(model), tokenizer, texts)

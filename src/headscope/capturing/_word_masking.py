@@ -42,7 +42,7 @@ def masking_drops(
     batch_tokens: int = BATCH_TOKENS,
     **options: Unpack[LoadOptions],
 ) -> Float[np.ndarray, "query key"]:
-    """How much worse a model guesses each token once another is masked as well, in nats.
+    """How much worse a model predicts each token once another is masked as well, in nats.
 
     ``drops[q, k] = log p(x_q | q masked) - log p(x_q | q and k masked)``: positive where k helps to
     predict q. One pass masks q alone, and one for each pair gives both directions: n (n + 1) / 2

@@ -105,7 +105,7 @@ def align(a: Tokens, b: Tokens, *, same_model: bool, least: float = LEAST) -> To
       registers by their names, in order, with the fewest edits.
     - One model, two texts: by the least number of tokens that must be inserted, deleted or replaced
       (Levenshtein). Between tokens that both have, as many tokens on either side are replaced one
-      by one; otherwise each is only in its own record, as nothing tells which would be which.
+      by one; otherwise each is only in its own record, as nothing shows which would be which.
       Pictures between the words must have the same grids; a patch is the same in the same place,
       and is replaced by nothing.
 
@@ -142,7 +142,7 @@ def align(a: Tokens, b: Tokens, *, same_model: bool, least: float = LEAST) -> To
     if alignment.shared < least:
         raise RecordError(
             f"The records have {alignment.shared:.0%} of their tokens in common (special ones left "
-            f"out), and at least {least:.0%} are wanted (least=); compare texts that differ in a "
+            f"out), expected at least {least:.0%} (least=); compare texts that differ in a "
             "few words"
         )
     return alignment

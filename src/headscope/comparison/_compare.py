@@ -77,7 +77,7 @@ class Comparison(Result):
         are made of it.
 
         ``distance`` is the Jensen-Shannon distance in nats, mean over rows and texts; ``beyond``
-        tells whether it is more than ``spread``; both columns are left out where no baseline was
+        says whether it is more than ``spread``; both columns are left out where no baseline was
         given.
         """
         return joined([stack.columns() for stack in self.stacks.values()])

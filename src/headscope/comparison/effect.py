@@ -44,7 +44,7 @@ class OutputChange:
         values: at each position ``KL(intact || changed) = sum_y p ln(p / p')`` in nats, of states
             the cosine distance ``1 - cos``, of numbers the absolute difference.
         before: at each position the most probable tokens of the intact model; none where it does
-            not guess.
+            not predict.
         after: the same of the changed model.
     """
 
@@ -66,7 +66,7 @@ class OutputChange:
 
     def columns(self) -> dict[str, list[Any]]:
         """Every position as a table, one list for each column: what stands there, how far its
-        output moved, and the most probable guesses with their probabilities before and after.
+        output moved, and the most probable predictions with their probabilities before and after.
         """
         table: dict[str, list[Any]] = {
             "position": list(range(len(self.values))),
@@ -96,7 +96,9 @@ class OutputChange:
         )
 
     def guesses(self) -> list[TextTable]:
-        """The positions that moved most with their guesses; none where the model does not guess."""
+        """The positions that moved most with their predictions; none where the model predicts
+        nothing.
+        """
         if not self.before:
             return []
         # Stable, so that of positions that moved alike the first ones are shown.
@@ -156,8 +158,8 @@ class Effect(Result):
 
         Of the output, the same in every row: ``output`` its mean change on the first text, over
         positions; ``output_most`` at the position that moved most; ``output_mean`` over all texts,
-        ``output_least_text`` and ``output_most_text`` of one text. What it guessed at each position
-        is the table of `OutputChange.columns`.
+        ``output_least_text`` and ``output_most_text`` of one text. What it predicted at each
+        position is the table of `OutputChange.columns`.
         """
         table = self.comparison.columns()
         # A head stands beside itself here, so that columns of the other one would say it twice.

@@ -32,7 +32,7 @@ class Engine:
         make: gives the executor; once more where a pool broke.
         width: how many parts it may have at once.
         is_own: whether the run makes and ends its executors; else they are somebody else's, and
-            cannot be made anew.
+            cannot be made again.
         name: what it is called in messages.
         link: where it shows what it does; empty where it does not.
         is_alive: whether it can still answer.

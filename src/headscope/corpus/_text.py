@@ -32,7 +32,7 @@ class CorpusText:
 
     @cached_property
     def name(self) -> str:
-        """What tells it from all other texts: 32 hexadecimal digits of what it says.
+        """Its identifier: 32 hexadecimal digits of what it says.
 
         Random draws for a text are keyed by it, so that they depend on nothing but the text.
         """

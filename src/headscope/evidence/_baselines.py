@@ -30,7 +30,7 @@ def uniform_map(visible: Bool[np.ndarray, "query key"]) -> Float[np.ndarray, "1 
 def shuffled_tokens(
     tokens: Tokens, rng: np.random.Generator, classes: Sequence[str] | None = None
 ) -> Tokens:
-    """The tokens after the words of each sentence changed places: for what a head hits that heeds
+    """The tokens after the words of each sentence changed places: for what a head hits that follows
     positions only.
 
     Scores are then taken of the same map with these tokens. Words keep their pieces together and
@@ -43,7 +43,7 @@ def shuffled_tokens(
         rng: where the randomness comes from.
         classes: kind of word of each token, such as `headscope.measures.word_classes`: words then
             change places only with words of their kind and of as many pieces, so that every place
-            keeps its kind of word. That is for what a head hits that heeds kinds of words only.
+            keeps its kind of word. That is for what a head hits that follows kinds of words only.
 
     Example:
         >>> tokens = Tokens(pieces=("[CLS]", "straw", "##berries", "taste", "good", "[SEP]"))

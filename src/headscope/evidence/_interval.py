@@ -28,14 +28,14 @@ def interval(
 ) -> Float[np.ndarray, "head 2"]:
     """Interval of the mean over texts, or, where texts belong to documents, over documents.
 
-    - ``expanded``: documents are drawn anew with replacement, all heads on the same draw; of the
+    - ``expanded``: documents are resampled with replacement, all heads on the same draw; of the
       redrawn means the quantiles ``Phi(sqrt(G / (G - 1)) t)`` are taken, t those of Student's
       distribution with G' - 1 degrees of freedom (Hesterberg 2015, section 5.3: plain percentiles
       are too short for few documents). G' is the number of documents of one size that say as much,
       ``(sum n)^2 / sum n^2`` (ours; G where all have one size).
     - ``wilson``: for scores of 0 and 1 (Wilson 1927), the number of texts divided by the design
       effect where these belong to documents, with Student's quantiles (Korn and Graubard 1998).
-      Where all documents agree nothing tells how alike texts are within one; each document then
+      Where all documents agree nothing shows how alike texts are within one; each document then
       counts as one text.
     - ``auto``: ``wilson`` for heads whose known scores are all 0 or 1, some of them 1, else
       ``expanded``. Differences of scores are no shares, whatever their values: give ``expanded``

@@ -11,7 +11,7 @@ any distribution.
 
 
 def p_shown(p: float, least: float = LEAST) -> str:
-    """A probability as printed; below the least that can be told ``"< least"``.
+    """A probability as printed; below the least that the test can give ``"< least"``.
 
     Args:
         p: the probability; NaN where nothing could be tested.

@@ -22,7 +22,7 @@ def redrawn_ratios(
     resamples: int = 2000,
     seed: int = 0,
 ) -> Float[np.ndarray, "resample head"]:
-    """``sum parts / sum wholes`` over texts, or documents, drawn anew with replacement, all heads
+    """``sum parts / sum wholes`` over texts, or documents, resampled with replacement, all heads
     on the same draw.
 
     Quantiles of a column, or of the difference of two, are intervals: see `redrawn_interval`.

@@ -89,7 +89,7 @@ class Statistic:
         """Add the values of one text.
 
         Args:
-            text: what tells it from all others: a number or name.
+            text: its identifier: a number or name.
             values: of the shape that was announced; NaN where there is none.
             group: the document that it is of, by name or number; None for a text that belongs to no
                 other.
@@ -231,7 +231,7 @@ class Statistic:
 
 
 def load_statistic(path: str | os.PathLike[str]) -> Statistic:
-    """A statistic that was kept, to go on with; also one of headscope 0.1 (``.npz``).
+    """A saved statistic, to resume; also one of headscope 0.1 (``.npz``).
 
     Raises:
         FileError: where the file does not exist, is cut, damaged, or none of ours.

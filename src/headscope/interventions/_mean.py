@@ -99,7 +99,7 @@ class Mean(_OfRecords):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MeanOutput(_OfRecords):
-    """The heads hand on what they do on average over texts and tokens, whatever they look at ("mean
+    """The heads output what they do on average over texts and tokens, whatever they look at ("mean
     ablation").
 
     ``Att_h = E[sum_k A[q, k] v_k]`` over the queries of all records, each counting the same. In the

@@ -48,7 +48,7 @@ class Patch(Intervention):
 
     Raises:
         InterventionError: where record, model and text do not fit, or a layer's queries and keys
-            cannot be told apart from what is added to their product.
+            cannot be separated from what is added to their product.
 
     Example:
         >>> other = capture(model, tokenizer, "The dog sat.")

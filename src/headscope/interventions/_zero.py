@@ -14,7 +14,7 @@ from headscope.interventions.plan import LayerPlace
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Zero(Intervention):
-    """The heads hand on zeros: ``xi_h = 0`` in ``MHA = sum_h xi_h Att_h``, the same as zeros in the
+    """The heads output zeros: ``xi_h = 0`` in ``MHA = sum_h xi_h Att_h``, the same as zeros in the
     output projection.
 
     The projection's bias stays. In the record the rows of such a head are zero: nothing it looked

@@ -104,7 +104,7 @@ def gradient_importance(model: nn.Module, objective: Objective) -> Importance:
         In units of the loss.
 
     Raises:
-        InterventionError: where layers work on windows, so that examples cannot be told apart.
+        InterventionError: where layers work on windows, so that examples cannot be separated.
         ModelError: where the model is not fit for the objective.
 
     Example:

@@ -62,8 +62,8 @@ def intervene(model: nn.Module, *interventions: Intervention) -> Generator[Model
         What is known of the block; its ``plan`` names the layers of the model once this was called.
 
     Raises:
-        InterventionError: in the first call, where a layer, head or token is not there or a change
-            cannot be made.
+        InterventionError: in the first call, where a layer, head or token does not exist or a
+            change cannot be made.
         CaptureError: in the first call, where the model's attention cannot be captured exactly.
 
     Example:

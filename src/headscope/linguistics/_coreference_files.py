@@ -38,7 +38,7 @@ FORMATS = (
 def read_coreference(
     path: str | os.PathLike[str], *, window: int = 128, every_window: bool = False
 ) -> tuple[Passage, ...]:
-    """Read texts with mentions; the format is told from the file.
+    """Read texts with mentions; the format is detected from the file.
 
     LitBank: documents are cut into windows, mentions that leave their window are left out; mentions
     without an entity (appositions and the like) are candidates, too. GAP: pronoun, A and B;

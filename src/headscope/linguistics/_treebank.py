@@ -33,15 +33,15 @@ class Sentence:
         relations: of each word to its head, subtype included, such as ``"nsubj:pass"``.
         upos: universal part of speech; by default empty.
         xpos: the treebank's own part of speech; by default empty.
-        name: what tells it from all others.
+        name: its identifier.
         written: the text as it was written; None where nobody knows.
         contractions: ``(first, stop, form)`` of words that are written as one, words from 0.
         line: where it starts in its file, from 1; 0 for none.
         document: what it is part of, such as a text of a newspaper; empty where nobody says.
 
     Raises:
-        TextError: where there is no word, lists differ in length, a head is not there, or heads are
-            no tree.
+        TextError: where there is no word, lists differ in length, a head does not exist, or heads
+            are no tree.
 
     Example:
         >>> sentence = Sentence(words=("Cats", "sleep"), heads=(2, 0), relations=("nsubj", "root"))
@@ -151,7 +151,7 @@ class Treebank:
 
     Args:
         name: what it is called.
-        sentences: the sentences; names tell them apart.
+        sentences: the sentences; each has a name of its own.
 
     Raises:
         TextError: where there is no sentence, or two have one name.
@@ -194,7 +194,7 @@ class Treebank:
 def read_treebank(path: str | os.PathLike[str]) -> Treebank:
     """Read a treebank in CoNLL-U.
 
-    Lines of multi-word tokens and empty nodes are no words; the former tell how words are written.
+    Lines of multi-word tokens and empty nodes are no words; the former say how words are written.
     A sentence is called by its ``sent_id``, or else by its line. Documents begin at ``# newdoc``;
     sentences before the first have none.
 

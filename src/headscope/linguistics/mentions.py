@@ -125,7 +125,7 @@ class Passage:
     """A text with mentions.
 
     Args:
-        name: what tells it from all others.
+        name: its identifier.
         text: what a model reads.
         spans: where each word is in it, in characters.
         mentions: those that are annotated.

@@ -95,8 +95,8 @@ def words_at(tokens: Tokens, spans: Sequence[Span]) -> Words:
     """
     if not tokens.texts or tokens.offsets is None:
         raise RecordError(
-            f"The tokens {' '.join(tokens.pieces[:4])} ... have no character offsets, so nothing "
-            "tells the words they are part of; expected a fast tokenizer"
+            f"The tokens {' '.join(tokens.pieces[:4])} ... have no character offsets, so "
+            "their words are unknown; expected a fast tokenizer"
         )
     text = tokens.texts[0]
     _check_spans(spans, len(text))
@@ -146,7 +146,7 @@ def word_attention(
             largest value of each column, scaled to the sum that their mean has.
 
     Returns:
-        Both axes are ``words.units``; ``words.places`` tells where the words are.
+        Both axes are ``words.units``; ``words.places`` says where the words are.
 
     Raises:
         RecordError: where a word has no tokens, or ``rows`` is not what it may be.

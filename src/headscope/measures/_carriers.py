@@ -47,7 +47,7 @@ def neuron_scores(
     if targets.shape != wanted or keys.shape[::2] != queries.shape[::2]:
         raise RecordError(
             f"queries {queries.shape}, keys {keys.shape} and targets {targets.shape} do not fit: "
-            "[head query feature], [head key feature] and [head query key] are wanted"
+            "expected [head query feature], [head key feature] and [head query key]"
         )
     meant = np.asarray(targets, np.float64) @ np.asarray(keys, np.float64)
     return scale * np.asarray(queries, np.float64) * meant

@@ -19,7 +19,7 @@ def sink_strength(
 
     Source: Gu et al. 2025, section 3, who count from 1 and take T = 64 tokens: cut the weights of a
     model that only looks back to the first 64. In models that look both ways earlier queries are
-    left out all the same.
+    left out too.
 
     Args:
         weights: attention, axes head, query, key; as many queries as keys.

@@ -31,9 +31,9 @@ def token_class(tokens: Tokens, name: TokenClass) -> Bool[np.ndarray, " token"]:
     token, whatever it is. ``punctuation``: every character of its label is punctuation or a symbol.
     ``stop``: exactly "." and ",".
 
-    Tokens that do not know their roles (`Tokens.roles`) are told by their names: [CLS], <cls>, <s>,
-    <bos>, <|begin_of_text|>, <|startoftext|>; [SEP], <sep>, </s>, <eos>, <|end_of_text|>,
-    <|endoftext|>.
+    Tokens that do not know their roles (`Tokens.roles`) are recognised by their names: [CLS],
+    <cls>, <s>, <bos>, <|begin_of_text|>, <|startoftext|>; [SEP], <sep>, </s>, <eos>,
+    <|end_of_text|>, <|endoftext|>.
 
     Source: Clark et al. 2019, section 3.2: [CLS], [SEP] and, as punctuation, what we call ``stop``.
     The others are ours. In decoders the first is the token a text begins with, which nothing

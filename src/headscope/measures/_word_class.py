@@ -55,13 +55,14 @@ def word_classes(tokens: Tokens) -> list[str]:
     place.
 
     English words of closed classes have the name of their class (``"determiner"``,
-    ``"preposition"`` ...); so have ``"punctuation"`` and numbers. All other words are told by how
-    often they come in the text: ``"once"`` or ``"more often"``. Special tokens are ``"special"``.
+    ``"preposition"`` ...); so have ``"punctuation"`` and numbers. All other words are classed by
+    how often they occur in the text: ``"once"`` or ``"more often"``. Special tokens are
+    ``"special"``.
 
-    Source: ours. A head that heeds parts of speech alone treats words of a class alike, so that
+    Source: ours. A head that follows parts of speech alone treats words of a class alike, so that
     exchanging them among themselves changes nothing for it. Parts of speech proper would take a
-    tagger; texts of other languages have no closed classes here, and their words are told by how
-    often they come.
+    tagger; texts of other languages have no closed classes here, and their words are classed by
+    how often they occur.
 
     Example:
         >>> word_classes(Tokens(pieces=("[CLS]", "the", "cat", "saw", "a", "cat", ".")))

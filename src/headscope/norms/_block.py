@@ -75,7 +75,7 @@ class Block:
 
     @cached_property
     def output(self) -> Float[np.ndarray, "query model"]:
-        """What the attention hands on, b_O included."""
+        """The output of the attention, b_O included."""
         output = np.zeros((self.size[1], self.size[3]))
         # Weights times values first: they are far fewer numbers than f(x_j) of all keys.
         for head, weights in enumerate(self.weights):

@@ -77,8 +77,8 @@ def output_norms(block: Block) -> Float[np.ndarray, "query key"]:
     """AttnResLn-N: ``||T_ij||``, ``T_ij = gain * (R_ij - mean(R_ij)) / deviation(p_i)``, p_i the
     whole before the norm.
 
-    The pieces, the same of b_O (and of what stands beside), and the norm's shift sum to the norm's
-    output exactly: population variance, eps under the root. RMSNorm takes no mean off.
+    The pieces, the same of b_O (and of what is added besides), and the norm's shift sum to the
+    norm's output exactly: population variance, eps under the root. RMSNorm takes no mean off.
 
     Source: Kobayashi et al. 2021, section 3.2.
 

@@ -285,7 +285,9 @@ class Heads(Result):
                 "the texts"
             )
         if self.candidates:
-            lines.append("Candidates: scores as high, on too few texts to tell them from chance")
+            lines.append(
+                "Candidates: scores as high, on too few texts to separate them from chance"
+            )
         return lines
 
     def _not_judged(self) -> list[str]:

@@ -23,7 +23,7 @@ from headscope.record import Layer, Stack, Tokens
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    """The tokens of a text, and which of them belong together; worked out once for all layers.
+    """The tokens of a text, and which of them are compared; worked out once for all layers.
 
     Args:
         query: tokens that look.

@@ -108,7 +108,7 @@ def mechanism_of_tally(path: str | os.PathLike[str]) -> Mechanism:
 def load_mechanism_tally(
     path: str | os.PathLike[str], *, pattern: Pattern | None = None
 ) -> MechanismTally:
-    """A tally that was kept, to go on with, or to add to others.
+    """A saved tally, to resume or to add to others.
 
     Args:
         path: of the file.

@@ -93,7 +93,7 @@ class MechanismTally(OneModel):
         """Count one text.
 
         Args:
-            text: what tells it from all others.
+            text: its identifier.
             record: its queries and keys.
             group: the document that it is of, for intervals; None for a text that belongs to no
                 other.

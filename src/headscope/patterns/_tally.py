@@ -88,7 +88,7 @@ class Tally(OneModel):
         """Count one text.
 
         Args:
-            text: what tells it from all others.
+            text: its identifier.
             record: its attention.
             group: the document that it is of, for intervals and tests; None for a text that belongs
                 to no other.
@@ -288,7 +288,7 @@ def load_tally(
     *,
     stack: str | None = None,
 ) -> Tally:
-    """A tally that was kept, to go on with.
+    """A saved tally, to resume.
 
     One of headscope 0.1 has no lengths, and what was called `sink` then is `first-token`: it was
     taken of texts of any length. `bag` had another score then and is not judged.

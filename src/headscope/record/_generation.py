@@ -56,8 +56,8 @@ class Generation:
         alternatives: for each token the most probable candidates, in order; empty where they were
             not kept.
         text: what was written, decoded, without special tokens.
-        stop: why it ended: ``"end"`` (a token that means so), ``"length"`` (as many as asked for),
-            ``"criterion"``.
+        stop: why it ended: ``"end"`` (a token that means so), ``"length"`` (reached
+            ``max_new_tokens``), ``"criterion"``.
         sampled: whether tokens were drawn at random.
         seed: of the random numbers, where one was given.
 

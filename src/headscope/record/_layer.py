@@ -67,8 +67,8 @@ class Layer(Copied):
         sinks: ``[head]``, one more logit in each row's softmax that belongs to no token.
         statistics: what the heads do row by row, where the weights themselves are not kept.
         rotary: how positions turned queries and keys, where they did.
-        turned: why ``rotary`` does not tell what positions did; empty where it does, or where they
-            did nothing.
+        turned: why ``rotary`` does not describe what positions did; empty where it does, or where
+            they did nothing.
         norm: class of the norm that queries and keys went through before positions; empty where
             there is none.
         latent: width of the latent vectors that keys and values were made of (multi-head latent

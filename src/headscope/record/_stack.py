@@ -49,8 +49,8 @@ class Stack(Copied):
         object.__setattr__(self, "layers", tuple(self.layers))
         if not self.name.isprintable():
             raise RecordError(
-                f"Stack {self.name!r}: a name of printable characters is wanted, for files and "
-                "addresses"
+                f"Expected a name of printable characters for a stack, got {self.name!r}; it is "
+                "used in files and addresses"
             )
         if not self.layers:
             raise RecordError(f"Stack {self.name!r} has no layers")

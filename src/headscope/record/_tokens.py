@@ -42,8 +42,8 @@ class Tokens:
             has a place.
         times: ``(start, stop)`` of a frame of sound, in seconds.
         roles: what the tokenizer has a token for: ``"bos"``, ``"cls"``, ``"sep"``, ``"eos"``, or
-            None; without it, records of earlier versions and bare pieces, that is told from the
-            names of the pieces.
+            None; records of earlier versions and bare pieces have none, and roles follow
+            from the names of the pieces.
         numbered: why the pieces are but numbers of positions; empty where they are tokens.
 
     Raises:

@@ -43,7 +43,7 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Any:
 
     Of a record arrays stay in the file until they are used, so one head is read without the rest. A
     file that is cut or overwritten while the record is open gives an error when more of it is read,
-    never other numbers; one that `save` writes anew leaves open records as they are. A result is
+    never other numbers; one that `save` writes again leaves open records as they are. A result is
     read whole, and every array compared with its checksum.
 
     Args:

@@ -210,7 +210,7 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Record:
     rest.
 
     A file that is cut or overwritten while the record is open gives an error when more of it is
-    read, never other numbers; one that `save` writes anew leaves open records as they are.
+    read, never other numbers; one that `save` writes again leaves open records as they are.
 
     Args:
         path: a file that `save` wrote, or its address such as

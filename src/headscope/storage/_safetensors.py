@@ -167,7 +167,7 @@ def _arrays(file: OpenFile, start: int, header: dict[str, Any]) -> dict[str, Fil
 
 def _bytes(file: OpenFile, start: int, count: int) -> bytes:
     if start + count > file.size:
-        raise ValueError(f"{start + count} bytes are wanted of a file of {file.size}")
+        raise ValueError(f"{start + count} bytes were requested from a file of {file.size}")
     read = bytearray(count)
     file.read(start, memoryview(read))
     return bytes(read)

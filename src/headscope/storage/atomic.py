@@ -82,7 +82,7 @@ def regular_or_none(path: str | os.PathLike[str]) -> os.stat_result | None:
         return None
     if not stat.S_ISREG(there.st_mode):
         kind = KINDS.get(stat.S_IFMT(there.st_mode), "no file")
-        raise FileError(f"{path} is {kind}, and a regular file is wanted; choose another place")
+        raise FileError(f"{path} is {kind}, expected a regular file; choose another place")
     return there
 
 

@@ -57,8 +57,8 @@ def reading(path: str | os.PathLike[str], what: str) -> Generator[None]:
         what: it should hold, such as ``"statistic"``.
 
     Raises:
-        FileError: where the file is not there, is no regular file, is cut, or does not hold what it
-            should.
+        FileError: where the file does not exist, is no regular file, is cut, or does not hold what
+            it should.
     """
     try:
         yield
@@ -79,8 +79,8 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """The arrays of a file, by name. To be called inside `reading`.
 
     Raises:
-        FileError: where the file is not there, is a pipe or a device, or unpacks to much more than
-            it is worth.
+        FileError: where the file does not exist, is a pipe or a device, or unpacks to much more
+            than it is worth.
         ValueError: where it holds Python objects, or arrays that are not as large as they say; and
             others of `UNREADABLE`.
     """
@@ -131,7 +131,7 @@ def array_of(
 
     Args:
         arrays: of `read_npz`.
-        name: of the one that is wanted.
+        name: of the one to read.
         kind: ``"f"``, ``"i"`` or ``"b"``: floating point, whole numbers, true or false.
         shape: None for sizes that nothing is known of.
 

@@ -41,14 +41,14 @@ def effect(
     """What a change of some heads moves: the model's output, and where its other heads look.
 
     The model is run as it is and changed, on the same input (an encoder-decoder writes its target
-    once, unchanged, for both). At each position the output's distributions p and p' are set apart
-    by ``KL(intact || changed) = sum_y p ln(p / p')``: of tokens guessed, or of classes. A model
-    without a head that guesses has output states, whose cosine distance is taken. Each head's
+    once, unchanged, for both). At each position the output's distributions p and p' are compared
+    by ``KL(intact || changed) = sum_y p ln(p / p')``: of predicted tokens, or of classes. A model
+    without a prediction head has output states, whose cosine distance is taken. Each head's
     attention is compared row by row by its Jensen-Shannon divergence (Clark et al. 2019, section
     6), in nats; heads in layers below the change move by exactly 0.
 
-    What moves, moves by the computation alone, as both runs have the same input; whether it is more
-    than what any such change would do is told by ``controls``: the same done to other heads. A head
+    What moves, moves by the computation alone, as both runs have the same input; ``controls``, the
+    same done to other heads, show whether it is more than what any such change would do. A head
     above the changed ones then counts as moved where its distance is larger than under each
     control. Without controls heads are ranked and no more.
 

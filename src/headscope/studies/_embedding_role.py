@@ -57,7 +57,7 @@ def embedding_role(
         source.tokenizer, "model_input_names", ()
     ):
         raise CaptureError(
-            f"{type(source.tokenizer).__name__} tells the model no segments (token_type_ids): "
+            f"{type(source.tokenizer).__name__} gives the model no segments (token_type_ids): "
             "there is nothing to take away; use a tokenizer that does"
         )
 

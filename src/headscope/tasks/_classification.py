@@ -40,7 +40,7 @@ def classification(
 
     The score of an example is 1 where the most likely class is the right one (Kovaleva et al. 2019
     use accuracy for disabling), or the log likelihood of the right class in nats, which small
-    changes move too. The other one is told beside it, and with two classes F1 of class 1.
+    changes move too. The other one is reported too, and with two classes F1 of class 1.
 
     Args:
         tokenizer: of the model.

@@ -44,7 +44,7 @@ def minimal_pairs(
     Args:
         tokenizer: of a language model, loaded with its head.
         pairs: the good sentence first.
-        masked: whether the model guesses hidden tokens; by default where the tokenizer has a mask
+        masked: whether the model predicts hidden tokens; by default where the tokenizer has a mask
             token.
         **reading: see `ReadingOptions`.
 

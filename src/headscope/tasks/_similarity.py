@@ -35,10 +35,10 @@ def likeness(
     pooling: Literal["mean", "first"] = "mean",
     **reading: Unpack[ReadingOptions],
 ) -> Task:
-    """Pairs of texts whose embeddings are set beside each other by their cosine.
+    """Pairs of texts whose embeddings are compared by their cosine.
 
     Where ``gold`` says of each pair whether it means the same (0 or 1), the score is 1 where the
-    cosine is on the right side of a threshold: the best one, found anew for each changed model.
+    cosine is on the right side of a threshold: the best one, found again for each changed model.
     (One that is best for the intact model alone would make almost any change look harmful.) It is
     chosen on the same pairs, so accuracies are a little too high. Where it is graded, the mean
     score is Spearman's rho of cosine and gold: the score of a pair is the product of its two ranks,
@@ -52,7 +52,7 @@ def likeness(
         **reading: see `ReadingOptions`.
 
     Raises:
-        TextError: where there are not as many numbers as pairs, they are all the same, no pair can
+        TextError: where there are not as many numbers as pairs, they are all equal, no pair can
             be read, or most tokens are unknown.
 
     Example:

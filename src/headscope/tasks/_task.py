@@ -39,7 +39,7 @@ class Task:
             the other.
         finish: makes the scores ``[example]`` of the values of all examples; by default the first
             column.
-        totals: what else is told of all values, by name, such as F1.
+        totals: other numbers of all values, by name, such as F1.
         asks: what it needs the model's head for: ``"next word"``, ``"masked word"``, ``"class"`` or
             ``"translation"``; empty where that is not known.
         groups: the document that each example is of, in the order in which they were given; None
@@ -150,8 +150,8 @@ class Task:
 
     @property
     def fingerprint(self) -> str:
-        """Tells the task from others by its name, metric and inputs; what a score computes cannot
-        be told.
+        """Identifies the task by its name, metric and inputs; what a score computes is not part of
+        it.
         """
         digest = hashlib.sha256(repr((self.name, self.metric, self.columns, self.order)).encode())
         for batch in self.batches:

@@ -143,7 +143,7 @@ def view(record: Any, *others: Any, **options: Any) -> Any:
     Raises:
         PageError: an unknown option, or a value that there is not. Where the record is more than a
             page can hold, that is said when the page is made; `View.widget` and ``headscope
-            serve`` show it all the same.
+            serve`` show it anyway.
         RecordError: a stack or layer that the record does not have.
 
     Example:

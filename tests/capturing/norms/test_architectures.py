@@ -17,8 +17,8 @@ NOT_THERE = {
     "ibert": "no matrix takes the output of its heads unchanged",
     "convbert": "no matrix takes the output of its heads unchanged",
     "qwen3_next": "no matrix takes the output of its heads unchanged",
-    "longformer": "tells of its weights only when it has run",
-    "led": "tells of its weights only when it has run",
+    "longformer": "gives its weights only when it has run",
+    "led": "gives its weights only when it has run",
 }
 """Architectures of which not even the norms of attention are there, and why."""
 WITHOUT_RESIDUAL = {

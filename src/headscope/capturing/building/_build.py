@@ -281,7 +281,7 @@ class Builder:
             for layer in entry.layers:
                 if "contributions" not in layer:
                     reason = (
-                        "the model tells of its weights only when it has run, so that nothing "
+                        "the model gives its weights only when it has run, so that nothing "
                         "could be watched"
                     )
                     layer["contributions"] = Contributions(

@@ -242,7 +242,8 @@ def _sentence(path: ResidualPath, block: Block, missing: Missing) -> str:
     goes_on = {
         "normed": ", with which the layer goes on (post-norm)",
         "stream": (
-            ", which the next part reads, while the layer goes on with the stream itself (pre-norm)"
+            ", which the next part reads, while the layer continues with the stream itself "
+            "(pre-norm)"
         ),
     }.get(path.goes_on, "")
     return f"{_named(path.after)} of the residual stream after the attention{goes_on}{beside}"

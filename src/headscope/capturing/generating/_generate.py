@@ -74,7 +74,7 @@ def generate(
     Args:
         model: a loaded transformers model that writes, a hub name, or a folder.
         tokenizer: its tokenizer; may be left out where the model is named.
-        prompt: the text to go on with; for an encoder-decoder, the source. A list of texts gives a
+        prompt: the text to continue; for an encoder-decoder, the source. A list of texts gives a
             list of records.
         max_new_tokens: how many tokens to write at most.
         alternatives: how many of the most probable candidates to note for each token.

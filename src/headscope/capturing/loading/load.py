@@ -72,7 +72,7 @@ def load_for(
 ) -> tuple[Any, Any]:
     """A model and what it reads with: its tokenizer or, for pictures and sounds, its processor.
 
-    Whether it reads what is given is told before its weights are loaded.
+    Whether it reads what is given is checked before its weights are loaded.
 
     Args:
         name: hub name or folder; None for the demo model.
@@ -187,12 +187,12 @@ def class_of(loader: Any, config: Any) -> type | None:
 def load_masked_model(
     name: str | Path | None, *, allow_unfit: bool = False, **options: Unpack[LoadOptions]
 ) -> Any:
-    """A model with the head that guesses masked words, in evaluation mode; options of
+    """A model with a masked-word head, in evaluation mode; options of
     `LoadOptions`.
 
     Raises:
         ModelError: where there is none, or, without ``allow_unfit``, it was kept without that head:
-            guesses of an untrained one say nothing.
+            predictions of an untrained one say nothing.
     """
     from transformers import AutoModelForMaskedLM
 
@@ -202,7 +202,7 @@ def load_masked_model(
 def load_classifier(
     name: str | Path | None, *, allow_unfit: bool = False, **options: Unpack[LoadOptions]
 ) -> Any:
-    """A model that tells the class of a text, in evaluation mode; options of `LoadOptions`.
+    """A model that predicts the class of a text, in evaluation mode; options of `LoadOptions`.
 
     Raises:
         ModelError: where there is none, or, without ``allow_unfit``, it was kept without that head:

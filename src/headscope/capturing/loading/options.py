@@ -178,7 +178,7 @@ def check_not_loaded(model: Any, options: Mapping[str, Any]) -> None:
     """Raise where a model that is loaded already is given with options of loading, which would do
     nothing.
 
-    ``trust_remote_code`` may be given all the same: there is nothing left to be trusted.
+    ``trust_remote_code`` may be given anyway: there is nothing left to be trusted.
 
     Raises:
         ModelError: saying what to do instead.

@@ -368,8 +368,8 @@ class OperatorWatch(TorchFunctionMode):
                 return result
             raise CaptureError(
                 f"{self._module_stack.name_of(module)} computes attention on "
-                f"{list(tensors[0].shape)}, where [batch head query feature] is "
-                "wanted; attention within windows or blocks of its own cannot be captured yet"
+                f"{list(tensors[0].shape)}, expected [batch head query feature]; "
+                "attention within windows or blocks of its own cannot be captured yet"
             )
         changed = self._report(
             query=query,

@@ -69,9 +69,9 @@ class Journal:
             if isinstance(error, FileError) or not isinstance(error, UNREADABLE):
                 raise
             if isinstance(error, OSError):
-                raise FileError(f"Cannot go on with {path}: {reason(error)}") from error
+                raise FileError(f"Cannot resume {path}: {reason(error)}") from error
             raise FileError(
-                f"{path} is not a journal of an ablation; use another file to go on with"
+                f"{path} is not a journal of an ablation; use another file to resume"
             ) from None
 
     def __contains__(self, key: tuple[int, Cell | None]) -> bool:

@@ -55,7 +55,7 @@ class Ablation(Result):
         metric: what the mean score is.
         by: what was done to the heads.
         model: name of the model.
-        totals: what else is told, by name: of the intact model and then of each cell.
+        totals: other numbers, by name: of the intact model and then of each cell.
         shared: whether layers below the changed one were computed once; where not, why.
         confidence: of the intervals over examples, or over their documents.
         alpha: chance of any false change among the heads, and among the layers, that is accepted.
@@ -129,7 +129,7 @@ class Ablation(Result):
 
     @cached_property
     def intervals(self) -> Float[np.ndarray, "cell 2"]:
-        """Intervals of `change`: examples, or documents, are drawn anew, with and without the head
+        """Intervals of `change`: examples, or documents, are resampled, with and without the head
         together.
         """
         return interval(

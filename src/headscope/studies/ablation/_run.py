@@ -79,7 +79,7 @@ class TaskRun:
             kept, scores, rtol=CLOSE, atol=CLOSE, equal_nan=True
         ):
             raise FileError(
-                "The file to go on with holds other scores of the intact model on batch "
+                "The file to resume holds other scores of the intact model on batch "
                 f"{number}; was the score changed? Name another file"
             )
 

@@ -123,9 +123,9 @@ def ablate(
         **options: see `AblationOptions`.
 
     Raises:
-        InterventionError: a task, head, layer or stack that is not there, or attention that cannot
-            be changed.
-        FileError: where a file to go on with belongs to another model or task.
+        InterventionError: a task, head, layer or stack that does not exist, or attention that
+            cannot be changed.
+        FileError: where the file to resume belongs to another model or task.
         RecordError: an option that there is not.
         ModelError: a model that is not fit for the task: its head was not trained, or it sees what
             it is to predict.

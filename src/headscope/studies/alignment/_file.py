@@ -48,7 +48,7 @@ def kept_of(study: AlignmentStudy) -> Kept:
 
 @reads(KIND)
 def load_alignment_study(path: str | os.PathLike[str]) -> AlignmentStudy:
-    """An alignment study that was kept, to go on with, or to add to others.
+    """A saved alignment study, to resume or to add to others.
 
     Raises:
         FileError: where the file does not exist, is cut, or is none of ours.

@@ -15,15 +15,15 @@ LINK = re.compile(r"(\d+)([-p])(\d+)")
 
 @dataclass(frozen=True)
 class AlignedPair:
-    """A sentence, its translation, and which words belong together; words are what white space
-    separates, from 0.
+    """A sentence, its translation, and which words are translations of each other; words are what
+    white space separates, from 0.
 
     Args:
         source: the sentence.
         target: its translation.
         sure: links that must be found, ``(source word, target word)``.
         possible: links that may be found.
-        name: what tells it from all others; by default its number among those that are studied
+        name: its identifier; by default its number among those that are studied
             together.
         group: the document that it is of; None where nobody says.
 

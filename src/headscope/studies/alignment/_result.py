@@ -78,10 +78,10 @@ class AlignmentStudy(OneModel, Result):
         *,
         group: Any = None,
     ) -> None:
-        """Count one sentence; it goes to ``left_out`` where its words cannot be told.
+        """Count one sentence; it goes to ``left_out`` where its words are unknown.
 
         Args:
-            name: what tells it from all others.
+            name: its identifier.
             record: captured with ``keep=("weights", "norms")``; without norms only weights are
                 counted.
             sure: links that must be found.
@@ -90,8 +90,8 @@ class AlignmentStudy(OneModel, Result):
                 belongs to no other.
 
         Raises:
-            RecordError: where it was counted before, layers differ, or a link names a word that is
-                not there.
+            RecordError: where it was counted before, layers differ, or a link names a word that
+                does not exist.
         """
         stack = record[self.stack]
         layers, gold = tuple(layer.layer for layer in stack), (frozenset(sure), frozenset(possible))

@@ -41,7 +41,7 @@ def alignment_study(
     Of each layer and head `headscope.word_alignment` against the gold links, for both states; error
     rates of all sentences together with bootstrap intervals over sentences, beside the diagonal's;
     the best layer and head, chosen on one half of the sentences and measured on the other. A
-    sentence that cannot be captured or whose words cannot be told is left out and named.
+    sentence that cannot be captured or whose words are unknown is left out and named.
 
     Source: Kobayashi et al. 2020, section 5; there the best layer is chosen and measured on the
     same sentences.
@@ -52,7 +52,7 @@ def alignment_study(
         pairs: sentences with their translations and links.
         target_tokenizer: of the target side, where it is another.
         resume: a file that what was counted is kept in, every 20 sentences; where it is there
-            already, go on from it. What is counted with random weights is kept beside it
+            already, go on from it. What is counted with random weights is saved next to it
             (``study.random.npz``).
         progress: whether to show a bar on terminals.
         **options: ``groups``, the document of each pair where it does not say so itself;

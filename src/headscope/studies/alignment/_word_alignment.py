@@ -85,7 +85,7 @@ def word_alignment(
         stack: which stack of the record.
 
     Raises:
-        RecordError: where words cannot be told, an option is not what it may be, or norms were not
+        RecordError: where words are unknown, an option is not what it may be, or norms were not
             kept.
 
     Example:
@@ -119,7 +119,7 @@ def written_words_of(stack: Stack) -> dict[str, Words]:
     """The target's words, with the rows that read them and those that write them.
 
     Raises:
-        RecordError: where words cannot be told, or the first token is part of a word, which then no
+        RecordError: where words are unknown, or the first token is part of a word, which then no
             row writes.
     """
     read = words_of(stack.query)

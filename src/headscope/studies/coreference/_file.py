@@ -36,7 +36,7 @@ def kept_of(coreference: Coreference) -> Kept:
 
 @reads(Coreference.KIND)
 def load_coref(path: str | os.PathLike[str]) -> Coreference:
-    """Coreference that was kept, to go on with, or to add to others.
+    """A saved coreference study, to resume or to add to others.
 
     Raises:
         FileError: where the file does not exist, is cut, or is none of ours.

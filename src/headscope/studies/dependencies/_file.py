@@ -36,7 +36,7 @@ def kept_of(relations: Relations) -> Kept:
 
 @reads(Relations.KIND)
 def load_relations(path: str | os.PathLike[str]) -> Relations:
-    """Relations that were kept, to go on with.
+    """Saved relations, to resume.
 
     Raises:
         FileError: where the file does not exist, is cut, or is none of ours.

@@ -46,7 +46,7 @@ def summary_of(relations: Relations) -> str:
         f"{titled(relations)}: {len(relations.cells)} heads, {sentences}, {relations.words} words"
     )
     if not tried:
-        return f"{first}. No relation has {LEAST} words, which is too few to tell of any"
+        return f"{first}. No relation has {LEAST} words, which is too few to judge any"
     better = [each for each in tried if each.p_corrected < ALPHA and each.held_out_above > 0]
     return (
         f"{first}. {len(better)} of {len(tried)} relations with {LEAST} words or more have a head "

@@ -57,8 +57,8 @@ SAID: dict[str, Any] = {
 
 
 class NormStudy(OneModel, Result):
-    """What was counted; prints itself as tables, is added to others of the same model, kept and
-    gone on with.
+    """What was counted; prints itself as tables, is added to others of the same model, saved and
+    resumed.
 
     Args:
         stack: which stack of the records; by default the first.
@@ -87,7 +87,7 @@ class NormStudy(OneModel, Result):
         """Count one text.
 
         Args:
-            text: what tells it from all others.
+            text: its identifier.
             record: captured with ``keep=("weights", "norms")``.
             group: the document that it is of, for intervals; None for a text that belongs to no
                 other.
@@ -325,7 +325,7 @@ def norm_study(
     look at it, and ``spearman within heads``, the same in each head by itself, mean over heads (the
     first also sees that heads differ); ``mixing``, mean mixing ratio by weights, Attn-N, AttnRes-N
     and AttnResLn-N; ``expansion``. Then the mean over texts, each weighing the same. For all layers
-    together shares are means and ranks are taken anew.
+    together shares are means and ranks are computed again.
 
     Source: Kobayashi et al. 2020, sections 3 and 4; Kobayashi et al. 2021, sections 4 and 5. There
     texts are cut to 128 tokens, some of them masked in the second paper, and norms are not divided
@@ -375,7 +375,7 @@ def norm_study(
 def load_norm_study(
     path: str | os.PathLike[str], *, stack: str | None = None, confidence: float | None = None
 ) -> NormStudy:
-    """A study that was kept, to go on with.
+    """A saved study, to resume.
 
     Args:
         path: of the file.

@@ -55,7 +55,7 @@ class Probing(Result):
         Args:
             of: whose: ``"probe"``, a control, or ``"selectivity"``, the probe's less the control
                 task's.
-            task: what was asked.
+            task: name of the probing task.
             measure: what is counted.
 
         Raises:
@@ -181,7 +181,7 @@ class Probing(Result):
         for name in names:
             cells = [self._cell(scores.get((name, measure))) for measure in measures]
             rows.append([name, *cells])
-        says = dict.fromkeys(measures, "% of what is asked")
+        says = dict.fromkeys(measures, "% of all cases")
         for each in scores.values():
             if each.lengths is not None:
                 says[each.measure] = "mean over lengths of sentences"

@@ -46,7 +46,7 @@ def load_study(
         fill: puts what was read of each text into it, from the document and the arrays.
 
     Raises:
-        FileError: where the file is not there, is cut, or is none of ours.
+        FileError: where the file does not exist, is cut, or is none of ours.
     """
     said, arrays = load_kept(path, kind.KIND)
     with reading(path, kind.KIND):

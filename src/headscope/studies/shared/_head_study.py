@@ -75,7 +75,7 @@ class HeadStudy(OneModel, Result):
                 f"between 0 and 1, and {' or '.join(CORRECTIONS)}"
             )
         if how["seed"] < 0:
-            raise RecordError(f"seed is {how['seed']}; a whole number from 0 on is wanted")
+            raise RecordError(f"Expected a whole number from 0 on for seed, got {how['seed']}")
         self.rows: str = rows
         self.stack: str | None = stack
         self.confidence: float = confidence
