@@ -107,7 +107,7 @@ class Tally(OneModel):
         """Count the texts of a batch, many times faster than one by one; numbers are the same.
 
         Args:
-            texts: what tells each from all others.
+            texts: an identifier for each.
             batch: their attention.
             groups: the document of each; None where none is given.
 
