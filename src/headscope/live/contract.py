@@ -174,7 +174,7 @@ class LivePlace(TypedDict):
     token: str
     """As a reader sees it."""
     before: list[LiveGuess]
-    """The five likeliest, of the model as it is; none where it does not predict."""
+    """The five likeliest, of the model as it is; none where it does not guess."""
     after: NotRequired[list[LiveGuess]]
     """The same under the changes."""
     kl: NotRequired[float]
