@@ -1,0 +1,124 @@
+"""A real Dask cluster of two processes gives the same, and survives what dies."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+pytest.importorskip("distributed", reason="needs the extra distributed")
+
+from words_job import WordsJob, digest
+
+from headscope.corpus import CorpusText, dask_cluster, given, run
+from headscope.errors import RunError
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    from distributed import Client, LocalCluster
+
+    local = LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+    )
+    with local, Client(local) as client:
+        yield client
+
+
+def done(texts, job=None, **options):
+    with run(job or WordsJob(), texts, progress=False, **options) as finished:
+        return digest(finished)
+
+
+def test_two_processes_give_the_same_bits(cluster, corpus, capsys):
+    engine = given(cluster.get_executor())
+    assert engine.link.startswith("http")
+    assert engine.width == 2
+    assert done(corpus, engine=engine, part_size=7) == done(corpus)
+    with run(WordsJob(), corpus, engine=engine, part_size=20):
+        assert f"Dask's dashboard: {engine.link}" in capsys.readouterr().err
+    # Equal calls are run again: the error of a part that failed is not given once more.
+    assert done(corpus, engine=engine, part_size=7) == done(corpus)
+
+
+def test_a_killed_worker_costs_nothing(cluster, corpus, tmp_path):
+    once = CorpusText(f"die-once:{tmp_path / 'died'}")
+    engine = given(cluster.get_executor(pure=False))
+    with run(WordsJob(), [*corpus, once], engine=engine, part_size=12, progress=False) as finished:
+        assert finished.failed == []
+    assert (tmp_path / "died").exists()
+
+
+def test_a_text_that_ends_its_worker_is_named(cluster, corpus, tmp_path):
+    engine = given(cluster.get_executor(pure=False))
+    with run(
+        WordsJob(),
+        [*corpus, CorpusText("die now")],
+        engine=engine,
+        part_size=12,
+        progress=False,
+    ) as finished:
+        assert [each["text"] for each in finished.failed] == ["die now"]
+        assert digest(finished)[1] == done(corpus)[1]
+
+
+def test_a_killed_scheduler_leaves_a_run_that_goes_on(corpus, tmp_path):
+    from distributed import Client
+
+    script = (
+        "import asyncio\nfrom distributed import Scheduler, Nanny\n"
+        "async def main():\n"
+        "    async with Scheduler(port=0, dashboard_address=':0') as scheduler:\n"
+        "        print(scheduler.address, flush=True)\n"
+        "        await scheduler.finished()\n"
+        "asyncio.run(main())\n"
+    )
+    scheduler = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    address = scheduler.stdout.readline().strip()
+    worker = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "distributed.cli.dask_worker",
+            address,
+            "--nthreads",
+            "1",
+            "--no-dashboard",
+            "--death-timeout",
+            "5",
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    job = WordsJob(takes=0.05)
+    try:
+        with Client(address, timeout="60s") as client:
+            client.wait_for_workers(1, timeout=60)
+            engine = given(client.get_executor(pure=False))
+
+            def kill():
+                while len(list((tmp_path / "run").glob("parts/*"))) < 2:
+                    time.sleep(0.05)
+                scheduler.kill()
+
+            threading.Thread(target=kill, daemon=True).start()
+            with pytest.raises(RunError, match="the same call with another engine goes on"):
+                done(corpus, job, out=tmp_path / "run", engine=engine, part_size=10)
+    finally:
+        for process in (worker, scheduler):
+            process.kill()
+            process.wait()
+    assert done(corpus, job, out=tmp_path / "run") == done(corpus, job)
+
+
+def test_an_address_where_nobody_answers_is_an_error():
+    match = "No Dask scheduler answers at tcp://127.0.0.1:9"
+    with pytest.raises(RunError, match=match), dask_cluster("tcp://127.0.0.1:9"):
+        pass
