@@ -328,3 +328,56 @@ def test_random_requests_leave_the_server_as_it_was(page):
         if answer.status_code == 400:
             assert json.loads(answer.content).keys() == {"error"}
     page.ask()
+
+
+def test_a_page_that_goes_away_stops_its_run(page):
+    import anyio
+
+    begun, stopped = threading.Event(), []
+
+    def wait_for_stop(module, *_):
+        begun.set()
+        signal = page.queue._newest["gone"]
+        for _ in range(3000):
+            try:
+                signal.check()
+            except StoppedError:
+                stopped.append(True)
+                return
+            threading.Event().wait(0.01)
+
+    message = {"page": "gone", "input": {"text": "the sea and the sun."}}
+    messages = [
+        {"type": "http.request", "body": json.dumps(message).encode(), "more_body": False},
+        {"type": "http.disconnect"},
+    ]
+
+    async def receive():
+        if len(messages) == 1:
+            await anyio.to_thread.run_sync(begun.wait, 30)
+        return messages.pop(0)
+
+    sent = []
+
+    async def send(part):
+        sent.append(part)
+
+    headers = page.headers | {"Content-Type": "application/json", "Host": "localhost"}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/ask",
+        "raw_path": b"/ask",
+        "query_string": b"",
+        "root_path": "",
+        "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+    }
+    first = next(iter(page.live.model.modules()))
+    handle = first.register_forward_pre_hook(wait_for_stop)
+    try:
+        anyio.run(page.client.app, scope, receive, send)
+    finally:
+        handle.remove()
+    assert stopped == [True]
+    assert sent[0]["status"] == 409
+    assert len(page.queue) == 0
