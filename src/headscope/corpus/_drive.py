@@ -72,8 +72,10 @@ class Driver:
                 continue
             mark.touch()
             future = self._executor.submit(try_out, job, some, uuid.uuid4().hex)
+            self._running[future] = mark.name
             while not wait([future], timeout=LOOK).done:
                 self._check_alive()
+            self._running.clear()
             why = self._error_of(future)
             if why is None or isinstance(why, HeadscopeError) or is_loss(why):
                 break
@@ -120,8 +122,10 @@ class Driver:
         """Nothing more is wanted; what runs is left or ended, and its parts are measured again."""
         for future in self._running:
             future.cancel()
-        if self._engine.is_own:
+        if self._engine.is_own and self._running:
             stop(self._executor)
+        elif self._engine.is_own:
+            self._executor.shutdown()
 
     def _submit(self, waiting: list[str]) -> bool:
         """Hand out what there is room for; false where the executor is broken."""
