@@ -30,6 +30,14 @@ EDITS = {
             '    """How lines shine: ``"dim"`` (default) or ``"bright"``."""\n'
             "    theme: Annotated[Theme,",
         ),
+        (
+            'class KeptPlaces(TypedDict):\n    """Heads and tokens as a page keeps them."""\n',
+            "    focus: int | str | Sequence[int | str]\n"
+            '    """Key tokens that shine: positions or words."""\n\n\n'
+            'class KeptPlaces(TypedDict):\n    """Heads and tokens as a page keeps them."""\n\n'
+            '    focus: Annotated[list[int], Default((), picture=True, of="key")]\n'
+            '    """Tokens that shine."""',
+        ),
         ('    "overview", "head", "model"', '    "globe", "overview", "head", "model"'),
     ],
     "views/view_table.py": [
@@ -124,6 +132,7 @@ from headscope.cli._app import app
 from headscope.patterns import heads
 from headscope.testing import random_record
 from headscope.views import _html
+from headscope.views._selection import changed_selection
 from headscope.views.figures._options import check_names
 import write_contract
 
@@ -131,13 +140,20 @@ _html.bundle = lambda name="page.js": ""
 record = random_record()
 hs.save(record, "run.safetensors")
 found = heads(record)
-page = hs.view(record, view="globe", glow="bright", quantity="loudness", evidence=found).header
-assert run(["view", "run.safetensors", "--glow", "bright", "--out", "a.html"]) == 0
+page = hs.view(record, view="globe", glow="bright", quantity="loudness", evidence=found,
+    focus=["k3", 1], tray=["1-0 focus=k2"]).header
+assert run(["view", "run.safetensors", "--glow", "bright", "--focus", "k3", "--out", "a.html"]) == 0
 arguments = app["view"].assemble_argument_collection()
 try:
     hs.view(record, glow="blinding")
 except hs.PageError as error:
     refused = str(error)
+try:
+    hs.view(record, focus=9)
+except hs.PageError as error:
+    beyond = str(error)
+header = hs.view(record).header
+changed = changed_selection(header, header["selection"], {"focus": "k4"})
 try:
     check_names({"view": "globe", "sinks": False})
 except hs.FigureError as error:
@@ -151,10 +167,13 @@ print("FACTS" + json.dumps({
     "measures": page["measures" if "measures" in page else "evidence"]["measures"],
     "quantities": page["quantities"],
     "written": open("a.html").read().count('"glow": "bright"'),
+    "focused": open("a.html").read().count('"focus": [3]'),
     "help": {name: each.parameter.help for each in arguments for name in each.names},
     "schema": json.loads(write_contract.schema())["$defs"]["PageSelection"],
     "values": write_contract.values(),
     "refused": refused,
+    "beyond": beyond,
+    "changed": changed["focus"],
     "figure": figure,
     "columns": list(found.columns()),
     "table": str(found),
@@ -208,6 +227,16 @@ def test_an_option_is_in_python_command_line_and_contract(facts):
     assert "glow" in facts["schema"]["required"]
     assert '  glow: ["dim", "bright"],' in facts["values"]
     assert '  glow: "dim",' in facts["values"]
+
+
+def test_an_option_that_names_tokens_takes_no_more_edits(facts):
+    assert facts["selection"]["focus"] == [1, 3]
+    assert facts["selection"]["tray"] == ["1-0 focus=2"]
+    assert facts["focused"] == 1
+    assert facts["changed"] == [4]
+    assert facts["beyond"] == "focus=[9]: there are the key tokens 0 to 6; choose at least one"
+    assert facts["schema"]["properties"]["focus"]["items"] == {"type": "integer"}
+    assert '  focus: "key",' in facts["values"]
 
 
 def test_a_view_is_in_page_contract_and_figure(facts):

@@ -16,7 +16,14 @@ from pydantic import TypeAdapter
 from headscope.live import contract as _live
 from headscope.views import constants
 from headscope.views import contract as _contract
-from headscope.views.options import DEFAULTS, OLD_NAMES, PICTURE_OPTIONS, PageSelection, declared
+from headscope.views.options import (
+    DEFAULTS,
+    OLD_NAMES,
+    PICTURE_OPTIONS,
+    PLACES,
+    PageSelection,
+    declared,
+)
 from headscope.views.quantities import BUILT_IN, KNOWN, RECORD_QUANTITIES
 from headscope.views.view_table import VIEWS, ViewFacts, views_with
 
@@ -95,6 +102,7 @@ def values() -> str:
         ),
         _const("NUMBERS", numbers, "Options that are one whole number."),
         _const("PICTURE_OPTIONS", PICTURE_OPTIONS, "What each picture of the tray has for itself."),
+        _const("PLACES", PLACES, "What the options that name heads, layers or tokens number."),
         _const(
             "VIEWS_WITH",
             {fact: views_with(fact) for fact in FACTS},

@@ -70,6 +70,14 @@ export const NUMBERS = ["layer", "top_percent", "min_score"] as const;
 /** What each picture of the tray has for itself. */
 export const PICTURE_OPTIONS = ["query", "key", "quantity", "filter", "hide_special", "sinks", "top_percent", "direction", "neurons"] as const;
 
+/** What the options that name heads, layers or tokens number. */
+export const PLACES = {
+  heads: "heads",
+  query: "query",
+  key: "key",
+  mean_layers: "layers",
+} as const;
+
 /** The views that have something: see `ViewFacts` in view_table.py. */
 export const VIEWS_WITH: Readonly<Record<"mask" | "picture" | "wide" | "alone" | "tokens" | "evidence", readonly PageSelection["view"][]>> = {
   mask: ["head", "matrix", "text"],

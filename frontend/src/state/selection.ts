@@ -1,5 +1,5 @@
 import type { Page, PageSelection, PageStack } from "../contract/page";
-import { CHOICES, DEFAULTS } from "../contract/values";
+import { CHOICES, DEFAULTS, PLACES } from "../contract/values";
 import { isPair } from "../draw/mask";
 import type { Place, Side } from "../draw/place";
 import { SHARES } from "../draw/share";
@@ -19,6 +19,8 @@ export type Selection = { readonly [Key in keyof PageSelection]: Frozen<PageSele
 
 type Frozen<Value> = Value extends (infer Item)[] ? readonly Item[] : Value;
 
+type PlaceOption = keyof typeof PLACES;
+
 export function pageSelection(page: Page): Selection {
   const selection = { ...page.selection, ...DEFAULTS, ...page.selection };
   return fitSelection(selection, page.beside?.[selection.shown_record] ?? page, page);
@@ -35,13 +37,10 @@ export function fitSelection(selection: Selection, page: Page, root = page): Sel
     tray,
     stack: stack.name,
     layer: nearestLayer(stack, selection.layer),
-    heads: fitHeads(selection.heads, stack),
-    mean_layers: stack.layers.map(({ layer }) => layer).filter((layer) => selection.mean_layers.includes(layer)),
     filter: isPair(stack) && CHOICES.filter.includes(selection.filter) ? selection.filter : "all",
     quantity: fitQuantity(selection.quantity, page),
     top_percent: SHARES.includes(selection.top_percent ?? -1) ? selection.top_percent : null,
-    query: fitTokens(selection.query, stack.query.labels.length),
-    key: fitTokens(selection.key, stack.key.labels.length),
+    ...fitPlaces(selection, stack),
     ...fitChoice({ ...selection, view }, page),
   };
 }
@@ -143,6 +142,18 @@ function fitQuantity(wanted: string, page: Page): string {
 function nearestLayer(stack: PageStack, wanted: number): number {
   const numbers = stack.layers.map(({ layer }) => layer);
   return numbers.reduce((best, layer) => (Math.abs(layer - wanted) < Math.abs(best - wanted) ? layer : best));
+}
+
+/** The options that name heads, layers or tokens, with what of it the stack has. */
+function fitPlaces(selection: Selection, stack: PageStack): Pick<Selection, PlaceOption> {
+  const layers = stack.layers.map(({ layer }) => layer);
+  const fitted = Object.entries(PLACES).map(([name, of]) => {
+    const wanted = selection[name as PlaceOption];
+    if (of === "heads" || wanted === null) return [name, fitHeads(wanted, stack)] as const;
+    if (of === "layers") return [name, layers.filter((layer) => wanted.includes(layer))] as const;
+    return [name, fitTokens(wanted, stack[of].labels.length)] as const;
+  });
+  return Object.fromEntries(fitted) as Pick<Selection, PlaceOption>;
 }
 
 function fitHeads(heads: Selection["heads"], { head_numbers: numbers }: PageStack): Selection["heads"] {

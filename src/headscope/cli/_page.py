@@ -21,7 +21,7 @@ from headscope.cli._evidence import check_evidence, evidence_of
 from headscope.cli._places import layer_number
 from headscope.cli._run import RECORD_SUFFIX, ModelOptions, captured
 from headscope.errors import FileError, TextError
-from headscope.views.options import WrittenOptions, declared
+from headscope.views.options import TOKEN_OPTIONS, WrittenOptions, declared
 
 if TYPE_CHECKING:
     from headscope.comparison import Comparison
@@ -163,9 +163,9 @@ def shown_page(record: Record, choices: Choices, files: Mapping[str, Any]) -> Vi
         stack = record.stacks.get(options.get("stack") or next(iter(record.stacks)))
         numbers = [layer.layer for layer in stack or ()]
         options["layer"] = layer_number(options["layer"], numbers)
-    for side in ("query", "key"):
-        if side in options:
-            options[side] = [position_or_word(each) for each in options[side]]
+    for name in TOKEN_OPTIONS:
+        if name in options:
+            options[name] = [position_or_word(each) for each in options[name]]
     return view(options.pop("comparison", record), **options)
 
 

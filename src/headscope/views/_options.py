@@ -14,6 +14,7 @@ from headscope.record import Record, Stack, Tokens
 from headscope.views._token_words import token_positions
 from headscope.views.options import (
     DEFAULTS,
+    PLACES,
     PLAIN,
     Option,
     PageOptions,
@@ -128,18 +129,21 @@ def first_selection(
     stack = record[options.get("stack", next(iter(held)))]
     if stack.name not in held:
         raise PageError(f"stack={stack.name!r} is shown first, but include_layers= leaves it out")
-    heads = held_heads(stack, held[stack.name], options.get("include_heads"))
+    layers = held[stack.name]
+    heads = held_heads(stack, layers, options.get("include_heads"))
     plain = {name: _plain(option, options.get(name)) for name, option in PLAIN.items()}
-    wanted = [options["head"]] if "head" in options else options.get("heads")
+    given = {name: options.get(name) for name in PLACES}
+    if "head" in options:
+        given["heads"] = [options["head"]]
+    places = {name: _places(name, given[name], stack, (layers, heads)) for name in PLACES}
+    if given["heads"] is None and len(heads) * len(stack.query) * len(stack.key) > QUICK:
+        places["heads"] = heads[:1]
     kept = {
         "view": options.get("view") or _opening(options),
         "stack": stack.name,
-        "layer": _layer(stack, options.get("layer"), held[stack.name]),
-        "heads": _heads(stack, wanted, heads),
-        "query": _tokens("query", options.get("query", ()), stack.query),
-        "key": _tokens("key", options.get("key", ()), stack.key),
+        "layer": _layer(stack, options.get("layer"), layers),
         **plain,
-        "mean_layers": _mean_layers(stack, options.get("mean_layers", ()), held[stack.name]),
+        **places,
         # The lines of the tray are checked when the page knows all of its records.
         "tray": [],
     }
@@ -203,33 +207,52 @@ def _layer(stack: Stack, wanted: int | None, held: list[int]) -> int:
     return wanted
 
 
-def _heads(stack: Stack, wanted: Any, held: list[int]) -> list[int] | None:
+def _places(
+    name: str, wanted: Any, stack: Stack, held: tuple[list[int], list[int]]
+) -> list[int] | None:
+    """The heads, layers or tokens that an option names, as numbers; its default where it is not
+    given.
+
+    Args:
+        name: of the option.
+        wanted: what was given, or None.
+        stack: that is shown first.
+        held: layers and heads of it that the page holds.
+    """
+    of = PLACES[name]
+    if wanted is None:
+        default = DEFAULTS[name]
+        return None if default is None else list(default)
+    if of == "heads":
+        return _heads(name, stack, wanted, held[1])
+    if of == "layers":
+        return _layers(name, stack, wanted, held[0])
+    return _tokens(name, wanted, stack.query if of == "query" else stack.key)
+
+
+def _heads(name: str, stack: Stack, wanted: Any, held: list[int]) -> list[int]:
     if isinstance(wanted, Integral):
         wanted = [int(wanted)]
-    if wanted is None:
-        quick = len(held) * len(stack.query) * len(stack.key) <= QUICK
-        return None if quick else held[:1]
     there = sorted({head for _, head in stack.held_heads})
-    _check_numbers("heads", wanted, there, f"stack {stack.name!r} has heads")
+    _check_numbers(name, wanted, there, f"stack {stack.name!r} has heads")
     if set(wanted) - set(held):
         raise PageError(
-            f"heads={list(wanted)} are shown first, but include_heads= leaves some of them out"
+            f"{name}={list(wanted)} are shown first, but include_heads= leaves some of them out"
         )
     return sorted(set(wanted))
 
 
-def _mean_layers(stack: Stack, wanted: Sequence[int], held: Collection[int]) -> list[int]:
+def _layers(name: str, stack: Stack, wanted: Sequence[int], held: Collection[int]) -> list[int]:
     if wanted:
-        _check_numbers(
-            "mean_layers", wanted, held, f"of stack {stack.name!r} the page holds layers"
-        )
+        _check_numbers(name, wanted, held, f"of stack {stack.name!r} the page holds layers")
     return sorted(set(wanted))
 
 
-def _tokens(side: str, wanted: Any, tokens: Tokens) -> list[int]:
-    numbers = token_positions(side, wanted, tokens.pieces, (tokens.labels, tokens.continues))
+def _tokens(name: str, wanted: Any, tokens: Tokens) -> list[int]:
+    numbers = token_positions(name, wanted, tokens.pieces, (tokens.labels, tokens.continues))
     if numbers:
-        _check_numbers(side, numbers, range(len(tokens)), f"there are the {side} tokens")
+        there_are = f"there are the {PLACES[name]} tokens"
+        _check_numbers(name, numbers, range(len(tokens)), there_are)
     return sorted(set(numbers))
 
 

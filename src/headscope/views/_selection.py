@@ -14,7 +14,7 @@ from headscope.views._renamed import renamed
 from headscope.views._token_words import token_positions
 from headscope.views._tray import checked_tray, no_record
 from headscope.views.contract import Page, PageStack
-from headscope.views.options import PageSelection
+from headscope.views.options import DEFAULTS, PLACES, PageSelection
 
 
 def changed_selection(
@@ -57,19 +57,8 @@ def changed_selection(
         changed.get("tray") or (), header["stacks"], names, held_beside(header.get("beside", {}))
     )
     _check("layer", [changed["layer"]], layers)
-    changed["mean_layers"] = sorted(set(changed["mean_layers"]))
-    _check("mean_layers", changed["mean_layers"], layers)
-    for name, side in (("query", stack["query"]), ("key", stack["key"])):
-        words = (side["labels"], side["continues"])
-        changed[name] = token_positions(name, changed[name], side["pieces"], words)
-    for name, held in (
-        ("query", stack["query"]),
-        ("key", stack["key"]),
-        ("heads", stack["head_numbers"]),
-    ):
-        changed[name] = _numbers(
-            name, changed[name], held if isinstance(held, list) else range(len(held["pieces"]))
-        )
+    for name in PLACES:
+        changed[name] = _places(name, changed[name], stack, layers)
     selection = cast(PageSelection, changed)
     check_choice(selection, header.get("evidence"))
     return selection
@@ -80,8 +69,8 @@ def _moved(now: Mapping[str, Any], stack: str, layers: Sequence[int]) -> dict[st
     but for the layer where there is one of this number.
     """
     layer = now["layer"] if now["layer"] in layers else layers[0]
-    chosen = {"heads": None, "query": [], "key": [], "mean_layers": []}
-    return {**now, "stack": stack, "layer": layer, **chosen}
+    usual = {name: DEFAULTS[name] and list(DEFAULTS[name]) for name in PLACES}
+    return {**now, "stack": stack, "layer": layer, **usual}
 
 
 def _record(header: Page, name: str) -> Page:
@@ -100,12 +89,26 @@ def _stack(header: Page, name: str) -> PageStack:
     raise PageError(f"stack={name!r}: this view has the stacks {names}")
 
 
-def _numbers(name: str, given: Any, held: Collection[int]) -> list[int] | None:
-    if given is None and name == "heads":
+def _places(name: str, given: Any, stack: PageStack, layers: list[int]) -> list[int] | None:
+    """The heads, layers or tokens that an option names, as numbers of what the view holds."""
+    if given is None and DEFAULTS[name] is None:
         return None
+    match PLACES[name]:
+        case "heads":
+            return _numbers(name, given, stack["head_numbers"], least=1)
+        case "layers":
+            return _numbers(name, given, layers)
+        case side:
+            tokens = stack[side]
+            words = (tokens["labels"], tokens["continues"])
+            positions = token_positions(name, given, tokens["pieces"], words)
+            return _numbers(name, positions, range(len(tokens["pieces"])))
+
+
+def _numbers(name: str, given: Any, held: Collection[int], least: int = 0) -> list[int]:
     numbers = [given] if isinstance(given, int) else list(given)
-    if name == "heads" and not numbers:
-        raise PageError("heads=[]: choose at least one")
+    if len(numbers) < least:
+        raise PageError(f"{name}=[]: choose at least one")
     _check(name, numbers, held)
     return sorted(set(numbers))
 

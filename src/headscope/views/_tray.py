@@ -13,7 +13,7 @@ from headscope.errors import PageError
 from headscope.views._token_words import token_positions
 from headscope.views.constants import MOST_IN_TRAY
 from headscope.views.contract import PageStack
-from headscope.views.options import DEFAULTS, PICTURE_OPTIONS
+from headscope.views.options import DEFAULTS, PICTURE_OPTIONS, PLAIN, TOKEN_OPTIONS
 from headscope.views.view_table import views_with
 
 Held = tuple[Sequence[PageStack], Sequence[str]]
@@ -122,16 +122,20 @@ def _from_line(line: str) -> dict[str, Any]:
 
 
 def _value(name: str, text: str, line: str) -> Any:
-    if name in ("query", "key"):
+    if name in TOKEN_OPTIONS:
         return [int(part) if part.isdecimal() else part for part in text.split(",") if part]
-    if name in ("hide_special", "sinks"):
+    option = PLAIN.get(name)
+    if option is None or option.default is None:
+        return text
+    if option.type is bool:
         if text not in SWITCHES:
             raise PageError(f"{name}={text} in tray={line!r} must be 1 or 0")
         return SWITCHES[text]
-    if name == "top_percent":
+    if option.default.between is not None:
         if not text.isdecimal():
+            low, high = option.default.between
             raise PageError(
-                f"top_percent={text} in tray={line!r} must be a whole number from 1 to 100"
+                f"{name}={text} in tray={line!r} must be a whole number from {low} to {high}"
             )
         return int(text)
     return text
@@ -151,7 +155,7 @@ def _from_mapping(given: Any) -> dict[str, Any]:
     entry = {name: value for name, value in given.items() if value is not None and name != "head"}
     if given.get("head") is not None:
         entry["heads"] = [given["head"]]
-    for name in ("query", "key"):
+    for name in TOKEN_OPTIONS:
         if name in entry and not _is_list(entry[name]):
             entry[name] = [entry[name]]
     return entry
@@ -172,7 +176,8 @@ def _line(entry: dict[str, Any], stacks: Sequence[PageStack], quantities: Sequen
     for head in entry.get("heads", ()):
         _place("head", head, stack["head_numbers"])
     line = dict(entry, stack=None if stack["name"] == names[0] else stack["name"])
-    for name, side in (("query", stack["query"]), ("key", stack["key"])):
+    for name in (name for name in USUAL if name in TOKEN_OPTIONS):
+        side = stack["query"] if TOKEN_OPTIONS[name] == "query" else stack["key"]
         places = token_positions(
             name, entry.get(name, ()), side["pieces"], (side["labels"], side["continues"])
         )

@@ -7,9 +7,10 @@ and the help of ``headscope view`` and ``headscope serve``. So a new option is a
 these classes, and the place where the browser uses it. This module imports nothing that takes time:
 the command line reads it for its help.
 
-Where what is kept has the same form as what is given, an option stands in `PlainOptions`. The few
-that a page keeps otherwise (``"cat"`` is kept as a position) have their two forms in
-`GivenPlaces` and `KeptPlaces`.
+Where what is kept has the same form as what is given, an option stands in `PlainOptions`. Those
+that name tokens or heads are kept otherwise (``"cat"`` is kept as a position): they have their two
+forms in `GivenPlaces` and `KeptPlaces`, and what they are numbers of (`Default.of`) says how one
+becomes the other.
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ HeadMeasure = Literal[
     "near",
     "keys",
 ]
+Numbers = Literal["heads", "layers", "query", "key"]
+"""What the numbers of an option are numbers of: heads, layers, or tokens of queries or of keys."""
 Pinned = Literal["mean", "sum"]
 Layout = Literal["auto", "columns", "rows"]
 Link = tuple[int | Sequence[int], int | Sequence[int], str]
@@ -76,6 +79,7 @@ class Default:
         off: how the command line calls that a switch, which is on by default, is off.
         picture: whether each picture of the tray has it for itself.
         dash: whether a value may begin with a dash, which else begins the name of an option.
+        of: what its numbers are numbers of, where it names heads, layers or tokens.
     """
 
     value: Any
@@ -83,6 +87,7 @@ class Default:
     off: str = ""
     picture: bool = False
     dash: bool = False
+    of: Numbers | None = None
 
 
 class StartOptions(TypedDict, total=False):
@@ -118,11 +123,11 @@ class GivenPlaces(TypedDict, total=False):
 class KeptPlaces(TypedDict):
     """Heads and tokens as a page keeps them."""
 
-    heads: Annotated[list[int] | None, Default(None)]
+    heads: Annotated[list[int] | None, Default(None, of="heads")]
     """Numbers in the model; None for all heads."""
-    query: Annotated[list[int], Default((), picture=True)]
+    query: Annotated[list[int], Default((), picture=True, of="query")]
     """Pinned query tokens."""
-    key: Annotated[list[int], Default((), picture=True)]
+    key: Annotated[list[int], Default((), picture=True, of="key")]
     """Pinned key tokens."""
 
 
@@ -137,7 +142,7 @@ class MeanOptions(TypedDict, total=False):
     """Join the pieces of a word: the sum over the word that is looked at, the mean over the word
     that looks.
     """
-    mean_layers: Annotated[Sequence[int], Default(())]
+    mean_layers: Annotated[Sequence[int], Default((), of="layers")]
     """Layers of which the mean is shown together with ``layer``; by default that layer alone."""
 
 
@@ -405,5 +410,15 @@ PICTURE_OPTIONS: tuple[str, ...] = tuple(
     if option.default is not None and option.default.picture
 )
 """What each picture of the tray has for itself, beside its place."""
+PLACES: Mapping[str, Numbers] = {
+    name: option.default.of
+    for name, option in declared(PageSelection).items()
+    if option.default is not None and option.default.of is not None
+}
+"""What the options that name heads, layers or tokens are numbers of."""
+TOKEN_OPTIONS: Mapping[str, Numbers] = {
+    name: of for name, of in PLACES.items() if of in ("query", "key")
+}
+"""The options that name tokens, by position or by word."""
 OLD_NAMES = {"mute": "hide_special", "share": "top_percent", "least": "min_score"}
 """Options of views and figures until 0.1, and what they are called now; they go with 0.3."""
