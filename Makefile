@@ -6,7 +6,7 @@ PIP := $(BIN)/pip --disable-pip-version-check
 BUNDLE := src/headscope/views/static/page.js
 FRONTEND := frontend/package.json frontend/package-lock.json $(shell find frontend/src frontend/tools -type f)
 
-TYPED := $(addprefix tests/,measures norms record evidence patterns comparison tasks capturing/statistics capturing/test_capture.py views/test_payload.py)
+TYPED := $(addprefix tests/,measures norms record evidence patterns comparison tasks capturing/statistics capturing/test_capture.py capturing/test_models_left_alone.py views/test_payload.py)
 QUICK := $(addprefix tests/,measures norms record evidence patterns storage tasks views) --ignore tests/views/figures
 
 # One more than there are cores: a test of a page waits for its browser most of the time.

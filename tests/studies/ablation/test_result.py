@@ -1,0 +1,148 @@
+"""What an ablation found: evidence, tables, print, files and figure."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from headscope import FileError, RecordError, ablate
+from headscope.capturing import random_twin
+from headscope.evidence import holm, p_flipped
+from headscope.studies import Ablation
+
+from .conftest import TEXTS, states_task
+
+
+def test_evidence_is_paired_and_corrected_by_family(found):
+    np.testing.assert_array_equal(found.changes, found.scores - found.intact[:, None])
+    assert found.change == pytest.approx(found.changes.mean(0))
+    assert (found.intervals[:, 0] <= found.change).all()
+    assert (found.change <= found.intervals[:, 1]).all()
+    np.testing.assert_array_equal(found.p, p_flipped(found.changes, flips=9999))
+    heads = np.array([cell[2] >= 0 for cell in found.cells])
+    np.testing.assert_array_equal(found.corrected[heads], holm(found.p[heads]))
+    np.testing.assert_array_equal(found.corrected[~heads], holm(found.p[~heads]))
+    assert 0 < found.significant.sum() < len(found.cells)
+
+
+def test_grids_and_bars_have_every_cell(found):
+    assert found.stacks == ("encoder", "decoder", "cross")
+    for stack, layers in (("encoder", 1), ("decoder", 2), ("cross", 2)):
+        grid, bars = found.grid(stack=stack), found.by_layer(stack=stack)
+        assert grid.shape[0] == layers == len(bars)
+        for (name, layer, head), value in zip(found.cells, found.change, strict=True):
+            if name == stack:
+                assert (bars[layer] if head < 0 else grid[layer, head]) == value
+    assert found.grid("score")[0, 0] == pytest.approx(found.scores[:, 0].mean())
+    assert set(np.unique(found.grid("significant", "cross"))) <= {0.0, 1.0}
+    with pytest.raises(RecordError, match="no stack 'self'; there are encoder, decoder, cross"):
+        found.grid(stack="self")
+    with pytest.raises(
+        RecordError, match="An ablation has no 'p'; it has change, score, significant"
+    ):
+        found.grid("p")
+
+
+def test_tables_say_the_same(found):
+    rows = found.to_pandas()
+    assert rows.shape == (len(found.cells), 14)
+    assert {"change", "low", "high", "intact", "intact_low", "intact_high"} <= set(rows.columns)
+    assert rows["change"].tolist() == found.change.tolist()
+    assert rows["accuracy"].tolist() == list(found.totals["accuracy"][1:])
+    assert found.to_polars()["corrected"].to_list() == found.corrected.tolist()
+    assert found.to_arrow().to_pydict() == found.columns()
+
+
+def test_it_prints_what_it_found(found):
+    text = str(found)
+    words = " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 100
+    counts = found.counts()
+    assert (
+        text.startswith("Bart")
+        or "translation, 20 examples; disabled: output set to zero" in text.splitlines()[0]
+    )
+    assert f"{counts['heads']} heads: without them the score falls for {counts['lower']} " in words
+    assert "change of log likelihood by layer and head, cross" in text
+    assert "\ncross layer 1 " in text
+    assert "\nencoder 0-0 " in text
+    assert "holm over all heads (and over all layers), alpha 0.05; layers below" in words
+    assert repr(found) == f"<Ablation: translation, {counts['heads']} heads, 20 examples>"
+    assert (
+        counts["raise"] + counts["lower"]
+        <= counts["heads"]
+        == sum(cell[2] >= 0 for cell in found.cells)
+    )
+
+
+def test_it_is_kept_whole(found, tmp_path):
+    again = Ablation.load(found.save(tmp_path / "a.npz"))
+    assert str(again) == str(found)
+    assert again.columns() == found.columns()
+    (tmp_path / "b.npz").write_bytes((tmp_path / "a.npz").read_bytes()[:-40])
+    with pytest.raises(FileError, match=r"b\.npz is cut or holds no ablation"):
+        Ablation.load(tmp_path / "b.npz")
+    with pytest.raises(FileError, match=r"c\.npz does not exist"):
+        Ablation.load(tmp_path / "c.npz")
+
+
+def test_random_weights_stand_beside(bert, tokenizer, tmp_path):
+    task = states_task(tokenizer)
+    found = ablate(bert, task, layers=False, random_weights=True, resume=tmp_path / "part")
+    alone, null = ablate(bert, task, layers=False), ablate(random_twin(bert), task, layers=False)
+    np.testing.assert_array_equal(found.scores, alone.scores)
+    np.testing.assert_array_equal(found.control.scores, null.scores)
+    np.testing.assert_array_equal(found.control.intact, null.intact)
+    assert (found.control.scores != found.scores).any()
+    assert found.columns()["random_change"] == null.change.tolist()
+    assert {path.name for path in tmp_path.iterdir()} == {"part", "part.random"}
+    largest = (
+        f"largest change of a head there {np.abs(null.change).max():.2g}, here "
+        f"{np.abs(alone.change).max():.2g}"
+    )
+    assert (
+        f"\n\nThe same architecture with random weights:\nintact: {null.metric} {null.baseline:.4g}"
+        in str(found)
+    )
+    assert largest in str(found)
+    again = Ablation.load(found.save(tmp_path / "a.npz"))
+    assert (str(again), again.columns()) == (str(found), found.columns())
+
+
+def test_loading_a_result_needs_no_torch(found, tmp_path):
+    path = found.save(tmp_path / "a.npz")
+    load = f"Ablation.load({str(path)!r})"
+    code = (
+        f"import sys; from headscope.studies import Ablation; print({load}); sys.exit('torch' in "
+        "sys.modules)"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], check=False, stdout=subprocess.DEVNULL
+        ).returncode
+        == 0
+    )
+
+
+def test_the_figure_is_drawn(found, tmp_path):
+    pytest.importorskip("matplotlib", reason="needs the extra figures")
+    text = found.plot(tmp_path / "a.svg").read_text(encoding="utf-8")
+    for words in (
+        "cross, without one head",
+        "decoder, without the whole layer",
+        ">intact −",
+        "a dot: the change is",
+    ):
+        assert words in text
+    assert found.plot(tmp_path / "a.png", width=90).stat().st_size > 5000
+    recipe = found.figure().recipe
+    assert (recipe["view"], recipe["layers"]) == ("ablation", [0, 1])
+
+
+def test_one_example_says_nothing_of_others(bert, tokenizer):
+    found = ablate(bert, states_task(tokenizer, TEXTS[:1]), heads=False)
+    assert np.isnan(found.p).all()
+    assert not found.significant.any()
+    assert "self" in found.stacks
+    assert len(str(found)) > 50
