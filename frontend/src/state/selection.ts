@@ -146,14 +146,17 @@ function nearestLayer(stack: PageStack, wanted: number): number {
 
 /** The options that name heads, layers or tokens, with what of it the stack has. */
 function fitPlaces(selection: Selection, stack: PageStack): Pick<Selection, PlaceOption> {
-  const layers = stack.layers.map(({ layer }) => layer);
-  const fitted = Object.entries(PLACES).map(([name, of]) => {
-    const wanted = selection[name as PlaceOption];
-    if (of === "heads" || wanted === null) return [name, fitHeads(wanted, stack)] as const;
-    if (of === "layers") return [name, layers.filter((layer) => wanted.includes(layer))] as const;
-    return [name, fitTokens(wanted, stack[of].labels.length)] as const;
-  });
+  const fitted = Object.entries(PLACES).map(([name, of]) => [
+    name,
+    fitNumbers(selection[name as PlaceOption], of, stack),
+  ]);
   return Object.fromEntries(fitted) as Pick<Selection, PlaceOption>;
+}
+
+function fitNumbers(wanted: Selection["heads"], of: string, stack: PageStack): Selection["heads"] {
+  if (of === "heads" || !wanted) return fitHeads(wanted, stack);
+  if (of === "layers") return stack.layers.map(({ layer }) => layer).filter((layer) => wanted.includes(layer));
+  return fitTokens(wanted, stack[of as Side].labels.length);
 }
 
 function fitHeads(heads: Selection["heads"], { head_numbers: numbers }: PageStack): Selection["heads"] {
