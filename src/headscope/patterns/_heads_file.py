@@ -14,7 +14,15 @@ from headscope.patterns._pattern import PATTERNS, LeftBehind, Pattern
 from headscope.patterns._tally import Tally, rows_and_heads, with_later_measures
 from headscope.patterns._tally_sums import TallySums
 from headscope.results import Kept, reads
-from headscope.storage import PAIR, Finite, array_of, check_document, load_kept, reading
+from headscope.storage import (
+    PAIR,
+    Finite,
+    array_of,
+    arrays_below,
+    check_document,
+    load_kept,
+    reading,
+)
 
 OPTIONS = ("confidence", "alpha", "correction", "margin")
 FACTS = ("name", "says", "source", "threshold", "by_place", "by_word")
@@ -108,7 +116,9 @@ def heads_of_kept(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> Heads:
 def _tally(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tally:
     patterns = tuple(_pattern(facts) for facts in said["patterns"])
     tally = Tally(patterns, stack=said["stack"])
-    tally.model, tally.cells = said["model"], [(layer, head) for layer, head in said["cells"]]
+    tally.model = said["model"]
+    # JSON has lists, and heads are looked up as pairs
+    tally.cells = [(layer, head) for layer, head in said["cells"]]
     texts = said["texts"]
     tally.shown = {text: text for text in texts}
     shape = len(texts), len(said["rows"]), len(tally.cells)
@@ -116,20 +126,13 @@ def _tally(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tally:
     tally.statistic = _statistic(tally, with_later_measures(values, said["rows"], tally.rows), said)
     if said["battery"] is not None:
         tally.battery = _battery(tally, said, arrays)
-    distances = {
-        name.removeprefix(DISTANCES): array
-        for name, array in arrays.items()
-        if name.startswith(DISTANCES)
-    }
+    distances = arrays_below(arrays, DISTANCES)
     if distances:
-        tally.distances, tally.adds_distances = (
-            MapSum.of_arrays(distances, tally.statistic.texts),
-            True,
-        )
-        if tally.distances.mean.shape != (1, len(tally.cells), len(tally.cells)):
-            raise ValueError(
-                f"it has distances {list(tally.distances.mean.shape)} of {len(tally.cells)} heads"
-            )
+        tally.distances = MapSum.of_arrays(distances, tally.statistic.texts)
+        tally.adds_distances = True
+        shape, heads = tally.distances.mean.shape, len(tally.cells)
+        if shape != (1, heads, heads):
+            raise ValueError(f"it has distances {list(shape)} of {heads} heads")
     return tally
 
 

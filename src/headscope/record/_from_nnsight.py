@@ -241,13 +241,22 @@ def _parts_of_call(inputs: Any, output: Any, name: str) -> dict[str, Any]:
 
 def _layer(number: int, name: str, parts: dict[str, Any], cut: BatchPart) -> Layer:
     def array(part: str) -> np.ndarray | None:
+        if part not in parts:
+            return None
         take = cut.of_weights if part == "weights" else cut.of
-        return take(parts[part], AXES[part], f"{part} of {name}") if part in parts else None
+        return take(parts[part], AXES[part], f"{part} of {name}")
 
     queries, output, sinks = array("queries"), array("output"), parts.get("sinks")
     scales: tuple[float, ...] = ()
-    if queries is not None:
-        scales = (float(parts["scale"]),) if "scale" in parts else (queries.shape[-1] ** -0.5,)
+    if "scale" in parts and queries is not None:
+        scales = (float(parts["scale"]),)
+    elif queries is not None:
+        # what models take that say nothing; the weights, where there are any, hold it to that
+        scales = (queries.shape[-1] ** -0.5,)
+    if output is not None:
+        output = np.ascontiguousarray(output.swapaxes(0, 1))
+    if sinks is not None:
+        sinks = plain(sinks, f"sinks of {name}").reshape(-1)
     visible, bias = _mask(parts, name, cut)
     return layer_of(
         LayerArrays(
@@ -258,11 +267,11 @@ def _layer(number: int, name: str, parts: dict[str, Any], cut: BatchPart) -> Lay
             queries=queries,
             keys=array("keys"),
             values=array("values"),
-            output=None if output is None else np.ascontiguousarray(output.swapaxes(0, 1)),
+            output=output,
             scales=scales,
             soft_cap=float(parts["soft_cap"]) if "soft_cap" in parts else None,
             bias=bias,
-            sinks=None if sinks is None else plain(sinks, f"sinks of {name}").reshape(-1),
+            sinks=sinks,
             visible=visible,
             half=any(is_half(part) for part in parts.values()),
         )
@@ -279,11 +288,13 @@ def _mask(
         return None, None
     given = resolved(parts["mask"])
     is_bool = str(getattr(given, "dtype", "")).endswith("bool")
-    # One mask may serve all texts of a batch, and is the first whichever text is wanted.
-    cut = replace(cut, example=0) if len(given.shape) == 4 and given.shape[0] == 1 else cut
+    if len(given.shape) == 4 and given.shape[0] == 1:
+        # One mask may serve all texts of a batch, and is the first whichever text is wanted.
+        cut = replace(cut, example=0)
     added = cut.of(given, AXES["mask"], f"mask of {name}")
     # A mask of booleans became one of 0.0 and 1.0 on the way, as all arrays here are floats.
-    visible = np.any(added > 0.5 if is_bool else added > MASKED, axis=0)
+    least = 0.5 if is_bool else MASKED
+    visible = np.any(added > least, axis=0)
     bias = np.where(visible, added, np.float32(0))
     hides = not visible.all()
     adds = bias.any() and not is_bool

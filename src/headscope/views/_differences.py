@@ -90,7 +90,8 @@ def put_comparison(
     """
     compared = difference.comparison if isinstance(difference, Effect) else difference
     header["note"] = valid(_note(difference, compared))
-    if (others := other_pictures(compared, record)) is not None:
+    others = other_pictures(compared, record)
+    if others is not None:
         header["other_pictures"] = chunks.add_pictures("other-picture", others)
     for stack in header["stacks"]:
         if stack["name"] in compared.stacks:
@@ -125,24 +126,26 @@ def _of_others(compared: StackComparison, layer: int) -> Float[np.ndarray, "head
 
 
 def _moved(compared: StackComparison, stack: PageStack) -> PageMoved:
-    own = [cell in compared.changed for cell in compared.cells]
-    far, within, changed = (
-        compared.as_map(np.asarray(values, float))
-        for values in (compared.moved, ~compared.beyond, own)
-    )
     numbers = list(dict.fromkeys(layer for layer, _ in compared.cells))
     rows = [numbers.index(layer["layer"]) for layer in stack["layers"]]
-    at = np.ix_(rows, stack["head_numbers"])
-    values = np.where(changed[at] == 1, np.nan, far[at])
+    # the page may hold some of the layers and heads alone
+    held = np.ix_(rows, stack["head_numbers"])
+    own = np.array([cell in compared.changed for cell in compared.cells], float)
+    changed = compared.as_map(own)[held] == 1
+    within = compared.as_map(np.asarray(~compared.beyond, float))[held] == 1
+    distances = np.where(changed, np.nan, compared.as_map(compared.moved)[held])
     return {
         "label": DISTANCE,
         "spread": compared.spread_of,
-        "values": [
-            [None if np.isnan(value) else float(f"{value:.4g}") for value in row] for row in values
-        ],
-        "within": [[bool(value == 1) for value in row] for row in within[at]],
-        "changed": [[bool(value == 1) for value in row] for row in changed[at]],
+        "values": [list(map(_rounded, row)) for row in distances],
+        "within": within.tolist(),
+        "changed": changed.tolist(),
     }
+
+
+def _rounded(distance: float) -> float | None:
+    """A distance with the digits that are shown; None where there is none."""
+    return None if np.isnan(distance) else float(f"{distance:.4g}")
 
 
 def _check(compared: StackComparison, stack: Stack) -> None:
@@ -178,17 +181,16 @@ def _on_spans(compared: Comparison) -> Record:
 def _aligned(compared: Comparison) -> dict[str, Stack]:
     aligned = {}
     for name, stack in compared.stacks.items():
-        query, key = (
-            grid_tokens(alignment, getattr(stack.grid.a, side), getattr(stack.grid.b, side))
-            for side, alignment in (("query", stack.query), ("key", stack.key))
-        )
+        a, b = stack.grid.a, stack.grid.b
+        query = grid_tokens(stack.query, a.query, b.query)
+        key = grid_tokens(stack.key, a.key, b.key)
         layers = [
             Layer(
                 layer=layer.layer,
                 weights=stack.weights("b", layer.layer),
                 changes=("tokens aligned",),
             )
-            for layer in stack.grid.a
+            for layer in a
         ]
         aligned[name] = Stack(name=name, query=query, key=key, layers=tuple(layers))
     return aligned

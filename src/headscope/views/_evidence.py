@@ -80,17 +80,10 @@ def page_evidence(
     known = {cell: at for at, cell in enumerate(evidence.cells)}
     cells = Cells([layer["layer"] for layer in stack["layers"]], stack["head_numbers"], known)
     labels = [label for label in evidence.all_labels if (label.layer, label.head) in cells]
-    measures = {
-        name: ((MEASURES[name].says, MEASURES[name].unit), values)
-        for name, values in evidence.measures.items()
-    }
-    depth = np.array([layer for layer, _ in evidence.cells])
-    classes = {
-        f"class {name}": ((f"share of texts whose map is {name}", ""), evidence.classes[name])
-        for name in CLASSES
-    }
-    rows = {"layer": (LAYER_AXIS, depth)} | measures | classes
+    axes = _axes(evidence)
+    maps = np.stack([cells.grid(values) for _, values in axes])
     texts = Texts(evidence)
+    pairs = Pairs(evidence.tally.patterns, record[stack["name"]])
     return {
         "stack": stack["name"],
         "model": valid(evidence.tally.model),
@@ -112,16 +105,10 @@ def page_evidence(
             _numbers(evidence, labels, cells),
             ("number", "pattern", LAYER, HEAD),
         ),
-        "measures": [_measure(name, says, unit) for name, ((says, unit), _) in rows.items()],
-        "values": chunks.add(
-            f"values/{stack['name']}",
-            np.stack([cells.grid(values) for _, values in rows.values()]),
-            ("measure", LAYER, HEAD),
-        ),
+        "measures": [measure for measure, _ in axes],
+        "values": chunks.add(f"values/{stack['name']}", maps, ("measure", LAYER, HEAD)),
         "map": page_map(record[stack["name"]], stack, chunks, evidence),
-        "shown": _shown(
-            evidence, labels, texts, Pairs(evidence.tally.patterns, record[stack["name"]])
-        ),
+        "shown": _shown(evidence, labels, texts, pairs),
         "examples": [valid(text) for text in texts.kept],
     }
 
@@ -203,8 +190,25 @@ def _pattern(evidence: Heads, number: int) -> PagePattern:
     }
 
 
-def _measure(name: str, says: str, unit: str) -> PageMeasure:
-    return {"name": name, "says": says, "unit": unit}
+def _axes(evidence: Heads) -> list[tuple[PageMeasure, np.ndarray]]:
+    """What a scatter can show of each head, with its words: layer, measures, classes of maps."""
+    says, unit = LAYER_AXIS
+    depth = np.array([layer for layer, _ in evidence.cells])
+    axes: list[tuple[PageMeasure, np.ndarray]] = [
+        ({"name": "layer", "says": says, "unit": unit}, depth)
+    ]
+    for name, values in evidence.measures.items():
+        words: PageMeasure = {
+            "name": name,
+            "says": MEASURES[name].says,
+            "unit": MEASURES[name].unit,
+        }
+        axes.append((words, values))
+    for name in CLASSES:
+        says = f"share of texts whose map is {name}"
+        words = {"name": f"class {name}", "says": says, "unit": ""}
+        axes.append((words, evidence.classes[name]))
+    return axes
 
 
 def _status(evidence: Heads, labels: Sequence[Label], cells: Cells) -> np.ndarray:

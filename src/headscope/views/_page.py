@@ -156,17 +156,14 @@ def page_header(
     shown = shown_record(record, options)
     held_there = held_layers(shown, options.get("include_layers"))
     selection = first_selection(shown, options, held_there)
-    heads = {
-        name: held_heads(record[name], held[name], options.get("include_heads")) for name in held
-    }
-    layers = {
-        name: [record[name].layer(number) for number in numbers] for name, numbers in held.items()
-    }
-    stacks = [stack_of(record[name], layers[name], heads[name]) for name in held]
+    heads, layers, stacks = {}, {}, []
+    for name, numbers in held.items():
+        heads[name] = held_heads(record[name], numbers, options.get("include_heads"))
+        layers[name] = [record[name].layer(number) for number in numbers]
+        stacks.append(stack_of(record[name], layers[name], heads[name]))
     compared = options.get("comparison")
-    further = further_quantities(
-        layers, heads, given, {} if compared is None else words_of(compared)
-    )
+    words = {} if compared is None else words_of(compared)
+    further = further_quantities(layers, heads, given, words)
     names = quantity_names(stacks, further)
     check_quantity(selection["quantity"], names)
     selection["tray"] = checked_tray(
@@ -182,12 +179,7 @@ def page_header(
         "selection": selection,
     }
     _put_facts(header, record, chunks)
-    if (evidence := options.get("evidence")) is not None:
-        header["evidence"] = page_evidence(evidence, record, stacks, chunks)
-    check_choice(selection, header.get("evidence"))
-    put_generation(header, record)
-    if (links := options.get("links")) is not None:
-        header["links"] = page_links(links, record, stacks, selection["stack"])
+    _put_given(header, options, record, chunks)
     if further:
         header["quantities"] = further
     if beside:
@@ -195,6 +187,22 @@ def page_header(
     if compared is not None:
         put_comparison(header, compared, record, chunks)
     return header
+
+
+def _put_given(header: Page, options: PageOptions, record: Record, chunks: Chunks) -> None:
+    """Evidence and gold links, where they were given, and what the model wrote.
+
+    Raises:
+        PageError: where they are of another record, or the page opens on what needs evidence.
+    """
+    selection, links = header["selection"], options.get("links")
+    evidence = options.get("evidence")
+    if evidence is not None:
+        header["evidence"] = page_evidence(evidence, record, header["stacks"], chunks)
+    check_choice(selection, header.get("evidence"))
+    put_generation(header, record)
+    if links is not None:
+        header["links"] = page_links(links, record, header["stacks"], selection["stack"])
 
 
 def _put_facts(header: Page, record: Record, chunks: Chunks) -> None:

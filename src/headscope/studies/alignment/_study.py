@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,20 +76,14 @@ def alignment_study(
     from headscope.capturing.loading.fingerprint import fingerprint_of
     from headscope.capturing.loading.load import display_name
 
-    if not getattr(getattr(model, "config", None), "is_encoder_decoder", False):
-        raise ModelError(
-            f"{display_name(model)} is not an encoder-decoder; words are aligned by a model that "
-            "reads a sentence and writes its translation, such as Helsinki-NLP/opus-mt-de-en"
-        )
+    _check_model(model)
     named = _named(_grouped(pairs, options.pop("groups", None)))
     random_weights, anyway = options.pop("random_weights", False), options.pop("allow_unfit", False)
     inputs = {name: outcome_of(_parsed, pair) for name, pair in named.items()}
     readers = tokenizer, tokenizer if target_tokenizer is None else target_tokenizer
     if not anyway:
         # All together first: where most of everything is unknown, no sentence need be tried.
-        read = [given for given in inputs.values() if isinstance(given, ParsedInput)]
-        check_known_texts(readers[0], [given.texts[0] for given in read])
-        check_known_texts(readers[1], [given.target for given in read if given.target])
+        _check_known(readers, [one for one in inputs.values() if isinstance(one, ParsedInput)])
     more = {} if target_tokenizer is None else {"target_tokenizer": target_tokenizer}
 
     def study(model: Any, kept: Path | None) -> AlignmentStudy:
@@ -133,6 +127,23 @@ def _grouped(pairs: Iterable[AlignedPair], groups: Iterable[Any] | None) -> Iter
     listed, given = list(pairs), list(groups)
     parse_groups(given, len(listed), "pair")
     return [replace(pair, group=group) for pair, group in zip(listed, given, strict=True)]
+
+
+def _check_model(model: Any) -> None:
+    """Raise where a model does not read one sentence and write another."""
+    from headscope.capturing.loading.load import display_name
+
+    if not getattr(getattr(model, "config", None), "is_encoder_decoder", False):
+        raise ModelError(
+            f"{display_name(model)} is not an encoder-decoder; words are aligned by a model that "
+            "reads a sentence and writes its translation, such as Helsinki-NLP/opus-mt-de-en"
+        )
+
+
+def _check_known(readers: tuple[Any, Any], parsed: Sequence[ParsedInput]) -> None:
+    """Raise where the tokenizers do not know most of what is in all sentences together."""
+    check_known_texts(readers[0], [one.texts[0] for one in parsed])
+    check_known_texts(readers[1], [one.target for one in parsed if one.target])
 
 
 def _named(pairs: Iterable[AlignedPair]) -> dict[str, AlignedPair]:

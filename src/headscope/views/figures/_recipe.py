@@ -45,17 +45,21 @@ class Recipe(TypedDict):
 def recipe_of(plan: FigurePlan, options: Mapping[str, Any]) -> Recipe:
     """The recipe of a planned figure."""
     model = plan.record.model
-    arguments = "".join(
-        f", {name}={_literal(value)}" for name, value in options.items() if name not in TOO_LONG
-    )
-    arguments += "".join(f", {name}=..." for name in TOO_LONG if name in options)
-    grid = plan.view in (*OF_ALL_LAYERS, "scatter")
+    arguments = ["record"]
+    for name, value in options.items():
+        if name not in TOO_LONG:
+            arguments.append(f"{name}={_literal(value)}")
+    arguments += [f"{name}=..." for name in TOO_LONG if name in options]
+    layers, heads = [plan.layer.layer], list(plan.heads)
+    if plan.view in (*OF_ALL_LAYERS, "scatter"):
+        layers, heads = [layer.layer for layer in plan.layers], list(range(plan.stack.heads))
+    ours = {"headscope": __version__, "matplotlib": version("matplotlib")}
     return {
-        "call": f"headscope.figure(record{arguments})",
+        "call": f"headscope.figure({', '.join(arguments)})",
         "view": "compare" if plan.panel is not None else plan.view,
         "stack": plan.stack.name,
-        "layers": [layer.layer for layer in (plan.layers if grid else (plan.layer,))],
-        "heads": list(range(plan.stack.heads)) if grid else list(plan.heads),
+        "layers": layers,
+        "heads": heads,
         "query": plan.query,
         "key": plan.key,
         "quantity": plan.shown.name,
@@ -67,8 +71,7 @@ def recipe_of(plan: FigurePlan, options: Mapping[str, Any]) -> Recipe:
         "tokens": [len(plan.stack.query), len(plan.stack.key)],
         "verified": plan.record.verified,
         "fonts": list(plan.style.families[:2]),
-        "versions": dict(model.versions)
-        | {"headscope": __version__, "matplotlib": version("matplotlib")},
+        "versions": {**model.versions, **ours},
     }
 
 
@@ -77,20 +80,24 @@ def _literal(value: Any) -> str:
     if isinstance(value, Record):
         return "..."
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{name!r}: {_literal(of)}" for name, of in value.items()) + "}"
+        entries = ", ".join(f"{name!r}: {_literal(of)}" for name, of in value.items())
+        return f"{{{entries}}}"
     if isinstance(value, list):
-        return "[" + ", ".join(map(_literal, value)) + "]"
+        return f"[{', '.join(map(_literal, value))}]"
     if isinstance(value, tuple):
-        return "(" + "".join(f"{_literal(of)}, " for of in value).rstrip(" ") + ")"
+        # a comma after the last entry, without which a tuple of one is none
+        entries = " ".join(f"{_literal(of)}," for of in value)
+        return f"({entries})"
     return repr(value)
 
 
 def text_hash(record: Record) -> str:
     """SHA-256 of the texts, or of the tokens where there are none, as one JSON list."""
-    pieces = [
-        list(side.pieces) for stack in record.stacks.values() for side in (stack.query, stack.key)
-    ]
-    return hashlib.sha256(json.dumps(list(record.texts) or pieces).encode()).hexdigest()
+    told: list[Any] = list(record.texts)
+    if not told:
+        for stack in record.stacks.values():
+            told += [list(stack.query.pieces), list(stack.key.pieces)]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
 def metadata(recipe: Recipe, kind: str) -> dict[str, Any]:
@@ -100,8 +107,9 @@ def metadata(recipe: Recipe, kind: str) -> dict[str, Any]:
     document = json.dumps(recipe)
     title = f"Attention of {recipe['model'] or 'a model'}: view {recipe['view']}"
     if recipe["layers"]:
-        ends = dict.fromkeys((recipe["layers"][0], recipe["layers"][-1]))
-        title += f", layer {'-'.join(map(str, ends))}"
+        first, last = recipe["layers"][0], recipe["layers"][-1]
+        title += f", layer {first}" if first == last else f", layer {first}-{last}"
+    # XML and PDF refuse control characters, which the name of a model may hold
     title = "".join(character if character.isprintable() else "?" for character in title)
     made = f"headscope {__version__}"
     if kind == "svg":

@@ -139,7 +139,8 @@ class Sheet:
         self.height = height + 2 * MARGIN
         self._axes.set_ylim(height + MARGIN, -MARGIN)
         if self.panel is None:
-            self.matplotlib.set_size_inches((self.width + 2 * MARGIN) / 25.4, self.height / 25.4)
+            width = self.width + 2 * MARGIN
+            self.matplotlib.set_size_inches(width / INCH, self.height / INCH)
 
     def put(self, left: float, top: float, paper: tuple[float, float]) -> None:
         """Place a finished picture of a row, in millimetres from the upper left corner of a paper
@@ -193,10 +194,12 @@ class Sheet:
     ) -> None:
         """Write a line; y is its middle. Upright text runs upwards from y, and x is its middle."""
         size = size or self.style.size
+        # matplotlib is given baselines, which it places alike in all fonts
         fall = RISE * size * POINT
+        right, down = (fall, 0.0) if upright else (0.0, fall)
         self._axes.text(
-            x + fall if upright else x,
-            y if upright else y + fall,
+            x + right,
+            y + down,
             writable(text, self.style.families)[0],
             size=size,
             color=colour or self.style.ink,
@@ -321,17 +324,17 @@ class Sheet:
             size: width and height.
             hidden: True where a query may not look.
         """
-        times = tuple(
-            max(1, min(round(SHARPNESS * length / 25.4 / count), MOST_DOTS // count))
-            for length, count in zip((size[1], size[0]), rgb.shape[:2], strict=True)
-        )
-        large = rgb.repeat(times[0], axis=0).repeat(times[1], axis=1)
+        width, height = size
+        rows, columns = rgb.shape[:2]
+        down, along = _dots(height, rows), _dots(width, columns)
+        large = rgb.repeat(down, axis=0).repeat(along, axis=1)
         if hidden is not None and hidden.any():
-            under = hidden.repeat(times[0], axis=0).repeat(times[1], axis=1)
-            down, along = np.indices(under.shape, sparse=True)
-            steps = down * (size[1] / under.shape[0]) + along * (size[0] / under.shape[1])
-            large[under & (steps % HATCH < HATCH_LINE)] = parse_hex(self.style.edge)
-        extent = (at[0], at[0] + size[0], at[1] + size[1], at[1])
+            under = hidden.repeat(down, axis=0).repeat(along, axis=1)
+            y, x = np.indices(under.shape, sparse=True)
+            # millimetres along a diagonal: lines where it is a multiple of their distance
+            diagonal = y * (height / under.shape[0]) + x * (width / under.shape[1])
+            large[under & (diagonal % HATCH < HATCH_LINE)] = parse_hex(self.style.edge)
+        extent = (at[0], at[0] + width, at[1] + height, at[1])
         self._axes.imshow(large, extent=extent, interpolation="none", aspect="auto", zorder=1)
 
     def _wrapped(self, parts: Sequence[str], room: float, size: float) -> list[str]:
@@ -350,3 +353,11 @@ class Sheet:
                 else:
                     lines[-1] = longer
         return [line for line in lines if line]
+
+
+def _dots(length: float, count: int) -> int:
+    """How many dots each of so many cells gets along a length in millimetres: sharp in print, and
+    no more of them altogether than a picture may have.
+    """
+    sharp = round(SHARPNESS * length / INCH / count)
+    return max(1, min(sharp, MOST_DOTS // count))
