@@ -58,7 +58,7 @@ function Struck({ changes, store }: { changes: readonly ModelChange[]; store: St
     .filter(({ layer }) => layer === layerNumber.value)
     .map(({ head }) => `.chip[data-head="${head}"]`);
   if (places.length === 0) return null;
-  return <style>{`${[...cells, ...chips].join()}{background-image:var(--struck)}`}</style>;
+  return <style>{`${[...cells, ...chips].join()}{background-image:var(--struck)!important}`}</style>;
 }
 
 const KINDS = ["zero", "uniform", "mean", "cut", "patch"] as const;

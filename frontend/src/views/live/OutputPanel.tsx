@@ -11,7 +11,7 @@ const TITLES: Readonly<Record<LiveOutput["kind"], string>> = {
   masked: "hidden word",
   classes: "class",
   target: "next target token",
-  none: "what it says",
+  none: "states of the tokens",
 };
 
 /** What the model says: the likeliest tokens or classes, before and after the changes. */
@@ -27,11 +27,6 @@ export function OutputPanel({ live, store }: LiveParts) {
       {places.map((place) => (
         <Place key={place.at} place={place} kind={output.kind} />
       ))}
-      {output.kind === "none" && !places.some(({ kl }) => kl !== undefined) && (
-        <p class="live-note">
-          This model guesses nothing: it makes states of tokens. Silence a head to see how far they move.
-        </p>
-      )}
       {output.kind === "masked" && places.length === 0 && (
         <p class="live-note">Write {mask} for a word, and the model guesses it.</p>
       )}
@@ -55,14 +50,14 @@ function Place({ place, kind }: { place: LivePlace; kind: LiveOutput["kind"] }) 
     <div class="live-place-said" data-place={at}>
       <p class="live-title">
         <strong>{TITLES[kind]}</strong>
-        {at >= 0 && kind !== "classes" && (
+        {at >= 0 && (kind === "next-token" || kind === "masked" || kind === "target") && (
           <span>
             {kind === "masked" ? "at" : "after"} “<bdi>{readable(token, 24).text}</bdi>”
           </span>
         )}
         {kl !== undefined && (
           <span class="live-kl" data-kl title={klTitle(kind)}>
-            {kind === "none" ? `states moved ${distance(kl)}` : `moved ${distance(kl)} nats`}
+            {kind === "none" ? `moved ${distance(kl)}` : `moved ${distance(kl)} nats`}
           </span>
         )}
       </p>

@@ -1,0 +1,71 @@
+import { signal } from "@preact/signals-core";
+import type { WriteEnd, WrittenToken } from "../contract/live";
+import type { Live } from "./live";
+
+/** From which token on another one is written. */
+interface Branch {
+  readonly at: number;
+  readonly choice: number;
+}
+
+/** What a model writes on: tokens as they come, ended at will, and branched off from an alternative. */
+export function writingState(live: Live) {
+  const tokens = signal<readonly WrittenToken[]>([]);
+  const [running, problem, prompt] = [signal(false), signal(""), signal("")];
+  let ending: AbortController | undefined;
+  /** Tokens of the prompt, special ones too: where a branch begins is counted from there. */
+  let given = 0;
+  /** What was read before it was written on, and all of it afterwards. */
+  let whole = "";
+
+  /** What is asked: to go on, or to go on from an alternative. */
+  function question(count: number, lens: boolean, from?: Branch) {
+    const { asked } = live.answer.peek();
+    const place = from && { at: given + from.at, choice: from.choice };
+    return { input: { ...asked.input, text: whole }, changes: [...asked.changes], tokens: count, lens, ...place };
+  }
+  function begin(from?: Branch): void {
+    const { asked, source } = live.answer.peek();
+    tokens.value = from ? tokens.peek().slice(0, from.at) : [];
+    [running.value, problem.value] = [true, ""];
+    if (from) return;
+    given = source.header.stacks[0].query.labels.length;
+    prompt.value = asked.input.text ?? "";
+    whole = prompt.peek();
+  }
+  async function finish({ id, text }: WriteEnd): Promise<void> {
+    const { asked } = live.answer.peek();
+    whole = text;
+    const next = { ...asked, input: { ...asked.input, text } };
+    await live.show(await live.model.opened(id, next, live.looking()));
+  }
+  async function write(count: number, lens: boolean, from?: Branch): Promise<void> {
+    ending?.abort();
+    const mine = new AbortController();
+    ending = mine;
+    begin(from);
+    try {
+      for await (const line of live.model.write(question(count, lens, from), mine.signal)) {
+        if ("token" in line) tokens.value = [...tokens.peek(), line];
+        else await finish(line);
+      }
+    } catch (error) {
+      if (!mine.signal.aborted) problem.value = error instanceof Error ? error.message : String(error);
+    } finally {
+      if (ending === mine) running.value = false;
+    }
+  }
+  return {
+    /** What was written, in order. */
+    tokens,
+    running,
+    problem,
+    /** What was given before it. */
+    prompt,
+    write,
+    stop(): void {
+      ending?.abort();
+      running.value = false;
+    },
+  };
+}
