@@ -119,10 +119,10 @@ function Alternatives({ token, onChoose }: { token: WrittenToken; onChoose: (id:
       </ol>
       {lens && (
         <ol class="live-lens" aria-label="Logit lens: what each layer would say" data-lens-layers>
-          {lens.map(({ layer, guesses }) => (
+          {lens.map(({ layer, predictions }) => (
             <li key={layer}>
-              <small>layer {layer}</small> <bdi>{readable(guesses[0]?.label ?? "", 24).text}</bdi>{" "}
-              <small>{chance(guesses[0]?.probability)}</small>
+              <small>layer {layer}</small> <bdi>{readable(predictions[0]?.label ?? "", 24).text}</bdi>{" "}
+              <small>{chance(predictions[0]?.probability)}</small>
             </li>
           ))}
         </ol>
