@@ -3,7 +3,7 @@ import type { LiveFacts, LiveInput, LiveLooking, ModelChange } from "../contract
 import { type Answered, type Asked, type Model, ModelError } from "../source/model";
 import { followed, isAtTokens, keyOfChange, merged, toggled } from "./changes";
 import { movedPins } from "./pins";
-import { keepHead, type Selection } from "./selection";
+import type { Selection } from "./selection";
 import type { Store } from "./store";
 import { replaceRecord } from "./store/replace";
 
@@ -108,12 +108,12 @@ function shownState(first: Answered, { answer, problem, history }: Signals) {
       if (!store) return false;
       const before = answer.peek().source.header;
       const quantity = quantityFor(next.asked);
-      // An overview goes on showing the head that was changed, whichever is the clearest now.
-      const [full, stack] = [store.full.peek(), store.stack.peek()];
-      const changed = next.asked.changes.length > 0 && full !== null;
+      const changed = next.asked.changes.at(-1);
       const follow = (now: Selection) => {
         const moved = { ...movedPins(now, before, next.source.header), quantity };
-        return changed && now.view === "overview" ? keepHead(moved, full, stack) : moved;
+        // An overview in which no head is kept goes on showing the one that was changed, not the clearest.
+        const loose = now.view === "overview" && now.heads === null && changed?.heads?.length === 1;
+        return loose ? { ...moved, layer: changed.layer, heads: changed.heads ?? null } : moved;
       };
       return replaceRecord(store, next.source, selection ?? follow, () => commit(next));
     },

@@ -10,8 +10,11 @@ import type { LiveParts } from "./LiveBar";
 /** What is done to the model, each a switch: a click undoes it. */
 export function Switches({ live, store }: LiveParts) {
   const { changes } = live.asked.value;
-  if (changes.length === 0) return null;
   const { stacks } = store.page;
+  // The row is always there: else all below it would move from under the pointer.
+  if (changes.length === 0) {
+    return <p class="live-changes live-note">No changes. Press x, or Alt-click a head, to silence it.</p>;
+  }
   return (
     <div class="live-changes" role="group" aria-label="Changes" data-changes>
       <Struck changes={changes} store={store} />
