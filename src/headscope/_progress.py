@@ -77,7 +77,13 @@ class Progress:
 
 
 def counted(
-    items: Iterable[Each], what: str, unit: str, *, shows: bool, stays: bool = True
+    items: Iterable[Each],
+    what: str,
+    unit: str,
+    *,
+    shows: bool,
+    stays: bool = True,
+    total: int | None = None,
 ) -> Iterator[Each]:
     """The items, each counted once it is done: when the next is asked for.
 
@@ -87,8 +93,10 @@ def counted(
         unit: what one is called.
         shows: whether anything is shown.
         stays: whether a full bar stays on the terminal.
+        total: how many there are; by default their length, where they have one.
     """
-    total = len(items) if hasattr(items, "__len__") else None  # ty: ignore[invalid-argument-type]
+    if total is None and hasattr(items, "__len__"):
+        total = len(items)  # ty: ignore[invalid-argument-type]
     with Progress(what, unit, total, shows=shows, stays=stays) as progress:
         for item in items:
             yield item

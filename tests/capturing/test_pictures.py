@@ -141,6 +141,20 @@ def test_all_places_may_look_at_one_key(name):
     assert not stages["stage1"].layer(0).turned
 
 
+def test_windows_that_cannot_be_followed_are_no_pictures():
+    """Swin2SR attends within windows, whose places are lost on the way: rows of a batch of 2
+    pictures are then 8 windows, and none of them is a picture.
+    """
+    from transformers import Swin2SRConfig, Swin2SRModel
+
+    sizes = {"image_size": 16, "window_size": 8, "embed_dim": 12, "depths": [1], "num_heads": [3]}
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = Swin2SRModel(Swin2SRConfig(**sizes)).eval()
+    with pytest.raises(CaptureError, match="on 8 rows where the model was given 2; attention with"):
+        capture_ids(model, pixel_values=torch.zeros(2, 3, 16, 16))
+
+
 def test_a_model_of_windows_without_softmax_attention_is_refused_by_name():
     with pytest.raises(CaptureError, match="MobileViTV2Model computed no softmax attention"):
         capture_ids(tiny_model("mobilevitv2"), pixel_values=drawn(1, 3, 64, 64))

@@ -161,3 +161,20 @@ def test_a_page_that_cannot_be_built_is_said(tmp_path, monkeypatch):
     assert any("terms.md:3" in line for line in faults)
     assert "Warning: page does not exist" in faults
     assert not (tmp_path / "site").exists()
+
+
+def test_the_rows_of_the_support_table_can_be_filtered(site, browser):
+    page = browser.new_page()
+    page.goto((site / "support.html").as_uri())
+    field = page.get_by_label("Filter the rows of all tables")
+    every = page.locator("article tbody tr").count()
+    field.fill("qwen3_vl vision")
+    shown = page.locator("article tbody tr:visible").all_inner_texts()
+    assert 0 < len(shown) < every
+    assert all("qwen3_vl" in row and "vision" in row.lower() for row in shown)
+    assert page.get_by_text(f"{len(shown)} of {every} rows").is_visible()
+    field.fill("")
+    assert page.locator("article tbody tr:visible").count() == every
+    page.goto((site / "terms.html").as_uri())
+    assert page.get_by_label("Filter the rows of all tables").count() == 0
+    page.close()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
-from collections.abc import Iterable, Mapping
-from contextlib import nullcontext
+import os
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,13 +20,16 @@ if TYPE_CHECKING:
 INTRODUCTION = """\
 # What can be captured
 
-Every architecture in these tables can be captured, but for the few that are marked *refused*, with
-the reason. Yours is not here? `headscope support MODEL` tries it.
+{counts} Yours is not here? `headscope support MODEL` tries it.
 
-Found out by trying, with tiny random models{versions}: `headscope support --out support.md`. Each
-model was given a batch of {size} made-up texts, pictures or sounds; every second text, and every
-second sound where a model knows about padding, was shorter and padded.
+Found out by trying every model type that transformers {transformers} has in its mapping of
+configurations, with tiny random models (torch {torch}): `headscope support --out support.md`. Where
+nobody wrote a tiny configuration for a type, its default configuration was made small: widths
+divided, a layer of each kind kept. Each model was given a batch of {size} made-up texts, pictures
+or sounds; where one can be padded, every second one was shorter and padded.
 
+- **model type**: as in transformers' configurations, after the family (its folder there). A variant
+  stands in parentheses.
 - **stacks**: layers x heads of each, and what a query may look at. Models that work on ever coarser
   grids of patches have a stack for each, `stage1`, `stage2` ...; a learned query that collects a
   picture is a `probe`.
@@ -43,14 +45,41 @@ second sound where a model knows about padding, was shorter and padded.
   output (Falcon), or where it returns something else (SqueezeBERT: scores; Swin: windows of the
   last layer of each stage).
 
-Large values (MobileBERT has no norm that holds them down) make both differences large.
+Models that read pictures or sounds beside text were given text alone where a made-up picture did
+not fit their small configuration; what reads the pictures then stands under its own type. Large
+values (MobileBERT has no norm that holds them down) make both differences large.
 """
+UNTRIED = """\
+## Not tried
+
+No tiny model of these could be made, or nothing made up could be read by it. That says nothing of
+the real model: `headscope support MODEL` tries it.
+
+| family | model type | why |
+| --- | --- | --- |"""
+REFUSED = """\
+## Refused
+
+| family | model type | class | reason |
+| --- | --- | --- | --- |"""
+KINDS = (
+    "Text",
+    "Pictures",
+    "Video",
+    "Sound",
+    "Time series",
+    "Pictures and text",
+    "Pairs of models",
+)
+"""Headings of the tables, by what a model reads."""
 
 EXAMPLES = 2
 """How many made-up texts each model is given at once, unless told otherwise."""
 HEADER = """\
-| architecture | class | stacks: layers x heads, kind | route | layer output | weights |
-| --- | --- | --- | --- | ---: | ---: |"""
+| family | model type | class | stacks: layers x heads, kind | route | layer output | weights |
+| --- | --- | --- | --- | --- | ---: | ---: |"""
+MOST_OF_A_REASON = 200
+"""Characters: some libraries explain for a page how a missing package is installed."""
 
 
 def support(
@@ -58,49 +87,59 @@ def support(
     /,
     *,
     out: Path | None = None,
+    workers: int | None = None,
     machine: MachineOptions | None = None,
 ) -> None:
-    """Check whether a model is supported, or every architecture that is tested.
+    """Check whether a model is supported, or every model type that transformers knows.
 
     Each model is given a batch of made-up texts, pictures or sounds. The columns show the largest
     difference between the layer outputs recomputed from the capture and the model's own, and
     between the captured weights and those that the model returns itself under eager attention.
 
     Args:
-        model: Hub name or folder; by default tiny random models of every tested architecture.
+        model: Hub name or folder; by default tiny random models of every model type.
         out: Write the table to this file (.md or .json), besides printing it.
+        workers: Processes that try model types at once; by default one for each core.
         machine: Where and how the model runs.
     """
     if out is not None:
         check_place(out)
         if out.suffix not in (".md", ".json"):
             raise FileError(f"Expected .md or .json for --out, got {out}")
+    if workers is not None and workers < 1:
+        raise ModelError(f"Expected at least 1 for --workers, got {workers}")
     machine = machine or MachineOptions()
     size = machine.batch_size or EXAMPLES
-    if model is not None:
+    if model is None:
+        rows = _every_type(size, workers or os.cpu_count() or 1)
+    else:
         check_model(model, machine.revision)
-    with status(f"Trying {model}") if model else nullcontext(), quiet():
-        supported = _all(size) if model is None else {"": [_one(model, machine, size)]}
-    say(_markdown(supported))
+        with status(f"Trying {model}"), quiet():
+            rows = [_one(model, machine, size)]
+    text = _markdown(rows)
+    say(text)
     if out is None:
         return
     from headscope.storage import written_whole
 
-    text = (
-        f"{_introduction(size)}\n{_markdown(supported)}"
-        if out.suffix == ".md"
-        else json.dumps(
-            [dataclasses.asdict(row) for rows in supported.values() for row in rows], indent=1
-        )
-    )
+    if out.suffix == ".md":
+        text = f"{_introduction(rows, size)}\n{text}"
+    else:
+        text = json.dumps([dataclasses.asdict(row) for row in rows], indent=1)
     with written_whole(out) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
     say(f"Wrote {out.resolve()}")
 
 
-def _introduction(size: int) -> str:
-    versions = " and ".join(f"{name} {version(name)}" for name in ("transformers", "torch"))
-    return INTRODUCTION.format(versions=f" ({versions})", size=size)
+def _introduction(rows: Sequence[Support], size: int) -> str:
+    refused = sum(bool(row.refused) for row in rows)
+    untried = sum(bool(row.unbuilt) for row in rows)
+    counts = (
+        f"{len(rows) - refused - untried} model types and variants are captured exactly, {refused} "
+        f"are refused with the reason, and {untried} could not be tried with a tiny model."
+    )
+    versions = {name: version(name) for name in ("transformers", "torch")}
+    return INTRODUCTION.format(counts=counts, size=size, **versions)
 
 
 def _one(name: str, machine: MachineOptions, size: int) -> Support:
@@ -110,40 +149,73 @@ def _one(name: str, machine: MachineOptions, size: int) -> Support:
     return examine(load_bare_model(name, **machine.loading), batch_size=size)
 
 
-def _all(size: int) -> dict[str, list[Support]]:
-    import warnings
+def _every_type(size: int, workers: int) -> list[Support]:
+    from headscope.testing import every_type, examine_types
 
-    from headscope.testing import KINDS, Support, examine, tiny_model
-
-    with warnings.catch_warnings():
-        if not sys.warnoptions:
-            warnings.simplefilter("ignore")
-        supported: dict[str, list[Support]] = {kind: [] for kind in KINDS}
-        every = [(kind, name) for kind, names in KINDS.items() for name in names]
-        for kind, name in counted(every, "Trying", "architecture", shows=True):
-            try:
-                model = tiny_model(name)
-            except ModelError as error:  # of a transformers that is older than the architecture
-                supported[kind].append(Support(name, "", refused=str(error)))
-                continue
-            supported[kind].append(examine(model, name, batch_size=size))
-        return supported
+    names = every_type()
+    tried = examine_types(names, batch_size=size, workers=workers)
+    shown = counted(tried, "Trying", "model type", total=len(names), shows=True)
+    return sorted(shown, key=lambda row: names.index(row.name))
 
 
-def _markdown(supported: Mapping[str, Iterable[Support]]) -> str:
-    return "\n\n".join(
-        "\n".join([*([f"## {kind}", ""] if kind else []), HEADER, *map(_row, rows)])
-        for kind, rows in supported.items()
-    )
+def _markdown(rows: Sequence[Support]) -> str:
+    """The tables of what is captured by what it reads, then what is refused, then what could not be
+    tried; a single model has one row without a heading.
+    """
+    if len(rows) == 1:
+        return "\n".join([HEADER, _row(rows[0])])
+    captured = [row for row in rows if not row.refused and not row.unbuilt]
+    tables = []
+    for kind in KINDS:
+        of_kind = [row for row in captured if row.reads == kind]
+        if of_kind:
+            tables.append("\n".join([f"## {kind}", "", HEADER, *map(_row, _by_family(of_kind))]))
+    refused = [row for row in rows if row.refused]
+    if refused:
+        tables.append("\n".join([REFUSED, *map(_refused_row, _by_family(refused))]))
+    untried = [row for row in rows if row.unbuilt]
+    if untried:
+        tables.append("\n".join([UNTRIED, *map(_untried_row, _by_family(untried))]))
+    return "\n\n".join(tables)
+
+
+def _by_family(rows: Iterable[Support]) -> list[Support]:
+    return sorted(rows, key=lambda row: (_family(row).lower(), row.name.lower()))
+
+
+def _family(row: Support) -> str:
+    from headscope.testing import family_of
+
+    return family_of(row.name)
 
 
 def _row(row: Support) -> str:
     if row.refused:
-        return f"| {row.name} | {row.class_name} | refused: {row.refused} | | | |"
+        return _line(_family(row), row.name, row.class_name, f"refused: {row.refused}", "", "", "")
     numbers = [
         "-" if number is None else f"{number:.0e}"
         for number in (row.output_difference, row.weights_difference)
     ]
     numbers[1] += f" ({row.remark})" if row.remark else ""
-    cells = (row.name, row.class_name, "; ".join(row.stacks), ", ".join(row.routes), *numbers)
+    stacks, routes = "; ".join(row.stacks), ", ".join(row.routes)
+    return _line(_family(row), row.name, row.class_name, stacks, routes, *numbers)
+
+
+def _refused_row(row: Support) -> str:
+    return _line(_family(row), row.name, row.class_name, _short(row.refused))
+
+
+def _untried_row(row: Support) -> str:
+    return _line(_family(row), row.name, _short(row.unbuilt))
+
+
+def _short(reason: str) -> str:
+    # A bar would end the cell of the table.
+    reason = " ".join(reason.replace("|", "/").split())
+    if len(reason) <= MOST_OF_A_REASON:
+        return reason
+    return f"{reason[:MOST_OF_A_REASON]} ..."
+
+
+def _line(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"

@@ -59,11 +59,11 @@ def tiny_model(name: str, *, seed: int = 0, writes: bool = False, **changes: Any
             raise ModelError(
                 f"transformers {transformers.__version__} makes no tiny {name} model: {error}"
             ) from error
-        _sharpen(model)
+        sharpen(model)
     return model
 
 
-def _sharpen(model: Any) -> None:
+def sharpen(model: Any) -> None:
     """Draw larger weights than those a training starts from, under which all attention is nearly
     even.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,10 +12,11 @@ import numpy as np
 import torch
 
 from headscope.capturing import capture_ids
-from headscope.errors import HeadscopeError
-from headscope.record import Layer, Record
+from headscope.errors import HeadscopeError, ModelError
+from headscope.record import Layer, Record, Stack
 from headscope.testing._made_up import made_up
 from headscope.testing._models import UNSUITED
+from headscope.testing._other_inputs import other_inputs
 
 OWN = {
     "encoder": ("encoder_attentions",),
@@ -42,6 +44,8 @@ class Support:
             where it returns none, or returns something else.
         remark: what it returns itself, where that is not the weights of all layers.
         refused: why it cannot be captured; empty where it can.
+        reads: what it was given, such as ``"Text"`` or ``"Pictures and text"``.
+        unbuilt: why no tiny model of it could be made, so that nothing was tried.
     """
 
     name: str
@@ -52,6 +56,8 @@ class Support:
     weights_difference: float | None = None
     remark: str = ""
     refused: str = ""
+    reads: str = ""
+    unbuilt: str = ""
 
 
 def examine(model: Any, name: str = "", *, batch_size: int = 2) -> Support:
@@ -71,9 +77,8 @@ def examine(model: Any, name: str = "", *, batch_size: int = 2) -> Support:
     """
     support = Support(name or model.config.model_type, type(model).__name__)
     try:
-        inputs = made_up(model, batch_size)
-        if not inputs:
-            return replace(support, refused="it reads neither text nor pictures nor sound")
+        inputs = _readable(model, batch_size)
+        support = replace(support, reads=_kind_of(inputs))
         with _steady():
             records = capture_ids(model, **inputs)
     except HeadscopeError as error:
@@ -92,10 +97,55 @@ def examine(model: Any, name: str = "", *, batch_size: int = 2) -> Support:
     )
 
 
+UNREADABLE = "it cannot read what was made up for it"
+"""How the reason begins where a model was given nothing that it reads."""
+READS_NOTHING = "it reads neither text nor pictures nor sound"
+READS = {
+    "pixel_values_videos": "Video",
+    "past_values": "Time series",
+    "input_features": "Sound",
+    "input_values": "Sound",
+    "pixel_values": "Pictures",
+    "hidden_states": "Pictures",
+}
+"""What a model reads, by the first argument that it takes beside words."""
+
+
+def _kind_of(inputs: dict[str, torch.Tensor]) -> str:
+    kind = next((kind for name, kind in READS.items() if name in inputs), "Text")
+    return f"{kind} and text" if kind == "Pictures" and "input_ids" in inputs else kind
+
+
+def _readable(model: Any, count: int) -> dict[str, torch.Tensor]:
+    """The first of the inputs made up for a model that it reads.
+
+    Raises:
+        ModelError: where there are none for it.
+        Exception: what the model raised for the first, where it reads none.
+    """
+    first: Exception | None = None
+    for make in (lambda: [made_up(model, count)], lambda: other_inputs(model, count)):
+        try:
+            for inputs in make():
+                if not inputs:
+                    continue
+                try:
+                    with torch.no_grad(), _steady():
+                        model(**inputs)
+                    return inputs
+                except UNSUITED as error:
+                    first = first or error
+        except UNSUITED as error:
+            first = first or error
+    if first is not None:
+        raise first
+    raise ModelError(READS_NOTHING)
+
+
 def _unreadable(error: Exception) -> str:
     # The first line alone: transformers' errors may go on for a page.
     reason = (str(error).splitlines() or [""])[0]
-    return f"it cannot read what was made up for it ({type(error).__name__}: {reason})"
+    return f"{UNREADABLE} ({type(error).__name__}: {reason})"
 
 
 def _routes(record: Record) -> tuple[str, ...]:
@@ -119,46 +169,99 @@ class _Pair:
     is_mean: bool
 
 
-def _own_weights(model: Any, inputs: dict[str, torch.Tensor], records: list[Record]) -> list[_Pair]:
+def _own_weights(model: Any, inputs: dict[str, Any], records: list[Record]) -> list[_Pair]:
+    # As it was captured: FSMT masks what comes later only where it fills no cache.
+    reads = inspect.signature(model.forward).parameters
+    given = inputs | ({"use_cache": False} if "use_cache" in reads else {})
+    with torch.no_grad(), _steady():
+        captured = model(**given)
     with torch.no_grad(), _eager(model):
         with _steady():
-            plain = model(**inputs)
+            plain = model(**given)
         try:
             with _steady():
-                telling = model(**inputs, output_attentions=True)
+                telling = model(**given, output_attentions=True)
         except (TypeError, ValueError):
             return []
-    if not torch.allclose(plain[0], telling[0], atol=1e-4 * float(plain[0].abs().max())):
+    before, after = plain[0], telling[0]
+    if not isinstance(before, torch.Tensor) or not isinstance(after, torch.Tensor):
+        return []
+    largest = float(before.abs().max())
+    if not torch.allclose(before, after, atol=1e-4 * largest):
+        return []
+    # ColPali on text alone looks at all of it under sdpa, and back only under eager attention. What
+    # comes of padding differs in many models, and nobody reads it.
+    differing = _at_tokens((before - captured[0]).abs(), inputs.get("attention_mask"))
+    if float(differing.max()) > 1e-2 * largest:
         return []
     pairs = []
     for example, record in enumerate(records):
-        for layer, own in _matched(record, telling):
+        for layers, own in _matched(record, telling):
             # Another first axis is not that of the texts: windows, or patches of several pictures.
             if len(own) != len(records):
                 continue
             mask = _mask_of(inputs, example)
-            pair = _compared(layer.weights_of(), own[example].numpy(), mask)
-            if pair is not None:
-                pairs.append(pair)
+            compared = [
+                _compared(layer.weights_of(), own[example].numpy(), mask) for layer in layers
+            ]
+            known = [pair for pair in compared if pair is not None]
+            if known:
+                pairs.append(min(known, key=lambda pair: pair.difference))
     return pairs
 
 
-def _matched(record: Record, output: Any) -> Iterator[tuple[Layer, torch.Tensor]]:
-    """Layers with the weights that the model returns of them, as far as it does."""
+def _at_tokens(values: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+    """``[batch position ...]`` without padding, where the mask has as many positions."""
+    is_alike = mask is not None and mask.ndim == 2 and values.shape[:2] == mask.shape
+    return values[mask.bool()] if mask is not None and is_alike else values
+
+
+def _matched(record: Record, output: Any) -> Iterator[tuple[list[Layer], torch.Tensor]]:
+    """Layers with the weights that the model returns of them, as far as it does. A module that
+    computes two softmaxes (DiffLlama, LiLT) has two layers, of which it returns one.
+    """
     staged = [
         layer
         for name, stack in record.stacks.items()
         if name.startswith("stage")
         for layer in stack
     ]
-    yield from zip(staged, _given(output, "self"), strict=False) if staged else ()
+    if staged:
+        yield from _paired(staged, _given(output, "self"))
     for name, stack in record.stacks.items():
         if not name.startswith("stage"):
             only = not {"vision", "text"} <= set(record.stacks)
             own = _given(output, name, only=only)
             # What is returned under a common name must be as many, or nobody knows whose they are.
-            if name in OWN or name == "self" or len(own) == len(stack):
-                yield from zip(stack, own, strict=False)
+            if name in OWN or name == "self" or len(own) in _counts(stack):
+                yield from _paired(list(stack), own)
+
+
+def _counts(stack: Stack) -> tuple[int, int]:
+    """How many layers there are, and how many modules they are of."""
+    return len(stack), len({layer.module for layer in stack})
+
+
+def _paired(
+    layers: list[Layer], own: list[torch.Tensor]
+) -> Iterator[tuple[list[Layer], torch.Tensor]]:
+    """Each of the model's own weights with the layer that they are of, or the two of a module."""
+    layers = sorted(layers, key=lambda layer: _in_order(layer.module))
+    of_module: dict[str, list[Layer]] = {}
+    for layer in layers:
+        of_module.setdefault(layer.module, []).append(layer)
+    # ALBERT runs the same module for several layers, and returns the weights of each.
+    groups = [[layer] for layer in layers]
+    if len(own) == len(of_module) < len(layers):
+        groups = list(of_module.values())
+    yield from zip(groups, own, strict=False)
+
+
+def _in_order(module: str) -> list[tuple[bool, int, str]]:
+    """A module's name as it sorts by its numbers: ``layers.10`` after ``layers.9``."""
+    return [
+        (part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in module.split(".")
+    ]
 
 
 def _given(output: Any, name: str, *, only: bool = True) -> list[torch.Tensor]:

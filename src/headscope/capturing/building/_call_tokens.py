@@ -203,10 +203,14 @@ class CallTokens:
         """Whether rows are examples, or what takes the place of examples in all calls.
 
         Those are the channels of time series, and one row for the several codebooks of a sound.
+        Several rows of one picture are its windows (Swin2SR), which say nothing of each other.
         """
         examples = self._inputs.count
         is_text = bool(self._inputs.source or self._inputs.target)
-        even = not examples % rows or (not is_text and not rows % examples)
+        given = self._inputs.arguments.values()
+        is_picture = any(isinstance(each, torch.Tensor) and each.ndim >= 4 for each in given)
+        has_channels = not is_text and not is_picture and not rows % examples
+        even = not examples % rows or has_channels
         self._rows = self._rows or rows
         return even and self._rows == rows
 

@@ -1,0 +1,189 @@
+"""Every model type of transformers is tried, with its default configuration made small."""
+
+import re
+from pathlib import Path
+
+import pytest
+import transformers
+from transformers import CONFIG_MAPPING
+
+from headscope.cli import run
+from headscope.testing import _type_process as process
+from headscope.testing import every_type, examine_type, examine_types, family_of
+from headscope.testing._shrink import Shrinking, layers_to_keep
+
+NO_WEIGHTS_OF_ITS_OWN = {"qwen3_vl_vision"}
+PAGE = Path(__file__).parents[2] / "docs" / "support.md"
+
+
+def test_widths_are_divided_and_numbers_of_heads_stay():
+    small = Shrinking(8).of(
+        {"hidden_size": 768, "intermediate_size": 3072, "num_attention_heads": 12, "head_dim": 64}
+    )
+    assert small == {
+        "hidden_size": 96,
+        "intermediate_size": 384,
+        "num_attention_heads": 12,
+        "head_dim": 8,
+    }
+
+
+def test_what_is_no_width_stays():
+    values = {"patch_size": 16, "num_labels": 64, "kernel_size": 32, "hidden_act": "gelu"}
+    assert Shrinking(8).of(values) == values
+
+
+def test_one_layer_of_each_kind_is_kept():
+    kinds = ["sliding", "sliding", "full", "sliding", "sliding", "full"]
+    assert layers_to_keep({"num_hidden_layers": 6, "layer_types": kinds}) == (6, [0, 2])
+    assert layers_to_keep({"num_hidden_layers": 6}) == (6, [0, 1])
+    small = Shrinking(8).of(
+        {
+            "num_hidden_layers": 6,
+            "layer_types": kinds,
+            "per_layer_config": {"02": {"head_dim": 64}, "05": {"head_dim": 64}},
+        }
+    )
+    assert small["num_hidden_layers"] == 2
+    assert small["layer_types"] == ["sliding", "full"]
+    assert small["per_layer_config"] == {"1": {"head_dim": 8}}
+
+
+def test_special_tokens_lie_in_the_small_vocabulary_each_for_itself():
+    small = Shrinking(8).of(
+        {"vocab_size": 32000, "pad_token_id": 0, "image_token_id": 31999, "video_token_id": 31998}
+    )
+    assert small["pad_token_id"] == 0
+    assert len({small["image_token_id"], small["video_token_id"]}) == 2
+    assert max(small["image_token_id"], small["video_token_id"]) < small["vocab_size"]
+
+
+def test_what_rotary_positions_share_adds_up_to_half_a_head():
+    for divisor in (4, 8, 16):
+        small = Shrinking(divisor).of({"head_dim": 128, "mrope_section": [16, 24, 24]})
+        assert sum(small["mrope_section"]) == small["head_dim"] // 2
+
+
+def test_a_head_has_an_even_number_of_features():
+    small = Shrinking(8).of({"hidden_size": 1152, "num_heads": 16})
+    assert small["hidden_size"] // small["num_heads"] % 2 == 0
+    assert small["hidden_size"] % small["num_heads"] == 0
+
+
+def test_parts_of_a_configuration_are_made_small_too():
+    small = Shrinking(4).of({"text_config": {"hidden_size": 64}, "vision_config": {"depth": 24}})
+    assert small == {"text_config": {"hidden_size": 16}, "vision_config": {"depth": 2}}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "stacks"),
+    [
+        ("olmo3", "Text", 1),  # nobody wrote a configuration for it
+        ("diffllama", "Text", 1),  # two softmaxes in a module, of which it returns one
+        ("deepseek_v4", "Text", 2),  # stages whose layers take turns
+        ("qwen3_vl_vision", "Pictures", 1),  # packed patches, with a grid of each picture
+        ("moonshine", "Sound", 3),  # waves
+        ("fsmt", "Text", 3),  # another mask where it fills a cache
+    ],
+)
+def test_a_type_without_a_configuration_of_its_own_is_captured_exactly(name, kind, stacks):
+    support = examine_type(name)
+    assert (support.refused, support.unbuilt, support.reads) == ("", "", kind)
+    assert len(support.stacks) == stacks
+    assert support.output_difference < 2e-5
+    if name not in NO_WEIGHTS_OF_ITS_OWN:
+        assert support.weights_difference < 2e-5
+
+
+def test_a_type_without_softmax_attention_is_refused_at_the_first_size(monkeypatch):
+    sizes = []
+    made = Shrinking.configuration
+    monkeypatch.setattr(
+        Shrinking, "configuration", lambda self, name: (sizes.append(self), made(self, name))[1]
+    )
+    assert "no softmax attention" in examine_type("resnet").refused
+    assert len(sizes) == 1
+
+
+def test_what_cannot_be_built_says_why():
+    assert examine_type("nothing_of_this_name").unbuilt == "KeyError: 'nothing_of_this_name'"
+    assert "timm" in examine_type("timm_wrapper").unbuilt
+
+
+def test_parts_of_a_model_are_of_its_family():
+    assert family_of("qwen3_vl_vision") == family_of("qwen3_vl") == "qwen3_vl"
+    assert family_of("falcon (alibi)") == "falcon"
+
+
+def test_every_type_is_every_type():
+    names = every_type()
+    assert len(set(names)) == len(names)
+    assert {name.partition(" (")[0] for name in names} >= set(CONFIG_MAPPING.keys())
+
+
+def test_processes_answer_for_every_name():
+    answers = {each.name: each for each in examine_types(["bert", "gpt2", "resnet"], workers=2)}
+    assert set(answers) == {"bert", "gpt2", "resnet"}
+    assert answers["bert"] == examine_type("bert")
+
+
+STUBBORN = """
+import sys, time, json
+for name in sys.argv[2:]:
+    if name == "dies": sys.exit(1)
+    if name == "hangs": time.sleep(60)
+    print(json.dumps({"name": name, "class_name": "", "routes": ["interface"]}), flush=True)
+"""
+
+
+def test_a_type_that_dies_or_hangs_costs_that_type(monkeypatch):
+    monkeypatch.setattr(process, "CHILD", STUBBORN)
+    names = ["first", "dies", "second", "hangs", "third"]
+    answers = {each.name: each for each in examine_types(names, seconds=3)}
+    assert {name: each.unbuilt for name, each in answers.items()} == {
+        "first": "",
+        "dies": "its process died",
+        "second": "",
+        "hangs": "it took more than 3 s",
+        "third": "",
+    }
+    assert answers["third"].routes == ("interface",)
+
+
+def test_no_workers_are_refused(capsys):
+    assert run(["support", "--workers", "0"]) == 1
+    assert "Expected at least 1 for --workers, got 0" in capsys.readouterr().err
+
+
+def _rows():
+    rows = {}
+    section = ""
+    for line in PAGE.read_text().splitlines():
+        if line.startswith("## "):
+            section = line.removeprefix("## ")
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("| ") and cells[0] != "family" and "---" not in line:
+            rows[cells[1]] = (section, cells)
+    return rows
+
+
+def test_the_page_has_every_type_once_and_counts_them():
+    text = PAGE.read_text()
+    rows = _rows()
+    kinds = [section for section, _ in rows.values()]
+    counts = (kinds.count("Refused"), kinds.count("Not tried"))
+    captured = len(kinds) - sum(counts)
+    said = re.search(r"(\d+) model types and variants are captured exactly, (\d+) are", text)
+    assert (int(said[1]), int(said[2])) == (captured, counts[0])
+    assert captured >= 420
+    if f"transformers {transformers.__version__} " in text.replace("\n", " "):
+        assert set(rows) == set(every_type())
+
+
+def test_what_the_page_calls_exact_is():
+    unsteady = {"mobilebert", "sam3", "sam3_lite_text"}
+    for name, (section, cells) in _rows().items():
+        if section in ("Refused", "Not tried") or name in unsteady:
+            continue
+        numbers = [cell.partition(" ")[0] for cell in cells[5:7]]
+        assert all(number == "-" or float(number) <= 1e-4 for number in numbers), name
