@@ -167,5 +167,5 @@ def test_a_loaded_model_does_not_go_to_other_processes(folder):
 def test_changes_are_not_told_of_sums(wanted):
     from headscope.patterns import Changes
 
-    with pytest.raises(RecordError, match="told text by text, and a run keeps sums"):
+    with pytest.raises(RecordError, match="compare single texts, and a run keeps sums"):
         Changes(wanted, wanted)

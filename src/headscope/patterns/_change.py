@@ -91,8 +91,8 @@ class Changes(Result):
         mine, theirs = self.before.tally, self.after.tally
         if isinstance(mine, TallySums) or isinstance(theirs, TallySums):
             raise RecordError(
-                "Changes are told text by text, and a run keeps sums; give heads of texts that are "
-                "kept: heads(model, tokenizer, texts) without out=, workers= and executor="
+                "Changes compare single texts, and a run keeps sums only; give heads that keep "
+                "their texts: heads(model, tokenizer, texts) without out=, workers= and executor="
             )
         if (
             mine.rows != theirs.rows

@@ -25,7 +25,7 @@ STEP = 2.0**40
 class TallySums:
     """What `heads` counts of a corpus: sums, whose size does not depend on the number of texts.
 
-    What is told of each head needs rows that are made text by text: scores where they are judged,
+    The evidence of each head needs rows that are made text by text: scores where they are judged,
     the highest baseline, and the excess of the one over the other. Intervals are those of
     `GroupSums`.
 
