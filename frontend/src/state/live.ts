@@ -33,7 +33,8 @@ export function liveState(model: Model, facts: LiveFacts, first: Answered) {
     attach: shown.attach,
     takeStep: shown.takeStep,
     /** Something is typed: it is run when the keys rest. */
-    type: (input: LiveInput) => runs.want({ input }, Math.min(LONGEST_PAUSE, Math.max(SHORTEST_PAUSE, total.peek()))),
+    type: (input: LiveInput) =>
+      runs.want({ input }, Math.min(LONGEST_PAUSE, Math.max(SHORTEST_PAUSE, total.peek() || LONGEST_PAUSE))),
     /** Nothing is run as long as a text is being composed. */
     hold: runs.hold,
     ask: (input: LiveInput) => runs.want({ input }),
@@ -64,7 +65,7 @@ function signalsOf(first: Answered) {
     /** What was done beside what was asked for. */
     said: signal(""),
     /** Milliseconds of the last run. */
-    total: signal(LONGEST_PAUSE),
+    total: signal(0),
     /** What was shown in this tab, the newest first. */
     history: signal<readonly Asked[]>([first.asked]),
   };

@@ -75,7 +75,9 @@ function Facts({ live, store }: LiveParts) {
   return (
     <p class="live-facts" data-live-facts>
       <span title={revision && `revision ${revision}`}>{words.filter(Boolean).join(" · ")}</span>
-      <span title={timingWords(answer.value.opening.timings)}> · answered in {Math.round(total.value)} ms</span>
+      {total.value > 0 && (
+        <span title={timingWords(answer.value.opening.timings)}> · answered in {Math.round(total.value)} ms</span>
+      )}
       {!isInAddress(asked.value) && (
         <span> · not in the address: longer than {count(MOST_IN_ADDRESS)} characters, or not a text</span>
       )}
