@@ -29,7 +29,7 @@ from .inputs.parse import parse_prompt as parse_prompt
 from .inputs.parse import parse_shared as parse_shared
 from .inputs.parse import parse_text as parse_text
 from .inputs.parse import parse_texts as parse_texts
-from .inputs.parse import rows_of as rows_of
+from .inputs.parse import several_of as several_of
 from .inputs.parsed_input import Outcome as Outcome
 from .inputs.parsed_input import ParsedInput as ParsedInput
 from .inputs.parsed_input import ParsedInputs as ParsedInputs

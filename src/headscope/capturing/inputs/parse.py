@@ -160,12 +160,16 @@ def parse_prompts(prompts: Any) -> tuple[Outcome, ...]:
 
 def parse_texts(texts: Any) -> tuple[Outcome, ...]:
     """The inputs of a study: one, several, or a table of them; none where they are no texts."""
-    rows = rows_of(texts)
-    if isinstance(rows, str | Mapping | ParsedInput):
-        rows = (rows,)
+    rows = several_of(texts)
     if not isinstance(rows, Iterable):
         return ()
     return tuple(outcome_of(parse_input, each) for each in rows)
+
+
+def several_of(texts: Any) -> Any:
+    """The rows of what was given to a study; a single text is one row."""
+    rows = rows_of(texts)
+    return (rows,) if isinstance(rows, str | Mapping | ParsedInput) else rows
 
 
 def parse_shared(texts: Any, shared: Mapping[str, Any]) -> tuple[Outcome, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -152,11 +152,9 @@ def corpus_texts(texts: Any, groups: Iterable[Any] | None) -> Iterator[CorpusTex
     Raises:
         RecordError: where there are more or fewer groups than texts.
     """
-    from headscope.capturing import rows_of
+    from headscope.capturing import several_of
 
-    texts = rows_of(texts)
-    if isinstance(texts, str | Mapping):
-        texts = [texts]
+    texts = several_of(texts)
     rest, count = None if groups is None else iter(groups), 0
     for count, given in enumerate(texts, 1):
         group = None
