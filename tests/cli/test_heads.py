@@ -155,7 +155,7 @@ def test_texts_that_cannot_be_read_are_left_out_and_said(here, folder, capsys):
         ),
         (
             ["a", "--stack", "decoder"],
-            "headscope: This record has the stacks 'self', not 'decoder'",
+            "headscope: The texts have the stacks 'self', not 'decoder'",
         ),
     ],
     ids=lambda value: None if isinstance(value, str) else " ".join(value)[:30],

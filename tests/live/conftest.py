@@ -66,8 +66,9 @@ def page_of(model, tokenizer, **options):
     return page
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _any_bundle():
+    # Of the module, not of the session: tests of real pages may follow in the same process.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_html, "bundle", lambda name="page.js": f"export const name = '{name}';")
         yield

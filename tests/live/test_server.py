@@ -3,6 +3,7 @@
 import json
 import random
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -375,7 +376,9 @@ def test_a_page_that_goes_away_stops_its_run(page):
     first = next(iter(page.live.model.modules()))
     handle = first.register_forward_pre_hook(wait_for_stop)
     try:
-        anyio.run(page.client.app, scope, receive, send)
+        # In a thread of its own: a browser of other tests may hold this one's event loop.
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(anyio.run, page.client.app, scope, receive, send).result(60)
     finally:
         handle.remove()
     assert stopped == [True]

@@ -29,7 +29,7 @@ def ablate(
     whole_layers: bool = True,
     stack: str | None = None,
     screen: Literal["gradient"] | None = None,
-    top: int | None = None,
+    screen_top: int | None = None,
     limit: int | None = None,
     threads: int | None = None,
     resume: Path | None = None,
@@ -69,7 +69,7 @@ def ablate(
         stack: Attention stack of the model, such as decoder or cross; by default all.
         screen: Disable only the heads with the largest effect by a first estimate from one backward
             pass (gradient); needs a score that has a gradient, such as a log likelihood.
-        top: How many heads a screen leaves; by default 10.
+        screen_top: How many heads a screen leaves; by default 10.
         limit: Maximum number of examples to read.
         threads: Number of threads that PyTorch uses.
         resume: Save intermediate results to this file (.safetensors), and continue from it if it
@@ -116,7 +116,7 @@ def ablate(
         "layers": whole_layers,
         "stack": stack,
         "screen": screen,
-        "top": top,
+        "top": screen_top,
         "resume": resume,
         "share": share,
     }

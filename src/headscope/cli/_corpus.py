@@ -25,12 +25,10 @@ class CorpusOptions:
     """Who measures the texts."""
 
     workers: Annotated[int | None, Parameter(validator=Number(gte=1))] = None
-    """Number of processes that measure at once, each with a model of its own; with --dask local
-    those of the cluster.
-    """
+    """Number of processes that run at once."""
     dask: str | None = None
     """Address of a Dask scheduler that runs the parts, such as tcp://10.0.0.1:8786; local starts
-    one on this machine.
+    one on this machine, with --workers processes.
     """
     part_size: Annotated[int | None, Parameter(validator=Number(gte=1))] = None
     """Texts in a part, which is kept when it is done; by default 64 to 1,000."""

@@ -8,11 +8,14 @@ import os
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from headscope._progress import counted
 from headscope.cli._run import MachineOptions, check_model, check_place, quiet, say, status
-from headscope.errors import FileError, ModelError
+from headscope.errors import FileError
 
 if TYPE_CHECKING:
     from headscope.testing import Support
@@ -87,27 +90,26 @@ def support(
     /,
     *,
     out: Path | None = None,
-    workers: int | None = None,
+    workers: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
     machine: MachineOptions | None = None,
 ) -> None:
     """Check whether a model is supported, or every model type that transformers knows.
 
     Each model is given a batch of made-up texts, pictures or sounds. The columns show the largest
     difference between the layer outputs recomputed from the capture and the model's own, and
-    between the captured weights and those that the model returns itself under eager attention.
+    between the captured weights and those that the model returns itself under eager attention. All
+    model types take minutes, with as many processes as there are cores.
 
     Args:
         model: Hub name or folder; by default tiny random models of every model type.
         out: Write the table to this file (.md or .json), besides printing it.
-        workers: Processes that try model types at once; by default one for each core.
+        workers: Number of processes that run at once.
         machine: Where and how the model runs.
     """
     if out is not None:
         check_place(out)
         if out.suffix not in (".md", ".json"):
             raise FileError(f"Expected .md or .json for --out, got {out}")
-    if workers is not None and workers < 1:
-        raise ModelError(f"Expected at least 1 for --workers, got {workers}")
     machine = machine or MachineOptions()
     size = machine.batch_size or EXAMPLES
     if model is None:

@@ -131,7 +131,7 @@ class TextBatch:
     def __getitem__(self, name: str) -> BatchStack:
         if name not in self.stacks:
             raise RecordError(
-                f"This batch has the stacks {', '.join(map(repr, self.stacks))}, not {name!r}"
+                f"The texts have the stacks {', '.join(map(repr, self.stacks))}, not {name!r}"
             )
         return self.stacks[name]
 

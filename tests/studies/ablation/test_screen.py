@@ -122,7 +122,7 @@ def test_the_command_screens(model, tmp_path, capsys):
     data.write_text("\n".join(TEXTS))
     words = ["ablate", "--task", "next-word", "--data", str(data), "--model", str(folder)]
     words += ["--no-whole-layers", "--allow-unfit"]
-    assert run([*words, "--screen", "gradient", "--top", "2"]) == 0
+    assert run([*words, "--screen", "gradient", "--screen-top", "2"]) == 0
     assert "disabled are the 2 of 15 heads" in capsys.readouterr().out
-    assert run([*words, "--top", "2"]) == 1
+    assert run([*words, "--screen-top", "2"]) == 1
     assert "top=2 needs screen='gradient'" in capsys.readouterr().err

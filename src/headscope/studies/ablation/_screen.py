@@ -54,7 +54,7 @@ def estimated_changes(model: nn.Module, task: Task, heads: Collection[Cell]) -> 
     and one backward pass over the examples for all heads together.
 
     Source: Michel et al. 2019, section 4, equation 2, without the absolute value; the same idea as
-    attribution patching (Nanda 2023; Syed et al. 2023).
+    attribution patching (Syed et al. 2023).
 
     Args:
         model: in evaluation mode.
