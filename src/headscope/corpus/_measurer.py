@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -13,6 +13,7 @@ Kept = tuple[dict[str, Any], dict[str, np.ndarray]]
 """What is said of something, as JSON takes it, and its arrays by name."""
 
 
+@runtime_checkable
 class Measurer(Protocol):
     """Measures texts; a run decides which, when and where, and adds up what comes.
 
@@ -54,6 +55,7 @@ class Measurer(Protocol):
         ...
 
 
+@runtime_checkable
 class PartTally(Protocol):
     """Adds up the texts of a part."""
 
@@ -73,6 +75,7 @@ class PartTally(Protocol):
         ...
 
 
+@runtime_checkable
 class Job(Protocol):
     """What is to be done to every text of a run.
 
