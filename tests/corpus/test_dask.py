@@ -77,8 +77,14 @@ def test_a_killed_scheduler_leaves_a_run_that_goes_on(corpus, tmp_path):
         "        await scheduler.finished()\n"
         "asyncio.run(main())\n"
     )
+    # Dask reads the graph in the scheduler as well, so that it needs the module of the job too.
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     scheduler = subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=environment,
     )
     address = scheduler.stdout.readline().strip()
     worker = subprocess.Popen(
@@ -95,7 +101,7 @@ def test_a_killed_scheduler_leaves_a_run_that_goes_on(corpus, tmp_path):
         ],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        env=environment,
     )
     job = WordsJob(takes=0.05)
     try:
