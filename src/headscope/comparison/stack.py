@@ -236,13 +236,15 @@ class StackComparison:
         and ``beyond``.
         """
         heads = len(self.cells)
+        layers, numbers = zip(*self.cells, strict=True)
+        other_layers, other_numbers = zip(*self.partners, strict=True)
         # Python's own numbers, as a table of NumPy's prints and saves otherwise.
         columns: dict[str, list[Any]] = {
             "stack": [self.name] * heads,
-            "layer": [layer for layer, _ in self.cells],
-            "head": [head for _, head in self.cells],
-            "other_layer": [layer for layer, _ in self.partners],
-            "other_head": [head for _, head in self.partners],
+            "layer": list(layers),
+            "head": list(numbers),
+            "other_layer": list(other_layers),
+            "other_head": list(other_numbers),
             "distance": self.moved.tolist(),
             "low": self.interval[:, 0].tolist(),
             "high": self.interval[:, 1].tolist(),

@@ -199,6 +199,12 @@ def _visited(layers: list[tuple[str, Layer]]) -> Iterator[tuple[str, Layer, int]
 
 def _place(stack: str, layer: Layer, visit: int, seen: tuple[list[_Note], int, int]) -> LayerPlace:
     notes, uses, count = seen
+    roles, products = ("", ""), 0
+    if notes:
+        products = notes[0].products
+        roles = roles if stack.startswith(SEEN) else notes[0].roles
+    # Windows make more calls than the layer is used, or another first axis than the texts.
+    is_whole = len(notes) == uses and all(note.size[0] == count for note in notes)
     return LayerPlace(
         stack=stack,
         layer=layer.layer,
@@ -207,11 +213,10 @@ def _place(stack: str, layer: Layer, visit: int, seen: tuple[list[_Note], int, i
         heads=layer.heads,
         kv_heads=layer.kv_heads,
         route=layer.route,
-        roles=notes[0].roles if notes and not stack.startswith(SEEN) else ("", ""),
+        roles=roles,
         features=(_width(layer.queries), _width(layer.keys), _width(layer.values)),
-        products=notes[0].products if notes else 0,
-        # Windows make more calls than the layer is used, or another first axis than the texts.
-        whole=len(notes) == uses and all(note.size[0] == count for note in notes),
+        products=products,
+        whole=is_whole,
         exchanged=any(note.layout.exchanged for note in notes),
         refused=_refused(notes),
     )

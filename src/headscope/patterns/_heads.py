@@ -157,17 +157,15 @@ class Heads(Result):
                 f"There is no head {layer}-{head}; heads go from 0-0 to {last[0]}-{last[1]}"
             )
         cell = self.cells.index((layer, head))
+        labels = [label for label in self.all_labels if (label.layer, label.head) == (layer, head)]
+        names = [pattern.name for pattern in self.tally.patterns]
         return HeadCard(
             layer=layer,
             head=head,
-            labels=tuple(
-                label for label in self.all_labels if (label.layer, label.head) == (layer, head)
-            ),
-            measures={name: float(values[cell]) for name, values in self.measures.items()},
-            classes={name: float(values[cell]) for name, values in self.classes.items()},
-            scores={
-                pattern.name: self._scores(pattern.name, cell) for pattern in self.tally.patterns
-            },
+            labels=tuple(labels),
+            measures=_at(self.measures, cell),
+            classes=_at(self.classes, cell),
+            scores={name: self._scores(name, cell) for name in names},
         )
 
     @property
@@ -455,3 +453,8 @@ def levels_of(random_weights: Heads) -> dict[str, float]:
         for name, values in means.items()
         if not np.isnan(values).all()
     }
+
+
+def _at(values: Mapping[str, np.ndarray], cell: int) -> dict[str, float]:
+    """What one head has of each measure or class."""
+    return {name: float(each[cell]) for name, each in values.items()}

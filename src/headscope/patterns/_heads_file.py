@@ -56,16 +56,18 @@ SUMS = "sums."
 def kept_of(heads: Heads) -> Kept:
     """What a file of heads holds: what was counted, and how it is told."""
     tally = heads.tally
+    options = {name: getattr(heads, name) for name in OPTIONS}
+    patterns = []
+    for pattern in tally.patterns:
+        patterns.append({name: getattr(pattern, name) for name in FACTS})
     said: dict[str, Any] = {
-        "options": {name: getattr(heads, name) for name in OPTIONS},
+        "options": options,
         "levels": None if heads.levels is None else dict(heads.levels),
         "model": tally.model,
         "stack": tally.stack,
         "cells": tally.cells,
         "rows": tally.rows,
-        "patterns": [
-            {name: getattr(pattern, name) for name in FACTS} for pattern in tally.patterns
-        ],
+        "patterns": patterns,
         "texts": tally.statistic.texts,
         "groups": tally.statistic.groups,
         "battery": None,

@@ -89,15 +89,9 @@ def heads(
     battery = options.pop("battery", None)
     source = parse_source(records, tokenizer, texts, options, load=_masked if predictive else None)
     if source is None:
-        _check_no_model_needed(
-            {
-                "random_weights": random_weights is True,
-                "position_mean": position_mean is True,
-                "predictive": predictive,
-                "related": related,
-                "battery": bool(battery),
-            }
-        )
+        asked = {"random_weights": random_weights is True, "position_mean": position_mean is True}
+        asked |= {"predictive": predictive, "related": related, "battery": bool(battery)}
+        _check_no_model_needed(asked)
         return heads_of(
             records,
             random_weights=_heads_given(random_weights),

@@ -84,6 +84,10 @@ def page_evidence(
     maps = np.stack([cells.grid(values) for _, values in axes])
     texts = Texts(evidence)
     pairs = Pairs(evidence.tally.patterns, record[stack["name"]])
+    patterns = [_pattern(evidence, number) for number in range(len(evidence.tally.patterns))]
+    # Which texts are kept is known when the shown examples were chosen.
+    shown = _shown(evidence, labels, texts, pairs)
+    examples = [valid(text) for text in texts.kept]
     return {
         "stack": stack["name"],
         "model": valid(evidence.tally.model),
@@ -93,7 +97,7 @@ def page_evidence(
         "alpha": evidence.alpha,
         "correction": evidence.correction,
         "caution": evidence.caution,
-        "patterns": [_pattern(evidence, number) for number in range(len(evidence.tally.patterns))],
+        "patterns": patterns,
         "status": chunks.add(
             f"status/{stack['name']}",
             _status(evidence, labels, cells),
@@ -108,8 +112,8 @@ def page_evidence(
         "measures": [measure for measure, _ in axes],
         "values": chunks.add(f"values/{stack['name']}", maps, ("measure", LAYER, HEAD)),
         "map": page_map(record[stack["name"]], stack, chunks, evidence),
-        "shown": _shown(evidence, labels, texts, pairs),
-        "examples": [valid(text) for text in texts.kept],
+        "shown": shown,
+        "examples": examples,
     }
 
 

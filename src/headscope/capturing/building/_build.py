@@ -427,22 +427,27 @@ class Builder:
         self, cut: RealTokens, visibility: Visibility, held: HeldHeads | None
     ) -> dict[str, Any]:
         call, what = cut.call, self._keeping.what
-        queries, keys = (call.query, call.key) if "qk" in what else (None, None)
-        before = (call.query_before, call.key_before) if "before" in what else (None, None)
-        return {
-            "held_heads": held,
-            "queries": self._plain(cut.of_queries(queries)) if queries is not None else None,
-            "keys": self._plain(_each_once(cut.of_keys(keys), held)) if keys is not None else None,
-            "values": self._plain(_each_once(cut.of_keys(call.value), held))
-            if "values" in what
-            else None,
-            "queries_before": None if before[0] is None else self._plain(cut.of_queries(before[0])),
-            "keys_before": None
-            if before[1] is None
-            else self._plain(_each_once(cut.of_keys(before[1]), held)),
-            "bias": None if queries is None else self._bias(cut, visibility),
-            "sinks": None if call.sinks is None else plain(call.sinks.reshape(-1)),
-        }
+
+        def of_queries(tensor: torch.Tensor | None) -> np.ndarray | None:
+            return None if tensor is None else self._plain(cut.of_queries(tensor))
+
+        def of_keys(tensor: torch.Tensor | None) -> np.ndarray | None:
+            return None if tensor is None else self._plain(_each_once(cut.of_keys(tensor), held))
+
+        names = ("queries", "keys", "values", "queries_before", "keys_before", "bias", "sinks")
+        arrays: dict[str, Any] = dict.fromkeys(names) | {"held_heads": held}
+        if "qk" in what:
+            arrays |= {"queries": of_queries(call.query), "keys": of_keys(call.key)}
+        if arrays["queries"] is not None:
+            arrays["bias"] = self._bias(cut, visibility)
+        if "before" in what:
+            arrays["queries_before"] = of_queries(call.query_before)
+            arrays["keys_before"] = of_keys(call.key_before)
+        if "values" in what:
+            arrays["values"] = of_keys(call.value)
+        if call.sinks is not None:
+            arrays["sinks"] = plain(call.sinks.reshape(-1))
+        return arrays
 
     def _bias(self, cut: RealTokens, visibility: Visibility) -> np.ndarray | None:
         """Of one text; layers that share their bias share the array."""

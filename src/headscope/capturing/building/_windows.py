@@ -33,16 +33,21 @@ def joined(calls: Sequence[Call]) -> Call:
         )
     query, key = ([getattr(call, name) for call in calls] for name in ("query", "key"))
     seen = all(tensor is not None for tensor in (*query, *key))
-    weights = [call.weights for call in calls if call.weights is not None]
+    known = [call.weights for call in calls if call.weights is not None]
+    weights = _diagonal(known, 0.0) if len(known) == len(calls) else None
+    masks = [_added(call) for call in calls]
+    added = None
+    if first.added is not None:
+        added = torch.cat([_given(call) for call in calls], dim=1)
     return replace(
         first,
         query=torch.cat(query, dim=2) if seen else None,
         key=torch.cat(key, dim=2) if seen else None,
         value=torch.cat([call.value for call in calls], dim=2),
         context=torch.cat([call.context for call in calls], dim=1),
-        added=None if first.added is None else torch.cat([_given(call) for call in calls], dim=1),
-        weights=_diagonal(weights, 0.0) if len(weights) == len(calls) else None,
-        mask=_diagonal([_added(call) for call in calls], LOW),
+        added=added,
+        weights=weights,
+        mask=_diagonal(masks, LOW),
         bias=None,
         causal=False,
         query_before=_end_to_end([call.query_before for call in calls]),
@@ -62,48 +67,72 @@ def laid_out(call: Call, places: Sequence[np.ndarray]) -> Call:
         raise CaptureError(
             f"{call.name} attends within windows and to sinks; such models cannot be captured yet"
         )
-    longest = max(map(len, places))
-    device = call.context.device
+    windows = _Windows(places, call.context.device)
+    weights, output, added = call.weights, call.output, call.added
+    if weights is not None:
+        weights = windows.between(weights, 0.0)
+    # these two have their heads behind the positions, or none
+    if output is not None:
+        flat = output.reshape(*call.context.shape[:2], -1)
+        output = windows.along(flat[:, None])[:, 0]
+    if added is not None:
+        added = windows.along(added.transpose(1, 2)).transpose(1, 2)
+    return replace(
+        call,
+        query=windows.along_if_seen(call.query),
+        key=windows.along_if_seen(call.key),
+        value=windows.along(call.value),
+        context=windows.along(call.context.transpose(1, 2)).transpose(1, 2),
+        added=added,
+        output=output,
+        weights=weights,
+        mask=windows.between(_added(call), LOW),
+        bias=None,
+        causal=False,
+        query_before=windows.along_if_seen(call.query_before),
+        key_before=windows.along_if_seen(call.key_before),
+    )
 
-    def along(tensor: torch.Tensor) -> torch.Tensor:
+
+class _Windows:
+    """Where each position of an example stands among the windows.
+
+    Args:
+        places: for each example the row and the position that are to stand at each place ``[place
+            2]``.
+        device: of the tensors that are laid out.
+    """
+
+    def __init__(self, places: Sequence[np.ndarray], device: torch.device) -> None:
+        self.places = places
+        self.device = device
+        self.longest = max(map(len, places))
+
+    def along(self, tensor: torch.Tensor) -> torch.Tensor:
         """``[window head position feature]`` to ``[example head place feature]``."""
         examples = []
-        for place in places:
-            row, position = torch.from_numpy(place.T).to(device)
-            examples.append(
-                pad(tensor[row, :, position].transpose(0, 1), (0, 0, 0, longest - len(place)))
-            )
+        for place in self.places:
+            row, position = torch.from_numpy(place.T).to(self.device)
+            example = tensor[row, :, position].transpose(0, 1)
+            examples.append(pad(example, (0, 0, 0, self.longest - len(place))))
         return torch.stack(examples)
 
-    def between(tensor: torch.Tensor, elsewhere: float) -> torch.Tensor:
+    def along_if_seen(self, tensor: torch.Tensor | None) -> torch.Tensor | None:
+        """The same of what a model may not show."""
+        return None if tensor is None else self.along(tensor)
+
+    def between(self, tensor: torch.Tensor, elsewhere: float) -> torch.Tensor:
         """``[window head position position]`` to ``[example head place place]``."""
-        whole = torch.full(
-            (len(places), tensor.shape[1], longest, longest), elsewhere, device=device
-        )
-        for example, place in enumerate(places):
+        shape = (len(self.places), tensor.shape[1], self.longest, self.longest)
+        whole = torch.full(shape, elsewhere, device=self.device)
+        for example, place in enumerate(self.places):
             for row in np.unique(place[:, 0]):
                 at = np.flatnonzero(place[:, 0] == row)
-                to, position = (torch.from_numpy(part).to(device) for part in (at, place[at, 1]))
+                to = torch.from_numpy(at).to(self.device)
+                position = torch.from_numpy(place[at, 1]).to(self.device)
                 one = tensor[row if tensor.shape[0] > 1 else 0].to(whole.dtype)
                 whole[example, :, to[:, None], to] = one[:, position[:, None], position]
         return whole
-
-    flat = None if call.output is None else call.output.reshape(*call.context.shape[:2], -1)
-    return replace(
-        call,
-        query=None if call.query is None else along(call.query),
-        key=None if call.key is None else along(call.key),
-        value=along(call.value),
-        context=along(call.context.transpose(1, 2)).transpose(1, 2),
-        added=None if call.added is None else along(call.added.transpose(1, 2)).transpose(1, 2),
-        output=None if flat is None else along(flat[:, None])[:, 0],
-        weights=None if call.weights is None else between(call.weights, 0.0),
-        mask=between(_added(call), LOW),
-        bias=None,
-        causal=False,
-        query_before=None if call.query_before is None else along(call.query_before),
-        key_before=None if call.key_before is None else along(call.key_before),
-    )
 
 
 def _end_to_end(pieces: Sequence[torch.Tensor | None]) -> torch.Tensor | None:

@@ -83,9 +83,14 @@ def estimated_changes(model: nn.Module, task: Task, heads: Collection[Cell]) -> 
     return {cell: float(-mean) for cell, mean in zip(cells, means, strict=True) if cell in wanted}
 
 
-def largest(estimates: Mapping[Cell, float], top: int) -> list[Cell]:
-    """The heads with the largest estimated changes in either direction, in the order of the
-    layers.
+def screened(
+    model: nn.Module, task: Task, cells: tuple[Cell, ...], top: int
+) -> tuple[tuple[Cell, ...], dict[Cell, float]]:
+    """The heads with the largest estimated changes in either direction, and all whole layers, in
+    their order; and the estimates of all heads.
     """
-    ranked = sorted(estimates, key=lambda cell: -abs(estimates[cell]))[:top]
-    return [cell for cell in estimates if cell in set(ranked)]
+    heads = [cell for cell in cells if cell[2] >= 0]
+    estimates = estimated_changes(model, task, heads)
+    ranked = sorted(estimates, key=lambda cell: -abs(estimates[cell]))
+    left_out = set(ranked[top:])
+    return tuple(cell for cell in cells if cell not in left_out), estimates

@@ -31,7 +31,7 @@ from headscope.studies.ablation._journal import Journal
 from headscope.studies.ablation._mean import averaged
 from headscope.studies.ablation._result import Ablation, Cell
 from headscope.studies.ablation._run import TaskRun
-from headscope.studies.ablation._screen import TOP, check_screen, estimated_changes, largest
+from headscope.studies.ablation._screen import TOP, check_screen, screened
 from headscope.tasks import Task, parse_task
 
 By = Callable[..., Intervention]
@@ -171,10 +171,7 @@ def _ablated(
         plan = plan_on(model, lambda: task.values(model, 0))
         cells, estimates = chosen or _cells(plan, options), None
         if chosen is None and options.get("screen") is not None:
-            heads = [cell for cell in cells if cell[2] >= 0]
-            estimates = estimated_changes(model, task, heads)
-            kept = set(largest(estimates, options.get("top") or TOP))
-            cells = tuple(cell for cell in cells if cell[2] < 0 or cell in kept)
+            cells, estimates = screened(model, task, cells, options.get("top") or TOP)
         make = _parse_by(by, model, task)
         done = make(stack=cells[0][0], layer=cells[0][1]).does
         header = {
@@ -191,6 +188,19 @@ def _ablated(
                 progress=options.get("progress", False),
             )
             values = _values(task, journal, cells)
+    facts = {"by": done, "model": display_name(model), "shared": shared, "estimates": estimates}
+    return _result(task, cells, values, options, facts=facts)
+
+
+def _result(
+    task: Task,
+    cells: tuple[Cell, ...],
+    values: Float[np.ndarray, "cell example column"],
+    options: AblationOptions,
+    *,
+    facts: Mapping[str, Any],
+) -> Ablation:
+    """The effects, from the examples that have a score with everything that was disabled."""
     if task.groups is not None:
         parse_groups(task.groups, values.shape[1], "example")
     scored = _scored(values, cells, task, options.get("on_error") or _warn)
@@ -204,16 +214,13 @@ def _ablated(
         task.scores(intact)[scored],
         task=task.name,
         metric=task.metric,
-        by=done,
-        model=display_name(model),
         totals={name: tuple(total(own) for own in values) for name, total in task.totals.items()},
-        shared=shared,
         groups=_groups(task, scored),
         tokens=_median_length(task),
         confidence=options.get("confidence", 0.95),
         alpha=options.get("alpha", 0.05),
         correction=options.get("correction", "holm"),
-        estimates=estimates,
+        **facts,
     )
 
 
