@@ -17,7 +17,7 @@ from _planted import noise
 from sklearn.metrics import accuracy_score, f1_score
 from torch import nn
 
-from headscope.patterns import CLASSES, Maps, Sides, kovaleva_class
+from headscope.patterns import CLASSES, AttentionMaps, QueryKeyTokens, kovaleva_class
 from headscope.record import Tokens
 
 DOCS = Path(__file__).parent.parent / "docs" / "patterns.md"
@@ -91,7 +91,9 @@ def draw(rng):
 
 
 def maps_of(weights, tokens):
-    return Maps(weights[None], Sides(tokens, tokens), np.ones(weights.shape, bool))
+    return AttentionMaps(
+        weights[None], QueryKeyTokens(tokens, tokens), np.ones(weights.shape, bool)
+    )
 
 
 def trained(train):

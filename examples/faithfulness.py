@@ -77,7 +77,11 @@ def main() -> None:
     steps = 500 if asked.adversary else 0
     print(
         hs.faithfulness(
-            model, tokenizer, chosen, tampering=hs.Tampering(adversary=steps), progress=True
+            model,
+            tokenizer,
+            chosen,
+            counterfactual=hs.CounterfactualAttention(adversary=steps),
+            progress=True,
         )
     )
 

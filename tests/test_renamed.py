@@ -1,9 +1,14 @@
 """Arguments and classes that were called otherwise before are taken with a warning."""
 
+import importlib
+
+import numpy as np
 import pytest
 
 import headscope.record
 from headscope.measures import alignment_error_rate
+from headscope.patterns import AttentionMaps, QueryKeyTokens
+from headscope.record import Tokens
 
 
 def test_an_argument_under_its_old_name_is_taken_with_a_warning():
@@ -24,3 +29,43 @@ def test_a_class_under_its_old_name_is_taken_with_a_warning():
         assert headscope.record.Stored is headscope.record.StoredArray
     with pytest.raises(AttributeError, match="headscope.record has no 'Storage'; it has AGAINST"):
         headscope.record.Storage  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("package", "old", "now"),
+    [
+        ("headscope", "Given", "SetWeights"),
+        ("headscope", "Tampering", "CounterfactualAttention"),
+        ("headscope.capturing", "Together", "BatchOutcome"),
+        ("headscope.interventions", "Given", "SetWeights"),
+        ("headscope.norms", "globenc_pieces", "globenc_vectors"),
+        ("headscope.patterns", "LeftBehind", "MissingFunction"),
+        ("headscope.patterns", "Maps", "AttentionMaps"),
+        ("headscope.patterns", "Sides", "QueryKeyTokens"),
+        ("headscope.studies", "BestPlace", "BestLayerOrHead"),
+        ("headscope.studies", "Explained", "ExplainedText"),
+        ("headscope.studies", "Tampering", "CounterfactualAttention"),
+    ],
+)
+def test_names_of_0_1_stand_for_those_of_today(package, old, now):
+    module = importlib.import_module(package)
+    with pytest.warns(DeprecationWarning, match=f"{package}.{old} goes away in 0.3; .* {now} now"):
+        assert getattr(module, old) is getattr(module, now)
+    assert old not in module.__all__
+
+
+def test_the_tokens_of_maps_under_their_old_name_come_with_a_warning():
+    tokens = QueryKeyTokens(Tokens(pieces=("a", "b")), Tokens(pieces=("c", "d", "e")))
+    maps = AttentionMaps(np.ones((1, 2, 3)) / 3, tokens, np.ones((2, 3), bool))
+    with pytest.warns(DeprecationWarning, match="it is called tokens now"):
+        assert maps.sides is tokens
+
+
+def test_the_attention_of_a_faithfulness_study_is_taken_under_its_old_name():
+    import headscope as hs
+
+    with (
+        pytest.warns(DeprecationWarning, match="tampering= of faithfulness is called counter"),
+        pytest.raises(hs.RecordError, match="confidence"),
+    ):
+        hs.faithfulness(None, tampering=hs.CounterfactualAttention(), confidence=2)

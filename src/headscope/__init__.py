@@ -14,6 +14,7 @@ from typing import Any
 
 import lazy_loader
 
+from headscope._renamed import renamed_name
 from headscope._version import __version__ as __version__
 
 _load, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
@@ -32,7 +33,7 @@ _MOVED = {
         "AlignedPair",
         "AlignmentStudy",
         "Coreference",
-        "Explained",
+        "ExplainedText",
         "Faithfulness",
         "NormStudy",
         "Probing",
@@ -60,21 +61,29 @@ _MOVED = {
 """Names that stood here in 0.1 and are in their packages now; from here they come with a warning
 until 0.3.
 """
+_RENAMED = {"Given": "SetWeights", "Tampering": "CounterfactualAttention"}
+"""Names of 0.1 that are called otherwise now; by their old names they come with a warning until
+0.3.
+"""
 _MOVED_TO = {name: place for place, names in _MOVED.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     if name in _MOVED_TO:
         place = _MOVED_TO[name]
-        instead = "headscope.load(path)" if name.startswith("load_") else f"{place}.{name}"
+        instead = f"{place}.{name}"
+        if name.startswith("load_"):
+            instead = "headscope.load(path)"
         if name.endswith("_figure"):
             instead = "headscope.figure(result)"
+        if name == "Explained":
+            instead = "headscope.studies.ExplainedText"
         warnings.warn(
             f"headscope.{name} goes away in 0.3; use {instead}", DeprecationWarning, stacklevel=2
         )
         return getattr(importlib.import_module(place), name)
     if name not in __all__:
-        raise AttributeError(f"headscope has no {name!r}; it has {', '.join(__all__)}")
+        return renamed_name(__name__, name, _RENAMED)
     return _load(name)
 
 

@@ -30,7 +30,7 @@ from .errors import (
 )
 from .interventions import (
     Cut as Cut,
-    Given as Given,
+    SetWeights as SetWeights,
     Intervention as Intervention,
     Mean as Mean,
     MeanOutput as MeanOutput,
@@ -63,7 +63,7 @@ from .results import (
     save as save,
 )
 from .studies import (
-    Tampering as Tampering,
+    CounterfactualAttention as CounterfactualAttention,
     ablate as ablate,
     alignment_study as alignment_study,
     coref as coref,

@@ -1,10 +1,11 @@
-"""Arguments that were called otherwise in the version before."""
+"""Names and arguments that were called otherwise in the version before."""
 
 from __future__ import annotations
 
 import functools
+import importlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -36,3 +37,27 @@ def renamed_argument(old: str, new: str) -> Callable[[Function], Function]:
         return cast(Function, called)
 
     return decorated
+
+
+def renamed_name(package: str, name: str, now: Mapping[str, str], stacklevel: int = 3) -> Any:
+    """What a public name of headscope 0.1 stands for, with a warning; for a module's
+    ``__getattr__``.
+
+    Args:
+        package: that has the name.
+        name: as it was asked for.
+        now: the names of today by those of 0.1.
+        stacklevel: of the warning, so that it names the line of the caller.
+
+    Raises:
+        AttributeError: for a name that the package never had; it lists those of today.
+    """
+    module = importlib.import_module(package)
+    if name not in now:
+        raise AttributeError(f"{package} has no {name!r}; it has {', '.join(module.__all__)}")
+    warnings.warn(
+        f"{package}.{name} goes away in 0.3; it is called {now[name]} now",
+        DeprecationWarning,
+        stacklevel=stacklevel,
+    )
+    return getattr(module, now[name])

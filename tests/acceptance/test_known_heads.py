@@ -60,10 +60,10 @@ def test_the_separators_of_head_2_0_look_at_cls(bert_base):
 
 
 def test_words_of_head_0_0_stay_in_their_sentence(bert_base):
-    from headscope.patterns import Sides
+    from headscope.patterns import QueryKeyTokens
 
     stack = bert_base["self"]
-    sides = Sides(stack.query, stack.key)
+    sides = QueryKeyTokens(stack.query, stack.key)
     share = property_share(stack.weights(0), sides.own_sentence, among=sides.words)[0]
     assert share == pytest.approx(0.97, abs=0.005)
     on_sep = mass_on(stack.weights(7), token_class(stack.key, "sep"))[3]

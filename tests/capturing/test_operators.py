@@ -17,7 +17,7 @@ from headscope.capturing.building._build import Builder
 from headscope.capturing.calls.attention import difference, recomputed, weights_of
 from headscope.capturing.calls.visibility import visibility_of
 from headscope.capturing.inputs.inputs import Inputs
-from headscope.capturing.keep import Keeping
+from headscope.capturing.keep import KeepChoice
 from headscope.capturing.watching._watch import Watch
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -215,7 +215,7 @@ def test_scores_follow_from_queries_and_keys_whatever_was_done_to_them(chain):
 def layer_of(call):
     """The layer of the first example of a call."""
     tokens = Tokens(pieces=("t",) * call.size[2])
-    builder = Builder(Inputs({}, (tokens, tokens)), Keeping(), call.module)
+    builder = Builder(Inputs({}, (tokens, tokens)), KeepChoice(), call.module)
     builder.take(call)
     return builder.records(hs.ModelFacts())[0]["self"].layers[0]
 

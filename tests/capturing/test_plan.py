@@ -350,13 +350,13 @@ def held_by(array):
 
 def test_a_plan_fits_the_modules_it_was_made_of_alone():
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
-    modules = watch_plan.Modules.of(model)
+    modules = watch_plan.ModelModules.of(model)
     assert modules.names[id(model[1])] == "1"
     site = watch_plan.AttentionSite(
         module=1, route="operators", cross=False, projection=2, makers=(1, 1)
     )
     plan = watch_plan.WatchPlan(tuple(map(weakref.ref, modules.all)), (site,), 1)
-    assert plan.fits(watch_plan.Modules.of(model))
+    assert plan.fits(watch_plan.ModelModules.of(model))
     chosen = plan.places(modules)
     assert list(chosen.operators) == list(chosen.running) == list(chosen.makers) == [model[0]]
     assert list(chosen.matrices) == [model[1]]
@@ -364,15 +364,15 @@ def test_a_plan_fits_the_modules_it_was_made_of_alone():
     with pytest.raises(watch_plan.PlanFailedError, match="1 calls"):
         plan.check((site,), 2)
     model[1] = nn.Linear(2, 2)
-    assert not plan.fits(watch_plan.Modules.of(model))
+    assert not plan.fits(watch_plan.ModelModules.of(model))
     model.append(nn.Linear(2, 2))
-    assert not plan.fits(watch_plan.Modules.of(model))
+    assert not plan.fits(watch_plan.ModelModules.of(model))
 
 
 def test_names_are_those_of_torch():
     shared = nn.Linear(2, 2)
     model = nn.ModuleDict({"a": nn.Sequential(shared, nn.ReLU()), "b": shared})
-    modules = watch_plan.Modules.of(model)
+    modules = watch_plan.ModelModules.of(model)
     assert [modules.names[id(module)] for module in modules.all] == [
         name for name, _ in model.named_modules()
     ]

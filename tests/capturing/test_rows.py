@@ -25,7 +25,7 @@ def test_rows_are_read_whatever_their_columns_are_called(name):
     assert [record.texts for record in records] == [texts]
 
 
-class Rows:
+class QueryRows:
     """As `datasets.Dataset` is: rows by iteration, a length, and no sequence."""
 
     def __init__(self, rows):
@@ -39,7 +39,7 @@ class Rows:
 
 
 def test_any_iterable_of_rows_is_read_by_captures_and_studies():
-    rows = Rows(
+    rows = QueryRows(
         [
             {"sentence": text, "label": 0, "idx": 1}
             for text in ("a cat sat", "a dog ran", "the hen is here")

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "examples" / "integrations"
 
 
-class Given(list):
+class SetWeights(list):
     """What a stand-in was called with."""
 
     def call(self, name, *, gives=None):
@@ -106,7 +106,7 @@ STAND_INS = {
 def given(request, monkeypatch, tmp_path):
     monkeypatch.setattr(_html, "bundle", lambda name="page.js": "viewer()")
     monkeypatch.chdir(tmp_path)
-    return Given()
+    return SetWeights()
 
 
 @pytest.mark.parametrize("name", STAND_INS)

@@ -110,7 +110,7 @@ def test_own_weights_and_own_outputs_change_nothing(given):
         numbers = [layer.layer for layer in layers]
         changes = [
             *(
-                hs.Given(
+                hs.SetWeights(
                     weights=[record[stack].weights(number) for record in records],
                     stack=stack,
                     layer=number,

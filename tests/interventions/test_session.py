@@ -59,7 +59,10 @@ def test_it_comes_back_after_an_error_inside_the_model(batch, states):
     def fail(_):
         raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError), hs.intervene(model, hs.Given(weights=fail, layer=0)):
+    with (
+        pytest.raises(ZeroDivisionError),
+        hs.intervene(model, hs.SetWeights(weights=fail, layer=0)),
+    ):
         states(model, **inputs)
     assert torch.equal(states(model, **inputs), intact)
     assert hooks_of(model) == hooks
@@ -93,7 +96,7 @@ def test_half_of_a_row_is_cut_once_and_not_twice(tokenizer):
     """Watches on the inside and outside both see the layer; only one of them may change it."""
     model = tiny_model("gptj")
     own = hs.capture(model, tokenizer, TEXT)["self"].weights(0)
-    halved = hs.Given(weights=lambda weights: weights / 2, layer=0)
+    halved = hs.SetWeights(weights=lambda weights: weights / 2, layer=0)
     with hs.intervene(model, halved):
         found = hs.capture(model, tokenizer, TEXT)
     np.testing.assert_allclose(found["self"].weights(0), own / 2, atol=1e-7)

@@ -7,15 +7,15 @@ from headscope.norms import (
     Norm,
     alti,
     attention_norms,
-    attention_pieces,
+    attention_vectors,
     globenc_norms,
     head_norms,
     mixing,
     output_norms,
-    output_pieces,
+    output_vectors,
     own_norms,
     residual_norms,
-    residual_pieces,
+    residual_vectors,
     value_norms,
 )
 from headscope.norms import _block as block_module
@@ -57,19 +57,19 @@ def test_output_norms(block, plain):
 
 
 def test_mixing_ratios(block, plain):
-    pairs = [(residual_pieces, "R", "own_R")] + (
-        [(output_pieces, "T", "own_T")] if block.after else []
+    pairs = [(residual_vectors, "R", "own_R")] + (
+        [(output_vectors, "T", "own_T")] if block.after else []
     )
     for pieces, name, own in pairs:
         wanted = plain.mixing(getattr(plain, name), getattr(plain, own))
         np.testing.assert_allclose(mixing(pieces(block)), wanted, **EXACT)
     if block.same:
         np.testing.assert_allclose(
-            mixing(attention_pieces(block)), plain.mixing(plain.S, None), **EXACT
+            mixing(attention_vectors(block)), plain.mixing(plain.S, None), **EXACT
         )
     else:
         with pytest.raises(RecordError, match="no token looks at itself"):
-            mixing(attention_pieces(block))
+            mixing(attention_vectors(block))
 
 
 def test_alti(block, plain):
@@ -86,7 +86,7 @@ def test_alti(block, plain):
 
 
 def test_first_identity_pieces_and_bias_sum_to_the_attention_output(block, plain):
-    np.testing.assert_allclose(attention_pieces(block).total() + block.bias, plain.o, **EXACT)
+    np.testing.assert_allclose(attention_vectors(block).total() + block.bias, plain.o, **EXACT)
     np.testing.assert_allclose(block.output, plain.o, **EXACT)
 
 
@@ -100,7 +100,7 @@ def test_second_identity_pieces_bias_and_shift_sum_to_the_norm_output(block, pla
         constant = block.before.linear(constant) / deviation + block.before.shift
     constant = constant + (0 if block.beside is None else block.beside)
     found = (
-        output_pieces(block).total()
+        output_vectors(block).total()
         + block.after.linear(constant) * rows[:, None]
         + block.after.shift
     )
@@ -109,10 +109,10 @@ def test_second_identity_pieces_bias_and_shift_sum_to_the_norm_output(block, pla
 
 
 def test_pieces_come_in_tiles_of_any_size_alike(block, monkeypatch):
-    whole = residual_norms(block), alti(block), value_norms(block), mixing(residual_pieces(block))
+    whole = residual_norms(block), alti(block), value_norms(block), mixing(residual_vectors(block))
     monkeypatch.setattr(block_module, "BYTES_AT_ONCE", 1)
     assert len(block.tiles(100)) == block.size[2]
-    tiled = residual_norms(block), alti(block), value_norms(block), mixing(residual_pieces(block))
+    tiled = residual_norms(block), alti(block), value_norms(block), mixing(residual_vectors(block))
     for first, second in zip(whole, tiled, strict=True):
         np.testing.assert_allclose(first, second, **EXACT)
 
@@ -159,7 +159,7 @@ def test_no_array_of_heads_queries_keys_and_features_is_ever_there(rng):
         after=Norm(gain=np.ones(model), shift=np.zeros(model)),
     )
     tracemalloc.start()
-    output_norms(block), alti(block), mixing(output_pieces(block))
+    output_norms(block), alti(block), mixing(output_vectors(block))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8 * heads * tokens * tokens * model / 2
@@ -173,7 +173,7 @@ def test_pieces_of_one_token_are_its_own(rng):
         projection=rng.standard_normal((1, 3, 4)),
         residual=rng.standard_normal((1, 4)),
     )
-    assert mixing(residual_pieces(block)).tolist() == [0.0]
+    assert mixing(residual_vectors(block)).tolist() == [0.0]
     np.testing.assert_allclose(alti(block), [[1.0]], **EXACT)
 
 

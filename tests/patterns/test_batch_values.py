@@ -11,9 +11,9 @@ from headscope.patterns import (
     CLASSES,
     MEASURES,
     PATTERNS,
-    Maps,
+    AttentionMaps,
     Pattern,
-    Sides,
+    QueryKeyTokens,
     Tally,
     kovaleva_class,
     maps_of,
@@ -66,7 +66,7 @@ def records(seed, count, length, *, kind, layers=3, heads=2):
 
 def one_by_one(name, stack, patterns=PATTERNS, mean=None):
     """Rows of `Tally` by their definition: each layer of each text by itself, each draw a text."""
-    sides = Sides(stack.query, stack.key)
+    sides = QueryKeyTokens(stack.query, stack.key)
     drawn = {}
     for seed, alike in ((0, False), (1, True)):
         rng = rng_of(name, seed)
@@ -74,7 +74,7 @@ def one_by_one(name, stack, patterns=PATTERNS, mean=None):
     parts, first = [], 0
     for layer in stack:
         maps = maps_of(stack, layer, sides)
-        even = Maps(uniform_map(maps.visible), sides, maps.visible)
+        even = AttentionMaps(uniform_map(maps.visible), sides, maps.visible)
         heads = len(maps.weights)
         rows = []
         for pattern in patterns:
@@ -94,7 +94,9 @@ def one_by_one(name, stack, patterns=PATTERNS, mean=None):
             placed = nothing
             if mean is not None:
                 map_ = position_map(mean[first : first + heads], maps.visible)
-                placed = pattern.on_pairs(Maps(map_, sides, maps.visible), pattern.wanted(sides))
+                placed = pattern.on_pairs(
+                    AttentionMaps(map_, sides, maps.visible), pattern.wanted(sides)
+                )
             rows += [on[0], placed, on[1] if pattern.by_word else nothing]
         classes = kovaleva_class(maps)
         rows += [(classes == number).astype(float) for number in range(len(CLASSES))]
@@ -171,10 +173,10 @@ def test_words_in_parts_are_drawn_text_by_text():
     """A special token within a word, or a number that comes again: words would join when moved."""
     pieces = ("[CLS]", "a", "b", "[MASK]", "b", "a", "[SEP]")
     parted = Tokens(pieces=pieces, words=(None, 0, 0, None, 0, 1, None))
-    assert not Sides(parted, parted).keeps_words
-    assert Sides(*[Tokens(pieces=pieces)] * 2).keeps_words
+    assert not QueryKeyTokens(parted, parted).keeps_words
+    assert QueryKeyTokens(*[Tokens(pieces=pieces)] * 2).keeps_words
     begun = Tokens(pieces=("[CLS]", "##a", "b", "[SEP]"))
-    assert not Sides(begun, begun).keeps_words
+    assert not QueryKeyTokens(begun, begun).keeps_words
     rng = np.random.default_rng(0)
     weights = rng.dirichlet(np.ones(7), (2, 7)).astype(np.float32)
     stack = Stack(name="self", query=parted, key=parted, layers=(Layer(layer=0, weights=weights),))

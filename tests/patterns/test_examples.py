@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import headscope.patterns
-from headscope.patterns import Maps
+from headscope.patterns import AttentionMaps
 from headscope.patterns._maps import maps_of
 
 MODULES = [
@@ -22,7 +22,8 @@ MODULES = [
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_run(name):
     found = doctest.testmod(
-        importlib.import_module(name), extraglobs={"np": np, "Maps": Maps, "maps_of": maps_of}
+        importlib.import_module(name),
+        extraglobs={"np": np, "AttentionMaps": AttentionMaps, "maps_of": maps_of},
     )
     assert not found.failed
 

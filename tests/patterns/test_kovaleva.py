@@ -2,14 +2,16 @@ import numpy as np
 import pytest
 
 from headscope import Tokens
-from headscope.patterns import CLASSES, Maps, Sides, kovaleva_class, strengths
+from headscope.patterns import CLASSES, AttentionMaps, QueryKeyTokens, kovaleva_class, strengths
 
 from .conftest import onto, planted, sentences
 
 
 def maps_of(weights, tokens):
-    return Maps(
-        np.asarray(weights, float), Sides(tokens, tokens), np.ones(np.shape(weights)[1:], bool)
+    return AttentionMaps(
+        np.asarray(weights, float),
+        QueryKeyTokens(tokens, tokens),
+        np.ones(np.shape(weights)[1:], bool),
     )
 
 
@@ -77,6 +79,6 @@ def test_without_a_second_sentence_there_is_no_block(rng):
 
 
 def test_cross_attention_has_no_diagonal():
-    sides = Sides(Tokens(pieces=("a", "b", "c")), Tokens(pieces=("d", "e", "f", "g")))
-    maps = Maps(np.eye(3, 4)[None], sides, np.ones((3, 4), bool))
+    sides = QueryKeyTokens(Tokens(pieces=("a", "b", "c")), Tokens(pieces=("d", "e", "f", "g")))
+    maps = AttentionMaps(np.eye(3, 4)[None], sides, np.ones((3, 4), bool))
     assert CLASSES[kovaleva_class(maps)[0]] == "heterogeneous"

@@ -10,7 +10,7 @@ import pytest
 from headscope import Layer, ModelFacts, Record, RecordError, Stack, Tokens
 from headscope.evidence import Statistic
 from headscope.patterns import PATTERNS, Heads, Tally, heads, load_tally
-from headscope.patterns._maps import Maps, Sides
+from headscope.patterns._maps import AttentionMaps, QueryKeyTokens
 
 from .conftest import NAMES, planted, record_of, sentences
 
@@ -250,8 +250,12 @@ def test_heads_of_chance_score_what_even_rows_do():
     rng = np.random.default_rng(7)
     raised = np.exp(2 * rng.standard_normal((4000, len(pieces), len(pieces))))
     visible = np.ones((len(pieces), len(pieces)), bool)
-    maps = Maps(raised / raised.sum(axis=2, keepdims=True), Sides(tokens, tokens), visible)
-    even = Maps(np.full((1, len(pieces), len(pieces)), 1 / len(pieces)), maps.sides, visible)
+    maps = AttentionMaps(
+        raised / raised.sum(axis=2, keepdims=True), QueryKeyTokens(tokens, tokens), visible
+    )
+    even = AttentionMaps(
+        np.full((1, len(pieces), len(pieces)), 1 / len(pieces)), maps.tokens, visible
+    )
     for pattern in PATTERNS:
         if pattern.name.startswith("positional"):
             continue  # even rows have no peak; their baseline is how many keys there are

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from headscope import RecordError, Tokens
-from headscope.patterns import Sides, related_patterns
+from headscope.patterns import QueryKeyTokens, related_patterns
 
 PIECES = ("[CLS]", "cat", "of", "kit", "##ten", "[SEP]", "cats", "cat", "of")
 VOCABULARY = {"[CLS]": 0, "[SEP]": 1, "cat": 2, "kit": 3, "##ten": 4, "cats": 5, "of": 6, "dog": 7}
@@ -37,7 +37,7 @@ def pairs(nearest, number=0, **changed):
     return {
         (PIECES[query], PIECES[key], key)
         for query, key in np.argwhere(
-            related_patterns(VECTORS, nearest=nearest)[number].wanted(Sides(side, side))
+            related_patterns(VECTORS, nearest=nearest)[number].wanted(QueryKeyTokens(side, side))
         )
     }
 

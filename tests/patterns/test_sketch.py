@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from headscope import RecordError, Tokens
-from headscope.patterns import PATTERNS, Sides, heads, painted, sketch
+from headscope.patterns import PATTERNS, QueryKeyTokens, heads, painted, sketch
 
 from .conftest import NAMES
 
@@ -10,7 +10,7 @@ PAIR = Tokens(
     pieces=("[CLS]", "The", "stores", ",", "[SEP]", "the", "store", "[SEP]"),
     segments=(0, 0, 0, 0, 0, 1, 1, 1),
 )
-SIDES = Sides(PAIR, PAIR)
+SIDES = QueryKeyTokens(PAIR, PAIR)
 WORDS = (1, 2, 3, 5, 6)
 
 
@@ -53,7 +53,7 @@ def test_rules_that_cannot_be_read(rule, message):
 def test_a_painted_map_is_stretched():
     cells = np.zeros((2, 4))
     cells[0, 3] = cells[1, 0] = 1
-    sides = Sides(Tokens(pieces=tuple("abcdef")), Tokens(pieces=tuple("uvwxyzst")))
+    sides = QueryKeyTokens(Tokens(pieces=tuple("abcdef")), Tokens(pieces=tuple("uvwxyzst")))
     found = painted(cells, name="corners").wanted(sides)
     assert found[:3, 6:].all()
     assert found[3:, :2].all()
@@ -63,7 +63,7 @@ def test_a_painted_map_is_stretched():
 
 
 def test_offsets_mean_nothing_in_cross_attention():
-    assert not sketch("any -> next").wanted(Sides(PAIR, Tokens(pieces=("a", "b")))).any()
+    assert not sketch("any -> next").wanted(QueryKeyTokens(PAIR, Tokens(pieces=("a", "b")))).any()
 
 
 def test_sketched_patterns_find_and_rank_the_planted_heads(planted_records):

@@ -9,7 +9,7 @@ import pytest
 import headscope as hs
 from headscope.comparison import Effect, OutputChange
 from headscope.patterns import Changes, Mechanism
-from headscope.studies import Explained, Faithfulness, Probing
+from headscope.studies import ExplainedText, Faithfulness, Probing
 from headscope.studies.probes._score import CONTROL, PROBE, Score
 from headscope.testing import random_record
 
@@ -61,7 +61,7 @@ def ablation():
 
 def explained(rng):
     signals = {name: rng.random(6) for name in ("attention", "gradient", "leave_one_out", "random")}
-    return Explained(
+    return ExplainedText(
         pieces=TOKENS[:6],
         probabilities=rng.dirichlet(np.ones(3)),
         signals=signals,

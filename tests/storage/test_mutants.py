@@ -38,8 +38,8 @@ from headscope.studies import (
     load_relations,
     read_aligned_pairs,
 )
-from headscope.studies.coreference._tally import Answers
-from headscope.studies.dependencies._tally import ReadSentence
+from headscope.studies.coreference._tally import PassageHits
+from headscope.studies.dependencies._tally import SentenceHeads
 from headscope.tasks import read_rows
 from headscope.tasks._rows import read_labelled, read_pairs
 from headscope.testing import random_weights
@@ -211,7 +211,7 @@ def kept_relations(path):
         size = 3 + number % 2
         heads = np.array([-1, *range(size - 1)], np.int16)
         predicted = rng.integers(0, size, (2, 2, 2, size)).astype(np.int16)
-        found._read[f"s{number}"] = ReadSentence(
+        found._read[f"s{number}"] = SentenceHeads(
             ("root", *["obj", "det", "obj"][: size - 1]), heads, predicted
         )
     found.left_out["t"] = "why"
@@ -224,7 +224,7 @@ def kept_coref(path):
     for number in range(6):
         kinds = (("all", "pronoun"),) * 2
         answers = (rng.random((len(RULES), 2)) < 0.5, rng.random((2, 2, 2)) < 0.5)
-        found._read[f"p{number}"] = Answers(f"d{number}", kinds, *answers)
+        found._read[f"p{number}"] = PassageHits(f"d{number}", kinds, *answers)
     return found.save(path)
 
 

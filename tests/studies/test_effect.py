@@ -83,7 +83,7 @@ def test_the_last_layer_moves_the_output_alone(writer):
 def test_a_change_to_what_is_there_already_moves_nothing(writer):
     model, tokenizer = writer
     record = hs.capture(model, tokenizer, TEXT)
-    same = hs.Given(layer=1, weights=record["self"].weights(1).astype(np.float32))
+    same = hs.SetWeights(layer=1, weights=record["self"].weights(1).astype(np.float32))
     found = hs.effect(model, tokenizer, TEXT, interventions=[same])
     assert found.output.values == pytest.approx(np.zeros(len(record["self"].query)), abs=1e-9)
     assert found.moved.max() < 1e-12

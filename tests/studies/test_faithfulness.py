@@ -1,4 +1,4 @@
-"""Faithfulness: signals against plain loops, tampering against what it must do."""
+"""Faithfulness: signals against plain loops, counterfactual attention against what it must do."""
 
 import csv
 
@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import headscope as hs
-from headscope import InterventionError, ModelError, RecordError, Tampering, TextError, faithfulness
+from headscope import (
+    CounterfactualAttention,
+    InterventionError,
+    ModelError,
+    RecordError,
+    TextError,
+    faithfulness,
+)
 from headscope.capturing import random_twin
 from headscope.cli import run
 from headscope.studies import erasure
@@ -20,7 +27,7 @@ from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXT = "the cat sat."
 LAYERS, HEADS = 2, 3
-QUIET = Tampering(permutations=0)
+QUIET = CounterfactualAttention(permutations=0)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +61,10 @@ def model():
 @pytest.fixture(scope="module")
 def found(model, tokenizer):
     return faithfulness(
-        model, tokenizer, [TEXT, "a bee on it"], tampering=Tampering(permutations=8, adversary=0)
+        model,
+        tokenizer,
+        [TEXT, "a bee on it"],
+        counterfactual=CounterfactualAttention(permutations=8, adversary=0),
     )
 
 
@@ -69,7 +79,12 @@ def test_attention_is_the_mean_row_of_the_layer(found, model, tokenizer):
     np.testing.assert_allclose(found.texts[0].signals["attention"], wanted, atol=1e-6)
     assert found.texts[0].pieces == record["self"].query.pieces[1:-1]
     other = faithfulness(
-        model, tokenizer, [TEXT], layer=0, query=3, tampering=Tampering(permutations=0, adversary=0)
+        model,
+        tokenizer,
+        [TEXT],
+        layer=0,
+        query=3,
+        counterfactual=CounterfactualAttention(permutations=0, adversary=0),
     ).texts[0]
     wanted = record["self"].weights(0).mean(0)[3, 1:-1]
     np.testing.assert_allclose(other.signals["attention"], wanted, atol=1e-6)
@@ -92,7 +107,7 @@ def test_the_gradient_holds_attention_constant(found, model, tokenizer):
     kept = {
         layer: hs.capture(model, tokenizer, TEXT)["self"].weights(layer) for layer in range(LAYERS)
     }
-    frozen = [hs.Given(weights=weights, layer=layer) for layer, weights in kept.items()]
+    frozen = [hs.SetWeights(weights=weights, layer=layer) for layer, weights in kept.items()]
 
     def scores(given):
         with torch.no_grad(), hs.intervene(model, *frozen):
@@ -138,7 +153,11 @@ def test_shuffling_moves_the_output_where_the_row_is_read(found, model, tokenize
     assert (found.texts[0].permuted > 1e-5).all()
     # only [CLS] is read, so that another row of the last layer moves nothing
     unread = faithfulness(
-        model, tokenizer, [TEXT], query=3, tampering=Tampering(permutations=4, adversary=0)
+        model,
+        tokenizer,
+        [TEXT],
+        query=3,
+        counterfactual=CounterfactualAttention(permutations=4, adversary=0),
     ).texts[0]
     np.testing.assert_allclose(unread.permuted, 0, atol=1e-7)
 
@@ -148,10 +167,17 @@ def test_the_adversary_is_free_where_nobody_reads(model, tokenizer):
     distribution.
     """
     free = faithfulness(
-        model, tokenizer, ["a bee"], query=2, tampering=Tampering(permutations=0, adversary=10)
+        model,
+        tokenizer,
+        ["a bee"],
+        query=2,
+        counterfactual=CounterfactualAttention(permutations=0, adversary=10),
     ).texts[0]
     bound = faithfulness(
-        model, tokenizer, ["a bee"], tampering=Tampering(permutations=0, adversary=10, within=1.0)
+        model,
+        tokenizer,
+        ["a bee"],
+        counterfactual=CounterfactualAttention(permutations=0, adversary=10, within=1.0),
     ).texts[0]
     assert 0 < free.adversarial <= np.log(2)
     assert 0 < bound.adversarial <= np.log(2)
@@ -160,7 +186,7 @@ def test_the_adversary_is_free_where_nobody_reads(model, tokenizer):
             model,
             tokenizer,
             ["a bee"],
-            tampering=Tampering(permutations=0, adversary=1, within=0.0),
+            counterfactual=CounterfactualAttention(permutations=0, adversary=1, within=0.0),
         )
         .texts[0]
         .adversarial
@@ -206,11 +232,11 @@ def test_random_weights_stand_beside(model, tokenizer, found):
         model,
         tokenizer,
         [TEXT, "a"],
-        tampering=QUIET,
+        counterfactual=QUIET,
         random_weights=True,
         on_error=lambda *_: None,
     )
-    wanted = faithfulness(random_twin(model), tokenizer, [TEXT], tampering=QUIET)
+    wanted = faithfulness(random_twin(model), tokenizer, [TEXT], counterfactual=QUIET)
     np.testing.assert_equal(beside.control.columns(), wanted.columns())
     np.testing.assert_equal(
         beside.columns()["random_mean"], [wanted.means[name][0] for name in beside.means]
@@ -263,7 +289,7 @@ def test_contribution_rollout_and_alti_are_those_of_the_record(model, tokenizer)
     size = len(stack.query)
     for layer in range(LAYERS):
         signals = (
-            faithfulness(model, tokenizer, [TEXT], layer=layer, query=3, tampering=QUIET)
+            faithfulness(model, tokenizer, [TEXT], layer=layer, query=3, counterfactual=QUIET)
             .texts[0]
             .signals
         )
@@ -282,7 +308,7 @@ def test_a_signal_that_cannot_be_had_is_left_out_and_said(model, tokenizer, monk
         raise RecordError(f"Layer {layer}: its heads are mixed")
 
     monkeypatch.setitem(FLOWING, "alti", refused)
-    found = faithfulness(model, tokenizer, [TEXT, "a bee on it"], tampering=QUIET)
+    found = faithfulness(model, tokenizer, [TEXT, "a bee on it"], counterfactual=QUIET)
     assert found.signals == tuple(name for name in SIGNALS if name != "alti")
     assert str(found).endswith("alti is left out: Layer 1: its heads are mixed")
 
@@ -299,7 +325,7 @@ def test_a_pair_is_read_with_its_segments(model):
         left = model(
             **{name: values[:, without] for name, values in encoding.items()}
         ).logits.softmax(-1)[0]
-    text = faithfulness(model, tokenizer, [pair], tampering=QUIET).texts[0]
+    text = faithfulness(model, tokenizer, [pair], counterfactual=QUIET).texts[0]
     np.testing.assert_allclose(text.probabilities, own, atol=1e-6)
     assert text.signals["leave_one_out"][0] == pytest.approx(
         (left - own).abs().mean().item(), abs=1e-6
@@ -351,7 +377,9 @@ def test_keeping_the_top_is_taking_out_the_bottom(signal):
 def test_a_classifier_that_does_not_read_is_moved_by_nothing(tokenizer):
     model = bert(layers=2)
     model.classifier.weight.data.zero_()
-    text = faithfulness(model, tokenizer, [TEXT], tampering=Tampering(permutations=5)).texts[0]
+    text = faithfulness(
+        model, tokenizer, [TEXT], counterfactual=CounterfactualAttention(permutations=5)
+    ).texts[0]
     for name in ("gradient", "leave_one_out"):
         np.testing.assert_allclose(text.signals[name], 0, atol=1e-7)
     assert list(text.comprehensiveness.values()) == pytest.approx([0] * len(SIGNALS), abs=1e-7)
@@ -370,7 +398,13 @@ def test_a_decoder_classifies_by_its_last_token(tokenizer):
         faithfulness(model, tokenizer, [TEXT])
     model.config.pad_token_id = 0
     last, first = (
-        faithfulness(model, tokenizer, [TEXT], query=query, tampering=Tampering(permutations=4))
+        faithfulness(
+            model,
+            tokenizer,
+            [TEXT],
+            query=query,
+            counterfactual=CounterfactualAttention(permutations=4),
+        )
         .texts[0]
         .permuted
         for query in (-1, 2)
@@ -413,7 +447,10 @@ def planted(tokenizer):
 
 def test_a_planted_token_is_found(tokenizer):
     found = faithfulness(
-        planted(tokenizer), tokenizer, ["a bad c, is it"], tampering=Tampering(permutations=6)
+        planted(tokenizer),
+        tokenizer,
+        ["a bad c, is it"],
+        counterfactual=CounterfactualAttention(permutations=6),
     )
     text = found.texts[0]
     at = text.pieces.index(PLANTED)
@@ -432,7 +469,10 @@ def test_a_planted_token_is_found(tokenizer):
 
 def test_shuffling_even_attention_changes_nothing(tokenizer):
     text = faithfulness(
-        planted(tokenizer), tokenizer, ["a bad c, is it"], tampering=Tampering(permutations=6)
+        planted(tokenizer),
+        tokenizer,
+        ["a bad c, is it"],
+        counterfactual=CounterfactualAttention(permutations=6),
     ).texts[0]
     assert text.permuted.shape == (6,)
     np.testing.assert_allclose(text.permuted, 0, atol=1e-7)
@@ -469,7 +509,7 @@ def test_the_command_says_the_same(folder, model, tokenizer, capsys):
         rows = {
             (row["measure"], row["signal"], row["against"]): row for row in csv.DictReader(file)
         }
-    wanted = faithfulness(model, tokenizer, [TEXT, "a bee on it"], tampering=QUIET).means
+    wanted = faithfulness(model, tokenizer, [TEXT, "a bee on it"], counterfactual=QUIET).means
     for name in (("spearman", "contribution", "leave_one_out"), ("sufficiency", "alti", "")):
         assert float(rows[name]["mean"]) == pytest.approx(wanted[name][0], abs=1e-5)
     assert rows.keys() - wanted.keys() == {("output moved, attention shuffled", "attention", "")}

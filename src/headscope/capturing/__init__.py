@@ -11,6 +11,8 @@ from typing import Any
 
 import lazy_loader
 
+from headscope._renamed import renamed_name
+
 for _package in ("torch", "transformers"):
     if find_spec(_package) is None:
         raise ModuleNotFoundError(
@@ -25,5 +27,5 @@ __all__ = sorted(_names)  # noqa: PLE0605 -- the stub is the one list
 
 def __getattr__(name: str) -> Any:
     if name not in _names:
-        raise AttributeError(f"headscope.capturing has no {name!r}; it has {', '.join(__all__)}")
+        return renamed_name(__name__, name, {"Together": "BatchOutcome"})
     return _load(name)

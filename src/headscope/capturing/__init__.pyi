@@ -8,7 +8,7 @@ from ._random_twin import random_twin as random_twin
 from ._word_masking import Masking as Masking
 from ._word_masking import masking_drops as masking_drops
 from .batches import BatchOptions as BatchOptions
-from .batches import Together as Together
+from .batches import BatchOutcome as BatchOutcome
 from .batches import capture_batches as capture_batches
 from .entry import capture as capture
 from .entry import capture_encoded as capture_encoded

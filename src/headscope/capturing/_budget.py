@@ -12,7 +12,7 @@ from typing_extensions import Unpack
 from headscope.capturing.entry import prepared
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.inputs.parse import parse_call
-from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, Keeping
+from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, KeepChoice
 from headscope.capturing.media.input_positions import UnnamedPositions
 from headscope.capturing.options import CaptureOptions, check_options, keeping_of
 from headscope.capturing.run import at_rest, run
@@ -106,7 +106,7 @@ def budget(
     model, inputs = prepared(model, tokenizer, given, options)
     tried, sizes = _cut(inputs)
     # Queries, keys and values have the shapes from which all other sizes follow.
-    kept = Keeping(frozenset({"qk", "values"}), auto=False, heads=keeping.heads)
+    kept = KeepChoice(frozenset({"qk", "values"}), auto=False, heads=keeping.heads)
     with at_rest(model):
         try:
             record = run(model, tried, kept, numbers=False)[0]
@@ -159,7 +159,7 @@ def _shortened(
     )
 
 
-def _counted(record: Record, sizes: dict[int, int], keeping: Keeping) -> Budget:
+def _counted(record: Record, sizes: dict[int, int], keeping: KeepChoice) -> Budget:
     parts = dict.fromkeys(("qk", "values", "weights", "statistics", "norms", "before"), 0)
     for stack in record.stacks.values():
         for layer in stack:
@@ -174,7 +174,7 @@ def _counted(record: Record, sizes: dict[int, int], keeping: Keeping) -> Budget:
     return Budget(**parts, kept=sum(parts[name] for name in what), what=what)
 
 
-def _of_layer(layer: Layer, queries: int, keys: int, keeping: Keeping) -> dict[str, int]:
+def _of_layer(layer: Layer, queries: int, keys: int, keeping: KeepChoice) -> dict[str, int]:
     item, heads, shared = keeping.dtype.itemsize, len(layer.head_numbers), layer.kv_heads
     if layer.held_heads is not None:
         shared = len(layer.held_heads.kv_numbers)

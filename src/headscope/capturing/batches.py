@@ -41,7 +41,7 @@ IN_FLIGHT = 2**28
 
 
 @dataclass(frozen=True)
-class Together:
+class BatchOutcome:
     """Texts that were run together, and what came of it.
 
     Args:
@@ -97,7 +97,7 @@ class BatchOptions(TypedDict, total=False):
 
 def capture_batches(
     model: Any, tokenizer: Any, texts: Iterable[Any], **options: Unpack[BatchOptions]
-) -> Iterator[Together]:
+) -> Iterator[BatchOutcome]:
     """Capture the weights of many texts in batches of equal length, in whatever order suits it.
 
     Texts of as many tokens share a batch, so that there is no padding, and what is found of a text
@@ -141,7 +141,7 @@ def capture_batches(
     return _stepping(batches.stream(given), shown)
 
 
-def _stepping(batches: Iterator[Together], shown: Progress) -> Iterator[Together]:
+def _stepping(batches: Iterator[BatchOutcome], shown: Progress) -> Iterator[BatchOutcome]:
     with shown:
         for together in batches:
             shown.step(len(together.numbers))
@@ -158,7 +158,7 @@ class _Batches:
     bytes_of_pair: int = 0
     """Bytes of the weights of one query and key in all heads, once a batch was seen."""
 
-    def stream(self, given: Iterable[Outcome]) -> Iterator[Together]:
+    def stream(self, given: Iterable[Outcome]) -> Iterator[BatchOutcome]:
         """All texts, some at a time."""
         numbered = iter(enumerate(given))
         while ahead := list(islice(numbered, AHEAD)):
@@ -168,7 +168,7 @@ class _Batches:
             for length in sorted(by_length):
                 yield from self._of_length(length, by_length[length])
 
-    def _of_length(self, length: int, texts: list[_Waiting]) -> Iterator[Together]:
+    def _of_length(self, length: int, texts: list[_Waiting]) -> Iterator[BatchOutcome]:
         while texts:
             count = self._fitting(length)
             batch, texts = texts[:count], texts[count:]
@@ -264,7 +264,7 @@ class _Batches:
     def _words(self) -> Any:
         return getattr(self.tokenizer, "tokenizer", self.tokenizer)
 
-    def _run(self, texts: list[_Waiting]) -> Iterator[Together]:
+    def _run(self, texts: list[_Waiting]) -> Iterator[BatchOutcome]:
         """Texts of one length, together or one by one."""
         try:
             if sessions() or getattr(self.model.config, "is_encoder_decoder", False):
@@ -279,7 +279,7 @@ class _Batches:
         heads = sum(len(stack.cells) for stack in stacks)
         self.bytes_of_pair = 4 * heads
         numbers, readable = (text.number for text in texts), (text.readable for text in texts)
-        yield Together(tuple(numbers), tuple(readable), batch)
+        yield BatchOutcome(tuple(numbers), tuple(readable), batch)
 
     def _batch(self, texts: list[_Waiting]) -> TextBatch:
         length, device = len(texts[0].ids), device_of(self.model)
@@ -298,7 +298,7 @@ class _Batches:
         with at_rest(self.model):
             return run_together(self.model, Inputs(arguments, tuple(tokens)), len(texts))
 
-    def _record(self, text: _Waiting) -> Iterator[Together]:
+    def _record(self, text: _Waiting) -> Iterator[BatchOutcome]:
         try:
             record = capture(
                 self.model,
@@ -310,4 +310,4 @@ class _Batches:
         except OF_ONE_INPUT as error:
             self.report(text.number, reason_of(error))
             return
-        yield Together((text.number,), (text.readable,), record)
+        yield BatchOutcome((text.number,), (text.readable,), record)

@@ -17,7 +17,7 @@ from headscope.capturing.inputs.inputs import Inputs, encode, followed_inputs, w
 from headscope.capturing.inputs.parse import parse_call
 from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.inputs.tokens import tokens_from_encoding, tokens_from_ids
-from headscope.capturing.keep import Keeping
+from headscope.capturing.keep import KeepChoice
 from headscope.capturing.loading.load import load_for
 from headscope.capturing.loading.options import check_not_loaded
 from headscope.capturing.media.input_positions import ARGUMENTS, has_more_than_text
@@ -196,7 +196,7 @@ def capture_ids(model: Any, **arguments: torch.Tensor) -> list[Record]:
         tuple(numbered_tokens(ids.tolist()) for ids in _ids(arguments, name)) for name in names
     )
     with at_rest(model):
-        return run(model, _bare_inputs(model, arguments, source, target), Keeping())
+        return run(model, _bare_inputs(model, arguments, source, target), KeepChoice())
 
 
 def _of_forward(model: Any, encoding: Mapping) -> dict[str, Any]:

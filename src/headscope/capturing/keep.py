@@ -19,7 +19,7 @@ WEIGHTS_KEPT_BELOW = 256 * 2**20
 
 
 @dataclass(frozen=True)
-class Keeping:
+class KeepChoice:
     """The choice of what is kept, parsed.
 
     Args:
@@ -55,7 +55,7 @@ def parse_keep(
     top: Any = 0,
     routers: Any = False,
     heads: Any = None,
-) -> Keeping:
+) -> KeepChoice:
     """The options of `KeepOptions`, checked.
 
     Raises:
@@ -68,9 +68,9 @@ def parse_keep(
     if what == {"norms"}:
         # Norms are of use beside the weights only, and contributions are drawn over them.
         kept = what | {"weights", "qk"}
-        return Keeping(kept, True, precision, routers=bool(routers), heads=chosen)
+        return KeepChoice(kept, True, precision, routers=bool(routers), heads=chosen)
     _check_rows(what, rows, top)
-    return Keeping(what, keep == "auto", precision, rows, top, bool(routers), chosen)
+    return KeepChoice(what, keep == "auto", precision, rows, top, bool(routers), chosen)
 
 
 def _parse_what(keep: Any) -> frozenset[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from headscope.capturing.keep import Keep, Keeping, Precision, parse_keep
+from headscope.capturing.keep import Keep, KeepChoice, Precision, parse_keep
 from headscope.capturing.loading.options import LOADING, LoadOptions
 from headscope.capturing.seam import InterventionLike
 from headscope.errors import CaptureError
@@ -68,7 +68,7 @@ class CaptureOptions(KeepOptions, LoadOptions, total=False):
     """Cut a text that is longer than the model's positions instead of raising."""
 
 
-def keeping_of(options: Mapping[str, Any]) -> Keeping:
+def keeping_of(options: Mapping[str, Any]) -> KeepChoice:
     """What the options say is to be kept."""
     # Interventions change what is computed and not what is kept, and are handed to the run itself.
     kept = (name for name in KeepOptions.__annotations__ if name != "interventions")

@@ -21,7 +21,7 @@ from headscope.capturing.contributions._watch import NormsWatch
 from headscope.capturing.facts import facts_of
 from headscope.capturing.inputs._modalities import needing
 from headscope.capturing.inputs.inputs import Inputs
-from headscope.capturing.keep import Keeping
+from headscope.capturing.keep import KeepChoice
 from headscope.capturing.media.input_positions import UnnamedPositions, followed
 from headscope.capturing.seam import InterventionLike, sessions
 from headscope.capturing.threads import evaluating, not_compiling, one_at_a_time
@@ -30,7 +30,7 @@ from headscope.capturing.watching._flex import MODULE as FLEX
 from headscope.capturing.watching._routers import RouterWatch
 from headscope.capturing.watching._watch import Watch
 from headscope.capturing.watching.watch_plan import (
-    Modules,
+    ModelModules,
     PlanFailedError,
     WatchedModules,
     plan_failed,
@@ -41,7 +41,7 @@ from headscope.capturing.watching.watch_plan import (
 from headscope.errors import CaptureError
 from headscope.record import Record, TextBatch
 
-Make = Callable[[Inputs, Keeping, nn.Module], Builder]
+Make = Callable[[Inputs, KeepChoice, nn.Module], Builder]
 """Makes what the calls of a pass are handed to."""
 
 UNSEEN = "The attention of some layers was not seen, and the record leaves them out"
@@ -50,7 +50,7 @@ UNSEEN = "The attention of some layers was not seen, and the record leaves them 
 def run(
     model: nn.Module,
     inputs: Inputs,
-    keeping: Keeping,
+    keeping: KeepChoice,
     *,
     note: Callable[[Call], None] | None = None,
     interventions: Sequence[InterventionLike] = (),
@@ -67,7 +67,7 @@ def run(
         interventions: what is done to the model meanwhile.
         numbers: whether positions that have no names may be numbered; a warning tells of it.
     """
-    modules = Modules.of(model)
+    modules = ModelModules.of(model)
     with (
         one_at_a_time(model),
         uncompiled(model, modules.all),
@@ -92,9 +92,9 @@ def run_together(model: nn.Module, inputs: Inputs, count: int) -> TextBatch:
     Raises:
         CaptureError: where that cannot be done with these texts; `run` may still capture each.
     """
-    modules = Modules.of(model)
+    modules = ModelModules.of(model)
 
-    def make(inputs: Inputs, _: Keeping, model: nn.Module) -> BatchBuilder:
+    def make(inputs: Inputs, _: KeepChoice, model: nn.Module) -> BatchBuilder:
         return BatchBuilder(inputs, model, count)
 
     with (
@@ -111,7 +111,7 @@ def run_together(model: nn.Module, inputs: Inputs, count: int) -> TextBatch:
 def _run(
     model: nn.Module,
     inputs: Inputs,
-    keeping: Keeping,
+    keeping: KeepChoice,
     note: Callable[[Call], None] | None,
     *,
     numbers: bool,
@@ -153,7 +153,7 @@ def warn_of_unseen(record: Record) -> None:
 
 
 def _returned(
-    model: nn.Module, inputs: Inputs, keeping: Keeping, error: CaptureError
+    model: nn.Module, inputs: Inputs, keeping: KeepChoice, error: CaptureError
 ) -> Builder | None:
     """What the model returns itself, where its own matrices prove that."""
     # Router scores are not returned this way.
@@ -170,7 +170,7 @@ def _returned(
 def _watched(
     model: nn.Module,
     inputs: Inputs,
-    keeping: Keeping,
+    keeping: KeepChoice,
     note: Callable[[Call], None] | None,
     *,
     make: Make = Builder,
@@ -180,7 +180,7 @@ def _watched(
     """
     if note is not None or inputs.input_positions is not None or sessions():
         return _passed(model, inputs, keeping, note, make=make)[0]
-    modules = Modules.of(model)
+    modules = ModelModules.of(model)
     plan = plan_of(modules)
     if plan is not None:
         try:
@@ -201,7 +201,7 @@ def _watched(
 def _passed(
     model: nn.Module,
     inputs: Inputs,
-    keeping: Keeping,
+    keeping: KeepChoice,
     note: Callable[[Call], None] | None = None,
     *,
     places: WatchedModules | None = None,
@@ -257,7 +257,7 @@ def _check_order(
 
 
 def with_norms(
-    builder: Builder, model: nn.Module, keeping: Keeping
+    builder: Builder, model: nn.Module, keeping: KeepChoice
 ) -> tuple[AbstractContextManager[Any], Any, Any]:
     """A context that follows what becomes of attention's outputs, where wanted, and what to call
     with calls in it.

@@ -61,15 +61,17 @@ def faithfulness(
     check_results(out, plot, texts)
     given, options = parse_texts(text, text_b, texts), model or ModelOptions()
     source = (*loaded(given, options, classifies=True), given)
-    from headscope.studies import Tampering
+    from headscope.studies import CounterfactualAttention
     from headscope.studies import faithfulness as faithfulness_of
 
-    how = Tampering(permutations=permutations, adversary=STEPS if adversary else 0, seed=seed)
+    how = CounterfactualAttention(
+        permutations=permutations, adversary=STEPS if adversary else 0, seed=seed
+    )
     chosen: dict[str, Any] = {
         "layer": layer,
         "query": position_or_word(query),
         "confidence": confidence,
     }
-    chosen |= {"tampering": how, "random_weights": random_weights}
+    chosen |= {"counterfactual": how, "random_weights": random_weights}
     result = faithfulness_of(*source, **chosen, **capturing(given, options, texts))
     tell(result, out, plot)

@@ -37,7 +37,7 @@ SAMPLED = 24
 
 
 @dataclass(frozen=True)
-class CutCorpus:
+class SplitCorpus:
     """A corpus that lies in parts.
 
     Args:
@@ -111,7 +111,9 @@ class RunFolder:
                     pass
             yield
 
-    def cut(self, texts: Iterable[CorpusText | HeadscopeError], part_size: int | None) -> CutCorpus:
+    def cut(
+        self, texts: Iterable[CorpusText | HeadscopeError], part_size: int | None
+    ) -> SplitCorpus:
         """Cut a stream of texts, read once, into parts; where that was done, check that these are
         the same texts.
 
@@ -138,7 +140,7 @@ class RunFolder:
 
     def _cut(
         self, texts: Iterable[CorpusText | HeadscopeError], part_size: int | None
-    ) -> CutCorpus:
+    ) -> SplitCorpus:
         begun = self._begun()
         spool, refused = self.path / TEXTS / "all", []
         count, total, smallest = 0, 0, _Smallest(SAMPLED)
@@ -163,7 +165,7 @@ class RunFolder:
         size = part_size or min(MOST, max(LEAST, -(-count // PARTS_WANTED)))
         parts = self._distribute(spool, -(-count // size))
         sample = smallest.given[: max(2, count // 16)]
-        cut = CutCorpus(count, digest, parts, size, sample)
+        cut = SplitCorpus(count, digest, parts, size, sample)
         lines = [json.dumps({"error": error}, ensure_ascii=True) for error in sorted(refused)]
         _write(self.path / TEXTS / FAILED, "".join(f"{line}\n" for line in lines))
         _write(self.path / CORPUS, json.dumps(asdict(cut)))
@@ -254,11 +256,13 @@ class RunFolder:
     def _file(self, part: str) -> Path:
         return self.path / PARTS / f"{part}.safetensors"
 
-    def _begun(self) -> CutCorpus | None:
+    def _begun(self) -> SplitCorpus | None:
         path = self.path / CORPUS
-        return CutCorpus(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+        return (
+            SplitCorpus(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+        )
 
-    def _check_same(self, begun: CutCorpus, now: tuple[int, str, int | None]) -> None:
+    def _check_same(self, begun: SplitCorpus, now: tuple[int, str, int | None]) -> None:
         count, digest, part_size = now
         if (count, digest) != (begun.texts, begun.digest):
             raise RunError(
@@ -346,7 +350,7 @@ def _said(fact: Any) -> str:
     return said if len(said) < 80 else f"{said[:76]} ..."
 
 
-def parts_of(cut: CutCorpus) -> Iterator[str]:
+def parts_of(cut: SplitCorpus) -> Iterator[str]:
     """Names of the parts, in order."""
     yield from sorted(cut.parts)
 

@@ -14,7 +14,7 @@ EVERY = {"terminal": 0.5, "notebook": 1.0, "log": 10.0}
 
 
 @dataclass
-class Standing:
+class RunStatus:
     """How far a run is.
 
     Args:

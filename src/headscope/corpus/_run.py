@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
-from headscope.corpus._drive import Driver
 from headscope.corpus._engines import Engine, given, pool, this_process
-from headscope.corpus._folder import CutCorpus, RunFolder, differing
+from headscope.corpus._folder import RunFolder, SplitCorpus, differing
 from headscope.corpus._journal import texts_under_way
 from headscope.corpus._measurer import Job, Kept
-from headscope.corpus._progress import ProgressLine, Standing
-from headscope.corpus._task import PartTask, Tried, code_version
+from headscope.corpus._progress import ProgressLine, RunStatus
+from headscope.corpus._scheduler import Scheduler
+from headscope.corpus._task import ModelTrial, PartTask, code_version
 from headscope.corpus._text import CorpusText
 from headscope.errors import HeadscopeError, RunError
 
@@ -55,14 +55,14 @@ class FinishedRun:
         folder: of the run; goes with the block that made it where none was given.
         cut: its texts.
         facts: what its numbers are made of.
-        told: by `Job.check`.
+        checked: by `Job.check`.
         failed: inputs that were left out, and why.
     """
 
     folder: RunFolder
-    cut: CutCorpus
+    cut: SplitCorpus
     facts: dict[str, Any]
-    told: dict[str, Any]
+    checked: dict[str, Any]
     failed: list[dict[str, Any]]
 
     def parts(self) -> Iterator[Kept]:
@@ -134,9 +134,9 @@ def run(
         stack.enter_context(folder.held())
         _check_options(folder, job)
         cut = folder.cut(texts, part_size)
-        driver_of = _Drive(job, folder, cut, engine or this_process(), progress)
+        steps = _RunSteps(job, folder, cut, engine or this_process(), progress)
         try:
-            finished = driver_of.finished()
+            finished = steps.finished()
         except KeyboardInterrupt:
             if again:
                 sys.stderr.write(f"\n{again}\n")
@@ -158,46 +158,46 @@ def _check_options(folder: RunFolder, job: Job) -> None:
 
 
 @dataclass(frozen=True)
-class _Drive:
+class _RunSteps:
     """One call's way through a run."""
 
     job: Job
     folder: RunFolder
-    cut: CutCorpus
+    cut: SplitCorpus
     engine: Engine
     progress: bool
 
     def finished(self) -> FinishedRun:
-        driver: Driver | None = None
-        standing = Standing(self.cut.texts)
-        standing.under_way = lambda: texts_under_way(self.folder.path)
-        tried: list[Tried] = []
+        scheduler: Scheduler | None = None
+        status = RunStatus(self.cut.texts)
+        status.under_way = lambda: texts_under_way(self.folder.path)
+        trial: list[ModelTrial] = []
 
         def task_of(part: str) -> PartTask:
-            facts = self._facts(tried[0])
-            return PartTask(self.job, str(self.folder.path), part, facts, tried[0].is_exact)
+            facts = self._facts(trial[0])
+            return PartTask(self.job, str(self.folder.path), part, facts, trial[0].is_exact)
 
         def on_finished(part: str, failed: int) -> None:
-            standing.finished += self.cut.parts.get(part, 0)
-            standing.failed += failed
+            status.finished += self.cut.parts.get(part, 0)
+            status.failed += failed
 
-        driver = Driver(self.engine, self.folder, task_of, on_finished)
+        scheduler = Scheduler(self.engine, self.folder, task_of, on_finished)
         try:
             if self.progress and self.engine.link:
                 sys.stderr.write(f"Dask's dashboard: {self.engine.link}\n")
-            tried.append(driver.try_out(self.job, self.cut.sampled))
-            facts = self._begun(self._facts(tried[0]))
-            left = self._left(facts, standing)
-            with ProgressLine(standing.line, shows=self.progress and bool(left)):
-                driver.run(left)
+            trial.append(scheduler.try_out(self.job, self.cut.sampled))
+            facts = self._begun(self._facts(trial[0]))
+            left = self._left(facts, status)
+            with ProgressLine(status.line, shows=self.progress and bool(left)):
+                scheduler.run(left)
         finally:
-            driver.end()
-        return self._finished(driver, facts, tried[0])
+            scheduler.end()
+        return self._finished(scheduler, facts, trial[0])
 
-    def _facts(self, tried: Tried) -> dict[str, Any]:
-        facts = {**tried.facts, "texts": self.cut.digest}
+    def _facts(self, trial: ModelTrial) -> dict[str, Any]:
+        facts = {**trial.facts, "texts": self.cut.digest}
         # Where batches change the numbers of a text, parts are batches: their size is part of them.
-        return facts if tried.is_exact else {**facts, "part size": self.cut.part_size}
+        return facts if trial.is_exact else {**facts, "part size": self.cut.part_size}
 
     def _begun(self, facts: dict[str, Any]) -> dict[str, Any]:
         begun = self.folder.facts()
@@ -207,27 +207,29 @@ class _Drive:
             differing(f"{self.folder.path} was begun", begun, facts)
         return facts
 
-    def _left(self, facts: dict[str, Any], standing: Standing) -> list[str]:
+    def _left(self, facts: dict[str, Any], status: RunStatus) -> list[str]:
         """Parts that are not finished."""
         left = []
         for part in (*self.job.beside, *sorted(self.cut.parts)):
             if self.folder.is_finished(part):
                 said = self.folder.said_of(part, facts)
-                standing.finished += self.cut.parts.get(part, 0)
-                standing.failed += len(said["failed"])
+                status.finished += self.cut.parts.get(part, 0)
+                status.failed += len(said["failed"])
             else:
                 left.append(part)
-        standing.before = standing.finished
+        status.before = status.finished
         done = len(self.cut.parts) + len(self.job.beside) - len(left)
         if done and left and self.progress:
             sys.stderr.write(f"Going on: {done} parts are finished, {len(left)} are left\n")
         return left
 
-    def _finished(self, driver: Driver, facts: dict[str, Any], tried: Tried) -> FinishedRun:
-        if driver.failed:
-            some = [f"{part} ({why})" for part, why in sorted(driver.failed.items())[:SHOWN]]
+    def _finished(
+        self, scheduler: Scheduler, facts: dict[str, Any], trial: ModelTrial
+    ) -> FinishedRun:
+        if scheduler.failed:
+            some = [f"{part} ({why})" for part, why in sorted(scheduler.failed.items())[:SHOWN]]
             raise RunError(
-                f"{len(driver.failed)} of {len(self.cut.parts)} parts could not be measured: "
+                f"{len(scheduler.failed)} of {len(self.cut.parts)} parts could not be measured: "
                 f"{'; '.join(some)}. The others are kept in {self.folder.path}; the same call "
                 "tries these again"
             )
@@ -235,4 +237,4 @@ class _Drive:
         for part in sorted(self.cut.parts):
             failed += self.folder.said_of(part, facts)["failed"]
         self.folder.write_failed(failed)
-        return FinishedRun(self.folder, self.cut, facts, tried.told, failed)
+        return FinishedRun(self.folder, self.cut, facts, trial.checked, failed)

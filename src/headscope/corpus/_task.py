@@ -48,21 +48,21 @@ class PartTask:
 
 
 @dataclass(frozen=True)
-class Tried:
+class ModelTrial:
     """What a worker tells of a model before a run.
 
     Args:
         facts: what the numbers depend on.
         is_exact: whether a text had the same numbers alone, with others, and in another order.
-        told: by `Job.check`.
+        checked: by `Job.check`.
     """
 
     facts: dict[str, Any]
     is_exact: bool
-    told: dict[str, Any]
+    checked: dict[str, Any]
 
 
-def try_out(job: Job, sample: Sequence[CorpusText], token: str) -> Tried:
+def try_out(job: Job, sample: Sequence[CorpusText], token: str) -> ModelTrial:
     """Load the model, and measure some texts in several ways.
 
     Args:
@@ -71,8 +71,8 @@ def try_out(job: Job, sample: Sequence[CorpusText], token: str) -> Tried:
         token: makes every call another one; some engines give the old answer to an equal call.
     """
     measurer = job.begin()
-    told = job.check(measurer, sample)
-    return Tried(facts_of(job, measurer), is_exact(measurer, sample), told)
+    checked = job.check(measurer, sample)
+    return ModelTrial(facts_of(job, measurer), is_exact(measurer, sample), checked)
 
 
 def facts_of(job: Job, measurer: Measurer) -> dict[str, Any]:
@@ -114,10 +114,10 @@ def measure_part(task: PartTask, token: str) -> int:
     measurer = task.job.begin()
     here = facts_of(task.job, measurer)
     differing("The run was begun", {name: task.facts[name] for name in here}, here)
-    said: dict[str, Any] = {"facts": task.facts, "part": task.part}
+    document: dict[str, Any] = {"facts": task.facts, "part": task.part}
     if task.part in task.job.beside:
         kept = task.job.measure_beside(task.part, measurer)
-        folder.write_part(task.part, said | {"texts": 0, "failed": []}, kept)
+        folder.write_part(task.part, document | {"texts": 0, "failed": []}, kept)
         return 0
     tally, failed = task.job.tally(measurer), []
     texts = folder.texts_of(task.part)
@@ -125,8 +125,8 @@ def measure_part(task: PartTask, token: str) -> int:
         for some in slices(texts, tally.most_open):
             failed += _measure(measurer, some, tally, (journal, task.is_exact))
             tally.close()
-        told = {"texts": sum(text.times for text in texts), "failed": failed}
-        folder.write_part(task.part, said | told, tally.kept())
+        counts = {"texts": sum(text.times for text in texts), "failed": failed}
+        folder.write_part(task.part, document | counts, tally.kept())
     return len(failed)
 
 

@@ -1,11 +1,14 @@
 """Changing what attention does, and asking what it matters."""
 
+from typing import Any
+
+from headscope._renamed import renamed_name
 from headscope.interventions._cut import Cut
-from headscope.interventions._given_weights import Given
 from headscope.interventions._intervention import Intervention
 from headscope.interventions._mean import Mean, MeanOutput
 from headscope.interventions._patch import Patch
 from headscope.interventions._pruning import PruningCurve, greedy_pruning, pruning_curve
+from headscope.interventions._set_weights import SetWeights
 from headscope.interventions._uniform import Uniform
 from headscope.interventions._zero import Zero
 from headscope.interventions.importance import (
@@ -19,7 +22,6 @@ from headscope.interventions.session import intervene
 
 __all__ = [
     "Cut",
-    "Given",
     "Importance",
     "Intervention",
     "Mean",
@@ -27,6 +29,7 @@ __all__ = [
     "Objective",
     "Patch",
     "PruningCurve",
+    "SetWeights",
     "Uniform",
     "Zero",
     "classification",
@@ -39,3 +42,11 @@ __all__ = [
     "next_word",
     "pruning_curve",
 ]
+
+_NAMES_OF_0_1 = {
+    "Given": "SetWeights",
+}
+
+
+def __getattr__(name: str) -> Any:
+    return renamed_name(__name__, name, _NAMES_OF_0_1)

@@ -12,16 +12,16 @@ from jaxtyping import Float
 
 from headscope.capturing.seam import CallPositions, Where
 from headscope.errors import InterventionError
-from headscope.interventions._given_weights import laid
 from headscope.interventions._intervention import Intervention, Make, needs_whole
 from headscope.interventions._patch import layer_of, outputs_of
+from headscope.interventions._set_weights import laid
 from headscope.interventions._uniform import visible_of
 from headscope.interventions.plan import LayerPlace
 from headscope.record import Layer, Record
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _OfRecords(Intervention):
+class _MeanOfRecords(Intervention):
     """What is made of several records."""
 
     records: Sequence[Record]
@@ -39,7 +39,7 @@ class _OfRecords(Intervention):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Mean(_OfRecords):
+class Mean(_MeanOfRecords):
     """The heads attend as they do on average over texts: what depends on position stays, what on
     content goes.
 
@@ -98,7 +98,7 @@ class Mean(_OfRecords):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MeanOutput(_OfRecords):
+class MeanOutput(_MeanOfRecords):
     """The heads output what they do on average over texts and tokens, whatever they look at ("mean
     ablation").
 

@@ -14,7 +14,7 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.layout import Layout
 from headscope.capturing.device import device_of
 from headscope.capturing.inputs.inputs import Inputs
-from headscope.capturing.keep import Keeping
+from headscope.capturing.keep import KeepChoice
 from headscope.capturing.run import at_rest, run
 from headscope.capturing.seam import intact
 from headscope.capturing.threads import one_at_a_time, same_random_numbers
@@ -169,7 +169,7 @@ def plan_of(model: Any, inputs: Inputs) -> ModelPlan:
             _Note(call.name, roles or ("source", "source"), call.products, call.size, call.layout)
         )
 
-    keeping = Keeping(frozenset({"qk", "values"}), auto=False)
+    keeping = KeepChoice(frozenset({"qk", "values"}), auto=False)
     with (
         one_at_a_time(model),
         intact(),

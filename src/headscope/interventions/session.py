@@ -29,7 +29,7 @@ from headscope.capturing.seam import LayerChange, changing, sessions
 from headscope.capturing.watching.interface import InterfaceWatch
 from headscope.capturing.watching.module_stack import ModuleStack, names_of
 from headscope.capturing.watching.operators import OperatorWatch
-from headscope.capturing.watching.watch_plan import Modules, WatchedModules
+from headscope.capturing.watching.watch_plan import ModelModules, WatchedModules
 from headscope.errors import InterventionError
 from headscope.interventions._intervention import Intervention
 from headscope.interventions.plan import LayerPlace, ModelPlan, plan_of
@@ -78,7 +78,9 @@ def intervene(model: nn.Module, *interventions: Intervention) -> Generator[Model
         if not any(
             isinstance(other, ModelSession) and other.model is model for other in sessions()
         ):
-            module_stack = undo.enter_context(ModuleStack(WatchedModules.of(Modules.of(model))))
+            module_stack = undo.enter_context(
+                ModuleStack(WatchedModules.of(ModelModules.of(model)))
+            )
             operators = OperatorWatch(module_stack, None, 1)
             operators.idle = True  # until there is something to change on this route
             session.operators = operators

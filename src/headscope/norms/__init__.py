@@ -4,6 +4,9 @@ Pure functions of arrays, in float64. A `Block` holds what one attention block c
 `headscope.capture` with ``keep="norms"`` finds all of it in the running model and keeps the maps.
 """
 
+from typing import Any
+
+from headscope._renamed import renamed_name
 from headscope.norms._alti import alti
 from headscope.norms._block import Block
 from headscope.norms._contributions import (
@@ -21,35 +24,46 @@ from headscope.norms._expansion import expansion_rate
 from headscope.norms._flow import flow
 from headscope.norms._maps import Quantity
 from headscope.norms._norm import Norm
-from headscope.norms._pieces import (
-    Pieces,
-    attention_pieces,
-    globenc_pieces,
-    output_pieces,
-    residual_pieces,
-)
 from headscope.norms._rollout import rollout
+from headscope.norms._vectors import (
+    ContributionVectors,
+    attention_vectors,
+    globenc_vectors,
+    output_vectors,
+    residual_vectors,
+)
 
 __all__ = [
     "Block",
+    "ContributionVectors",
     "Norm",
-    "Pieces",
     "Quantity",
     "alti",
     "attention_norms",
-    "attention_pieces",
+    "attention_vectors",
     "effective_weights",
     "expansion_rate",
     "flow",
     "globenc_norms",
-    "globenc_pieces",
+    "globenc_vectors",
     "head_norms",
     "mixing",
     "output_norms",
-    "output_pieces",
+    "output_vectors",
     "own_norms",
     "residual_norms",
-    "residual_pieces",
+    "residual_vectors",
     "rollout",
     "value_norms",
 ]
+
+_NAMES_OF_0_1 = {
+    "attention_pieces": "attention_vectors",
+    "residual_pieces": "residual_vectors",
+    "output_pieces": "output_vectors",
+    "globenc_pieces": "globenc_vectors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    return renamed_name(__name__, name, _NAMES_OF_0_1)

@@ -6,14 +6,14 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.norms._block import Block
-from headscope.norms._pieces import output_pieces, residual_pieces
+from headscope.norms._vectors import output_vectors, residual_vectors
 
 
 def alti(block: Block) -> Float[np.ndarray, "query key"]:
     """ALTI: ``c_ij = max(0, ||y_i||_1 - ||y_i - T_ij||_1)``, rows divided by their sum.
 
-    y_i is the norm's output, shift and b_O included as in the release, T_ij the pieces of
-    `output_norms`; where no norm follows, the residual stream and the pieces of `residual_norms`
+    y_i is the norm's output, shift and b_O included as in the release, T_ij the vectors of
+    `output_norms`; where no norm follows, the residual stream and the vectors of `residual_norms`
     (ours). The deviation is that of the norm itself; the release takes ``(p + eps).std()`` with n -
     1, off by ``sqrt((d - 1) / d)``. A row in which no piece comes nearer to the whole than nothing
     does is all zero; so where queries and keys are different tokens, rows sum to less than 1: the
@@ -25,20 +25,20 @@ def alti(block: Block) -> Float[np.ndarray, "query key"]:
     Raises:
         RecordError: where the block has no residual.
     """
-    pieces = residual_pieces(block) if block.after is None else output_pieces(block)
+    added = residual_vectors(block) if block.after is None else output_vectors(block)
     whole = block.normed
     length = np.abs(whole).sum(axis=-1)
     _, queries, keys, model = block.size
     near = np.empty((queries, keys))
     # Key by key: vectors of all pairs at once would take query x key x model numbers.
     for tile in block.tiles(2 * 8 * queries * model):
-        vectors = pieces.vectors(tile)
+        vectors = added.vectors(tile)
         np.subtract(whole, vectors, out=vectors)
         near[:, tile] = (length - np.abs(vectors, out=vectors).sum(axis=-1)).T
     near = np.maximum(near, 0.0)
     sums = near.sum(axis=-1, keepdims=True)
     # Of different tokens the residual is no key's, but takes its share of the whole all the same.
-    if not block.same and pieces.own is not None:
-        apart = np.abs(whole - pieces.own).sum(axis=-1)
+    if not block.same and added.own is not None:
+        apart = np.abs(whole - added.own).sum(axis=-1)
         sums = sums + np.maximum(length - apart, 0.0)[:, None]
     return np.divide(near, sums, out=np.zeros_like(near), where=sums > 0)

@@ -6,12 +6,12 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.norms._block import Block
-from headscope.norms._pieces import (
-    Pieces,
-    attention_pieces,
-    globenc_pieces,
-    output_pieces,
-    residual_pieces,
+from headscope.norms._vectors import (
+    ContributionVectors,
+    attention_vectors,
+    globenc_vectors,
+    output_vectors,
+    residual_vectors,
 )
 
 
@@ -53,16 +53,16 @@ def head_norms(block: Block) -> Float[np.ndarray, "head query key"]:
 def attention_norms(block: Block) -> Float[np.ndarray, "query key"]:
     """Attn-N: ``|| sum_h a f_h(x_j) ||``, vectors summed over heads before the norm is taken.
 
-    The pieces and b_O sum to the attention's output. Source: Kobayashi et al. 2020, section 2.2.
+    The vectors and b_O sum to the attention's output. Source: Kobayashi et al. 2020, section 2.2.
     """
-    return attention_pieces(block).lengths()
+    return attention_vectors(block).lengths()
 
 
 def residual_norms(block: Block) -> Float[np.ndarray, "query key"]:
     """AttnRes-N: ``|| sum_h a f_h(x_j) + [i = j] x_i ||``.
 
     Where the attention's output goes through a norm or a scale of its own before the residual is
-    added (Gemma 2, layer scale), that is applied to the pieces, with the deviation of the whole
+    added (Gemma 2, layer scale), that is applied to the vectors, with the deviation of the whole
     (ours). Where queries and keys are different tokens, the residual is no key's; see `own_norms`.
 
     Source: Kobayashi et al. 2021, section 3.1.
@@ -70,14 +70,14 @@ def residual_norms(block: Block) -> Float[np.ndarray, "query key"]:
     Raises:
         RecordError: where the block has no residual.
     """
-    return residual_pieces(block).lengths()
+    return residual_vectors(block).lengths()
 
 
 def output_norms(block: Block) -> Float[np.ndarray, "query key"]:
     """AttnResLn-N: ``||T_ij||``, ``T_ij = gain * (R_ij - mean(R_ij)) / deviation(p_i)``, p_i the
     whole before the norm.
 
-    The pieces, the same of b_O (and of what is added besides), and the norm's shift sum to the
+    The vectors, the same of b_O (and of what is added besides), and the norm's shift sum to the
     norm's output exactly: population variance, eps under the root. RMSNorm takes no mean off.
 
     Source: Kobayashi et al. 2021, section 3.2.
@@ -85,12 +85,12 @@ def output_norms(block: Block) -> Float[np.ndarray, "query key"]:
     Raises:
         RecordError: where the block has no residual or no norm.
     """
-    return output_pieces(block).lengths()
+    return output_vectors(block).lengths()
 
 
 def globenc_norms(block: Block) -> Float[np.ndarray, "query key"]:
-    """GlobEnc: AttnResLn-N's pieces through the second norm's linear part, the feed-forward part in
-    the deviation only.
+    """GlobEnc: AttnResLn-N's vectors through the second norm's linear part, the feed-forward part
+    in the deviation only.
 
     ``U_ij = gain2 * (T_ij - mean(T_ij)) / deviation(p2_i)``.
 
@@ -99,7 +99,7 @@ def globenc_norms(block: Block) -> Float[np.ndarray, "query key"]:
     Raises:
         RecordError: where the block has no second norm.
     """
-    return globenc_pieces(block).lengths()
+    return globenc_vectors(block).lengths()
 
 
 def own_norms(block: Block) -> Float[np.ndarray, " query"]:
@@ -111,12 +111,12 @@ def own_norms(block: Block) -> Float[np.ndarray, " query"]:
     Raises:
         RecordError: where the block has no residual.
     """
-    pieces = residual_pieces(block) if block.after is None else output_pieces(block)
+    vectors = residual_vectors(block) if block.after is None else output_vectors(block)
     # Where queries and keys are the same tokens, the residual is in the diagonal already.
-    return np.linalg.norm(pieces.own if pieces.own is not None else np.zeros((1, 1)), axis=-1)
+    return np.linalg.norm(vectors.own if vectors.own is not None else np.zeros((1, 1)), axis=-1)
 
 
-def mixing(pieces: Pieces) -> Float[np.ndarray, " query"]:
+def mixing(vectors: ContributionVectors) -> Float[np.ndarray, " query"]:
     """Mixing ratio: the share of the other tokens, ``||sum_{j != i} P_ij|| / (||sum_{j != i} P_ij||
     + ||P_ii||)``.
 
@@ -126,14 +126,14 @@ def mixing(pieces: Pieces) -> Float[np.ndarray, " query"]:
     Source: Kobayashi et al. 2021, section 4.
 
     Args:
-        pieces: of `attention_pieces` (Attn-N), `residual_pieces` (AttnRes-N) or `output_pieces`
+        vectors: of `attention_vectors` (Attn-N), `residual_vectors` (AttnRes-N) or `output_vectors`
             (AttnResLn-N).
 
     Raises:
-        RecordError: where the block's tokens differ and the pieces hold no residual.
+        RecordError: where the block's tokens differ and the vectors hold no residual.
     """
     # The diagonal of different tokens would mean nothing, and raises where there is no residual.
-    own = pieces.diagonal() if pieces.block.same or pieces.own is None else pieces.own
-    others, self_ = (np.linalg.norm(vectors, axis=-1) for vectors in (pieces.total() - own, own))
+    own = vectors.diagonal() if vectors.block.same or vectors.own is None else vectors.own
+    others, self_ = (np.linalg.norm(each, axis=-1) for each in (vectors.total() - own, own))
     whole = others + self_
     return np.divide(others, whole, out=np.zeros_like(whole), where=whole > 0)

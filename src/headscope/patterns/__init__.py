@@ -2,6 +2,9 @@
 label.
 """
 
+from typing import Any
+
+from headscope._renamed import renamed_name
 from headscope.patterns._batch_values import BASELINES
 from headscope.patterns._card import HeadCard
 from headscope.patterns._change import Change, Changes
@@ -20,12 +23,12 @@ from headscope.patterns._kinds import (
     text_facts,
 )
 from headscope.patterns._kovaleva import CLASSES, kovaleva_class, strengths
-from headscope.patterns._maps import Maps, Sides, maps_of
+from headscope.patterns._maps import AttentionMaps, QueryKeyTokens, maps_of
 from headscope.patterns._mechanism import Mechanism, mechanism
 from headscope.patterns._mechanism_file import load_groups, load_mechanism_tally
 from headscope.patterns._mechanism_tally import MechanismTally, Reading
 from headscope.patterns._neuron import Neuron
-from headscope.patterns._pattern import PATTERNS, LeftBehind, Pattern
+from headscope.patterns._pattern import PATTERNS, MissingFunction, Pattern
 from headscope.patterns._predictive import predictive, predictive_pattern
 from headscope.patterns._related import related_patterns
 from headscope.patterns._sketch import painted, sketch
@@ -42,6 +45,7 @@ __all__ = [
     "MEASURES",
     "PATTERNS",
     "RUNS",
+    "AttentionMaps",
     "Change",
     "Changes",
     "Group",
@@ -50,15 +54,14 @@ __all__ = [
     "HeadKinds",
     "Heads",
     "Label",
-    "LeftBehind",
-    "Maps",
     "Measure",
     "Mechanism",
     "MechanismTally",
+    "MissingFunction",
     "Neuron",
     "Pattern",
+    "QueryKeyTokens",
     "Reading",
-    "Sides",
     "Tally",
     "TallySums",
     "TextFacts",
@@ -85,3 +88,13 @@ __all__ = [
     "text_facts",
     "units_of",
 ]
+
+_NAMES_OF_0_1 = {
+    "LeftBehind": "MissingFunction",
+    "Maps": "AttentionMaps",
+    "Sides": "QueryKeyTokens",
+}
+
+
+def __getattr__(name: str) -> Any:
+    return renamed_name(__name__, name, _NAMES_OF_0_1)

@@ -17,11 +17,11 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from headscope.evidence import position_map, uniform_map
-from headscope.patterns._draws import Draws
 from headscope.patterns._head_measures import MEASURES
 from headscope.patterns._kovaleva import CLASSES, kovaleva_class
-from headscope.patterns._maps import Maps, Sides
+from headscope.patterns._maps import AttentionMaps, QueryKeyTokens
 from headscope.patterns._pattern import Pattern
+from headscope.patterns._word_shuffles import WordShuffles
 from headscope.record import BatchLayer, BatchStack, Mask
 
 BASELINES = ("uniform", "shuffled", "position", "like words")
@@ -40,17 +40,17 @@ class _BatchText:
 
     Args:
         place: among the texts of the batch.
-        sides: its tokens.
+        tokens: its tokens.
         draws: its words in other places: among all words, and among words of their kind.
     """
 
     place: int
-    sides: Sides
-    draws: tuple[Draws, Draws]
+    tokens: QueryKeyTokens
+    draws: tuple[WordShuffles, WordShuffles]
 
 
 @dataclass(frozen=True)
-class _SomeLayers:
+class _LayerGroup:
     """Some layers that see alike, on some texts, in double precision.
 
     Args:
@@ -101,24 +101,28 @@ class BatchValues:
         """
         texts = []
         for place, name in enumerate(names):
-            sides = Sides(stack.query[place], stack.key[place])
-            draws = Draws(sides, name), Draws(sides, name, alike=True)
-            texts.append(_BatchText(place, sides, draws))
+            tokens = QueryKeyTokens(stack.query[place], stack.key[place])
+            draws = WordShuffles(tokens, name), WordShuffles(tokens, name, alike=True)
+            texts.append(_BatchText(place, tokens, draws))
         # Those laid out alike stand side by side, and are looked at without being copied.
-        texts.sort(key=lambda text: (text.sides.layout, text.place))
+        texts.sort(key=lambda text: (text.tokens.layout, text.place))
         values = np.full((len(texts), self.rows, len(stack.cells)), np.nan)
         values[:, -1] = len(stack.query[0])
         for some, block in _blocks(texts, stack):
             for first, maps in _alike(some, block):
                 self._measure(first, maps, block, values)
             for text, weights in zip(some, block.weights, strict=True):
-                self._text(text, Maps(weights, text.sides, block.visible), block, values)
+                self._text(text, AttentionMaps(weights, text.tokens, block.visible), block, values)
             if self._of_pairs:
                 self._pairs(some, block, values)
         return values
 
     def _measure(
-        self, texts: Sequence[_BatchText], maps: Maps, block: _SomeLayers, values: np.ndarray
+        self,
+        texts: Sequence[_BatchText],
+        maps: AttentionMaps,
+        block: _LayerGroup,
+        values: np.ndarray,
     ) -> None:
         """What depends on where tokens stand alone, of texts that are laid out alike."""
         shape = len(texts), len(block.heads)
@@ -138,18 +142,20 @@ class BatchValues:
         for (number, _), even in zip(self._by_layout, self._even_of(maps), strict=True):
             values[at[0], OF_PATTERN * number + 1, at[1]] = even
 
-    def _even_of(self, maps: Maps) -> np.ndarray:
+    def _even_of(self, maps: AttentionMaps) -> np.ndarray:
         """What even rows score in patterns that depend on the layout alone."""
-        key = (maps.sides.layout, maps.visible.shape, maps.visible.tobytes())
+        key = (maps.tokens.layout, maps.visible.shape, maps.visible.tobytes())
         if key not in self._even:
-            even = Maps(uniform_map(maps.visible), maps.sides, maps.visible)
+            even = AttentionMaps(uniform_map(maps.visible), maps.tokens, maps.visible)
             scores = [pattern.of(even)[0] for _, pattern in self._by_layout]
             self._even[key] = np.array(scores)
             if len(self._even) > EVEN_KNOWN:
                 self._even.popitem(last=False)
         return self._even[key]
 
-    def _text(self, text: _BatchText, maps: Maps, block: _SomeLayers, values: np.ndarray) -> None:
+    def _text(
+        self, text: _BatchText, maps: AttentionMaps, block: _LayerGroup, values: np.ndarray
+    ) -> None:
         """Patterns whose score may depend on anything, text by text."""
         for number, pattern in self._placed:
             if pattern.by_position is not None:
@@ -157,13 +163,13 @@ class BatchValues:
                 values[text.place, row, block.heads] = pattern.by_position(maps)
         if not self._of_text:
             return
-        even = Maps(uniform_map(maps.visible), maps.sides, maps.visible)
+        even = AttentionMaps(uniform_map(maps.visible), maps.tokens, maps.visible)
         for number, pattern in self._of_text:
             row = OF_PATTERN * number
             values[text.place, row, block.heads] = pattern.of(maps)
             values[text.place, row + 1, block.heads] = pattern.of(even)
 
-    def _pairs(self, texts: Sequence[_BatchText], block: _SomeLayers, values: np.ndarray) -> None:
+    def _pairs(self, texts: Sequence[_BatchText], block: _LayerGroup, values: np.ndarray) -> None:
         """Patterns of content: one product of all heads with the pairs of all patterns and
         draws.
         """
@@ -204,7 +210,7 @@ def _kinds_of(pattern: Pattern, text: _BatchText) -> Iterator[np.ndarray | None]
     """The pairs that a pattern looks for: in the text, after its words changed places, and after
     they did so among their kind; None for what it is not compared with.
     """
-    yield pattern.wanted(text.sides)[None]
+    yield pattern.wanted(text.tokens)[None]
     yield None if pattern.by_place else text.draws[0].pairs(pattern)
     compared = pattern.by_word and not pattern.by_place
     yield text.draws[1].pairs(pattern) if compared else None
@@ -226,7 +232,7 @@ def _mean_over_queries(
 
 def _blocks(
     texts: Sequence[_BatchText], stack: BatchStack
-) -> Iterator[tuple[Sequence[_BatchText], _SomeLayers]]:
+) -> Iterator[tuple[Sequence[_BatchText], _LayerGroup]]:
     """The weights of some texts and layers at a time, in the order of these texts."""
     by_mask: dict[Mask, list[tuple[BatchLayer, np.ndarray]]] = {}
     first = 0
@@ -252,7 +258,7 @@ def _block(
     texts: Sequence[_BatchText],
     layers: Sequence[tuple[BatchLayer, np.ndarray]],
     visible: Bool[np.ndarray, "query key"],
-) -> _SomeLayers:
+) -> _LayerGroup:
     heads = np.concatenate([places for _, places in layers])
     weights = np.empty((len(texts), len(heads), *visible.shape))
     places = [text.place for text in texts]
@@ -260,16 +266,16 @@ def _block(
     for layer, of_layer in layers:
         weights[:, first : first + len(of_layer)] = layer.weights[places]
         first += len(of_layer)
-    return _SomeLayers(weights, heads, visible)
+    return _LayerGroup(weights, heads, visible)
 
 
 def _alike(
-    texts: Sequence[_BatchText], block: _SomeLayers
-) -> Iterator[tuple[Sequence[_BatchText], Maps]]:
+    texts: Sequence[_BatchText], block: _LayerGroup
+) -> Iterator[tuple[Sequence[_BatchText], AttentionMaps]]:
     """The texts of each layout, and the maps of all their heads as those of one text."""
     first = 0
-    for _, same in groupby(texts, key=lambda text: text.sides.layout):
+    for _, same in groupby(texts, key=lambda text: text.tokens.layout):
         some = list(same)
         part = block.weights[first : first + len(some)]
         first += len(some)
-        yield some, Maps(part.reshape(-1, *part.shape[2:]), some[0].sides, block.visible)
+        yield some, AttentionMaps(part.reshape(-1, *part.shape[2:]), some[0].tokens, block.visible)

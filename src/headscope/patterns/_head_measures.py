@@ -20,7 +20,7 @@ from headscope.measures import (
     mass_on,
     mean_distance,
 )
-from headscope.patterns._maps import Maps
+from headscope.patterns._maps import AttentionMaps
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Measure:
         unit: empty for shares from 0 to 1.
     """
 
-    of: Callable[[Maps], Float[np.ndarray, " head"]]
+    of: Callable[[AttentionMaps], Float[np.ndarray, " head"]]
     says: str
     unit: str = ""
 
@@ -43,29 +43,29 @@ class Measure:
         return f"{self.says}, in {self.unit}" if self.unit else self.says
 
 
-def unknown(maps: Maps) -> Float[np.ndarray, " head"]:
+def unknown(maps: AttentionMaps) -> Float[np.ndarray, " head"]:
     """NaN for each head."""
     return np.full(len(maps.weights), np.nan)
 
 
-def _entropy(maps: Maps) -> np.ndarray:
+def _entropy(maps: AttentionMaps) -> np.ndarray:
     return entropy(maps.weights, queries=maps.seeing)
 
 
-def _confidence(maps: Maps) -> np.ndarray:
+def _confidence(maps: AttentionMaps) -> np.ndarray:
     return confidence(maps.weights, queries=maps.seeing)
 
 
-def _distance(maps: Maps) -> np.ndarray:
-    return mean_distance(maps.weights, signed=False) if maps.sides.is_self else unknown(maps)
+def _distance(maps: AttentionMaps) -> np.ndarray:
+    return mean_distance(maps.weights, signed=False) if maps.tokens.is_self else unknown(maps)
 
 
-def _itself(maps: Maps) -> np.ndarray:
-    return mass_at_offsets(maps.weights, [0])[:, 0] if maps.sides.is_self else unknown(maps)
+def _itself(maps: AttentionMaps) -> np.ndarray:
+    return mass_at_offsets(maps.weights, [0])[:, 0] if maps.tokens.is_self else unknown(maps)
 
 
-def _special(maps: Maps) -> np.ndarray:
-    return mass_on(maps.weights, ~maps.sides.key_words, queries=maps.seeing)
+def _special(maps: AttentionMaps) -> np.ndarray:
+    return mass_on(maps.weights, ~maps.tokens.key_words, queries=maps.seeing)
 
 
 MEASURES: Mapping[str, Measure] = {

@@ -10,7 +10,7 @@ import numpy as np
 from headscope.evidence import MapSum, Statistic
 from headscope.evidence.correction import CORRECTIONS
 from headscope.patterns._heads import Heads
-from headscope.patterns._pattern import PATTERNS, LeftBehind, Pattern
+from headscope.patterns._pattern import PATTERNS, MissingFunction, Pattern
 from headscope.patterns._tally import Tally, rows_and_heads, with_later_measures
 from headscope.patterns._tally_sums import TallySums
 from headscope.results import Kept, reads
@@ -182,4 +182,4 @@ def _pattern(facts: dict[str, Any]) -> Pattern:
     for pattern in PATTERNS:
         if pattern.name == facts["name"] and pattern.threshold == facts["threshold"]:
             return pattern
-    return Pattern(**{name: facts[name] for name in FACTS}, score=LeftBehind(facts["name"]))
+    return Pattern(**{name: facts[name] for name in FACTS}, score=MissingFunction(facts["name"]))

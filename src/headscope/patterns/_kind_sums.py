@@ -17,7 +17,7 @@ have patterns by chance.
 """
 
 
-class Target:
+class KeyShare:
     """How much of each row goes to some of the keys, and how much would by chance.
 
     By chance means: the weights of a row lie in any order on the keys that it could look at. Then
@@ -115,7 +115,7 @@ class HeadSums:
         self.columns = np.zeros(keys)
         self.sums = dict.fromkeys(("keys", "sharpness", "seen", "between", "by_distance"), 0.0)
         self.rows = 0
-        self.targets = {name: Target() for name in TARGETS}
+        self.targets = {name: KeyShare() for name in TARGETS}
         self.links = {"link": (-1, -1, -1.0), "same_link": (-1, -1, -1.0), "leaver": (-1, -1, -1.0)}
 
     def add(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from headscope.patterns._kind_sums import HeadSums, Target, part
+from headscope.patterns._kind_sums import HeadSums, KeyShare, part
 from headscope.patterns._text_facts import TextFacts, text_facts
 from headscope.record import Mask, Stack
 
@@ -157,7 +157,7 @@ def _resting_places(sums: HeadSums) -> tuple[int, int]:
 
 
 def _kind_of(
-    numbers: dict[str, float], targets: dict[str, Target], *, top_special: bool
+    numbers: dict[str, float], targets: dict[str, KeyShare], *, top_special: bool
 ) -> tuple[int, float]:
     """The first kind whose rule holds, as place in `KINDS`, and how clearly."""
     kind, score = _pattern(numbers, targets)
@@ -172,7 +172,7 @@ def _kind_of(
     return KINDS.index(kind), 0.0 if np.isnan(score) else score
 
 
-def _pattern(numbers: dict[str, float], targets: dict[str, Target]) -> tuple[str | None, float]:
+def _pattern(numbers: dict[str, float], targets: dict[str, KeyShare]) -> tuple[str | None, float]:
     """Next, previous, or the same word (the token itself counts as that)."""
     names = [name for name in ("next", "previous", "same", "itself") if targets[name].rows > 0]
     if not names:
@@ -187,7 +187,7 @@ def _pattern(numbers: dict[str, float], targets: dict[str, Target]) -> tuple[str
 
 
 def _resting(
-    numbers: dict[str, float], targets: dict[str, Target], *, top_special: bool
+    numbers: dict[str, float], targets: dict[str, KeyShare], *, top_special: bool
 ) -> tuple[str | None, float]:
     special, top = targets["special"], targets["top"]
     least = max(RESTING, special.even + BEYOND_EVEN) if special.rows else np.inf
@@ -200,7 +200,7 @@ def _resting(
     return None, np.nan
 
 
-def _local(numbers: dict[str, float], targets: dict[str, Target]) -> tuple[str | None, float]:
+def _local(numbers: dict[str, float], targets: dict[str, KeyShare]) -> tuple[str | None, float]:
     if 1 - numbers["special"] < BETWEEN_WORDS:
         return None, np.nan
     own, near = targets["own"], targets["near"]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int
 
-from headscope.patterns._maps import Maps
+from headscope.patterns._maps import AttentionMaps
 
 CLASSES = ("vertical", "diagonal", "vertical + diagonal", "block", "heterogeneous")
 THRESHOLD, BLOCK_THRESHOLD = 0.5, 0.25
 
 
 def kovaleva_class(
-    maps: Maps, *, threshold: float = THRESHOLD, block_threshold: float = BLOCK_THRESHOLD
+    maps: AttentionMaps, *, threshold: float = THRESHOLD, block_threshold: float = BLOCK_THRESHOLD
 ) -> Int[np.ndarray, " head"]:
     """Which of the five classes each map belongs to: numbers into `CLASSES`.
 
@@ -30,10 +30,12 @@ def kovaleva_class(
             reach.
 
     Example:
-        >>> from headscope.patterns import Sides
+        >>> from headscope.patterns import QueryKeyTokens
         >>> from headscope.record import Tokens
         >>> tokens = Tokens(pieces=("one", "two", "three", "four", "five"))
-        >>> maps = Maps(np.eye(5)[None], Sides(tokens, tokens), np.ones((5, 5), bool))
+        >>> maps = AttentionMaps(
+        ...     np.eye(5)[None], QueryKeyTokens(tokens, tokens), np.ones((5, 5), bool)
+        ... )
         >>> CLASSES[kovaleva_class(maps)[0]]
         'diagonal'
     """
@@ -51,7 +53,7 @@ def kovaleva_class(
 
 
 def strengths(
-    maps: Maps,
+    maps: AttentionMaps,
 ) -> tuple[Float[np.ndarray, " head"], Float[np.ndarray, " head"], Float[np.ndarray, " head"]]:
     """Vertical, diagonal and block strength of every head, each up to 1.
 
@@ -63,8 +65,8 @@ def strengths(
     Args:
         maps: attention of one layer on one text.
     """
-    weights, sides = maps.weights[:, maps.seeing], maps.sides
-    count = max(1, int((~sides.key_words).sum()))
+    weights, tokens = maps.weights[:, maps.seeing], maps.tokens
+    count = max(1, int((~tokens.key_words).sum()))
     columns = (
         np.sort(weights.mean(axis=1), axis=1) if weights.shape[1] else np.zeros((len(weights), 1))
     )
@@ -72,9 +74,9 @@ def strengths(
     return vertical, _diagonal(maps), _block(maps)
 
 
-def _diagonal(maps: Maps) -> Float[np.ndarray, " head"]:
+def _diagonal(maps: AttentionMaps) -> Float[np.ndarray, " head"]:
     largest = np.zeros(len(maps.weights))
-    if not maps.sides.is_self:
+    if not maps.tokens.is_self:
         return largest
     for offset in (-1, 0, 1):
         line = np.diagonal(maps.weights, offset, axis1=1, axis2=2)
@@ -83,13 +85,13 @@ def _diagonal(maps: Maps) -> Float[np.ndarray, " head"]:
     return largest
 
 
-def _block(maps: Maps) -> Float[np.ndarray, " head"]:
-    sides = maps.sides
-    if not sides.is_pair:
+def _block(maps: AttentionMaps) -> Float[np.ndarray, " head"]:
+    tokens = maps.tokens
+    if not tokens.is_pair:
         return np.full(len(maps.weights), -1.0)
-    inside = (maps.weights * sides.own_sentence).sum(axis=2)
-    whole = (maps.weights * sides.words).sum(axis=2)
+    inside = (maps.weights * tokens.own_sentence).sum(axis=2)
+    whole = (maps.weights * tokens.words).sum(axis=2)
     shares = np.divide(inside, whole, out=np.zeros_like(inside), where=whole > 0)
-    segments = np.array(sides.key.segments)[sides.key_words]
+    segments = np.array(tokens.key.segments)[tokens.key_words]
     parts = np.bincount(segments, minlength=2) / len(segments)
-    return shares[:, sides.query_words].mean(axis=1) - (parts**2).sum()
+    return shares[:, tokens.query_words].mean(axis=1) - (parts**2).sum()

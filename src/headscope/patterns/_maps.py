@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,8 +23,9 @@ from headscope.record import Layer, Stack, Tokens
 
 
 @dataclass(frozen=True, eq=False)
-class Sides:
-    """The tokens of a text, and which of them are compared; worked out once for all layers.
+class QueryKeyTokens:
+    """The query and key tokens of a text, and facts of them that patterns read; each is worked out
+    once for all layers.
 
     Args:
         query: tokens that look.
@@ -66,14 +68,14 @@ class Sides:
         Source: Sun et al. 2024 (Massive Activations in Large Language Models), section 2; Clark et
         al. 2019 for [SEP].
         """
-        places = token_class(self.key, "sep").copy()
+        sinks = token_class(self.key, "sep").copy()
         for mark in (".", "\n"):
             at = [
                 number for number, label in enumerate(self.key.labels) if label.strip(" ") == mark
             ]
-            places[at[:1]] = True
-        places[0] = False
-        return places
+            sinks[at[:1]] = True
+        sinks[0] = False
+        return sinks
 
     @cached_property
     def words(self) -> Bool[np.ndarray, "query key"]:
@@ -123,8 +125,8 @@ class Sides:
         differ in their words alone.
         """
         sides = [self.query] if self.is_self else [self.query, self.key]
-        tokens = [(tuple(side.special), tuple(side.segments)) for side in sides]
-        return (*tokens, self.delimiters.tobytes(), self.later_sinks.tobytes())
+        kinds = [(tuple(side.special), tuple(side.segments)) for side in sides]
+        return (*kinds, self.delimiters.tobytes(), self.later_sinks.tobytes())
 
     @cached_property
     def keeps_words(self) -> bool:
@@ -134,12 +136,12 @@ class Sides:
         query = self.query
         last: tuple[int, bool] | None = None
         begun: set[tuple[int, int | None]] = set()
-        for place, continues in enumerate(query.continues):
-            here = (query.segments[place], query.special[place])
-            if continues and (query.special[place] or here != last):
+        for position, continues in enumerate(query.continues):
+            here = (query.segments[position], query.special[position])
+            if continues and (query.special[position] or here != last):
                 return False
             last = here
-            word = None if query.words is None else query.words[place]
+            word = None if query.words is None else query.words[position]
             if continues or word is None:
                 continue
             if (here[0], word) in begun:
@@ -153,7 +155,7 @@ class Sides:
         query = word_classes(self.query)
         return query, query if self.is_self else word_classes(self.key)
 
-    def shuffled(self, rng: np.random.Generator, *, alike: bool = False) -> Sides:
+    def shuffled(self, rng: np.random.Generator, *, alike: bool = False) -> QueryKeyTokens:
         """The tokens after the words of each sentence changed places, on both sides alike where
         both are the same.
 
@@ -163,22 +165,34 @@ class Sides:
         """
         of_query, of_key = self.classes if alike else (None, None)
         query = shuffled_tokens(self.query, rng, of_query)
-        return Sides(query, query if self.is_self else shuffled_tokens(self.key, rng, of_key))
+        return QueryKeyTokens(
+            query, query if self.is_self else shuffled_tokens(self.key, rng, of_key)
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class Maps:
+class AttentionMaps:
     """The attention of the heads of one layer on one text.
 
     Args:
         weights: in float64.
-        sides: the tokens.
+        tokens: the tokens.
         visible: True where a query may look.
     """
 
     weights: Float[np.ndarray, "head query key"]
-    sides: Sides
+    tokens: QueryKeyTokens
     visible: Bool[np.ndarray, "query key"]
+
+    @property
+    def sides(self) -> QueryKeyTokens:
+        """The name that `tokens` had in headscope 0.1; taken with a warning until 0.3."""
+        warnings.warn(
+            "AttentionMaps.sides goes away in 0.3; it is called tokens now",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.tokens
 
     @cached_property
     def seeing(self) -> Bool[np.ndarray, " query"]:
@@ -188,7 +202,7 @@ class Maps:
         return np.asarray(self.visible.any(axis=1))
 
 
-def maps_of(stack: Stack, layer: Layer, sides: Sides | None = None) -> Maps:
+def maps_of(stack: Stack, layer: Layer, tokens: QueryKeyTokens | None = None) -> AttentionMaps:
     """The maps of the heads of one layer that a record holds.
 
     Raises:
@@ -202,4 +216,4 @@ def maps_of(stack: Stack, layer: Layer, sides: Sides | None = None) -> Maps:
     """
     visible = layer.visible.dense()
     weights = np.asarray(layer.held_weights(), np.float64)
-    return Maps(weights, sides or Sides(stack.query, stack.key), visible)
+    return AttentionMaps(weights, tokens or QueryKeyTokens(stack.query, stack.key), visible)

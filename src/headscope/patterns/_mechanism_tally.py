@@ -14,11 +14,11 @@ from jaxtyping import Bool, Float
 from headscope.errors import RecordError
 from headscope.evidence import Statistic
 from headscope.measures import carriers, neuron_scores, set_overlap
-from headscope.patterns._maps import Maps, Sides, maps_of
+from headscope.patterns._maps import AttentionMaps, QueryKeyTokens, maps_of
 from headscope.patterns._pattern import PATTERNS, Pattern
 from headscope.patterns._sketch import sketch
 from headscope.patterns._units import Units, units_of
-from headscope.patterns.records import OneModel
+from headscope.patterns.records import OneModelStudy
 from headscope.record import Layer, Record, Stack
 
 Reading = Literal["margin", "score"]
@@ -42,7 +42,7 @@ RULES = {
 """Patterns that are scored otherwise, and classes of tokens, as pairs."""
 
 
-class MechanismTally(OneModel):
+class MechanismTally(OneModelStudy):
     """What `mechanism` counts: update it with records, add tallies of other machines.
 
     Values do not depend on the order of texts or on how they were shared out.
@@ -126,9 +126,9 @@ class MechanismTally(OneModel):
 
     def _values_of(self, stack: Stack, layers: Iterable[Layer]) -> Float[np.ndarray, "head row"]:
         """The rows of one text, of the heads of all these layers."""
-        sides = Sides(stack.query, stack.key)
-        wanted = None if self.pattern is None else self.pattern.wanted(sides)
-        rows = [self._values(maps_of(stack, layer, sides), layer, wanted) for layer in layers]
+        tokens = QueryKeyTokens(stack.query, stack.key)
+        wanted = None if self.pattern is None else self.pattern.wanted(tokens)
+        rows = [self._values(maps_of(stack, layer, tokens), layer, wanted) for layer in layers]
         return np.concatenate(rows)
 
     def __add__(self, other: MechanismTally) -> MechanismTally:
@@ -217,7 +217,7 @@ class MechanismTally(OneModel):
         self.statistic = Statistic((len(cells), len(self._rows)), (*self._rows, *heads))
 
     def _values(
-        self, maps: Maps, layer: Layer, wanted: Bool[np.ndarray, "query key"] | None
+        self, maps: AttentionMaps, layer: Layer, wanted: Bool[np.ndarray, "query key"] | None
     ) -> Float[np.ndarray, "head row"]:
         heads = [head for number, head in self.cells if number == layer.layer]
         first = self.cells.index((layer.layer, heads[0]))
@@ -288,14 +288,14 @@ def parse_pattern(pattern: Pattern | str | None) -> Pattern | None:
 
 
 def _targets(
-    maps: Maps, heads: list[int], wanted: Bool[np.ndarray, "query key"] | None
+    maps: AttentionMaps, heads: list[int], wanted: Bool[np.ndarray, "query key"] | None
 ) -> tuple[
     Float[np.ndarray, "head asked key"], Float[np.ndarray, " head"], Bool[np.ndarray, " query"]
 ]:
     """How much each key counts, rows summing to 1; mass on them; and which queries have any."""
     weights = maps.weights[heads]
     if wanted is None:
-        asked = maps.seeing & maps.sides.query_words
+        asked = maps.seeing & maps.tokens.query_words
         rows = weights[:, asked]
     else:
         wanted = wanted & maps.visible

@@ -21,7 +21,7 @@ from headscope.measures import (
     prefix_targets,
     sink_strength,
 )
-from headscope.patterns._maps import Maps, Sides
+from headscope.patterns._maps import AttentionMaps, QueryKeyTokens
 
 SINK_LENGTH = 64
 LEAST_PEAKS = 4
@@ -54,8 +54,8 @@ class Pattern:
             nothing.
         by_word: whether it is about single words, not kinds of words: it is then compared with
             words that changed places among their kind, too.
-        by_layout: whether the score reads no more of the tokens than `Sides.layout` holds: texts of
-            one layout are then scored as so many heads of one map.
+        by_layout: whether the score reads no more of the tokens than `QueryKeyTokens.layout`
+            holds: texts of one layout are then scored as so many heads of one map.
         moved: the pairs after the words of a text, all whole, came to stand in other orders ``[draw
             token]``, where these follow from what is known of the text: faster than to look for the
             pairs in each order. Not asked of a text in which nothing comes twice.
@@ -68,13 +68,13 @@ class Pattern:
     says: str
     source: str
     threshold: float
-    score: Callable[[Maps], np.ndarray] | None = None
-    pairs: Callable[[Sides], np.ndarray] | None = None
-    by_position: Callable[[Maps], np.ndarray] | None = None
+    score: Callable[[AttentionMaps], np.ndarray] | None = None
+    pairs: Callable[[QueryKeyTokens], np.ndarray] | None = None
+    by_position: Callable[[AttentionMaps], np.ndarray] | None = None
     by_place: bool = False
     by_word: bool = False
     by_layout: bool = False
-    moved: Callable[[Sides, np.ndarray], np.ndarray] | None = None
+    moved: Callable[[QueryKeyTokens, np.ndarray], np.ndarray] | None = None
 
     def __post_init__(self) -> None:
         if (self.score is None) == (self.pairs is None):
@@ -96,29 +96,31 @@ class Pattern:
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         for name in ("score", "pairs", "by_position", "moved"):
             if not _can_be_pickled(values[name]):
-                values[name] = LeftBehind(self.name)
+                values[name] = MissingFunction(self.name)
         return _made, (values,)
 
-    def of(self, maps: Maps) -> Float[np.ndarray, " head"]:
+    def of(self, maps: AttentionMaps) -> Float[np.ndarray, " head"]:
         """The score of every head; NaN where the text cannot show the pattern."""
         if self.score is not None:
             return self.score(maps)
-        return self.on_pairs(maps, self.wanted(maps.sides))
+        return self.on_pairs(maps, self.wanted(maps.tokens))
 
-    def wanted(self, sides: Sides) -> Bool[np.ndarray, "query key"]:
+    def wanted(self, tokens: QueryKeyTokens) -> Bool[np.ndarray, "query key"]:
         """Where a head of this pattern should look."""
         if self.pairs is None:
             raise RecordError(f"Pattern {self.name!r} is not made of pairs")
-        return self.pairs(sides)
+        return self.pairs(tokens)
 
     @staticmethod
-    def on_pairs(maps: Maps, pairs: Bool[np.ndarray, "query key"]) -> Float[np.ndarray, " head"]:
+    def on_pairs(
+        maps: AttentionMaps, pairs: Bool[np.ndarray, "query key"]
+    ) -> Float[np.ndarray, " head"]:
         """Mean mass on the pairs that can be seen, over the queries that have one."""
         return mass_on_pairs(maps.weights, pairs & maps.visible)
 
 
 @dataclass(frozen=True)
-class LeftBehind:
+class MissingFunction:
     """Stands for a function of a pattern that could not be pickled; results that were counted do
     not need it.
     """
@@ -152,21 +154,21 @@ def _made(values: dict[str, Any]) -> Pattern:
     return Pattern(**values)
 
 
-def _at(offset: int, *, inside: bool) -> Callable[[Maps], np.ndarray]:
-    def score(maps: Maps) -> np.ndarray:
-        if not maps.sides.is_self:
+def _at(offset: int, *, inside: bool) -> Callable[[AttentionMaps], np.ndarray]:
+    def score(maps: AttentionMaps) -> np.ndarray:
+        if not maps.tokens.is_self:
             return _none(maps)
-        pairs = maps.visible & maps.sides.own_sentence if inside else maps.visible
+        pairs = maps.visible & maps.tokens.own_sentence if inside else maps.visible
         return mass_at_offsets(maps.weights, [offset], pairs=pairs)[:, 0]
 
     return score
 
 
-def _peak(offset: int) -> Callable[[Maps], np.ndarray]:
-    def score(maps: Maps) -> np.ndarray:
-        if not maps.sides.is_self:
+def _peak(offset: int) -> Callable[[AttentionMaps], np.ndarray]:
+    def score(maps: AttentionMaps) -> np.ndarray:
+        if not maps.tokens.is_self:
             return _none(maps)
-        pairs = maps.visible & maps.sides.own_sentence
+        pairs = maps.visible & maps.tokens.own_sentence
         if np.diagonal(pairs, offset).sum() < LEAST_PEAKS:
             return _none(maps)
         return peak_at_offset(maps.weights, offset, pairs=pairs)
@@ -174,16 +176,16 @@ def _peak(offset: int) -> Callable[[Maps], np.ndarray]:
     return score
 
 
-def _delimiter(maps: Maps) -> np.ndarray:
-    if not maps.sides.delimiters.any():
+def _delimiter(maps: AttentionMaps) -> np.ndarray:
+    if not maps.tokens.delimiters.any():
         return _none(maps)
-    return mass_on(maps.weights, maps.sides.delimiters, queries=maps.seeing)
+    return mass_on(maps.weights, maps.tokens.delimiters, queries=maps.seeing)
 
 
-def _bag(maps: Maps) -> np.ndarray:
-    if not maps.sides.is_pair:
+def _bag(maps: AttentionMaps) -> np.ndarray:
+    if not maps.tokens.is_pair:
         return _none(maps)
-    own = maps.sides.own_sentence & maps.visible
+    own = maps.tokens.own_sentence & maps.visible
     even = mass_on_pairs(uniform_map(maps.visible), own)
     # even rows have half of their mass inside the sentence already, so what counts is how far a
     # head goes beyond them
@@ -195,45 +197,45 @@ def _bag(maps: Maps) -> np.ndarray:
     return beyond * evenness(maps.weights, own)
 
 
-def _first_token(maps: Maps) -> np.ndarray:
+def _first_token(maps: AttentionMaps) -> np.ndarray:
     if min(maps.visible.shape) < 2 or maps.visible.shape[0] >= SINK_LENGTH:
         return _none(maps)
     return sink_strength(maps.weights)
 
 
-def _sink(maps: Maps) -> np.ndarray:
+def _sink(maps: AttentionMaps) -> np.ndarray:
     if maps.visible.shape[0] < SINK_LENGTH:
         return _none(maps)
     return sink_strength(maps.weights[:, :SINK_LENGTH])
 
 
-def _sink_elsewhere(maps: Maps) -> np.ndarray:
+def _sink_elsewhere(maps: AttentionMaps) -> np.ndarray:
     looking = maps.visible.sum(axis=0)
-    places = maps.sides.later_sinks & (looking >= LEAST_LOOKING)
+    places = maps.tokens.later_sinks & (looking >= LEAST_LOOKING)
     if not places.any():
         return _none(maps)
     # all of them together: the strongest of several is above even rows by chance alone
     return mass_on(maps.weights, places, queries=np.asarray(maps.visible[:, places].any(axis=1)))
 
 
-def _induction(sides: Sides) -> np.ndarray:
-    if not sides.is_self:
-        return np.zeros_like(sides.words)
-    names = sides.names.tolist()
+def _induction(tokens: QueryKeyTokens) -> np.ndarray:
+    if not tokens.is_self:
+        return np.zeros_like(tokens.words)
+    names = tokens.names.tolist()
     # Most short texts have no token twice.
     if len(set(names)) == len(names):
-        return np.zeros_like(sides.words)
-    return prefix_targets(names) & sides.words
+        return np.zeros_like(tokens.words)
+    return prefix_targets(names) & tokens.words
 
 
 def _moved_induction(
-    sides: Sides, orders: Int[np.ndarray, "draw token"]
+    tokens: QueryKeyTokens, orders: Int[np.ndarray, "draw token"]
 ) -> Bool[np.ndarray, "draw token token"]:
-    names = sides.names[orders]
+    names = tokens.names[orders]
     earlier = np.tril(names[:, :, None] == names[:, None, :], -1)
     pairs = np.zeros_like(earlier)
     pairs[:, :, 1:] = earlier[:, :, :-1]
-    return pairs & sides.words
+    return pairs & tokens.words
 
 
 def _moved_words(
@@ -245,11 +247,11 @@ def _moved_words(
     return pairs[orders[:, :, None], orders[:, None, :]]
 
 
-def _same_other(sides: Sides) -> np.ndarray:
-    return sides.same_word & sides.other_sentence
+def _same_other(tokens: QueryKeyTokens) -> np.ndarray:
+    return tokens.same_word & tokens.other_sentence
 
 
-def _none(maps: Maps) -> np.ndarray:
+def _none(maps: AttentionMaps) -> np.ndarray:
     return np.full(len(maps.weights), np.nan)
 
 
@@ -277,8 +279,8 @@ PATTERNS = (
         says="looks at the same word, itself included",
         source=f"{VIG}: mass on the same form, of words that occur more than once; threshold ours",
         threshold=0.3,
-        pairs=lambda sides: sides.same_word,
-        moved=lambda sides, orders: _moved_words(sides.same_word, orders),
+        pairs=lambda tokens: tokens.same_word,
+        moved=lambda tokens, orders: _moved_words(tokens.same_word, orders),
         by_word=True,
     ),
     Pattern(
@@ -287,7 +289,7 @@ PATTERNS = (
         source=f"{VIG}: the same with the other segment; threshold ours",
         threshold=0.3,
         pairs=_same_other,
-        moved=lambda sides, orders: _moved_words(_same_other(sides), orders),
+        moved=lambda tokens, orders: _moved_words(_same_other(tokens), orders),
         by_word=True,
     ),
     Pattern(

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from headscope.errors import RecordError
-from headscope.patterns._maps import Maps
+from headscope.patterns._maps import AttentionMaps
 from headscope.patterns._pattern import Pattern
 from headscope.record import Tokens
 
@@ -84,18 +84,18 @@ def predictive_pattern(drops: Callable[[Tokens], np.ndarray], *, threshold: floa
         'predictive'
     """
 
-    def score(maps: Maps) -> np.ndarray:
-        if not maps.sides.is_self:
+    def score(maps: AttentionMaps) -> np.ndarray:
+        if not maps.tokens.is_self:
             return np.full(len(maps.weights), np.nan)
         return predictive(
-            maps.weights, drops(maps.sides.query), pairs=maps.sides.words & maps.visible
+            maps.weights, drops(maps.tokens.query), pairs=maps.tokens.words & maps.visible
         )
 
-    def nearest(maps: Maps) -> np.ndarray:
-        places = np.arange(len(maps.sides.query))
-        near = -np.abs(places[:, None] - np.arange(len(maps.sides.key))).astype(np.float64)
+    def nearest(maps: AttentionMaps) -> np.ndarray:
+        places = np.arange(len(maps.tokens.query))
+        near = -np.abs(places[:, None] - np.arange(len(maps.tokens.key))).astype(np.float64)
         return np.broadcast_to(
-            score(Maps(near[None], maps.sides, maps.visible)), (len(maps.weights),)
+            score(AttentionMaps(near[None], maps.tokens, maps.visible)), (len(maps.weights),)
         )
 
     return Pattern(

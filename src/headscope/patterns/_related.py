@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 
 from headscope.errors import RecordError
 from headscope.measures import related
-from headscope.patterns._maps import Sides
+from headscope.patterns._maps import QueryKeyTokens
 from headscope.patterns._pattern import Pattern
 from headscope.record import Tokens
 
@@ -70,7 +70,7 @@ def related_patterns(
             says="looks at related words in the other sentence",
             source=source,
             threshold=threshold,
-            pairs=lambda sides: pairs(sides) & sides.other_sentence,
+            pairs=lambda tokens: pairs(tokens) & tokens.other_sentence,
         ),
     )
 
@@ -83,16 +83,16 @@ class _Related:
         )
         self.least = lru_cache(maxsize=CACHED_WORDS)(self._least)
 
-    def __call__(self, sides: Sides) -> Bool[np.ndarray, "query key"]:
-        queries, keys = self._words(sides.query), self._words(sides.key)
+    def __call__(self, tokens: QueryKeyTokens) -> Bool[np.ndarray, "query key"]:
+        queries, keys = self._words(tokens.query), self._words(tokens.key)
         least = np.array([self.least(word) for word in queries])
         wanted = related(
-            sides.query, sides.key, self._vectors(queries), self._vectors(keys), threshold=least
+            tokens.query, tokens.key, self._vectors(queries), self._vectors(keys), threshold=least
         )
-        if sides.is_self:
-            occurrence = np.cumsum(~np.array(sides.query.continues, bool))
+        if tokens.is_self:
+            occurrence = np.cumsum(~np.array(tokens.query.continues, bool))
             wanted &= occurrence[:, None] != occurrence
-        return wanted & ~sides.same_word
+        return wanted & ~tokens.same_word
 
     def _words(self, tokens: Tokens) -> list[tuple[int, ...]]:
         """The vocabulary numbers of the whole word of each token."""

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Shaped
 
 from headscope.errors import RecordError
 from headscope.measures import TokenClass, token_class
-from headscope.patterns._maps import Sides
+from headscope.patterns._maps import QueryKeyTokens
 from headscope.patterns._pattern import Pattern
 from headscope.record import Tokens
 
@@ -42,7 +42,7 @@ def sketch(rule: str, *, threshold: float = 0.3, name: str = "") -> Pattern:
     Example:
         >>> from headscope.record import Tokens
         >>> tokens = Tokens(pieces=("[CLS]", "so", "it", "goes", "[SEP]"))
-        >>> sketch("word -> next").wanted(Sides(tokens, tokens)).astype(int).tolist()[1:4]
+        >>> sketch("word -> next").wanted(QueryKeyTokens(tokens, tokens)).astype(int).tolist()[1:4]
         [[0, 0, 1, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, 0, 1]]
     """
     read = RULE.fullmatch(rule)
@@ -58,11 +58,11 @@ def sketch(rule: str, *, threshold: float = 0.3, name: str = "") -> Pattern:
                 'or a "word" in quotes'
             )
 
-    def pairs(sides: Sides) -> np.ndarray:
-        wanted = _tokens(query, sides.query)[:, None] & _keys(key, sides)
+    def pairs(tokens: QueryKeyTokens) -> np.ndarray:
+        wanted = _tokens(query, tokens.query)[:, None] & _keys(key, tokens)
         if where is None:
             return wanted
-        return wanted & (sides.own_sentence if where == "own" else sides.other_sentence)
+        return wanted & (tokens.own_sentence if where == "own" else tokens.other_sentence)
 
     return Pattern(
         name=name or rule,
@@ -90,7 +90,9 @@ def painted(
     Example:
         >>> from headscope.record import Tokens
         >>> tokens = Tokens(pieces=tuple("abcd"))
-        >>> painted(np.eye(2), name="blocks").wanted(Sides(tokens, tokens)).astype(int).tolist()
+        >>> painted(np.eye(2), name="blocks").wanted(QueryKeyTokens(tokens, tokens)).astype(
+        ...     int
+        ... ).tolist()
         [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]]
     """
     cells = np.asarray(cells)
@@ -100,10 +102,10 @@ def painted(
             "[row column]"
         )
 
-    def pairs(sides: Sides) -> np.ndarray:
+    def pairs(tokens: QueryKeyTokens) -> np.ndarray:
         rows, columns = (
             np.arange(len(side)) * size // len(side)
-            for side, size in zip((sides.query, sides.key), cells.shape, strict=True)
+            for side, size in zip((tokens.query, tokens.key), cells.shape, strict=True)
         )
         return cells[rows][:, columns] != 0
 
@@ -131,17 +133,17 @@ def _offset(text: str) -> int | None:
     return named.get(text, int(text) if re.fullmatch(r"[+-]\d+", text) else None)
 
 
-def _keys(text: str, sides: Sides) -> Bool[np.ndarray, "query key"]:
+def _keys(text: str, tokens: QueryKeyTokens) -> Bool[np.ndarray, "query key"]:
     if text == "same":
-        same = sides.same_word.copy()
-        if sides.is_self:
+        same = tokens.same_word.copy()
+        if tokens.is_self:
             np.fill_diagonal(same, False)
         return same
     offset = _offset(text)
-    shape = len(sides.query), len(sides.key)
+    shape = len(tokens.query), len(tokens.key)
     if offset is None:
-        return np.broadcast_to(_tokens(text, sides.key), shape)
-    return np.eye(*shape, k=offset, dtype=bool) & sides.is_self
+        return np.broadcast_to(_tokens(text, tokens.key), shape)
+    return np.eye(*shape, k=offset, dtype=bool) & tokens.is_self
 
 
 def _tokens(text: str, tokens: Tokens) -> Bool[np.ndarray, " token"]:

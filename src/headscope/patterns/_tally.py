@@ -22,7 +22,7 @@ from headscope.patterns._batch_values import BASELINES, BatchValues
 from headscope.patterns._head_measures import MEASURES
 from headscope.patterns._kovaleva import CLASSES
 from headscope.patterns._pattern import PATTERNS, Pattern
-from headscope.patterns.records import OneModel
+from headscope.patterns.records import OneModelStudy
 from headscope.record import BatchStack, Record, TextBatch
 from headscope.storage import reading
 
@@ -38,7 +38,7 @@ ADDED_PATTERNS, ADDED_BASELINES = ("sink", "sink-elsewhere"), ("like words",)
 """What tallies of headscope 0.1 do not hold."""
 
 
-class Tally(OneModel):
+class Tally(OneModelStudy):
     """What `heads` counts: update it with records, add tallies of other machines, keep it and go on
     later.
 

@@ -72,7 +72,7 @@ class TallySums:
         self._seen = np.zeros((count, len(BASELINES)), np.int64)
         self._not_judged = np.zeros(count, np.int64)
         self._lengths: Counter[int] = Counter()
-        self._by_length: dict[int, _OfLength] = {}
+        self._by_length: dict[int, _LengthGroup] = {}
 
     def update(
         self, values: Float[np.ndarray, "row head"], *, group: str | None = None, times: int = 1
@@ -110,7 +110,7 @@ class TallySums:
         if not np.isnan(known).all():
             length = int(np.nanmax(known))
             self._lengths[length] += times
-            of_length = self._by_length.setdefault(bin_of(length), _OfLength(judged.shape))
+            of_length = self._by_length.setdefault(bin_of(length), _LengthGroup(judged.shape))
             of_length.update(judged, is_judged, times)
 
     def close(self) -> None:
@@ -135,7 +135,7 @@ class TallySums:
             both._not_judged += part._not_judged
             both._lengths += part._lengths
             for length, of_length in part._by_length.items():
-                empty = _OfLength(of_length.count.shape)
+                empty = _LengthGroup(of_length.count.shape)
                 both._by_length[length] = both._by_length.get(length, empty) + of_length
         return both
 
@@ -245,7 +245,7 @@ class TallySums:
         self.sums, self._seen, self._not_judged = sums, arrays["seen"], arrays["not judged"]
         self._lengths = Counter({int(length): int(count) for length, count in arrays["lengths"]})
         for place, number in enumerate(arrays["bins"].tolist()):
-            of = _OfLength((len(self.patterns), len(self.cells)))
+            of = _LengthGroup((len(self.patterns), len(self.cells)))
             of.texts, of.count, of.steps = (
                 arrays[f"bins {name}"][place] for name in ("texts", "count", "steps")
             )
@@ -259,7 +259,7 @@ class TallySums:
         return values[self._counted.index(row)]
 
 
-class _OfLength:
+class _LengthGroup:
     """Judged scores of texts of about one length."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
@@ -272,8 +272,8 @@ class _OfLength:
         steps = np.rint(np.nan_to_num(judged) * STEP)
         self.steps = self.steps + times * steps.astype(np.int64)
 
-    def __add__(self, other: _OfLength) -> _OfLength:
-        both = _OfLength(self.count.shape)
+    def __add__(self, other: _LengthGroup) -> _LengthGroup:
+        both = _LengthGroup(self.count.shape)
         both.texts, both.count = self.texts + other.texts, self.count + other.count
         both.steps = self.steps + other.steps
         return both

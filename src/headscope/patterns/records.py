@@ -67,7 +67,7 @@ def with_groups(
         )
 
 
-class OneModel:
+class OneModelStudy:
     """Studies that count records one by one: those of one model and stack, however alike the heads
     of others are.
     """
@@ -103,7 +103,7 @@ class OneModel:
             )
         self._weights = self._weights or record.model.weights
 
-    def _check_models(self, other: OneModel) -> None:
+    def _check_models(self, other: OneModelStudy) -> None:
         """Raise where what is to be added was counted of another model.
 
         Raises:

@@ -1,8 +1,8 @@
 """What attention is here: the data, frozen and checked; NumPy only."""
 
-import warnings
 from typing import Any
 
+from headscope._renamed import renamed_name
 from headscope.record._batch import BatchLayer, BatchStack, TextBatch
 from headscope.record._checks import check_finite
 from headscope.record._contributions import (
@@ -64,11 +64,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Stored":
-        warnings.warn(
-            "headscope.record.Stored goes away in 0.3; it is called StoredArray now",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return StoredArray
-    raise AttributeError(f"headscope.record has no {name!r}; it has {', '.join(__all__)}")
+    return renamed_name(__name__, name, {"Stored": "StoredArray"})

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from headscope.errors import RecordError
 from headscope.record._checks import check_finite, check_floats, frozen, is_on_disk
-from headscope.record._copied import Copied
+from headscope.record._rebuilt import RebuiltWhenCopied
 from headscope.record._stored import Array, array_field, held
 
 ContributionKind = Literal["attention", "residual", "output", "alti", "globenc"]
@@ -25,7 +25,7 @@ CONTRIBUTIONS = dict.fromkeys(CONTRIBUTION_KINDS, "query key") | dict.fromkeys(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Contributions(Copied):
+class Contributions(RebuiltWhenCopied):
     """Norms of the vectors that the keys of a layer add to its queries, all heads together; see
     `headscope.norms`.
 

@@ -17,10 +17,10 @@ from headscope.record._checks import (
     is_on_disk,
 )
 from headscope.record._contributions import Contributions
-from headscope.record._copied import Copied
 from headscope.record._held_heads import HeldHeads
 from headscope.record._layer_checks import ARRAYS, check_shapes, check_values
 from headscope.record._mask import Mask
+from headscope.record._rebuilt import RebuiltWhenCopied
 from headscope.record._statistics import Statistics
 from headscope.record._stored import Array, array_field, held, part_of
 from headscope.record._verification import AGAINST
@@ -34,7 +34,7 @@ else:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Layer(Copied):
+class Layer(RebuiltWhenCopied):
     """What the heads of one layer computed: the weights, or queries and keys from which they follow
     exactly.
 

@@ -9,11 +9,11 @@ import numpy as np
 from jaxtyping import Bool
 
 from headscope.errors import RecordError
-from headscope.record._copied import Copied
+from headscope.record._rebuilt import RebuiltWhenCopied
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Mask(Copied):
+class Mask(RebuiltWhenCopied):
     """Which keys each query may look at, as runs of neighbouring keys: small however long the text
     is.
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from headscope.errors import RecordError
-from headscope.record._copied import Copied
 from headscope.record._facts import ModelFacts
 from headscope.record._generation import Generation
+from headscope.record._rebuilt import RebuiltWhenCopied
 from headscope.record._stack import Stack
 from headscope.record._tokens import Tokens
 from headscope.record._verification import verification_of, weakest
@@ -22,7 +22,7 @@ NAMED = 6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Record(Copied):
+class Record(RebuiltWhenCopied):
     """The attention of one model on one text: no batch axis, no padding. Frozen.
 
     ``record["self"].weights(layer=2, head=0)`` is one head's ``[query key]``.

@@ -11,15 +11,15 @@ import numpy as np
 
 from headscope.errors import RecordError
 from headscope.record._checks import check_number, frozen
-from headscope.record._copied import Copied
 from headscope.record._export import columns_of, to_arrow, to_pandas, to_xarray
 from headscope.record._layer import Floating, Layer
+from headscope.record._rebuilt import RebuiltWhenCopied
 from headscope.record._stored import StoredArrays
 from headscope.record._tokens import Tokens
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Stack(Copied):
+class Stack(RebuiltWhenCopied):
     """Layers that share their query and key tokens: an encoder, a decoder, its cross-attention.
 
     Args:

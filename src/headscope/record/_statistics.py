@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 
 from headscope.errors import RecordError
 from headscope.record._checks import check_finite, check_floats, frozen, is_on_disk
-from headscope.record._copied import Copied
+from headscope.record._rebuilt import RebuiltWhenCopied
 from headscope.record._stored import Array, array_field, held
 from headscope.record._tokens import Tokens
 
@@ -38,7 +38,7 @@ TOLERANCE = 5e-3
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Statistics(Copied):
+class Statistics(RebuiltWhenCopied):
     """What the heads of one layer do in each row ``p`` of their weights, ``p_j = A[query, j]``.
 
     Everything is a share of the row's mass, 0 to 1, but the entropy, which is in nats. A query that

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError
-from headscope.record._copied import Copied
+from headscope.record._rebuilt import RebuiltWhenCopied
 
 Style = Literal["halves", "neighbours"]
 STYLES: tuple[Style, ...] = get_args(Style)
@@ -24,7 +24,7 @@ first token.
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Rotary(Copied):
+class Rotary(RebuiltWhenCopied):
     """How a layer turned its queries and keys by their positions (Su et al. 2021, RoFormer, section
     3.2).
 

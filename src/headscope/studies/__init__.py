@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headscope._renamed import renamed_name
 from headscope.errors import FigureError
 from headscope.studies._embedding_role import embedding_role
 from headscope.studies._heads import heads
@@ -18,7 +19,7 @@ from headscope.studies._mechanism import mechanism
 from headscope.studies._statistic_file import load_of_statistic
 from headscope.studies.ablation._file import load_ablation
 from headscope.studies.ablation._result import Ablation
-from headscope.studies.alignment._best_place import BestPlace
+from headscope.studies.alignment._best_place import BestLayerOrHead
 from headscope.studies.alignment._file import load_alignment_study
 from headscope.studies.alignment._pair import AlignedPair
 from headscope.studies.alignment._pair_files import read_aligned_pairs
@@ -33,7 +34,7 @@ from headscope.studies.dependencies._file import load_relations
 from headscope.studies.dependencies._head import RelationHead
 from headscope.studies.dependencies._result import Relations
 from headscope.studies.dependencies._study import relations
-from headscope.studies.explaining._explained import Explained
+from headscope.studies.explaining._explained import ExplainedText
 from headscope.studies.explaining._file import load_faithfulness
 from headscope.studies.explaining._result import Faithfulness
 from headscope.studies.norms._study import NormStudy, load_norm_study, norm_study
@@ -43,7 +44,7 @@ from headscope.studies.probes._probing import Probing
 if TYPE_CHECKING:
     from headscope.studies._effect import effect
     from headscope.studies.ablation._study import AblationOptions, ablate
-    from headscope.studies.explaining._adversarial import Tampering
+    from headscope.studies.explaining._counterfactual import CounterfactualAttention
     from headscope.studies.explaining._erasure import erasure
     from headscope.studies.explaining._study import faithfulness
     from headscope.studies.probes import probe
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 _WITH_TORCH = {
     "AblationOptions": "headscope.studies.ablation._study",
     "ablate": "headscope.studies.ablation._study",
-    "Tampering": "headscope.studies.explaining._adversarial",
+    "CounterfactualAttention": "headscope.studies.explaining._counterfactual",
     "effect": "headscope.studies._effect",
     "erasure": "headscope.studies.explaining._erasure",
     "faithfulness": "headscope.studies.explaining._study",
@@ -64,15 +65,15 @@ __all__ = [
     "AlignedPair",
     "AlignmentStudy",
     "AntecedentHead",
-    "BestPlace",
+    "BestLayerOrHead",
     "Coreference",
-    "Explained",
+    "CounterfactualAttention",
+    "ExplainedText",
     "Faithfulness",
     "NormStudy",
     "Probing",
     "RelationHead",
     "Relations",
-    "Tampering",
     "WordAlignment",
     "ablate",
     "alignment_study",
@@ -99,6 +100,13 @@ __all__ = [
 ]
 
 
+_NAMES_OF_0_1 = {
+    "BestPlace": "BestLayerOrHead",
+    "Explained": "ExplainedText",
+    "Tampering": "CounterfactualAttention",
+}
+
+
 def __getattr__(name: str) -> Any:
     if name == "check_plot":
         warnings.warn(
@@ -109,7 +117,7 @@ def __getattr__(name: str) -> Any:
         )
         return _check_plot
     if name not in _WITH_TORCH:
-        raise AttributeError(f"headscope.studies has no {name!r}; it has {', '.join(__all__)}")
+        return renamed_name(__name__, name, _NAMES_OF_0_1)
     return getattr(importlib.import_module(_WITH_TORCH[name]), name)
 
 

@@ -92,7 +92,7 @@ def effect(
         check_not_loaded(model, loading)
     if not anyway:
         _check_fit(model, tokenizer, inputs)
-    reading = _ReadTexts((model, tokenizer), options, top, 1.0 if anyway else MOST_UNKNOWN)
+    reading = _TextReader((model, tokenizer), options, top, 1.0 if anyway else MOST_UNKNOWN)
     runs = reading.all(inputs, (interventions, *controls), on_error)
     if groups is not None:
         # Documents of texts that could not be run go with them.
@@ -137,7 +137,7 @@ def _effect_of(
 
 
 @dataclass(frozen=True)
-class _ReadTexts:
+class _TextReader:
     """How inputs are read: one that cannot be run costs itself alone.
 
     Args:

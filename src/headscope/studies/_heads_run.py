@@ -27,7 +27,15 @@ from headscope.corpus import (
 )
 from headscope.errors import RunError
 from headscope.evidence.correction import CORRECTIONS
-from headscope.patterns import PATTERNS, Heads, LeftBehind, Pattern, Tally, TallySums, levels_of
+from headscope.patterns import (
+    PATTERNS,
+    Heads,
+    MissingFunction,
+    Pattern,
+    Tally,
+    TallySums,
+    levels_of,
+)
 from headscope.studies._battery import induction_battery
 from headscope.studies._heads_measurer import HeadsMeasurer
 from headscope.studies.shared._corpus_model import (
@@ -218,7 +226,7 @@ def heads_over(
             f"heads over a corpus has no option {', '.join(map(repr, options))}; leave it out, or "
             "leave out=, workers= and executor= out"
         )
-    running = Running(engine, how.get("out"), how.get("part_size"), progress)
+    running = RunSettings(engine, how.get("out"), how.get("part_size"), progress)
     stream: Iterable[Any] = corpus_texts(texts, groups)
     if random_weights is True:
         with running.with_folder() as running:
@@ -230,7 +238,7 @@ def heads_over(
 
 
 @dataclass(frozen=True)
-class Running:
+class RunSettings:
     """How a run goes on, whatever its job.
 
     Args:
@@ -248,7 +256,7 @@ class Running:
     keeps: bool = True
 
     @contextmanager
-    def with_folder(self) -> Generator[Running]:
+    def with_folder(self) -> Generator[RunSettings]:
         """The same with a folder, for the length of a block where none was given."""
         if self.out is not None:
             yield self
@@ -278,7 +286,7 @@ class Running:
 
 
 def _levels(
-    job: HeadsJob, texts: Iterable[Any], running: Running
+    job: HeadsJob, texts: Iterable[Any], running: RunSettings
 ) -> tuple[tuple[tuple[str, float], ...], Iterator[Any]]:
     """Scores of the model with random weights, and the texts once more."""
     folder = RunFolder(running.out or "")
@@ -327,7 +335,9 @@ def _check_patterns(job: HeadsJob, engine: Engine) -> None:
     """Raise where patterns of one's own could not be read by other processes."""
     if isinstance(job.model, NamedModel) and engine.name != this_process().name:
         for pattern in pickle.loads(pickle.dumps(job.patterns)):
-            if isinstance(pattern.score, LeftBehind) or isinstance(pattern.pairs, LeftBehind):
+            if isinstance(pattern.score, MissingFunction) or isinstance(
+                pattern.pairs, MissingFunction
+            ):
                 raise RunError(
                     f"The functions of pattern {pattern.name!r} cannot go to other processes; "
                     "define them in a module, with def, and not as a lambda"

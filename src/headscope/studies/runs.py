@@ -15,7 +15,7 @@ from headscope.capturing.entry import prepared
 from headscope.capturing.hooks import hook_after
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.inputs.parsed_input import ParsedInput
-from headscope.capturing.keep import Keeping
+from headscope.capturing.keep import KeepChoice
 from headscope.capturing.options import keeping_of
 from headscope.capturing.run import at_rest, run
 from headscope.comparison import Comparison, OutputChange, StackComparison
@@ -47,7 +47,10 @@ class Ran:
 
 
 def run_once(
-    model: nn.Module, inputs: Inputs, keeping: Keeping, interventions: Sequence[Intervention] = ()
+    model: nn.Module,
+    inputs: Inputs,
+    keeping: KeepChoice,
+    interventions: Sequence[Intervention] = (),
 ) -> Ran:
     """Run a model on an input, changed or as it is.
 
@@ -94,7 +97,7 @@ class Runs:
         self.inputs: Inputs
         self.model, self.inputs = prepared(*loaded, given, options)
         self.tokenizer: Any = getattr(loaded[1], "tokenizer", loaded[1])
-        self.keeping: Keeping = keeping_of(options)
+        self.keeping: KeepChoice = keeping_of(options)
         self.top: int = top
         self.intact: Ran = run_once(self.model, self.inputs, self.keeping)
         self.changed: list[Ran] = []

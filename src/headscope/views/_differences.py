@@ -12,7 +12,7 @@ from jaxtyping import Float
 from headscope.comparison import Comparison, Effect, StackComparison, grid_tokens
 from headscope.errors import PageError
 from headscope.record import Layer, ModelFacts, Record, Stack
-from headscope.views._later_array import LaterArray
+from headscope.views._lazy_array import LazyArray
 from headscope.views._page_text import valid
 from headscope.views._payload import Chunks
 from headscope.views.contract import Page, PageMoved, PageStack
@@ -68,7 +68,7 @@ def difference_page(difference: Comparison | Effect) -> tuple[Record, PageOption
                 OTHER: partial(stack.weights, "a", number),
             }
             for quantity, make in makes.items():
-                later = LaterArray(shape, quantity == DIFFERENCE, make)
+                later = LazyArray(shape, quantity == DIFFERENCE, make)
                 quantities[quantity].setdefault(name, []).append(later)
     options: PageOptions = {
         "comparison": difference,

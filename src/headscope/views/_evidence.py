@@ -13,7 +13,7 @@ from headscope.axes import HEAD, LAYER
 from headscope.errors import PageError
 from headscope.patterns import CLASSES, MEASURES, RUNS, Heads, Label
 from headscope.record import Record
-from headscope.views._examples import Pairs, Texts
+from headscope.views._examples import BestPairs, BestTexts
 from headscope.views._head_map import page_map
 from headscope.views._page_text import valid
 from headscope.views._payload import Chunks
@@ -36,7 +36,7 @@ LAYER_AXIS = ("number of the layer, from 0", "")
 
 
 @dataclass(frozen=True)
-class Cells:
+class HeadPositions:
     """Where the heads of a page stand among those that were measured."""
 
     layers: list[int]
@@ -78,12 +78,14 @@ def page_evidence(
     """
     stack = _stack(evidence, record, stacks)
     known = {cell: at for at, cell in enumerate(evidence.cells)}
-    cells = Cells([layer["layer"] for layer in stack["layers"]], stack["head_numbers"], known)
+    cells = HeadPositions(
+        [layer["layer"] for layer in stack["layers"]], stack["head_numbers"], known
+    )
     labels = [label for label in evidence.all_labels if (label.layer, label.head) in cells]
     axes = _axes(evidence)
     maps = np.stack([cells.grid(values) for _, values in axes])
-    texts = Texts(evidence)
-    pairs = Pairs(evidence.tally.patterns, record[stack["name"]])
+    texts = BestTexts(evidence)
+    pairs = BestPairs(evidence.tally.patterns, record[stack["name"]])
     patterns = [_pattern(evidence, number) for number in range(len(evidence.tally.patterns))]
     # Which texts are kept is known when the shown examples were chosen.
     shown = _shown(evidence, labels, texts, pairs)
@@ -215,7 +217,7 @@ def _axes(evidence: Heads) -> list[tuple[PageMeasure, np.ndarray]]:
     return axes
 
 
-def _status(evidence: Heads, labels: Sequence[Label], cells: Cells) -> np.ndarray:
+def _status(evidence: Heads, labels: Sequence[Label], cells: HeadPositions) -> np.ndarray:
     names = [pattern.name for pattern in evidence.tally.patterns]
     status = np.full((len(names), len(cells.layers), len(cells.heads)), NONE, np.uint8)
     for label in labels:
@@ -227,7 +229,7 @@ def _status(evidence: Heads, labels: Sequence[Label], cells: Cells) -> np.ndarra
     return status
 
 
-def _numbers(evidence: Heads, labels: Sequence[Label], cells: Cells) -> np.ndarray:
+def _numbers(evidence: Heads, labels: Sequence[Label], cells: HeadPositions) -> np.ndarray:
     names = [pattern.name for pattern in evidence.tally.patterns]
     numbers = np.full(
         (len(NUMBERS), len(names), len(cells.layers), len(cells.heads)), np.nan, np.float32
@@ -238,7 +240,9 @@ def _numbers(evidence: Heads, labels: Sequence[Label], cells: Cells) -> np.ndarr
     return numbers
 
 
-def _shown(evidence: Heads, labels: Sequence[Label], texts: Texts, pairs: Pairs) -> list[PageShown]:
+def _shown(
+    evidence: Heads, labels: Sequence[Label], texts: BestTexts, pairs: BestPairs
+) -> list[PageShown]:
     names = [pattern.name for pattern in evidence.tally.patterns]
     told = sorted(
         (label for label in labels if label.holds or label.candidate),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from jaxtyping import Bool
 
-from headscope.patterns import PATTERNS, Heads, Label, Pattern, Sides
+from headscope.patterns import PATTERNS, Heads, Label, Pattern, QueryKeyTokens
 from headscope.record import Stack
 from headscope.views.contract import PagePair
 
@@ -19,23 +19,25 @@ LONGEST = 200
 MOST_TEXTS = 400
 """Different examples in a page."""
 
-PLACES: Mapping[str, Callable[[Sides], np.ndarray]] = {
-    "next": lambda sides: _beside(sides, 1) & sides.own_sentence,
-    "previous": lambda sides: _beside(sides, -1) & sides.own_sentence,
-    "positional-next": lambda sides: _beside(sides, 1) & sides.own_sentence,
-    "positional-previous": lambda sides: _beside(sides, -1) & sides.own_sentence,
-    "previous-token": lambda sides: _beside(sides, -1),
-    "delimiter": lambda sides: np.broadcast_to(sides.delimiters, sides.words.shape),
-    "first-token": lambda sides: np.broadcast_to(np.arange(len(sides.key)) == 0, sides.words.shape),
-    "sink-elsewhere": lambda sides: np.broadcast_to(sides.later_sinks, sides.words.shape),
-    "sink": lambda sides: np.broadcast_to(np.arange(len(sides.key)) == 0, sides.words.shape),
+PLACES: Mapping[str, Callable[[QueryKeyTokens], np.ndarray]] = {
+    "next": lambda tokens: _beside(tokens, 1) & tokens.own_sentence,
+    "previous": lambda tokens: _beside(tokens, -1) & tokens.own_sentence,
+    "positional-next": lambda tokens: _beside(tokens, 1) & tokens.own_sentence,
+    "positional-previous": lambda tokens: _beside(tokens, -1) & tokens.own_sentence,
+    "previous-token": lambda tokens: _beside(tokens, -1),
+    "delimiter": lambda tokens: np.broadcast_to(tokens.delimiters, tokens.words.shape),
+    "first-token": lambda tokens: np.broadcast_to(
+        np.arange(len(tokens.key)) == 0, tokens.words.shape
+    ),
+    "sink-elsewhere": lambda tokens: np.broadcast_to(tokens.later_sinks, tokens.words.shape),
+    "sink": lambda tokens: np.broadcast_to(np.arange(len(tokens.key)) == 0, tokens.words.shape),
 }
 """Where heads of our patterns look that are no patterns of content; ``bag`` is shown by no single
 pair.
 """
 
 
-class Texts:
+class BestTexts:
     """The best texts of every label, each kept once."""
 
     def __init__(self, evidence: Heads) -> None:
@@ -64,12 +66,12 @@ class Texts:
         return examples
 
 
-class Pairs:
+class BestPairs:
     """The pairs of tokens of one text that show a pattern most."""
 
     def __init__(self, patterns: tuple[Pattern, ...], stack: Stack) -> None:
         self._patterns, self._stack = patterns, stack
-        self._sides = Sides(stack.query, stack.key)
+        self._tokens = QueryKeyTokens(stack.query, stack.key)
         self._wanted: dict[int, Bool[np.ndarray, "query key"] | None] = {}
 
     def strongest(self, pattern: int, layer: int, head: int) -> list[PagePair]:
@@ -91,10 +93,10 @@ class Pairs:
 
     def _pairs(self, pattern: Pattern) -> Bool[np.ndarray, "query key"] | None:
         if pattern.pairs is not None:
-            return pattern.wanted(self._sides)
+            return pattern.wanted(self._tokens)
         place = PLACES.get(pattern.name) if pattern in PATTERNS else None
-        return None if place is None else place(self._sides)
+        return None if place is None else place(self._tokens)
 
 
-def _beside(sides: Sides, offset: int) -> np.ndarray:
-    return np.eye(len(sides.query), len(sides.key), k=offset, dtype=bool)
+def _beside(tokens: QueryKeyTokens, offset: int) -> np.ndarray:
+    return np.eye(len(tokens.query), len(tokens.key), k=offset, dtype=bool)

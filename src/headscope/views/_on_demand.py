@@ -21,7 +21,7 @@ from headscope.patterns import COLUMNS, head_numbers, text_facts
 from headscope.record import Layer, Record, Stack
 from headscope.record.recompute import scores_of, softmax_of
 from headscope.views._beside import PREFIX, options_beside, records_beside
-from headscope.views._later_array import LaterArray
+from headscope.views._lazy_array import LazyArray
 from headscope.views._page import later_stack, page_header
 from headscope.views._payload import (
     MOST_ERROR,
@@ -108,7 +108,7 @@ class OnDemand:
     record: Record
     options: PageOptions
     header: Page = field(init=False)
-    _given: dict[str, dict[str, dict[int, np.ndarray | LaterArray]]] = field(init=False)
+    _given: dict[str, dict[str, dict[int, np.ndarray | LazyArray]]] = field(init=False)
     _sent: dict[str, bytes] = field(init=False)
     _stacks: dict[str, PageStack] = field(init=False)
     _kept: OrderedDict[tuple[str, int], PreparedLayer] = field(

@@ -136,19 +136,19 @@ class HalfScores:
 
 
 @dataclass
-class Bytes:
+class WeightBytes:
     """The weights of some heads as bytes, and the largest error of one."""
 
     array: np.ndarray
     error: float = 0.0
 
     @classmethod
-    def empty(cls, layer: Layer, heads: list[int]) -> Bytes:
+    def empty(cls, layer: Layer, heads: list[int]) -> WeightBytes:
         """Room for the weights."""
         return cls(np.zeros((len(heads), *layer.size), np.uint8))
 
     @classmethod
-    def of(cls, layer: Layer, heads: list[int]) -> Bytes:
+    def of(cls, layer: Layer, heads: list[int]) -> WeightBytes:
         """The weights of these heads."""
         made = cls.empty(layer, heads)
         for position in held_positions(layer, heads):
@@ -169,7 +169,7 @@ class Bytes:
 
 
 @dataclass(frozen=True)
-class MadeLayer:
+class LayerParts:
     """A layer's part of the header, its thumbnails, and what its heads do."""
 
     header: PageLayer
@@ -179,7 +179,7 @@ class MadeLayer:
 
 def made_layer(
     stack: str, layer: Layer, heads: list[int], chunks: Chunks, *, facts: TextFacts, room: int
-) -> MadeLayer:
+) -> LayerParts:
     """Put a layer into the chunks.
 
     Args:
@@ -195,7 +195,7 @@ def made_layer(
     fits = half is not None and half.size <= room
     # The rows of heads that the record does not hold would come out even, not empty.
     recomputes = half is not None and len(there) == len(heads)
-    stored = Bytes.empty(layer, heads)
+    stored = WeightBytes.empty(layer, heads)
     if half is not None and recomputes and (fits or _surely_smaller(half, layer)):
         stored = None
     thumbs, kinds, error = [], [], ROUNDING
@@ -216,7 +216,7 @@ def made_layer(
     if half is not None and recomputes and error <= MOST_ERROR:
         recompute = stored is None or half.packed < stored.packed
     if not recompute and stored is None:
-        stored = Bytes.of(layer, heads)
+        stored = WeightBytes.of(layer, heads)
     name = f"{stack}/{layer.layer}"
     header = layer_facts(stack, layer, heads, chunks) | {"error": error}
     if half is not None and (recompute or fits):
@@ -226,7 +226,7 @@ def made_layer(
         header["weights"] = chunks.add(
             f"weights/{name}", stored.array, (HEAD, QUERY, KEY), sqrt=True
         )
-    return MadeLayer(header, np.stack(thumbs), np.array(kinds, np.float32))
+    return LayerParts(header, np.stack(thumbs), np.array(kinds, np.float32))
 
 
 def held_positions(layer: Layer, heads: list[int]) -> list[int]:

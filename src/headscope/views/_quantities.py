@@ -17,14 +17,14 @@ from jaxtyping import UInt8
 from headscope.axes import HEAD, KEY, QUERY
 from headscope.errors import PageError
 from headscope.record import Layer, Record, Stack
-from headscope.views._later_array import LaterArray
+from headscope.views._lazy_array import LazyArray
 from headscope.views._payload import Chunks
 from headscope.views.contract import PageArray, PageLayer, PageQuantity, PageStack
 from headscope.views.quantities import BUILT_IN, CONTRIBUTION, DIFFERENCE, KNOWN, QuantityWords
 
 NAME = re.compile(r"[a-z][a-z0-9-]*")
 
-Given = Mapping[str, Mapping[int, "np.ndarray | LaterArray"]]
+Given = Mapping[str, Mapping[int, "np.ndarray | LazyArray"]]
 """Arrays by name and number of the layer."""
 
 
@@ -60,14 +60,14 @@ def _known(layer: Layer, only: str | None = None) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _of_layer(layer: Layer, given: Given) -> dict[str, np.ndarray | LaterArray]:
+def _of_layer(layer: Layer, given: Given) -> dict[str, np.ndarray | LazyArray]:
     """What came with the call, of one layer."""
     return {name: arrays[layer.layer] for name, arrays in given.items() if layer.layer in arrays}
 
 
 def given_quantities(
     record: Record, wanted: Mapping[str, Any]
-) -> dict[str, dict[str, dict[int, np.ndarray | LaterArray]]]:
+) -> dict[str, dict[str, dict[int, np.ndarray | LazyArray]]]:
     """The option ``quantities``, by stack, name and layer, all of it checked, and the rollout where
     norms were kept.
 
@@ -95,9 +95,9 @@ def given_quantities(
     return given
 
 
-def _of_stack(stack: Stack) -> dict[str, dict[int, np.ndarray | LaterArray]]:
+def _of_stack(stack: Stack) -> dict[str, dict[int, np.ndarray | LazyArray]]:
     """What follows from several layers, by name and layer."""
-    given: dict[str, dict[int, np.ndarray | LaterArray]] = {
+    given: dict[str, dict[int, np.ndarray | LazyArray]] = {
         name: dict(known.of_stack(stack)) for name, known in KNOWN.items()
     }
     return {name: maps for name, maps in given.items() if maps}
@@ -165,12 +165,12 @@ def further_quantities(
     return weight + [_described(name, places[name], words) for name in names]
 
 
-def _later_and_now(layer: Layer, given: Given) -> tuple[dict[str, LaterArray], Given]:
+def _later_and_now(layer: Layer, given: Given) -> tuple[dict[str, LazyArray], Given]:
     """What of a layer is computed when it is asked for, and all others."""
     later = {
         name: array
         for name, array in _of_layer(layer, given).items()
-        if isinstance(array, LaterArray)
+        if isinstance(array, LazyArray)
     }
     return later, {name: arrays for name, arrays in given.items() if name not in later}
 
@@ -319,17 +319,17 @@ def _by_stack(record: Record, name: str, arrays: Any) -> Mapping[str, Sequence]:
     return {next(iter(record.stacks)): arrays}
 
 
-def _checked(name: str, stack: Stack, layers: Sequence) -> dict[int, np.ndarray | LaterArray]:
+def _checked(name: str, stack: Stack, layers: Sequence) -> dict[int, np.ndarray | LazyArray]:
     if len(layers) != len(stack.layers):
         raise PageError(
             f"quantities={{{name!r}: ...}} has {len(layers)} layers, and stack {stack.name!r} has "
             f"{len(stack.layers)}"
         )
-    checked: dict[int, np.ndarray | LaterArray] = {}
+    checked: dict[int, np.ndarray | LazyArray] = {}
     for layer, array in zip(stack.layers, layers, strict=True):
         if array is None:
             continue
-        later = isinstance(array, LaterArray)
+        later = isinstance(array, LazyArray)
         numbers = array if later else np.asarray(array, np.float64)
         sizes = (layer.size, (layer.heads, *layer.size))
         if numbers.shape not in sizes or not (later or np.isfinite(numbers).all()):

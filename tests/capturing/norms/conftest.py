@@ -17,13 +17,13 @@ def tokenizer():
 def captured(model, inputs):
     """Records of bare tensors, with norms."""
     from headscope.capturing import entry as _capture
-    from headscope.capturing.keep import Keeping
+    from headscope.capturing.keep import KeepChoice
 
-    before = _capture.Keeping
-    _capture.Keeping = lambda: Keeping(frozenset({"weights", "qk", "norms"}))
+    before = _capture.KeepChoice
+    _capture.KeepChoice = lambda: KeepChoice(frozenset({"weights", "qk", "norms"}))
     try:
         with torch.random.fork_rng():
             torch.manual_seed(0)
             return capture_ids(model, **inputs)
     finally:
-        _capture.Keeping = before
+        _capture.KeepChoice = before

@@ -7,7 +7,7 @@ import torch
 from headscope.linguistics import power2_embedding
 from headscope.studies.probes._items import ProbeItem
 from headscope.studies.probes._structural import (
-    Structural,
+    StructuralProbe,
     _batch,
     _loss,
     _trees,
@@ -67,7 +67,7 @@ def test_one_layer_is_set_beside_the_embeddings(planted):
 
 
 def test_distances_are_those_of_the_formula(rng):
-    module = Structural(6, 4)
+    module = StructuralProbe(6, 4)
     states = torch.from_numpy(rng.standard_normal((2, 5, 6)).astype(np.float32))
     apart, deep = (found.detach().numpy() for found in module(states))
     first, second = (part.detach().numpy() for part in module.maps)
@@ -78,7 +78,7 @@ def test_distances_are_those_of_the_formula(rng):
 
 def test_filling_up_changes_no_loss(planted):
     trees = _trees(planted.items, [item.states_of_words for item in planted.items], 1)[:4]
-    module = Structural(FEATURES, 5)
+    module = StructuralProbe(FEATURES, 5)
     with torch.no_grad():
         alone = [float(_loss(module, _batch([tree]))) for tree in trees]
         assert float(_loss(module, _batch(trees))) == pytest.approx(np.mean(alone), rel=1e-5)

@@ -7,7 +7,7 @@ import pytest
 
 from headscope import RecordError
 from headscope.evidence import interval
-from headscope.studies import Explained, Faithfulness
+from headscope.studies import ExplainedText, Faithfulness
 from headscope.views.figures import faithfulness_figure
 
 pytest.importorskip("matplotlib", reason="needs the extra figures")
@@ -23,7 +23,7 @@ def found():
         true = rng.random(TOKENS)
         noise = dict(zip(NAMES, (0.4, 0.1, 0.2, 0.0, 9.0), strict=True))
         texts.append(
-            Explained(
+            ExplainedText(
                 pieces=tuple("abcdefg"),
                 probabilities=np.array([0.25, 0.75]),
                 signals={name: true + much * rng.random(TOKENS) for name, much in noise.items()},

@@ -20,19 +20,19 @@ from headscope.capturing.building._checks import (
     verified,
 )
 from headscope.capturing.building._masks import Masks
-from headscope.capturing.building._order import Sample, not_proved, sample_of
-from headscope.capturing.building._postponed import Postponed, postponed
+from headscope.capturing.building._order import OrderSample, not_proved, sample_of
+from headscope.capturing.building._postponed import PostponedWeights, postponed
 from headscope.capturing.building._real_tokens import ROWS_CHECKED, RealTokens, plain, stored
 from headscope.capturing.building._rotation import Rotations
 from headscope.capturing.building._statistics_plan import plan_of
 from headscope.capturing.building._weights import kept_weights
 from headscope.capturing.building.stacks import StackKey, name_groups, number_layers
-from headscope.capturing.calls.attention import Rows, weights_of
+from headscope.capturing.calls.attention import QueryRows, weights_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility, state_of, visibility_of
 from headscope.capturing.facts import others_of, positions_of
 from headscope.capturing.inputs.inputs import Inputs
-from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, Keeping
+from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, KeepChoice
 from headscope.capturing.statistics import StatisticsPlan, statistics_of_call
 from headscope.capturing.walk import modules_of
 from headscope.capturing.watching._joined_heads import CallSummary, check_joined
@@ -94,20 +94,20 @@ class Builder:
         model: whose calls they are.
     """
 
-    def __init__(self, inputs: Inputs, keeping: Keeping, model: torch.nn.Module) -> None:
+    def __init__(self, inputs: Inputs, keeping: KeepChoice, model: torch.nn.Module) -> None:
         self._keeping, self._sides, self._masks = keeping, CallTokens(inputs), Masks()
         self._keeps_weights = "weights" in keeping.what
         self._bytes, self._model, self._known = 0, model, inputs.pictures
         self._count_of_texts = inputs.count if inputs.input_positions is None else None
         self._plans: dict[tuple, StatisticsPlan] = {}
-        self._places: dict[tuple, tuple[Rows, torch.Tensor | None]] = {}
+        self._places: dict[tuple, tuple[QueryRows, torch.Tensor | None]] = {}
         self._kinds: Counter[type] = Counter()
         self._biases: dict[tuple, tuple[torch.Tensor, np.ndarray]] = {}
         self._visibilities: dict[tuple, tuple[tuple, Visibility]] = {}
         self._rotations = Rotations()
-        self._postponed: list[tuple[Postponed, list[dict[str, Any]]]] = []
+        self._postponed: list[tuple[PostponedWeights, list[dict[str, Any]]]] = []
         self.seen: dict[int, StackLayers] = {}
-        self.samples: list[Sample] = []
+        self.samples: list[OrderSample] = []
         self._made: Counter[str] = Counter()
         self.norms: NormsWatch | None = None
         self.unread: list[str] = []
@@ -342,7 +342,7 @@ class Builder:
 
     def _places_of(
         self, call: Call, sides: tuple[SideTokens, SideTokens]
-    ) -> tuple[Rows, torch.Tensor | None]:
+    ) -> tuple[QueryRows, torch.Tensor | None]:
         """The rows at which a call is checked, and ``[text key]``, True for its padding, if any."""
         key = (*map(id, sides), call.size[2:])
         if key not in self._places:
@@ -351,7 +351,7 @@ class Builder:
             for row, positions in zip(padding, keys.positions, strict=True):
                 row[positions.cpu()] = False
             self._places[key] = (
-                Rows.spread(query.positions, call.size[2], ROWS_CHECKED),
+                QueryRows.spread(query.positions, call.size[2], ROWS_CHECKED),
                 padding.to(call.context.device) if bool(padding.any()) else None,
             )
         return self._places[key]
@@ -360,7 +360,7 @@ class Builder:
         self,
         cuts: list[RealTokens],
         visibility: Visibility,
-        places: tuple[Rows, torch.Tensor | None],
+        places: tuple[QueryRows, torch.Tensor | None],
     ) -> list[dict[str, Any]]:
         """What a layer says of itself for each text once it was checked, all heads of it, without
         its arrays.

@@ -8,7 +8,7 @@ import torch
 
 from headscope.capturing.building._real_tokens import RealTokens
 from headscope.capturing.calls.attention import (
-    Rows,
+    QueryRows,
     difference,
     has_own_weights,
     recomputed,
@@ -25,7 +25,7 @@ LOST_AT_MOST = 1e-5
 EXPLAINED_WITHIN = 2e-5
 
 
-def verified(call: Call, weights: torch.Tensor, rows: Rows) -> list[dict[str, Any]]:
+def verified(call: Call, weights: torch.Tensor, rows: QueryRows) -> list[dict[str, Any]]:
     """How far the layer output recomputed from these rows of the weights is from the model's own.
 
     Args:
@@ -66,7 +66,7 @@ def against(call: Call) -> str:
     return "itself" if is_product or call.changes else "attention output"
 
 
-def explained(call: Call, visibility: Visibility, rows: Rows) -> bool:
+def explained(call: Call, visibility: Visibility, rows: QueryRows) -> bool:
     """Whether the model's own weights, where it gave them, follow from the queries and keys that
     were seen.
     """

@@ -13,7 +13,7 @@ from torch import nn
 
 from headscope.capturing.building._checks import HALF_TOLERANCE, TOLERANCE
 from headscope.capturing.building._real_tokens import ROWS_CHECKED
-from headscope.capturing.calls.attention import Rows, weights_of
+from headscope.capturing.calls.attention import QueryRows, weights_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import visibility_of
 from headscope.capturing.watching._watch import Watch
@@ -21,7 +21,7 @@ from headscope.errors import CaptureError
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class OrderSample:
     """Some rows of the first text's weights, as a call of several texts was read.
 
     Args:
@@ -44,13 +44,13 @@ class Sample:
         )
 
 
-def sample_of(call: Call, place: int) -> Sample:
+def sample_of(call: Call, place: int) -> OrderSample:
     """A sample of a call."""
-    return Sample(call.name, place, _weights(call), call.context.dtype in TOLERANCE)
+    return OrderSample(call.name, place, _weights(call), call.context.dtype in TOLERANCE)
 
 
 def check_order(
-    model: nn.Module, samples: Sequence[Sample], count: int, act: Callable[[], Any] | None
+    model: nn.Module, samples: Sequence[OrderSample], count: int, act: Callable[[], Any] | None
 ) -> None:
     """Raise where calls of several texts do not show, for the first text, what it computes alone.
 
@@ -96,5 +96,7 @@ def not_proved(name: str, count: int) -> CaptureError:
 
 def _weights(call: Call) -> torch.Tensor:
     queries = call.size[2]
-    rows = Rows.spread([torch.arange(queries, device=call.context.device)], queries, ROWS_CHECKED)
+    rows = QueryRows.spread(
+        [torch.arange(queries, device=call.context.device)], queries, ROWS_CHECKED
+    )
     return weights_of(call, visibility_of(call), rows)[0]

@@ -23,7 +23,7 @@ from headscope.capturing.building._order import not_proved
 from headscope.capturing.calls.call import Call
 from headscope.capturing.hooks import hook_after
 from headscope.capturing.inputs.inputs import Inputs
-from headscope.capturing.keep import Keeping
+from headscope.capturing.keep import KeepChoice
 from headscope.capturing.watching._projection import MatrixUse, is_affine
 from headscope.capturing.watching._watch import Watch
 from headscope.capturing.watching.module_stack import names_of
@@ -37,7 +37,7 @@ ROWS_PROVED = 8
 
 
 def take_returned(
-    model: nn.Module, inputs: Inputs, keeping: Keeping, options: dict[str, Any]
+    model: nn.Module, inputs: Inputs, keeping: KeepChoice, options: dict[str, Any]
 ) -> Builder | None:
     """Run a model once more and take what it returns beside what can be seen; None where it returns
     nothing.

@@ -20,7 +20,7 @@ from headscope.errors import CaptureError
 
 
 @dataclass(frozen=True, eq=False)
-class Postponed:
+class PostponedWeights:
     """The real tokens of a call whose queries and keys are held until its weights are written.
 
     Args:
@@ -48,7 +48,7 @@ class Postponed:
         return recomputed_weights(self.cuts, dtype)
 
 
-def postponed(cuts: Sequence[RealTokens], visibility: Visibility) -> Postponed | None:
+def postponed(cuts: Sequence[RealTokens], visibility: Visibility) -> PostponedWeights | None:
     """What must be held of a call to write its weights later; None where that is more than queries
     and keys.
     """
@@ -61,7 +61,7 @@ def postponed(cuts: Sequence[RealTokens], visibility: Visibility) -> Postponed |
     )
     heavy = dict.fromkeys(("weights", "output", "added", "query_before", "key_before"))
     light = replace(call, value=value, context=context, **heavy)
-    return Postponed(cuts=tuple(replace(cut, call=light) for cut in cuts), sums=_sums(light))
+    return PostponedWeights(cuts=tuple(replace(cut, call=light) for cut in cuts), sums=_sums(light))
 
 
 def recomputed_weights(cuts: Sequence[RealTokens], dtype: np.dtype) -> list[np.ndarray]:

@@ -6,11 +6,13 @@ import torch
 
 from headscope.capturing.building._call_tokens import SideTokens
 from headscope.capturing.calls.call import Call
-from headscope.capturing.keep import Keeping
+from headscope.capturing.keep import KeepChoice
 from headscope.capturing.statistics import StatisticsPlan
 
 
-def plan_of(call: Call, sides: tuple[SideTokens, SideTokens], keeping: Keeping) -> StatisticsPlan:
+def plan_of(
+    call: Call, sides: tuple[SideTokens, SideTokens], keeping: KeepChoice
+) -> StatisticsPlan:
     """What is asked of the statistics of a call whose tokens these are."""
     query, key = sides
 

@@ -19,16 +19,16 @@ from headscope.capturing.building._waiting_calls import (
     write_weights,
 )
 from headscope.capturing.building.stacks import name_groups
-from headscope.capturing.calls.attention import Rows, has_own_weights, weights_of
+from headscope.capturing.calls.attention import QueryRows, has_own_weights, weights_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility
 from headscope.capturing.inputs.inputs import Inputs
-from headscope.capturing.keep import Keeping
+from headscope.capturing.keep import KeepChoice
 from headscope.capturing.statistics import fill_weights
 from headscope.errors import CaptureError
 from headscope.record import BatchLayer, BatchStack, Mask, ModelFacts, TextBatch
 
-KEEPING = Keeping(frozenset({"weights"}), auto=False)
+KEEPING = KeepChoice(frozenset({"weights"}), auto=False)
 HELD = 2**24
 """Bytes of queries, keys and values that wait, so that several layers share the operations of
 torch: of short texts these cost more than what they compute.
@@ -85,7 +85,7 @@ class BatchBuilder(Builder):
         self,
         cuts: list[RealTokens],
         visibility: Visibility,
-        places: tuple[Rows, torch.Tensor | None],
+        places: tuple[QueryRows, torch.Tensor | None],
     ) -> list[dict[str, Any]]:
         """Mask and weights of all texts as one layer."""
         whole = cuts[0].call

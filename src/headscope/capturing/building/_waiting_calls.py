@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from headscope.capturing.building._checks import TOLERANCE
-from headscope.capturing.calls.attention import Rows, has_own_weights
+from headscope.capturing.calls.attention import QueryRows, has_own_weights
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility, state_of
 from headscope.errors import CaptureError
@@ -47,13 +47,13 @@ class WaitingCall:
 
     call: Call
     visibility: Visibility
-    rows: Rows
+    rows: QueryRows
     output: torch.Tensor
     layer: dict[str, Any]
 
     @classmethod
     def of(
-        cls, call: Call, visibility: Visibility, rows: Rows, layer: dict[str, Any]
+        cls, call: Call, visibility: Visibility, rows: QueryRows, layer: dict[str, Any]
     ) -> WaitingCall:
         """The call, with a copy of what it is checked against."""
         if call.output is None:

@@ -11,7 +11,7 @@ from headscope.capturing.building._checks import without_padding
 from headscope.capturing.building._lazy_zeros import untouched_zeros
 from headscope.capturing.building._postponed import recomputed_weights
 from headscope.capturing.building._real_tokens import RealTokens
-from headscope.capturing.calls.attention import Rows, has_own_weights, weights_of
+from headscope.capturing.calls.attention import QueryRows, has_own_weights, weights_of
 from headscope.capturing.calls.visibility import Visibility
 
 WEIGHTS_AT_ONCE = 2**20
@@ -35,7 +35,7 @@ def _own_weights(cut: RealTokens, visibility: Visibility, dtype: np.dtype) -> np
     kept = untouched_zeros((heads, len(cut.queries), len(cut.keys)), dtype)
     first, precision = 0, getattr(torch, dtype.name)
     for rows in cut.queries.split(max(1, WEIGHTS_AT_ONCE // (heads * keys))):
-        real = without_padding(weights_of(text, visibility, Rows(rows))[0], cut)
+        real = without_padding(weights_of(text, visibility, QueryRows(rows))[0], cut)
         kept[:, first : first + len(rows)] = real.to(precision).cpu().numpy()
         first += len(rows)
     return kept

@@ -17,7 +17,7 @@ EXACT = (torch.float32, torch.float64)
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class QueryRows:
     """Some queries of each text of a call.
 
     Args:
@@ -28,7 +28,7 @@ class Rows:
     at: torch.Tensor | None = None
 
     @classmethod
-    def spread(cls, positions: Sequence[torch.Tensor], queries: int, most: int) -> Rows:
+    def spread(cls, positions: Sequence[torch.Tensor], queries: int, most: int) -> QueryRows:
         """A few rows of each text, from its first real token to its last.
 
         A text that has fewer than the others has its last row among them several times.
@@ -70,7 +70,7 @@ class Rows:
         return self.at[None] if self.at.ndim == 1 else self.at
 
 
-ALL = Rows()
+ALL = QueryRows()
 
 
 def has_own_weights(call: Call) -> bool:
@@ -83,7 +83,7 @@ def has_own_weights(call: Call) -> bool:
 
 
 def weights_of(
-    call: Call, visibility: Visibility, rows: Rows = ALL, heads: torch.Tensor | None = None
+    call: Call, visibility: Visibility, rows: QueryRows = ALL, heads: torch.Tensor | None = None
 ) -> torch.Tensor:
     """Weights ``[text head row key]`` in float32 or better: the model's own where it gave them.
 
@@ -105,7 +105,7 @@ def weights_of(
 
 
 def recomputed(
-    call: Call, visibility: Visibility, rows: Rows = ALL, heads: torch.Tensor | None = None
+    call: Call, visibility: Visibility, rows: QueryRows = ALL, heads: torch.Tensor | None = None
 ) -> torch.Tensor:
     """As `weights_of`, from queries and keys."""
     visible = visible_of(call, visibility, rows, heads)
@@ -120,7 +120,7 @@ def recomputed(
 
 
 def visible_of(
-    call: Call, visibility: Visibility, rows: Rows = ALL, heads: torch.Tensor | None = None
+    call: Call, visibility: Visibility, rows: QueryRows = ALL, heads: torch.Tensor | None = None
 ) -> torch.Tensor | None:
     """True where a query may look, broadcast to ``[text head row key]``; None for everywhere."""
     _, _, queries, keys = call.size
@@ -134,7 +134,7 @@ def visible_of(
 
 
 def difference(
-    call: Call, weights: torch.Tensor, rows: Rows = ALL
+    call: Call, weights: torch.Tensor, rows: QueryRows = ALL
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """How far the layer output recomputed from weights and values is from the model's own.
 
@@ -165,7 +165,7 @@ def difference(
 
 
 def _scores(
-    call: Call, visibility: Visibility, rows: Rows, heads: torch.Tensor | None
+    call: Call, visibility: Visibility, rows: QueryRows, heads: torch.Tensor | None
 ) -> torch.Tensor:
     """What goes into the softmax, ``[text head row key]``, before anything is hidden."""
     if call.query is None or call.key is None:

@@ -10,21 +10,21 @@ import numpy as np
 import torch
 
 from headscope.capturing.building._real_tokens import RealTokens
-from headscope.capturing.calls.attention import Rows, weights_of
+from headscope.capturing.calls.attention import QueryRows, weights_of
 from headscope.capturing.contributions._residual_path import NormUse, ResidualPath
 from headscope.norms import (
     Block,
     Norm,
     alti,
     attention_norms,
-    attention_pieces,
+    attention_vectors,
     globenc_norms,
     mixing,
     output_norms,
-    output_pieces,
+    output_vectors,
     own_norms,
     residual_norms,
-    residual_pieces,
+    residual_vectors,
     value_norms,
 )
 from headscope.record import ContributionKind as Kind
@@ -65,7 +65,7 @@ def added_by(path: ResidualPath, example: int) -> tuple[np.ndarray | None, Contr
 def _block(path: ResidualPath, cut: RealTokens, missing: Missing) -> Block:
     call = path.call
     text, visibility = call.of_text(cut.example), path.visibility.of_text(cut.example)
-    weights = weights_of(text, visibility, Rows(cut.queries))[0, :, :, cut.keys]
+    weights = weights_of(text, visibility, QueryRows(cut.queries))[0, :, :, cut.keys]
     values = cut.of_keys(call.value)
     matrix, bias = path.projection
     heads, features = weights.shape[0], values.shape[-1]
@@ -184,10 +184,10 @@ def _contributions(
     name = path.call.name
     arrays: dict[str, np.ndarray] = {"attention": attention_norms(block)}
     if block.same:
-        arrays["mixing_attention"] = mixing(attention_pieces(block))
+        arrays["mixing_attention"] = mixing(attention_vectors(block))
     if "residual" not in missing:
         arrays["residual"] = residual_norms(block)
-        arrays["mixing_residual"] = mixing(residual_pieces(block))
+        arrays["mixing_residual"] = mixing(residual_vectors(block))
     if "residual" not in missing and block.after is None:
         missing.setdefault(
             "output",
@@ -195,7 +195,7 @@ def _contributions(
         )
     if "output" not in missing:
         arrays["output"] = output_norms(block)
-        arrays["mixing_output"] = mixing(output_pieces(block))
+        arrays["mixing_output"] = mixing(output_vectors(block))
     if "alti" not in missing:
         arrays["alti"] = alti(block)
     if "residual" not in missing and not block.same:

@@ -16,10 +16,10 @@ from headscope.capturing.building._masks import Masks
 from headscope.capturing.building._real_tokens import ROWS_CHECKED, RealTokens, stored
 from headscope.capturing.building._rotation import Rotations
 from headscope.capturing.building.stacks import group_of
-from headscope.capturing.calls.attention import Rows, recomputed, spread, weights_of
+from headscope.capturing.calls.attention import QueryRows, recomputed, spread, weights_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility, visibility_of
-from headscope.capturing.keep import Keeping
+from headscope.capturing.keep import KeepChoice
 from headscope.errors import CaptureError
 from headscope.record import AGAINST, ARRAYS, HeldHeads, Mask, weakest
 
@@ -57,7 +57,9 @@ class LayerSteps:
             checked.
     """
 
-    def __init__(self, call: Call, keeping: Keeping, heads: tuple[int, ...] | None = None) -> None:
+    def __init__(
+        self, call: Call, keeping: KeepChoice, heads: tuple[int, ...] | None = None
+    ) -> None:
         self.group, self.name, self.number = group_of(call), call.name, call.number
         self.own_number = getattr(call.module, "layer_idx", None)
         self.all_heads, self.read, self.known = call.size[1], 0, 0
@@ -121,7 +123,7 @@ class LayerSteps:
         if not self.read:
             self._facts |= Rotations().of([cut])[0]
         self._keep_queries_and_keys(cut, visibility, span)
-        rows = _some_rows(cut) if self._blocks is None else Rows()
+        rows = _some_rows(cut) if self._blocks is None else QueryRows()
         checked = weights_of(call, visibility, rows)
         weights = checked[0]
         ours = weights[:, :, : span.kept]
@@ -384,5 +386,5 @@ def _follows(cut: RealTokens, visibility: Visibility) -> bool:
     return bool((own - ours).abs().max().item() <= EXPLAINED_WITHIN)
 
 
-def _some_rows(cut: RealTokens) -> Rows:
-    return Rows.spread([cut.queries], len(cut.queries), ROWS_CHECKED)
+def _some_rows(cut: RealTokens) -> QueryRows:
+    return QueryRows.spread([cut.queries], len(cut.queries), ROWS_CHECKED)

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from headscope.capturing.keep import Keeping, parse_keep
+from headscope.capturing.keep import KeepChoice, parse_keep
 from headscope.errors import CaptureError
 
 OBJECTS = ("logits_processor", "prefix_allowed_tokens_fn", "stopping_criteria", "streamer")
@@ -77,7 +77,7 @@ OVERRIDDEN = {
 UNMEANT = {"max_length", "min_length"}
 
 
-def parse_options(options: Mapping[str, Any], model: Any) -> tuple[Keeping, dict[str, Any]]:
+def parse_options(options: Mapping[str, Any], model: Any) -> tuple[KeepChoice, dict[str, Any]]:
     """What to keep, and the arguments of ``model.generate``.
 
     Raises:

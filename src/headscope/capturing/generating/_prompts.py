@@ -11,7 +11,7 @@ from typing import Any
 
 from headscope.capturing.fitness import NEXT, check_fit
 from headscope.capturing.generating._options import KEPT, OVERRIDDEN, check_count, parse_options
-from headscope.capturing.generating._run import Run
+from headscope.capturing.generating._run import GenerationRun
 from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs.inputs import encode, positions_of
 from headscope.capturing.inputs.parsed_input import ParsedInput
@@ -49,7 +49,9 @@ NOT_LOOKING_BACK = {
 Report = Callable[[int, HeadscopeError], None]
 
 
-def parsed(model: Any, tokenizer: Any, options: Mapping[str, Any], prompt: ParsedInput) -> Prompts:
+def parsed(
+    model: Any, tokenizer: Any, options: Mapping[str, Any], prompt: ParsedInput
+) -> PromptRunner:
     """The model, loaded, and the options of `generate`, checked.
 
     Args:
@@ -76,12 +78,14 @@ def parsed(model: Any, tokenizer: Any, options: Mapping[str, Any], prompt: Parse
     _check(model, tokenizer, prompt)
     keeping, arguments = parse_options(options, model)
     arguments["max_new_tokens"] = count
-    run = Run(model, tokenizer, target or tokenizer, keeping, alternatives, arguments, seed)
-    return Prompts(run, set(options), checks_fitness=not anyway)
+    run = GenerationRun(
+        model, tokenizer, target or tokenizer, keeping, alternatives, arguments, seed
+    )
+    return PromptRunner(run, set(options), checks_fitness=not anyway)
 
 
 @dataclass
-class Prompts:
+class PromptRunner:
     """Goes on with prompts.
 
     Args:
@@ -90,7 +94,7 @@ class Prompts:
         checks_fitness: whether the model has yet to be tried on a text before it writes.
     """
 
-    run: Run
+    run: GenerationRun
     given: set[str]
     checks_fitness: bool
 

@@ -13,12 +13,12 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.device import device_of
 from headscope.capturing.generating._cache import deep_cache
 from headscope.capturing.generating._step_joiner import StepJoiner
-from headscope.capturing.generating._text import Writing, ends_of
+from headscope.capturing.generating._text import GeneratedText, ends_of
 from headscope.capturing.generating._token_probabilities import TokenProbabilities
 from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.inputs.inputs import Inputs, encode
 from headscope.capturing.inputs.tokens import tokens_from_ids
-from headscope.capturing.keep import Keeping
+from headscope.capturing.keep import KeepChoice
 from headscope.capturing.run import at_rest, uncompiled
 from headscope.capturing.seam import sessions
 from headscope.capturing.threads import one_at_a_time, same_random_numbers
@@ -35,7 +35,7 @@ PADDED_WITHIN_HALF = 3e-2
 
 
 @dataclass(frozen=True)
-class Run:
+class GenerationRun:
     """What texts are written with.
 
     Args:
@@ -51,7 +51,7 @@ class Run:
     model: Any
     tokenizer: Any
     target_tokenizer: Any
-    keeping: Keeping
+    keeping: KeepChoice
     alternatives: int
     arguments: dict[str, Any]
     seed: int | None
@@ -82,8 +82,8 @@ class Run:
             self._check_padding(texts, written, records)
         return records
 
-    def _begun(self, prompt: str) -> Writing:
-        return Writing(
+    def _begun(self, prompt: str) -> GeneratedText:
+        return GeneratedText(
             prompt=prompt,
             encoding=encode(self.model, self.tokenizer, (prompt,)),
             tokenizer=self.tokenizer,
@@ -92,7 +92,7 @@ class Run:
             token_probabilities=TokenProbabilities(self.alternatives),
         )
 
-    def _written(self, texts: list[Writing]) -> list[list[int]]:
+    def _written(self, texts: list[GeneratedText]) -> list[list[int]]:
         """Run the model; returns the ids of each whole text, or of what the decoder read and
         wrote.
         """
@@ -148,7 +148,7 @@ class Run:
                 f"{type(model).__name__} cannot generate like this: {why}"
             ) from error
 
-    def _prompts(self, texts: list[Writing]) -> dict[str, torch.Tensor]:
+    def _prompts(self, texts: list[GeneratedText]) -> dict[str, torch.Tensor]:
         """The prompts, shorter ones with padding on their left, and where they are tokens."""
         known = (self.tokenizer.pad_token_id, *ends_of(self.model, self.arguments), 0)
         padding = next(number for number in known if number is not None)
@@ -179,7 +179,7 @@ class Run:
             return watch.places(self.model(**arguments, output_router_logits=True, use_cache=False))
 
     def _check_padding(
-        self, texts: list[Writing], written: list[list[int]], records: list[Record]
+        self, texts: list[GeneratedText], written: list[list[int]], records: list[Record]
     ) -> None:
         """Raise where the text with the most padding gets other probabilities alone.
 
@@ -218,7 +218,7 @@ class _Steps:
         read: how many tokens were read in the passes before, padding included.
     """
 
-    texts: list[Writing]
+    texts: list[GeneratedText]
     ends: tuple[int, ...]
     read: int = 0
 

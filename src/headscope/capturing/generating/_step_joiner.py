@@ -19,7 +19,7 @@ from headscope.capturing.building.stacks import (
 from headscope.capturing.calls.call import Call
 from headscope.capturing.facts import others_of
 from headscope.capturing.generating._layer_steps import LayerSteps
-from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, Keeping
+from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, KeepChoice
 from headscope.capturing.watching._routers import block_of, routers_of
 from headscope.errors import CaptureError
 from headscope.record import Layer, Mask, Stack, Tokens
@@ -35,7 +35,7 @@ class StepJoiner:
         model: whose calls they are.
     """
 
-    def __init__(self, keeping: Keeping, model: nn.Module) -> None:
+    def __init__(self, keeping: KeepChoice, model: nn.Module) -> None:
         self._keeping, self._model = keeping, model
         self._by_call: dict[tuple[str, bool, int], LayerSteps] = {}
         self._visits: Counter[tuple[str, bool]] = Counter()

@@ -21,7 +21,7 @@ from headscope.record import Candidate, Generation, Record, Stack, Tokens
 
 
 @dataclass
-class Writing:
+class GeneratedText:
     """A text that is being written.
 
     Args:

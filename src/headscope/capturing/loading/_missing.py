@@ -15,7 +15,7 @@ read it.
 
 
 @dataclass(frozen=True)
-class Head:
+class OutputHead:
     """What a question needs a model to have.
 
     Args:
@@ -31,16 +31,18 @@ class Head:
 
 NEXT, MASKED, CLASS, TRANSLATION = "next word", "masked word", "class", "translation"
 HEADS = {
-    NEXT: Head(
+    NEXT: OutputHead(
         "head that predicts the next word", "AutoModelForCausalLM", "HuggingFaceTB/SmolLM2-135M"
     ),
-    MASKED: Head("masked-word head", "AutoModelForMaskedLM", "google-bert/bert-base-uncased"),
-    CLASS: Head(
+    MASKED: OutputHead("masked-word head", "AutoModelForMaskedLM", "google-bert/bert-base-uncased"),
+    CLASS: OutputHead(
         "classifier",
         "AutoModelForSequenceClassification",
         "distilbert/distilbert-base-uncased-finetuned-sst-2-english",
     ),
-    TRANSLATION: Head("head that writes", "AutoModelForSeq2SeqLM", "Helsinki-NLP/opus-mt-en-de"),
+    TRANSLATION: OutputHead(
+        "head that writes", "AutoModelForSeq2SeqLM", "Helsinki-NLP/opus-mt-en-de"
+    ),
 }
 """By what is asked."""
 

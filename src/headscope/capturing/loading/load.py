@@ -22,7 +22,7 @@ from headscope.capturing.loading._missing import (
     check_loaded,
     warn_of_new,
 )
-from headscope.capturing.loading.options import Loading, LoadOptions, parse_loading
+from headscope.capturing.loading.options import LoadOptions, ParsedLoadOptions, parse_loading
 from headscope.capturing.walk import arguments_of
 from headscope.errors import ModelError
 
@@ -267,7 +267,9 @@ def _name_or_demo(name: str | Path | None) -> str | Path:
     return demo_model() if name is None else name
 
 
-def _processor_for(name: str | Path, loading: Loading, part: str, *, has_text: bool) -> Any:
+def _processor_for(
+    name: str | Path, loading: ParsedLoadOptions, part: str, *, has_text: bool
+) -> Any:
     """What prepares these inputs: the whole processor where there is one, and else a part of it."""
     try:
         return _processor(name, loading)
@@ -278,7 +280,7 @@ def _processor_for(name: str | Path, loading: Loading, part: str, *, has_text: b
     return _processor(name, loading, part)
 
 
-def _processor(name: str | Path, loading: Loading, part: str | None = None) -> Any:
+def _processor(name: str | Path, loading: ParsedLoadOptions, part: str | None = None) -> Any:
     """What prepares pictures, sounds and texts for a model, or the part of it for pictures or for
     sounds alone.
     """
@@ -308,7 +310,9 @@ def _with_head(loader: Any, name: str | Path | None, options: LoadOptions, asks:
     return _whole(loader, name, loading, asks, config=_loaded(AutoConfig, name, **loading.files))
 
 
-def _whole(loader: Any, name: str | Path, loading: Loading, asks: str = "", *, config: Any) -> Any:
+def _whole(
+    loader: Any, name: str | Path, loading: ParsedLoadOptions, asks: str = "", *, config: Any
+) -> Any:
     """A model in evaluation mode; weights that its files lack are an error where they are asked
     for, else a warning.
     """

@@ -50,7 +50,7 @@ LOADING = tuple(LoadOptions.__annotations__)
 
 
 @dataclass(frozen=True)
-class Loading:
+class ParsedLoadOptions:
     """`LoadOptions`, parsed.
 
     Args:
@@ -86,7 +86,7 @@ class Loading:
         return on_processor and not quantised(config) and "quantization_config" not in self.weights
 
 
-def parse_loading(name: str | Path | None, options: Mapping[str, Any]) -> Loading:
+def parse_loading(name: str | Path | None, options: Mapping[str, Any]) -> ParsedLoadOptions:
     """The options of `LoadOptions`, checked before anything is read.
 
     Args:
@@ -107,7 +107,7 @@ def parse_loading(name: str | Path | None, options: Mapping[str, Any]) -> Loadin
         files["revision"] = check_revision(name, given.pop("revision"))
     device, dtype = given.pop("device", "auto"), parse_dtype(given.pop("dtype", "auto"))
     if "device_map" not in given:
-        return Loading(parse_device(device), dtype, files, given)
+        return ParsedLoadOptions(parse_device(device), dtype, files, given)
     if device != "auto":
         raise ModelError(
             f"device={str(device)!r} and device_map={given['device_map']!r} both say where the "
@@ -118,7 +118,7 @@ def parse_loading(name: str | Path | None, options: Mapping[str, Any]) -> Loadin
             "device_map= needs accelerate, which is not installed: pip install accelerate, or "
             "give device="
         )
-    return Loading(None, dtype, files, given)
+    return ParsedLoadOptions(None, dtype, files, given)
 
 
 def parse_device(given: Any) -> torch.device:

@@ -20,7 +20,7 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import RowVisibility, row_visibility_of
 from headscope.capturing.statistics._accumulator import Accumulator
 from headscope.capturing.statistics._plan import StatisticsPlan
-from headscope.capturing.statistics._tile import FromScores, FromWeights, Rows, Tile
+from headscope.capturing.statistics._tile import FromScores, FromWeights, QueryRows, Tile
 from headscope.errors import CaptureError
 from headscope.record import Statistics
 
@@ -205,7 +205,7 @@ class TilePlace:
 
     source: FromScores | FromWeights
     heads: slice
-    rows: Rows
+    rows: QueryRows
     part: slice
     visibility: RowVisibility
 

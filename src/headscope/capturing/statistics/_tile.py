@@ -12,7 +12,7 @@ import torch
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import RowVisibility
 
-Rows = torch.Tensor | slice
+QueryRows = torch.Tensor | slice
 """Positions of queries, rising."""
 
 
@@ -84,7 +84,11 @@ class FromScores:
     scratch: torch.Tensor
 
     def tile(
-        self, heads: slice, rows: Rows, visibility: RowVisibility, into: torch.Tensor | None = None
+        self,
+        heads: slice,
+        rows: QueryRows,
+        visibility: RowVisibility,
+        into: torch.Tensor | None = None,
     ) -> Tile:
         """The weights of these heads and rows; the tile before is written over.
 
@@ -104,7 +108,7 @@ class FromScores:
         return Tile(weights=weights, start=visibility.start, share=share, spare=spare)
 
     def measured(
-        self, heads: slice, rows: Rows, visibility: RowVisibility
+        self, heads: slice, rows: QueryRows, visibility: RowVisibility
     ) -> tuple[Tile, RowMeasures]:
         """The same, and what follows from the scores."""
         query = self._scaled(heads, rows)
@@ -121,7 +125,7 @@ class FromScores:
         tile = Tile(weights=weights, start=visibility.start, share=share, spare=spare)
         return tile, RowMeasures(entropy=entropy, largest=largest)
 
-    def _scaled(self, heads: slice, rows: Rows) -> torch.Tensor:
+    def _scaled(self, heads: slice, rows: QueryRows) -> torch.Tensor:
         """Queries ``[text head row feature]`` times the scale."""
         return self.query[:, heads, rows].to(self.scratch.dtype) * self.call.scale
 
@@ -170,7 +174,11 @@ class FromWeights:
     scratch: torch.Tensor
 
     def tile(
-        self, heads: slice, rows: Rows, visibility: RowVisibility, into: torch.Tensor | None = None
+        self,
+        heads: slice,
+        rows: QueryRows,
+        visibility: RowVisibility,
+        into: torch.Tensor | None = None,
     ) -> Tile:
         """As `FromScores.tile`; copied from there."""
         given = self.weights[:, heads, rows, visibility.start : visibility.stop]
@@ -185,7 +193,7 @@ class FromWeights:
         )
 
     def measured(
-        self, heads: slice, rows: Rows, visibility: RowVisibility
+        self, heads: slice, rows: QueryRows, visibility: RowVisibility
     ) -> tuple[Tile, RowMeasures]:
         """The same, and what follows from the weights."""
         tile = self.tile(heads, rows, visibility)

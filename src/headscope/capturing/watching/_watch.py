@@ -15,7 +15,12 @@ from headscope.capturing.watching.interface import InterfaceWatch
 from headscope.capturing.watching.module_stack import ModuleStack
 from headscope.capturing.watching.operators import OperatorWatch
 from headscope.capturing.watching.softmaxes import counted
-from headscope.capturing.watching.watch_plan import AttentionSite, Modules, WatchedModules, site_of
+from headscope.capturing.watching.watch_plan import (
+    AttentionSite,
+    ModelModules,
+    WatchedModules,
+    site_of,
+)
 
 
 class Watch:
@@ -44,7 +49,7 @@ class Watch:
     ) -> None:
         self.count = self.softmaxes = 0
         self._counting = nullcontext() if places is None else counted(self)
-        places = WatchedModules.of(Modules.of(model)) if places is None else places
+        places = WatchedModules.of(ModelModules.of(model)) if places is None else places
         self._take, self._join, self._places = take, join, places
         self._module_stack, self._projections = (
             ModuleStack(places),

@@ -10,7 +10,7 @@ from torch import nn
 
 from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.walk import arguments_of
-from headscope.capturing.watching.watch_plan import ATTENTION_NAME, Modules, WatchedModules
+from headscope.capturing.watching.watch_plan import ATTENTION_NAME, ModelModules, WatchedModules
 
 SECOND_SOURCE = ("encoder_hidden_states", "key_value_states", "kv_states", "memory")
 CROSS_NAME = re.compile(r"cross|encoder_attn|enc_?dec", re.IGNORECASE)
@@ -99,7 +99,7 @@ class ModuleStack:
 
 def names_of(model: nn.Module) -> dict[int, str]:
     """First name of each module by its id, as if nothing had been compiled."""
-    return Modules.of(model).names
+    return ModelModules.of(model).names
 
 
 def _lengths(module: nn.Module, args: tuple, options: dict) -> tuple[int, int]:

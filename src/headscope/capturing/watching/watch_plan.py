@@ -32,7 +32,7 @@ class PlanFailedError(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Modules:
+class ModelModules:
     """The modules of a model, found in one walk, and the names that they have as if nothing had
     been compiled.
 
@@ -52,7 +52,7 @@ class Modules:
         return {id(module): number for number, module in enumerate(self.all)}
 
     @classmethod
-    def of(cls, model: nn.Module) -> Modules:
+    def of(cls, model: nn.Module) -> ModelModules:
         """Those of a model as it is now."""
         names: dict[int, str] = {}
         modules = []
@@ -77,7 +77,7 @@ class WatchedModules:
         operators: while one of these runs, torch's functions are watched; None for the whole pass.
     """
 
-    modules: Modules
+    modules: ModelModules
     running: Sequence[nn.Module]
     makers: Sequence[nn.Module]
     matrices: Sequence[nn.Module]
@@ -89,7 +89,7 @@ class WatchedModules:
         return self.operators is not None
 
     @classmethod
-    def of(cls, modules: Modules) -> WatchedModules:
+    def of(cls, modules: ModelModules) -> WatchedModules:
         """All modules of a model that may have to do with attention."""
         with_weight = [module for module in modules.all if _has_weight(module)]
         return cls(
@@ -100,12 +100,12 @@ class WatchedModules:
         )
 
 
-def _chosen(modules: Modules, numbers: Iterable[int | None]) -> list[nn.Module]:
+def _chosen(modules: ModelModules, numbers: Iterable[int | None]) -> list[nn.Module]:
     """The modules of these numbers, each once."""
     return [modules.all[number] for number in dict.fromkeys(numbers) if number is not None]
 
 
-def _candidates(modules: Modules, sites: Iterable[int]) -> list[nn.Module]:
+def _candidates(modules: ModelModules, sites: Iterable[int]) -> list[nn.Module]:
     """What may make queries and keys: all with weights in modules that compute attention, or say
     so.
     """
@@ -156,13 +156,13 @@ class WatchPlan:
     sites: tuple[AttentionSite, ...]
     softmaxes: int
 
-    def fits(self, modules: Modules) -> bool:
+    def fits(self, modules: ModelModules) -> bool:
         """Whether the model still has the same modules, one by one."""
         if len(self.modules) != len(modules.all):
             return False
         return all(known() is now for known, now in zip(self.modules, modules.all, strict=True))
 
-    def places(self, modules: Modules) -> WatchedModules:
+    def places(self, modules: ModelModules) -> WatchedModules:
         """Where to watch the next pass."""
         sites = [site.module for site in self.sites]
         makers = [number for site in self.sites for number in site.makers]
@@ -201,7 +201,7 @@ class PlanMemory:
 _known: WeakKeyDictionary[nn.Module, PlanMemory] = WeakKeyDictionary()
 
 
-def plan_of(modules: Modules) -> WatchPlan | None:
+def plan_of(modules: ModelModules) -> WatchPlan | None:
     """The plan of a model, where there is one that fits the modules it has now."""
     memory = _known.get(modules.model)
     if memory is None or memory.plan is None or memory.failures >= FAILURES:
@@ -221,7 +221,7 @@ def plan_failed(model: nn.Module) -> None:
     memory.failures += 1
 
 
-def remember(modules: Modules, sites: tuple[AttentionSite, ...], softmaxes: int) -> None:
+def remember(modules: ModelModules, sites: tuple[AttentionSite, ...], softmaxes: int) -> None:
     """Remember what a pass that was watched everywhere showed, if all of it can be found again."""
     memory = _known.setdefault(modules.model, PlanMemory())
     memory.plan = None
@@ -229,7 +229,7 @@ def remember(modules: Modules, sites: tuple[AttentionSite, ...], softmaxes: int)
         memory.plan = WatchPlan(tuple(map(weakref.ref, modules.all)), sites, softmaxes)
 
 
-def site_of(modules: Modules, call: Call) -> AttentionSite:
+def site_of(modules: ModelModules, call: Call) -> AttentionSite:
     """The site of a call whose projection was looked for."""
     numbers = modules.numbers
 

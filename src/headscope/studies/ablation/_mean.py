@@ -10,7 +10,7 @@ from torch import nn
 from headscope.capturing.entry import numbered_tokens
 from headscope.capturing.hooks import hook_before
 from headscope.capturing.inputs.inputs import Inputs
-from headscope.capturing.keep import Keeping
+from headscope.capturing.keep import KeepChoice
 from headscope.capturing.media.input_positions import has_more_than_text, origins_of
 from headscope.capturing.run import run
 from headscope.errors import CaptureError, InterventionError
@@ -20,8 +20,8 @@ from headscope.tasks import Task
 AVERAGED = 64
 """Examples whose attention is averaged; those of the last batch, the longest, come first."""
 KEEPING = {
-    False: Keeping(frozenset({"weights"}), auto=False),
-    True: Keeping(frozenset({"weights", "values"}), auto=False),
+    False: KeepChoice(frozenset({"weights"}), auto=False),
+    True: KeepChoice(frozenset({"weights", "values"}), auto=False),
 }
 """What is kept of each example, without and with what heads hand on."""
 
@@ -51,7 +51,7 @@ def averaged(model: nn.Module, task: Task, *, values: bool = False) -> tuple[Rec
     return tuple(records)
 
 
-def _record(model: nn.Module, arguments: dict[str, torch.Tensor], keeping: Keeping) -> Record:
+def _record(model: nn.Module, arguments: dict[str, torch.Tensor], keeping: KeepChoice) -> Record:
     sides = [arguments.get("input_ids"), arguments.get("decoder_input_ids")]
     source, target = (
         () if ids is None else tuple(map(numbered_tokens, ids.tolist())) for ids in sides

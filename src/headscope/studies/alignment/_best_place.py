@@ -11,7 +11,7 @@ from headscope.studies.alignment._counts import rates_of
 
 
 @dataclass(frozen=True)
-class BestPlace:
+class BestLayerOrHead:
     """A layer, or head, chosen on one half of the sentences and measured on the other, both ways,
     over several splits.
 

@@ -14,10 +14,10 @@ from headscope.errors import RecordError
 from headscope.evidence import Statistic, parse_groups, redrawn_interval, redrawn_ratios
 from headscope.evidence.groups import added
 from headscope.measures.alignment import Link
-from headscope.patterns.records import OneModel
+from headscope.patterns.records import OneModelStudy
 from headscope.record import Record
 from headscope.results import Kept, Result, TextTable
-from headscope.studies.alignment._best_place import BestPlace, chosen_places
+from headscope.studies.alignment._best_place import BestLayerOrHead, chosen_places
 from headscope.studies.alignment._counts import counts_of, diagonal_counts, rates_of
 from headscope.studies.alignment._table import LEAST, blocks_of, columns_of, summary_of
 from headscope.studies.alignment._word_alignment import (
@@ -30,7 +30,7 @@ from headscope.studies.alignment._word_alignment import (
 from headscope.studies.shared._held_out import SPLITS, halves_of
 
 
-class AlignmentStudy(OneModel, Result):
+class AlignmentStudy(OneModelStudy, Result):
     """What was counted; prints itself as a table, is drawn, kept, and added to others of the same
     model.
 
@@ -232,7 +232,7 @@ class AlignmentStudy(OneModel, Result):
         of_heads: bool = False,
         seed: int = 0,
         splits: int = SPLITS,
-    ) -> BestPlace:
+    ) -> BestLayerOrHead:
         """The layer with the least error rate on half the documents, and its rate on the other
         half.
 
@@ -273,7 +273,7 @@ class AlignmentStudy(OneModel, Result):
         # Splits may choose different places: the most frequent is named, the rate is of all.
         (layer, head), times = Counter(places).most_common(1)[0]
         each = rates_of(np.moveaxis(held.sum(axis=1), -1, 0))
-        return BestPlace(
+        return BestLayerOrHead(
             layer=self.layers[layer],
             head=head if of_heads else None,
             chosen_at=float(np.mean(rates)),

@@ -8,7 +8,7 @@ import numpy as np
 
 from headscope.evidence import length_said
 from headscope.results import TextTable
-from headscope.studies.alignment._best_place import BestPlace
+from headscope.studies.alignment._best_place import BestLayerOrHead
 from headscope.studies.alignment._word_alignment import BY, STATES
 from headscope.studies.shared._printing import percent, said_of
 
@@ -82,14 +82,14 @@ def _own(cell: Any) -> Any:
     return cell.item() if isinstance(cell, np.generic) else cell
 
 
-def _held_out(best: BestPlace | None) -> tuple[float | None, ...]:
+def _held_out(best: BestLayerOrHead | None) -> tuple[float | None, ...]:
     """What is held out of a layer or head; None where another was chosen more often."""
     if best is None:
         return (None,) * len(HELD_OUT)
     return (best.aer, *best.interval, best.spread, best.chosen)
 
 
-def _chosen_of(study: AlignmentStudy, by: str, state: str) -> list[BestPlace]:
+def _chosen_of(study: AlignmentStudy, by: str, state: str) -> list[BestLayerOrHead]:
     """The best layer and the best head, each held out, where there are enough sentences to tell."""
     if study.sentences < LEAST:
         return []

@@ -11,7 +11,7 @@ from headscope.linguistics.mentions import RULES
 from headscope.results import Kept, reads
 from headscope.storage import array_of
 from headscope.studies.coreference._result import Coreference
-from headscope.studies.coreference._tally import CANDIDATES, Answers
+from headscope.studies.coreference._tally import CANDIDATES, PassageHits
 from headscope.studies.shared._head_file import load_study, parts_of
 
 SAID: dict[str, Any] = {"data": str, "passages": [[str, str, [[str]]]]}
@@ -55,4 +55,4 @@ def _fill(study: Coreference, said: dict[str, Any], arrays: dict[str, np.ndarray
     told = zip(parts_of(names, sizes), documents, kinds, strict=True)
     for (name, asked), document, of in told:
         named = tuple(map(tuple, of))
-        study._read[name] = Answers(document, named, rules[:, asked], heads[..., asked])
+        study._read[name] = PassageHits(document, named, rules[:, asked], heads[..., asked])

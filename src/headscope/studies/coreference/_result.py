@@ -15,9 +15,9 @@ from headscope.record import Record
 from headscope.results import Kept, TextTable
 from headscope.studies.coreference._head import FIELDS, AntecedentHead
 from headscope.studies.coreference._table import blocks_of, summary_of
-from headscope.studies.coreference._tally import ALL, CANDIDATES, Answers, answers_of
+from headscope.studies.coreference._tally import ALL, CANDIDATES, PassageHits, answers_of
 from headscope.studies.shared._chosen_head import columns_of, places_of
-from headscope.studies.shared._head_study import HeadStudy, Telling, added, joined
+from headscope.studies.shared._head_study import EvidenceOptions, HeadStudy, added, joined
 from headscope.studies.shared._held_out import DocumentHits
 
 
@@ -44,14 +44,14 @@ class Coreference(HeadStudy):
     TEXT: ClassVar[str] = "passage"
 
     control: Coreference | None
-    _read: dict[str, Answers]
+    _read: dict[str, PassageHits]
 
     def __init__(
         self,
         *,
         rows: str = "mean",
         stack: str | None = None,
-        **telling: Unpack[Telling],
+        **telling: Unpack[EvidenceOptions],
     ) -> None:
         super().__init__(rows=rows, stack=stack, **telling)
         self.data = ""
@@ -221,7 +221,7 @@ class Coreference(HeadStudy):
         return int(self._documents.max()) + 1 if len(self._documents) else 0
 
     @cached_property
-    def _listed(self) -> list[Answers]:
+    def _listed(self) -> list[PassageHits]:
         if not self._read:
             raise RecordError("No passage was counted")
         return [self._read[name] for name in self.names]

@@ -16,7 +16,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True)
-class Answers:
+class PassageHits:
     """What is right in one passage: questions, the rules and all heads."""
 
     document: str
@@ -25,11 +25,11 @@ class Answers:
     heads: Bool[np.ndarray, "candidates head question"]
 
 
-def answers_of(passage: Passage, maps: Float[np.ndarray, "head word word"]) -> Answers:
+def answers_of(passage: Passage, maps: Float[np.ndarray, "head word word"]) -> PassageHits:
     """What the maps of all heads, from word to word, say of the questions of a passage."""
     groups = (passage.group,) if passage.group else ()
     kinds = tuple((ALL, each.mention.kind, *groups) for each in passage.questions or ())
-    return Answers(passage.document, kinds, rule_hits(passage), _head_hits(passage, maps))
+    return PassageHits(passage.document, kinds, rule_hits(passage), _head_hits(passage, maps))
 
 
 def _head_hits(

@@ -14,7 +14,7 @@ from headscope.patterns import Heads, Maps, Pattern, Tally
 if TYPE_CHECKING:
     from headscope.studies.dependencies._head import RelationHead
     from headscope.studies.dependencies._result import Relations
-    from headscope.studies.dependencies._tally import Corpus
+    from headscope.studies.dependencies._tally import AllSentences
 
 LOOKS = {
     DIRECTIONS[0]: "looks from the dependent to its head",
@@ -75,7 +75,7 @@ def _tally_of(relations: Relations, shown: list[RelationHead], threshold: float)
     return tally
 
 
-def _shares(corpus: Corpus, each: RelationHead) -> tuple[np.ndarray, np.ndarray]:
+def _shares(corpus: AllSentences, each: RelationHead) -> tuple[np.ndarray, np.ndarray]:
     """``[sentence head]`` and, of the best offset, ``[sentence]``: share of the words of a
     relation; NaN for none.
     """

@@ -11,7 +11,7 @@ from headscope.linguistics import DIRECTIONS
 from headscope.results import Kept, reads
 from headscope.storage import array_of
 from headscope.studies.dependencies._result import Relations
-from headscope.studies.dependencies._tally import DECODINGS, ReadSentence
+from headscope.studies.dependencies._tally import DECODINGS, SentenceHeads
 from headscope.studies.shared._head_file import load_study, parts_of
 
 SAID: dict[str, Any] = {"treebank": str, "sentences": [([str, [str]], [str, [str], str])]}
@@ -58,7 +58,7 @@ def _fill(study: Relations, said: dict[str, Any], arrays: dict[str, np.ndarray])
     told = zip(parts_of(names, sizes), relations, documents, strict=True)
     for (name, part), of, document in told:
         checked = _checked(heads[part], predicted[..., part])
-        study._read[name] = ReadSentence(tuple(of), *checked, document)
+        study._read[name] = SentenceHeads(tuple(of), *checked, document)
 
 
 def _checked(heads: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

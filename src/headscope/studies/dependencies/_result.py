@@ -17,14 +17,14 @@ from headscope.studies.dependencies._head import FIELDS, RelationHead
 from headscope.studies.dependencies._table import GROUPS, blocks_of, summary_of
 from headscope.studies.dependencies._tally import (
     SCORES,
-    Corpus,
-    ReadSentence,
+    AllSentences,
+    SentenceHeads,
     asked_of,
     corpus_of,
     read_heads,
 )
 from headscope.studies.shared._chosen_head import columns_of, places_of
-from headscope.studies.shared._head_study import HeadStudy, Telling, added, joined
+from headscope.studies.shared._head_study import EvidenceOptions, HeadStudy, added, joined
 
 COMMON = 100
 """How many words a relation has that is a label of heads."""
@@ -56,7 +56,7 @@ class Relations(HeadStudy):
     READING: ClassVar[tuple[str, ...]] = ("rows", "trees", "universal", "stack")
 
     control: Relations | None
-    _read: dict[str, ReadSentence]
+    _read: dict[str, SentenceHeads]
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Relations(HeadStudy):
         trees: bool = True,
         universal: bool = False,
         stack: str | None = None,
-        **telling: Unpack[Telling],
+        **telling: Unpack[EvidenceOptions],
     ) -> None:
         super().__init__(rows=rows, stack=stack, **telling)
         self.trees: bool = trees
@@ -249,7 +249,7 @@ class Relations(HeadStudy):
         return tuple(score for score in SCORES if self.trees or not score.startswith("tree"))
 
     @cached_property
-    def corpus(self) -> Corpus:
+    def corpus(self) -> AllSentences:
         """All words of all sentences in one row.
 
         Raises:

@@ -22,7 +22,7 @@ NO_TREE = -2
 
 
 @dataclass(frozen=True)
-class ReadSentence:
+class SentenceHeads:
     """One sentence: what is true, and what every head says.
 
     Args:
@@ -40,7 +40,7 @@ class ReadSentence:
 
 def read_heads(
     sentence: Sentence, maps: Float[np.ndarray, "head word word"], *, trees: bool
-) -> ReadSentence:
+) -> SentenceHeads:
     """What all heads predict for one sentence, by their maps from word to word."""
     largest = predicted_heads(maps)
     both = np.concatenate([maps, maps.transpose(0, 2, 1)])
@@ -49,13 +49,13 @@ def read_heads(
         decoded = decode_tree(both, sentence.root).reshape(largest.shape)
     # 16 bits: predictions of all heads for all words of a treebank are kept until the end.
     gold = np.array(sentence.heads, np.int16) - 1
-    return ReadSentence(
+    return SentenceHeads(
         sentence.relations, gold, np.stack([largest, decoded]).astype(np.int16), sentence.document
     )
 
 
 @dataclass(frozen=True, eq=False)
-class Corpus:
+class AllSentences:
     """All words of all sentences in one row; made once, when counting is done.
 
     Args:
@@ -63,7 +63,7 @@ class Corpus:
         universal: whether subtypes are left off.
     """
 
-    sentences: tuple[ReadSentence, ...]
+    sentences: tuple[SentenceHeads, ...]
     universal: bool
 
     @cached_property
@@ -157,13 +157,13 @@ class Corpus:
         return right
 
 
-def corpus_of(sentences: Iterable[ReadSentence], *, universal: bool) -> Corpus:
+def corpus_of(sentences: Iterable[SentenceHeads], *, universal: bool) -> AllSentences:
     """The words of some sentences."""
-    return Corpus(tuple(sentences), universal)
+    return AllSentences(tuple(sentences), universal)
 
 
 def asked_of(
-    corpus: Corpus, hits: tuple[np.ndarray, np.ndarray], words: np.ndarray
+    corpus: AllSentences, hits: tuple[np.ndarray, np.ndarray], words: np.ndarray
 ) -> DocumentHits:
     """What heads, by direction, and offsets get right of some words in each document."""
     of_heads, of_offsets = hits

@@ -1,5 +1,5 @@
-"""What mattered to a classifier in one text, by every signal, and what tampering with attention did
-to it.
+"""What mattered to a classifier in one text, by every signal, and what counterfactual attention
+changed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ SIGNALS = ("attention", "contribution", "rollout", "alti", "gradient", "leave_on
 
 
 @dataclass(frozen=True, eq=False)
-class Explained:
-    """One text: how much each token mattered by each signal, and what tampering with attention did.
+class ExplainedText:
+    """One text: how much each token mattered by each signal, and the effect of changed attention.
 
     Args:
         pieces: the tokens that are ranked; special ones are left out.

@@ -13,12 +13,12 @@ from torch.nn import functional
 
 from headscope.capturing import capture
 from headscope.errors import InterventionError, ModelError, RecordError
-from headscope.interventions import Given, intervene
+from headscope.interventions import SetWeights, intervene
 from headscope.norms import rollout
 from headscope.record import Stack
-from headscope.studies.explaining._adversarial import Tampering
+from headscope.studies.explaining._counterfactual import CounterfactualAttention
 from headscope.studies.explaining._erasure import Row, erasure_curves
-from headscope.studies.explaining._explained import Explained
+from headscope.studies.explaining._explained import ExplainedText
 from headscope.studies.explaining._text import ClassifiedText
 
 AT_ONCE = 4096
@@ -31,7 +31,7 @@ AIMED_AT = 0.01
 """
 
 
-class Explaining:
+class TextExplainer:
     """One text under one model.
 
     Args:
@@ -60,7 +60,7 @@ class Explaining:
             raise InterventionError(f"The model has layers 0 to {layers - 1}, not {at[0]}")
         self._layer = at[0] % layers
 
-    def run(self, how: Tampering, seed: int) -> Explained:
+    def run(self, how: CounterfactualAttention, seed: int) -> ExplainedText:
         """All that is asked of the text."""
         self._generator.manual_seed(seed)
         row = self._rows[self._layer].mean(0)
@@ -77,7 +77,7 @@ class Explaining:
         erased = {
             name: erasure_curves(self._of_class(best), signal) for name, signal in signals.items()
         }
-        return Explained(
+        return ExplainedText(
             pieces=self._text.pieces,
             probabilities=own.numpy(),
             signals=signals,
@@ -152,7 +152,7 @@ class Explaining:
             places = session.plan.places if session.plan is not None else ()
         numbers = [place.layer for place in places]
         with intervene(
-            self._model, *(Given(weights=keep(number), layer=number) for number in numbers)
+            self._model, *(SetWeights(weights=keep(number), layer=number) for number in numbers)
         ):
             self._run([range(len(self._text))])
         return [rows[number] for number in numbers], len(numbers)
@@ -200,7 +200,7 @@ class Explaining:
             self._model.get_input_embeddings()(inputs.pop("input_ids")).detach().requires_grad_()
         )
         # Attention is held constant, as in Jain and Wallace: the slope is that of the words alone.
-        held = Given(weights=lambda weights: weights.detach())
+        held = SetWeights(weights=lambda weights: weights.detach())
         with torch.enable_grad(), intervene(self._model, held):
             probabilities = self._model(inputs_embeds=vectors, **inputs).logits.softmax(-1)[0]
             slopes = [
@@ -213,7 +213,7 @@ class Explaining:
     def _with_rows(self, rows: torch.Tensor) -> torch.Tensor:
         """Probabilities ``[run class]`` with these rows ``[run head key]`` of the query."""
         inputs = self._inputs([range(len(self._text))] * len(rows))
-        # `Given` asks once for each text of the batch, in order.
+        # `SetWeights` asks once for each text of the batch, in order.
         queue = iter(rows)
 
         def put(weights: torch.Tensor) -> torch.Tensor:
@@ -222,7 +222,7 @@ class Explaining:
                 [weights[:, : self._query], row[:, None], weights[:, self._query + 1 :]], dim=1
             )
 
-        with intervene(self._model, Given(weights=put, layer=self._layer)):
+        with intervene(self._model, SetWeights(weights=put, layer=self._layer)):
             return self._model(**inputs).logits.softmax(-1).double()
 
     def _permuted(self, own: torch.Tensor, count: int) -> Float[np.ndarray, " permutation"]:

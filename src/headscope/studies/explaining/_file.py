@@ -11,7 +11,7 @@ import numpy as np
 from headscope.evidence.groups import group_of
 from headscope.results import Kept, reads
 from headscope.storage import Finite, array_of, check_document, load_kept, reading
-from headscope.studies.explaining._explained import Explained
+from headscope.studies.explaining._explained import ExplainedText
 from headscope.studies.explaining._result import Faithfulness
 
 KIND = "faithfulness"
@@ -71,7 +71,7 @@ def _of_texts(faithfulness: Faithfulness) -> Kept:
     return said, {name: np.asarray(array, np.float64) for name, array in arrays.items()}
 
 
-def _told(text: Explained) -> dict[str, Any]:
+def _told(text: ExplainedText) -> dict[str, Any]:
     return {
         "tokens": len(text.pieces),
         "classes": len(text.probabilities),
@@ -130,10 +130,10 @@ def _groups(groups: list[str | None] | None, texts: int) -> tuple[str | None, ..
     return None if groups is None else tuple(groups)
 
 
-def _text(told: dict[str, Any], parts: dict[str, Iterator[np.ndarray]]) -> Explained:
+def _text(told: dict[str, Any], parts: dict[str, Iterator[np.ndarray]]) -> ExplainedText:
     """The next text, of what is left of the arrays."""
     names = told["signals"]
-    return Explained(
+    return ExplainedText(
         # Words are not kept, so that a file can be shared whatever the texts were.
         pieces=tuple(map(str, range(told["tokens"]))),
         probabilities=next(parts["probabilities"]),

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from headscope.errors import RecordError
 from headscope.evidence import interval, length_said
 from headscope.results import Kept, Result, TextTable
-from headscope.studies.explaining._explained import SIGNALS, Explained
+from headscope.studies.explaining._explained import SIGNALS, ExplainedText
 
 AGAINST = ("gradient", "leave_one_out")
 AGREEMENT = ("kendall", "spearman")
@@ -79,7 +79,7 @@ class Faithfulness(Result):
 
     KIND: ClassVar[str] = "faithfulness"
 
-    texts: tuple[Explained, ...]
+    texts: tuple[ExplainedText, ...]
     confidence: float = 0.95
     model: str = ""
     layer: int = -1
@@ -231,7 +231,7 @@ class Faithfulness(Result):
                 [(f"{measure}, {against}", measure, against) for measure, against in agreement],
             ),
             self._table("erasure by", [(measure, measure, "") for measure in ERASURE]),
-            self._tampered(),
+            self._counterfactual_lines(),
         ]
 
     def _table(self, corner: str, columns: list[tuple[str, str, str]]) -> TextTable:
@@ -245,7 +245,7 @@ class Faithfulness(Result):
             )
         return TextTable.of_rows(rows, align="right", says=SAYS)
 
-    def _tampered(self) -> str:
+    def _counterfactual_lines(self) -> str:
         lines = []
         for measure, unit in (
             (PERMUTED, "median total variation distance"),

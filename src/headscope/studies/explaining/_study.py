@@ -1,5 +1,5 @@
-"""Does attention say what mattered? Attention beside gradients, leaving out, and attention that was
-tampered with.
+"""Does attention show what influenced a prediction? Attention compared with gradients, with leaving
+tokens out, and with counterfactual attention.
 
 What comes out is reported; nothing is asserted about it.
 """
@@ -11,14 +11,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from headscope._progress import counted
+from headscope._renamed import renamed_argument
 from headscope.capturing.fitness import CLASS, check_fit, check_known
 from headscope.capturing.loading.load import display_name
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.capturing.run import at_rest, unwrapped
 from headscope.errors import CaptureError, HeadscopeError, RecordError, TextError
-from headscope.studies.explaining._adversarial import Tampering
-from headscope.studies.explaining._explained import Explained
-from headscope.studies.explaining._explaining import Explaining
+from headscope.studies.explaining._counterfactual import CounterfactualAttention
+from headscope.studies.explaining._explained import ExplainedText
+from headscope.studies.explaining._explaining import TextExplainer
 from headscope.studies.explaining._result import Faithfulness
 from headscope.studies.explaining._text import ClassifiedText
 from headscope.studies.shared._source import Source, parse_source
@@ -26,6 +27,7 @@ from headscope.studies.shared._source import Source, parse_source
 RANDOM = "random weights"
 
 
+@renamed_argument("tampering", "counterfactual")
 def faithfulness(
     model: Any,
     tokenizer: Any = None,
@@ -33,7 +35,7 @@ def faithfulness(
     *,
     layer: int = -1,
     query: int | str = 0,
-    tampering: Tampering | None = None,
+    counterfactual: CounterfactualAttention | None = None,
     confidence: float = 0.95,
     **options: Any,
 ) -> Faithfulness:
@@ -69,8 +71,8 @@ def faithfulness(
         layer: whose attention; counted from the end where negative.
         query: whose row: the token that the classifier reads, by its position, 0 for [CLS] and -1
             for the last token of a text, or by its word, ``"[CLS]"``.
-        tampering: how attention is tampered with; by default 100 shuffles and no adversary, which
-            is slow.
+        counterfactual: how attention is changed to see what then happens to the output; by default
+            100 shuffles and no adversary, which is slow.
         confidence: of the intervals.
         **options: ``groups``, the document that each text is of, so that intervals are over
             documents; ``truncate`` (False); ``random_weights``, for the same of this architecture
@@ -87,7 +89,14 @@ def faithfulness(
         RecordError: an option that there is not.
 
     Example:
-        >>> print(faithfulness(classifier, tokenizer, texts, tampering=Tampering(adversary=500)))
+        >>> print(
+        ...     faithfulness(
+        ...         classifier,
+        ...         tokenizer,
+        ...         texts,
+        ...         counterfactual=CounterfactualAttention(adversary=500),
+        ...     )
+        ... )
     """
     if not 0 < confidence < 1:
         raise RecordError(f"confidence is a number between 0 and 1, not {confidence}")
@@ -95,7 +104,7 @@ def faithfulness(
     source = _parsed(model, tokenizer, texts, options)
     if not anyway:
         check_fit(source.model, CLASS)
-    how = tampering or Tampering()
+    how = counterfactual or CounterfactualAttention()
     explained, groups = _explained(source, (layer, query), how)
     if not explained:
         raise TextError("None of the texts can be explained; give texts of two words or more")
@@ -126,8 +135,8 @@ def _parsed(model: Any, tokenizer: Any, texts: Any, options: dict[str, Any]) -> 
 
 
 def _explained(
-    source: Source, at: tuple[int, int | str], how: Tampering
-) -> tuple[list[Explained], tuple | None]:
+    source: Source, at: tuple[int, int | str], how: CounterfactualAttention
+) -> tuple[list[ExplainedText], tuple | None]:
     """Each text that can be explained, and the documents that these are of."""
     model, tokenizer, options = unwrapped(source.model), source.tokenizer, source.options
     explained, kept = [], []
@@ -155,7 +164,7 @@ def _explained(
             try:
                 place = at[0], read.place_of(tokenizer, at[1])
                 explained.append(
-                    Explaining(model, tokenizer, read, place).run(how, how.seed + number)
+                    TextExplainer(model, tokenizer, read, place).run(how, how.seed + number)
                 )
             except (CaptureError, RecordError, TextError) as error:
                 on_error(number, error)

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from headscope.errors import RecordError
 from headscope.evidence import Statistic, interval, length_said, load_statistic
-from headscope.patterns.records import OneModel, with_groups
+from headscope.patterns.records import OneModelStudy, with_groups
 from headscope.record import Record, Stack
 from headscope.results import Kept, Result, TextTable, reads
 from headscope.storage import (
@@ -56,7 +56,7 @@ SAID: dict[str, Any] = {
 """Of a file."""
 
 
-class NormStudy(OneModel, Result):
+class NormStudy(OneModelStudy, Result):
     """What was counted; prints itself as tables, is added to others of the same model, saved and
     resumed.
 

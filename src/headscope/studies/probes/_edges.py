@@ -34,7 +34,7 @@ BATCH = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Spans:
+class LabelledSpans:
     """Labelled words, or words with their heads, of many sentences.
 
     Args:
@@ -151,7 +151,7 @@ def edge_scores(
 @dataclass(frozen=True, eq=False)
 class _Edges:
     task: str
-    spans: Spans
+    spans: LabelledSpans
     data: ProbeData
     how: Training
 
@@ -251,7 +251,7 @@ class _Edges:
         return Score(task=self.task, measure=ACCURACY, of=of, hits=np.array(hits))
 
 
-def _tags(data: ProbeData, least: int) -> Spans:
+def _tags(data: ProbeData, least: int) -> LabelledSpans:
     rows = [
         ((number, word), tag, item.forms[word])
         for number, item in enumerate(data.items)
@@ -261,7 +261,7 @@ def _tags(data: ProbeData, least: int) -> Spans:
     return _spans(rows, data, least, "parts of speech")
 
 
-def _dependencies(data: ProbeData, least: int) -> Spans:
+def _dependencies(data: ProbeData, least: int) -> LabelledSpans:
     rows = [
         ((number, word, head), item.relations[word], f"{item.forms[word]} {item.forms[head]}")
         for number, item in enumerate(data.items)
@@ -273,7 +273,7 @@ def _dependencies(data: ProbeData, least: int) -> Spans:
 
 def _spans(
     rows: Sequence[tuple[tuple[int, ...], str, str]], data: ProbeData, least: int, what: str
-) -> Spans:
+) -> LabelledSpans:
     names = _frequent_labels(rows, data, least)
     if len(names) < 2:
         raise TextError(
@@ -282,7 +282,9 @@ def _spans(
         )
     kept = [row for row in rows if row[1] in names]
     labels = np.array([names.index(label) for _, label, _ in kept], np.int64)
-    return Spans(np.array([at for at, *_ in kept]), labels, names, tuple(name for *_, name in kept))
+    return LabelledSpans(
+        np.array([at for at, *_ in kept]), labels, names, tuple(name for *_, name in kept)
+    )
 
 
 def _frequent_labels(

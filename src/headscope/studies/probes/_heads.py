@@ -29,7 +29,7 @@ NO_WORD = -100
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class SentenceBatch:
     """Sentences of like length as tensors, filled up with zeros; of the candidates for a head the
     first is the root.
 
@@ -65,7 +65,7 @@ class AttentionOnly(nn.Module):
         self.weights = nn.Parameter(torch.zeros(2, maps))
         self.ends = nn.Parameter(torch.ones(2))
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: SentenceBatch) -> Tensor:
         """Scores ``[sentence candidate word]``."""
         # One product of matrices over all pairs of words, for both directions.
         flat = batch.maps.flatten(2).transpose(1, 2) @ self.weights.T
@@ -90,7 +90,7 @@ class AttentionWords(nn.Module):
         self.words = nn.Linear(features, 2 * maps, bias=False)
         self.ends = nn.Parameter(torch.ones(2))
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: SentenceBatch) -> Tensor:
         """Scores ``[sentence candidate word]``."""
         of_head = self.heads(batch.vectors).unflatten(-1, (2, self.maps))
         of_word = self.words(batch.vectors).unflatten(-1, (2, self.maps))
@@ -113,7 +113,7 @@ class Distances(nn.Module):
         super().__init__()
         self.weights = nn.Parameter(torch.zeros(8))
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: SentenceBatch) -> Tensor:
         """Scores ``[sentence candidate word]``."""
         return batch.distances @ self.weights
 
@@ -129,7 +129,7 @@ class DistancesWords(nn.Module):
         self.distances, self.out = nn.Linear(8, HIDDEN), nn.Linear(HIDDEN, 1)
         self.heads, self.words = (nn.Linear(features, HIDDEN, bias=False) for _ in range(2))
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: SentenceBatch) -> Tensor:
         """Scores ``[sentence candidate word]``."""
         heads = self.heads(batch.vectors)
         heads = torch.cat([heads.new_zeros(len(heads), 1, HIDDEN), heads], dim=1)
@@ -237,11 +237,11 @@ def _scale(items: Sequence[ProbeItem]) -> np.ndarray:
 
 def _batches(
     items: Sequence[ProbeItem], heads: Sequence[np.ndarray], part: Sequence[int], scale: np.ndarray
-) -> Iterator[tuple[list[int], Batch]]:
+) -> Iterator[tuple[list[int], SentenceBatch]]:
     """Sentences of like length together, with their numbers."""
     numbers: list[int] = []
 
-    def batch_of(numbers: list[int]) -> tuple[list[int], Batch]:
+    def batch_of(numbers: list[int]) -> tuple[list[int], SentenceBatch]:
         own = [items[number] for number in numbers]
         return numbers, _batch(own, [heads[number] for number in numbers], scale)
 
@@ -256,7 +256,9 @@ def _batches(
         yield batch_of(numbers)
 
 
-def _batch(items: Sequence[ProbeItem], heads: Sequence[np.ndarray], scale: np.ndarray) -> Batch:
+def _batch(
+    items: Sequence[ProbeItem], heads: Sequence[np.ndarray], scale: np.ndarray
+) -> SentenceBatch:
     longest, count, maps = max(map(len, items)), len(items), len(scale)
     filled: dict[str, np.ndarray] = {
         "maps": np.zeros((count, maps, longest, longest), np.float32),
@@ -278,10 +280,10 @@ def _batch(items: Sequence[ProbeItem], heads: Sequence[np.ndarray], scale: np.nd
         if vectors is not None:
             filled["vectors"][number, :size] = item.vectors
     tensors = {name: torch.from_numpy(array) for name, array in filled.items()}
-    return Batch(vectors=tensors.pop("vectors", None), **tensors)
+    return SentenceBatch(vectors=tensors.pop("vectors", None), **tensors)
 
 
-def _loss(module: nn.Module, batch: Batch) -> Tensor:
+def _loss(module: nn.Module, batch: SentenceBatch) -> Tensor:
     """Mean over the words of the batch; punctuation is learnt from, too."""
     scores = module(batch).masked_fill(~batch.there[:, :, None], -torch.inf)
     return cross_entropy(scores, batch.wanted, ignore_index=NO_WORD)

@@ -25,7 +25,7 @@ START = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class SentenceTree:
     """A sentence as arrays.
 
     Args:
@@ -49,7 +49,7 @@ class Tree:
         return tree_depths(self.heads).astype(np.float64)
 
 
-class Structural(nn.Module):
+class StructuralProbe(nn.Module):
     """``d(i, j)^2 = ||B (h_i - h_j)||^2`` for distances and, with another B, ``||B h_i||^2`` for
     depths.
 
@@ -116,13 +116,13 @@ def _layers(count: int, layer: int | None) -> Sequence[int]:
     return [layer]
 
 
-def _of(trees: Sequence[Tree], part: Sequence[int]) -> list[Tree]:
+def _of(trees: Sequence[SentenceTree], part: Sequence[int]) -> list[SentenceTree]:
     return [trees[at] for at in part]
 
 
 def _controls(
     data: ProbeData, states: dict[str, list[np.ndarray]], best: int, layer: int | None
-) -> dict[str, list[Tree]]:
+) -> dict[str, list[SentenceTree]]:
     """What the probe is set beside, in the layer that did best."""
     controls = {CONTROL: _trees(data.items, states[PROBE], best, control=True)}
     if "random weights" in states:
@@ -135,15 +135,15 @@ def _controls(
 
 def _trees(
     items: Sequence[ProbeItem], states: Sequence[np.ndarray], layer: int, *, control: bool = False
-) -> list[Tree]:
+) -> list[SentenceTree]:
     return [
-        Tree(control_tree(item.forms) if control else item.heads, item.counted, each[layer])
+        SentenceTree(control_tree(item.forms) if control else item.heads, item.counted, each[layer])
         for item, each in zip(items, states, strict=True)
     ]
 
 
 def _trained(
-    trees: Sequence[Tree], data: ProbeData, how: Training, what: tuple[int, str]
+    trees: Sequence[SentenceTree], data: ProbeData, how: Training, what: tuple[int, str]
 ) -> FittedProbe:
     rank, name = what
     features = trees[0].states.shape[1]
@@ -152,17 +152,21 @@ def _trained(
         for part in (data.parts.train, data.parts.aside)
     )
     return fit(
-        lambda: Structural(features, min(rank, features)), (train, aside), _loss, how, name=name
+        lambda: StructuralProbe(features, min(rank, features)),
+        (train, aside),
+        _loss,
+        how,
+        name=name,
     )
 
 
-def _batches(trees: Sequence[Tree]) -> list[tuple[Tensor, ...]]:
+def _batches(trees: Sequence[SentenceTree]) -> list[tuple[Tensor, ...]]:
     """Sentences of like length together."""
     order = sorted(trees, key=lambda tree: len(tree.heads))
     return [_batch(order[first : first + BATCH]) for first in range(0, len(order), BATCH)]
 
 
-def _batch(trees: Sequence[Tree]) -> tuple[Tensor, ...]:
+def _batch(trees: Sequence[SentenceTree]) -> tuple[Tensor, ...]:
     longest, features = max(len(tree.heads) for tree in trees), trees[0].states.shape[1]
     states = np.zeros((len(trees), longest, features), np.float32)
     distances = np.zeros((len(trees), longest, longest), np.float32)
@@ -188,7 +192,7 @@ def _loss(module: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
     return (pairs + ((deep - depths).abs() * there).sum(dim=1) / words).mean()
 
 
-def _scores(of: str, fitted: FittedProbe, trees: Sequence[Tree]) -> list[Score]:
+def _scores(of: str, fitted: FittedProbe, trees: Sequence[SentenceTree]) -> list[Score]:
     said = []
     with torch.no_grad():
         for tree in trees:
@@ -197,14 +201,14 @@ def _scores(of: str, fitted: FittedProbe, trees: Sequence[Tree]) -> list[Score]:
     return _measured(of, trees, said)
 
 
-def _chain(trees: Sequence[Tree]) -> list[Score]:
+def _chain(trees: Sequence[SentenceTree]) -> list[Score]:
     """Distances of the words' places, and the first word for the root: no model at all."""
     places = [np.arange(len(tree.heads), dtype=np.float64) for tree in trees]
     return _measured(CHAIN, trees, [(np.abs(at[:, None] - at), at) for at in places])
 
 
 def _measured(
-    of: str, trees: Sequence[Tree], said: Sequence[tuple[np.ndarray, np.ndarray]]
+    of: str, trees: Sequence[SentenceTree], said: Sequence[tuple[np.ndarray, np.ndarray]]
 ) -> list[Score]:
     lengths = np.array([len(tree.heads) for tree in trees])
     rows: dict[tuple[str, str], list[tuple[float, float]]] = {

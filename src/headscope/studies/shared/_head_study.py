@@ -15,14 +15,14 @@ from headscope.errors import RecordError
 from headscope.evidence import length_said
 from headscope.evidence.correction import CORRECTIONS
 from headscope.linguistics import Words, word_attention
-from headscope.patterns.records import OneModel
+from headscope.patterns.records import OneModelStudy
 from headscope.record import Record, Stack
 from headscope.results import Result
 from headscope.studies.shared._held_out import SPLITS, DocumentHits, halves_of, measured
 from headscope.studies.shared._printing import cells_of
 
 
-class Telling(TypedDict, total=False):
+class EvidenceOptions(TypedDict, total=False):
     """How what was read is told."""
 
     confidence: float
@@ -35,13 +35,13 @@ class Telling(TypedDict, total=False):
     """How many splits held-out numbers are means of; 10."""
 
 
-class HeadStudy(OneModel, Result):
+class HeadStudy(OneModelStudy, Result):
     """What every head said of texts of a kind, by their names; parts of one model add up.
 
     Args:
         rows: how rows of a word's tokens become one; see `headscope.linguistics.word_attention`.
         stack: which stack of the records; by default the first.
-        **telling: see `Telling`.
+        **telling: see `EvidenceOptions`.
 
     Raises:
         RecordError: where confidence, correction or splits are not what they may be.
@@ -54,7 +54,7 @@ class HeadStudy(OneModel, Result):
     TELLING: ClassVar[tuple[str, ...]] = ("confidence", "correction", "seed", "splits")
     """Those that it does not depend on."""
 
-    def __init__(self, *, rows: str, stack: str | None, **telling: Unpack[Telling]) -> None:
+    def __init__(self, *, rows: str, stack: str | None, **telling: Unpack[EvidenceOptions]) -> None:
         how: Mapping[str, Any] = {
             "confidence": 0.95,
             "correction": "holm",

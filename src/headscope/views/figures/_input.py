@@ -26,7 +26,7 @@ PALE = "33"
 
 
 @dataclass(frozen=True)
-class Lane:
+class InputRow:
     """One row of cells: what it is called, and a word and a colour for each token."""
 
     name: str
@@ -60,19 +60,19 @@ def draw_input(plan: FigurePlan) -> Sheet:
     return sheet
 
 
-def _lanes(sheet: Sheet, plan: FigurePlan) -> list[Lane]:
+def _lanes(sheet: Sheet, plan: FigurePlan) -> list[InputRow]:
     """Tokens; of a pair which text each is of; and where each stands."""
     style, tokens = sheet.style, plan.stack.query
     blue, orange = head_colours(2, dark=style.dark) if style.colour else (style.muted, style.faint)
     names = [sheet.fitted(sheet.shown(label), 30 * style.em) for label in tokens.labels]
     edges = [style.faint if special else style.edge for special in tokens.special]
-    lanes = [Lane("token", names, edges)]
+    lanes = [InputRow("token", names, edges)]
     if {*tokens.segments} == {0, 1}:
         texts = ["AB"[segment] for segment in tokens.segments]
-        lanes.append(Lane("+ text", texts, [(blue, orange)[of] for of in tokens.segments]))
+        lanes.append(InputRow("+ text", texts, [(blue, orange)[of] for of in tokens.segments]))
     rotary = plan.stack.layers[0].rotary is not None
     numbers = [str(place) for place in range(len(tokens))]
-    lanes.append(Lane("position" if rotary else "+ position", numbers, edges))
+    lanes.append(InputRow("position" if rotary else "+ position", numbers, edges))
     return lanes
 
 
@@ -89,7 +89,7 @@ def _lines(widths: Sequence[float], room: float, gap: float) -> list[range]:
 
 def _draw_line(
     sheet: Sheet,
-    lanes: Sequence[Lane],
+    lanes: Sequence[InputRow],
     line: range,
     widths: Sequence[float],
     *,
@@ -144,7 +144,7 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _notes(plan: FigurePlan, lanes: Sequence[Lane]) -> list[str]:
+def _notes(plan: FigurePlan, lanes: Sequence[InputRow]) -> list[str]:
     notes = [f"{len(plan.stack.query)} tokens"]
     if lanes[-1].name == "position":
         notes.append("positions are not added: they turn the queries and keys of every layer")

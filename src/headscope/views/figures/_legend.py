@@ -14,7 +14,7 @@ ROOM = 1.5
 
 
 @dataclass(frozen=True)
-class Entry:
+class LegendEntry:
     """One mark and what it means."""
 
     name: str
@@ -32,7 +32,9 @@ def square(colour: str, size: float = 1.8) -> Mark:
     return draw
 
 
-def draw_legend(sheet: Sheet, entries: Sequence[Entry], y: float, *, left: float = 0.0) -> float:
+def draw_legend(
+    sheet: Sheet, entries: Sequence[LegendEntry], y: float, *, left: float = 0.0
+) -> float:
     """Draw the entries beside each other, in as many lines as they need; give the next y.
 
     Args:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from headscope.views.figures._axis import Axis, draw_upright_grid, number_written
-from headscope.views.figures._legend import Entry, Mark, draw_legend
+from headscope.views.figures._legend import LegendEntry, Mark, draw_legend
 from headscope.views.figures._palette import head_colours, head_greys
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import Style
@@ -84,7 +84,7 @@ def draw_ranges(
         written: how numbers are written below.
     """
     style, marks = sheet.style, marks_of(sheet.style, names_of(rows))
-    entries = [Entry(name, mark) for name, (_, mark) in marks.items()]
+    entries = [LegendEntry(name, mark) for name, (_, mark) in marks.items()]
     y = draw_legend(sheet, entries, y) + 0.4 * style.em
     names = [sheet.fitted(sheet.shown(row.name), MOST_SIDE * sheet.width) for row in rows]
     side = max(map(sheet.width_of, names)) + 1.2 * style.em

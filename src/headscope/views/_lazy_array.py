@@ -10,7 +10,7 @@ import numpy as np
 
 
 @dataclass(frozen=True, eq=False)
-class LaterArray:
+class LazyArray:
     """Stands for an array where its shape is enough. NumPy makes the array of it.
 
     Arrays ``[head query key]`` of all layers at once may be hundreds of megabytes, of which a page

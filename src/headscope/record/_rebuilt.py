@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 
-class Copied:
+class RebuiltWhenCopied:
     """A frozen dataclass that is pickled and copied by what it was made of, and checked again where
     it is made.
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from headscope.evidence import rng_of, shuffled_orders
-from headscope.patterns._maps import Sides
+from headscope.patterns._maps import QueryKeyTokens
 from headscope.patterns._pattern import Pattern
 
 SHUFFLES = 8
@@ -16,36 +16,36 @@ LIKE_WORDS = 1
 """Seed of the draws of words among their kind, which are other draws than those among all words."""
 
 
-class Draws:
+class WordShuffles:
     """A text whose words changed places, some times over.
 
     Args:
-        sides: of the text.
+        tokens: of the text.
         name: what tells the text from others: draws are keyed by it, so that its numbers do not
             change with the texts before it.
         alike: whether words change places only with words of their kind.
     """
 
-    def __init__(self, sides: Sides, name: str, *, alike: bool = False) -> None:
-        self._sides, self._name, self._alike = sides, name, alike
+    def __init__(self, tokens: QueryKeyTokens, name: str, *, alike: bool = False) -> None:
+        self._tokens, self._name, self._alike = tokens, name, alike
 
     def pairs(self, pattern: Pattern) -> Bool[np.ndarray, "draw query key"] | None:
         """What a pattern looks for in each draw; None where there is nothing in any."""
-        sides = self._sides
-        if pattern.moved is None or not sides.is_self or not sides.keeps_words:
+        tokens = self._tokens
+        if pattern.moved is None or not tokens.is_self or not tokens.keeps_words:
             return np.stack([pattern.wanted(each) for each in self._drawn])
-        return pattern.moved(sides, self._orders) if sides.repeats else None
+        return pattern.moved(tokens, self._orders) if tokens.repeats else None
 
     @cached_property
-    def _drawn(self) -> list[Sides]:
+    def _drawn(self) -> list[QueryKeyTokens]:
         rng = rng_of(self._name, self._seed)
-        return [self._sides.shuffled(rng, alike=self._alike) for _ in range(SHUFFLES)]
+        return [self._tokens.shuffled(rng, alike=self._alike) for _ in range(SHUFFLES)]
 
     @cached_property
     def _orders(self) -> Int[np.ndarray, "draw token"]:
-        classes = self._sides.classes[0] if self._alike else None
+        classes = self._tokens.classes[0] if self._alike else None
         rng = rng_of(self._name, self._seed)
-        return shuffled_orders(self._sides.query, rng, SHUFFLES, classes)
+        return shuffled_orders(self._tokens.query, rng, SHUFFLES, classes)
 
     @property
     def _seed(self) -> int:

@@ -19,7 +19,7 @@ def test_its_own_weights_change_nothing(family, tokenizer, batch, states):
     intact = states(model, **inputs)
     records = capture_encoded(model, tokenizer, inputs)
     with hs.intervene(
-        model, hs.Given(weights=[record["self"].weights(1) for record in records], layer=1)
+        model, hs.SetWeights(weights=[record["self"].weights(1) for record in records], layer=1)
     ):
         assert (states(model, **inputs) - intact).abs().max() <= 1e-6 * intact.abs().max()
 
@@ -28,7 +28,10 @@ def test_planted_weights_are_what_the_record_shows(tokenizer):
     model, size = tiny_model("bert"), 12
     planted = np.roll(np.eye(size), 1, axis=1)
     record = hs.capture(
-        model, tokenizer, TEXT, interventions=[hs.Given(weights=planted, layer=0, heads=[0, 2])]
+        model,
+        tokenizer,
+        TEXT,
+        interventions=[hs.SetWeights(weights=planted, layer=0, heads=[0, 2])],
     )
     np.testing.assert_array_equal(record["self"].weights(0)[[0, 2]], [planted, planted])
     assert record.verified < 1e-5
@@ -37,7 +40,7 @@ def test_planted_weights_are_what_the_record_shows(tokenizer):
 def test_a_function_gets_the_heads_own_weights(tokenizer):
     model = tiny_model("gpt2")
     own = hs.capture(model, tokenizer, TEXT)["self"].weights(2)
-    swapped = hs.Given(weights=lambda weights: weights.flip(0), layer=2, heads=[1, 3])
+    swapped = hs.SetWeights(weights=lambda weights: weights.flip(0), layer=2, heads=[1, 3])
     found = hs.capture(model, tokenizer, TEXT, interventions=[swapped])["self"].weights(2)
     np.testing.assert_allclose(found, own[[0, 3, 2, 1, 4]], atol=1e-6)
 
@@ -48,7 +51,7 @@ def test_gradients_reach_the_weights(tokenizer):
     logits = torch.randn(
         3, size, size, generator=torch.Generator().manual_seed(0), requires_grad=True
     )
-    with hs.intervene(model, hs.Given(weights=lambda _: logits.softmax(-1), layer=1)):
+    with hs.intervene(model, hs.SetWeights(weights=lambda _: logits.softmax(-1), layer=1)):
         model(**inputs)[0].square().sum().backward()
     assert logits.grad.abs().min() > 0
 
@@ -70,7 +73,10 @@ def test_gradients_reach_the_weights(tokenizer):
 def test_weights_that_cannot_be_are_refused(family, weights, message, tokenizer):
     with pytest.raises(InterventionError, match=message):
         hs.capture(
-            tiny_model(family), tokenizer, TEXT, interventions=[hs.Given(weights=weights, layer=1)]
+            tiny_model(family),
+            tokenizer,
+            TEXT,
+            interventions=[hs.SetWeights(weights=weights, layer=1)],
         )
 
 

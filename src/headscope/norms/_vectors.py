@@ -18,13 +18,13 @@ QR; above it, a Gram matrix in double precision gives it to 1e-9."""
 
 
 @dataclass(frozen=True, eq=False)
-class Pieces:
+class ContributionVectors:
     """Vectors ``P_ij = sum_h a_ij rows_i linear(f_h(x_j)) + [i = j] own_i``.
 
     Args:
         block: whose they are.
         linear: what each f(x_j) goes through, the same for all queries.
-        rows: ``[query]``, what a query's pieces are multiplied by; None for 1.
+        rows: ``[query]``, what a query's vectors are multiplied by; None for 1.
         own: ``[query model]``, what the residual adds.
         kind: under which the block keeps what was worked out; empty where it keeps nothing.
     """
@@ -36,7 +36,7 @@ class Pieces:
     kind: str = ""
 
     def lengths(self) -> Float[np.ndarray, "query key"]:
-        """Norms of all pieces, from the Gram matrix ``[head head]`` of each key's vectors.
+        """Norms of all vectors, from the Gram matrix ``[head head]`` of each key's vectors.
 
         Of keys where heads cancel each other, from the root of it, ``||R_j a_ij||`` with R_j from
         QR of the vectors, which keeps the digits that the matrix itself loses.
@@ -80,7 +80,7 @@ class Pieces:
         return self._with_own(self.linear(output))
 
     def vectors(self, tile: slice) -> Float[np.ndarray, "key query model"]:
-        """The pieces of some keys."""
+        """The vectors of some keys."""
         weights = self.block.weights[:, :, tile].transpose(2, 1, 0)  # [key query head]
         vectors = weights @ self._transformed(tile).transpose(1, 0, 2)
         if self.rows is not None:
@@ -120,47 +120,49 @@ def _lengths(
     return lengths
 
 
-def attention_pieces(block: Block) -> Pieces:
+def attention_vectors(block: Block) -> ContributionVectors:
     """Of the attention's output: ``S_ij = sum_h a_ij f_h(x_j)``."""
-    return Pieces(block, kind="attention")
+    return ContributionVectors(block, kind="attention")
 
 
-def residual_pieces(block: Block) -> Pieces:
+def residual_vectors(block: Block) -> ContributionVectors:
     """Of the residual stream after the attention: ``R_ij = before(S_ij) + [i = j] x_i``."""
     if block.residual is None:
         raise RecordError("This block has no residual; give Block(residual=...)")
     if block.before is None:
-        return Pieces(block, own=block.residual, kind="residual")
+        return ContributionVectors(block, own=block.residual, kind="residual")
     rows = 1 / block.before.deviation(block.output)
-    return Pieces(block, block.before.linear, rows, block.residual, "residual")
+    return ContributionVectors(block, block.before.linear, rows, block.residual, "residual")
 
 
-def output_pieces(block: Block) -> Pieces:
+def output_vectors(block: Block) -> ContributionVectors:
     """Of the norm's output: ``T_ij = after(R_ij)`` with the deviation of the whole."""
     if block.after is None:
         raise RecordError("This block has no norm after it; give Block(after=...)")
-    return _through(residual_pieces(block), block.after, block.stream, "output")
+    return _through(residual_vectors(block), block.after, block.stream, "output")
 
 
-def globenc_pieces(block: Block) -> Pieces:
+def globenc_vectors(block: Block) -> ContributionVectors:
     """Of the second norm's output, feed-forward part left out: ``U_ij = second(T_ij)``, deviation
     of the whole.
     """
     if block.second is None or block.stream_again is None:
         raise RecordError("This block has no second norm; give Block(second=..., stream_again=...)")
-    return _through(output_pieces(block), block.second, block.stream_again, "globenc")
+    return _through(output_vectors(block), block.second, block.stream_again, "globenc")
 
 
-def _through(pieces: Pieces, norm: Norm, whole: np.ndarray, kind: str) -> Pieces:
+def _through(
+    vectors: ContributionVectors, norm: Norm, whole: np.ndarray, kind: str
+) -> ContributionVectors:
     # Once the deviation of the whole is known, a norm is linear but for its shift, and so can be
     # taken of each piece by itself.
     rows = 1 / norm.deviation(whole)
-    own = None if pieces.own is None else norm.linear(pieces.own) * rows[:, None]
-    before = pieces.linear
-    return Pieces(
-        pieces.block,
+    own = None if vectors.own is None else norm.linear(vectors.own) * rows[:, None]
+    before = vectors.linear
+    return ContributionVectors(
+        vectors.block,
         lambda vectors: norm.linear(before(vectors)),
-        rows if pieces.rows is None else rows * pieces.rows,
+        rows if vectors.rows is None else rows * vectors.rows,
         own,
         kind,
     )

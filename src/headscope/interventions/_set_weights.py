@@ -20,7 +20,7 @@ HIDDEN_AT_MOST = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Given(Intervention):
+class SetWeights(Intervention):
     """The heads attend as given.
 
     Rows may sum to less than 1 (the rest goes nowhere), and must not put weight where the query may
@@ -40,7 +40,7 @@ class Given(Intervention):
     Example:
         >>> own = capture(model, tokenizer, text)["self"].weights(layer=3)
         >>> capture(
-        ...     model, tokenizer, text, interventions=[Given(own[::-1].copy(), layer=3)]
+        ...     model, tokenizer, text, interventions=[SetWeights(own[::-1].copy(), layer=3)]
         ... )  # heads swapped
     """
 

@@ -1,4 +1,4 @@
-"""How attention is tampered with."""
+"""Counterfactual attention: how it is made."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from headscope.errors import InterventionError
 
 
 @dataclass(frozen=True)
-class Tampering:
-    """How attention is tampered with.
+class CounterfactualAttention:
+    """Other attention than the model's own, to see whether the output follows it.
+
+    Source: Jain and Wallace 2019, section 4.2: permutation and adversarial attention.
 
     Args:
         permutations: how many times the row is shuffled; 0 for not at all.
