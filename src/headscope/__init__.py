@@ -33,7 +33,7 @@ _MOVED = {
         "AlignedPair",
         "AlignmentStudy",
         "Coreference",
-        "ExplainedText",
+        "Explained",
         "Faithfulness",
         "NormStudy",
         "Probing",
