@@ -36,7 +36,7 @@ def test_a_wheel_without_the_bundles_is_refused(hook):
         hook[0].initialize("standard", {})
 
 
-@pytest.mark.parametrize("missing", range(3))
+@pytest.mark.parametrize("missing", range(4))
 def test_a_wheel_without_one_of_the_bundles_is_refused(missing, hook):
     write(hook[1][:missing] + hook[1][missing + 1 :])
     with pytest.raises(
@@ -55,7 +55,8 @@ def test_with_the_bundles_it_is_built(hook):
 
 
 BUNDLES = [
-    ROOT / "src/headscope/views/static" / name for name in ("page.js", "live.js", "frame.js")
+    ROOT / "src/headscope/views/static" / name
+    for name in ("page.js", "live.js", "model.js", "frame.js")
 ]
 
 
@@ -124,7 +125,9 @@ def test_the_bundles_are_what_the_sources_give(tmp_path):
 def test_a_wheel_holds_the_viewer_and_its_notices(first):
     with zipfile.ZipFile(first[0]) as wheel:
         names = set(wheel.namelist())
-    assert {f"headscope/views/static/{name}.js" for name in ("page", "live", "frame")} <= names
+    assert {
+        f"headscope/views/static/{name}.js" for name in ("page", "live", "model", "frame")
+    } <= names
     assert any(name.endswith("licenses/NOTICE") for name in names)
     assert "headscope/py.typed" in names
 
