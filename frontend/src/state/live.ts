@@ -3,6 +3,7 @@ import type { LiveFacts, LiveInput, LiveLooking, ModelChange } from "../contract
 import { type Answered, type Asked, type Model, ModelError } from "../source/model";
 import { followed, isAtTokens, keyOfChange, merged, toggled } from "./changes";
 import { movedPins } from "./pins";
+import { mattersState } from "./ranking";
 import type { Selection } from "./selection";
 import type { Store } from "./store";
 import { replaceRecord } from "./store/replace";
@@ -25,10 +26,12 @@ export function liveState(model: Model, facts: LiveFacts, first: Answered) {
   const { asked, total } = signals;
   const shown = shownState(first, signals);
   const runs = runState(model, facts, signals, shown);
+  const matters = mattersState({ model, facts, ...signals });
   return {
     model,
     facts,
     ...signals,
+    matters,
     looking: () => shown.looking(asked.peek()),
     attach: shown.attach,
     takeStep: shown.takeStep,
@@ -49,7 +52,10 @@ export function liveState(model: Model, facts: LiveFacts, first: Answered) {
       asked.value = next.asked;
       return shown.show(next, selection);
     },
-    destroy: runs.stop,
+    destroy(): void {
+      runs.stop();
+      matters.stop();
+    },
   };
 }
 

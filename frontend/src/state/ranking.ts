@@ -1,42 +1,85 @@
-import { signal } from "@preact/signals-core";
-import type { MattersQuestion, MattersValues, SketchedHead } from "../contract/live";
+import { computed, effect, type ReadonlySignal, signal } from "@preact/signals-core";
+import type { LiveFacts, MattersQuestion, MattersValues, SketchedHead } from "../contract/live";
+import type { Answered, Asked, Model } from "../source/model";
 import type { Live } from "./live";
 
 // Heads in an order that the model is asked for: by what they matter, by how much they look like a drawing.
 
-/** Which heads matter to a guess: asked for once, with progress, and ended at will. */
-export function mattersState(live: Live) {
+/** What is asked of a model: which of its guesses, in numbers and in words. */
+export interface MattersTo {
+  readonly target: MattersQuestion["target"];
+  readonly words: string;
+}
+
+/** How much each head matters to a guess. */
+export interface Mattering extends MattersTo {
+  readonly method: MattersQuestion["method"];
+  readonly values: readonly MattersValues[];
+  /** What it was measured on. */
+  readonly of: Answered;
+}
+
+interface MatterParts {
+  readonly model: Model;
+  readonly facts: LiveFacts;
+  readonly asked: ReadonlySignal<Asked>;
+  readonly answer: ReadonlySignal<Answered>;
+}
+
+/** Which heads matter to a guess: by gradient at once, then head by head with progress, and ended at will. */
+export function mattersState({ model, facts, asked, answer }: MatterParts) {
   const progress = signal<number | null>(null);
-  const values = signal<readonly MattersValues[]>([]);
+  const measured = signal<Mattering | null>(null);
   const problem = signal("");
   let running: AbortController | undefined;
-  async function start(method: MattersQuestion["method"], target: MattersQuestion["target"]): Promise<void> {
+  async function measure(method: MattersQuestion["method"], to: MattersTo, ending: AbortSignal): Promise<Mattering> {
+    const of = answer.peek();
+    const values: MattersValues[] = [];
+    const { input, changes } = of.asked;
+    const question = { input, changes: [...changes], target: to.target, method };
+    for await (const line of model.matters(question, ending)) {
+      if ("done" in line) progress.value = line.done / Math.max(1, line.of);
+      else values.push(line);
+    }
+    return { ...to, method, values, of };
+  }
+  function stop(): void {
     running?.abort();
+    running = undefined;
+    progress.value = null;
+  }
+  async function start(to: MattersTo): Promise<void> {
+    stop();
     const mine = new AbortController();
     running = mine;
-    [progress.value, values.value, problem.value] = [0, [], ""];
-    const { input, changes } = live.answer.peek().asked;
+    [progress.value, measured.value, problem.value] = [0, null, ""];
+    const began = asked.peek();
+    // Whatever is asked next ends this, here as on the server.
+    const unwatch = effect(() => {
+      if (asked.value !== began) mine.abort();
+    });
     try {
-      for await (const line of live.model.matters({ input, changes: [...changes], target, method }, mine.signal)) {
-        if ("done" in line) progress.value = line.done / Math.max(1, line.of);
-        else values.value = [...values.peek(), line];
+      // The quick one first: it is shown until the exact one is done, or for good where that is ended.
+      for (const method of facts.matters) {
+        measured.value = await measure(method, to, mine.signal);
       }
     } catch (error) {
       if (!mine.signal.aborted) problem.value = error instanceof Error ? error.message : String(error);
     } finally {
-      if (running === mine) progress.value = null;
+      unwatch();
+      if (running === mine) stop();
     }
   }
   return {
     /** From 0 to 1; null where nothing runs. */
     progress,
-    values,
+    /** Of what is shown now; null where it was not measured. */
+    shown: computed(() => (measured.value?.of === answer.value ? measured.value : null)),
+    /** Whether the heads are coloured by it, wherever they stand. */
+    onGrid: signal(true),
     problem,
     start,
-    stop(): void {
-      running?.abort();
-      progress.value = null;
-    },
+    stop,
   };
 }
 

@@ -185,8 +185,8 @@ def _without_each(live: LiveModel, guess: _Guess, tell: Tell) -> tuple[Cells, Se
         cells: list[tuple[str, int, int]] = []
         effects: list[float] = []
         for place in places:
-            tell(_done(len(cells), count))
             for head in range(place.heads):
+                tell(_done(len(cells), count))
                 zero = Zero(stack=place.stack, layer=place.layer, heads=head)
                 with prefix.sharing(place), intervene(live.model, zero):
                     effects.append(float(guess.loss()) - whole)

@@ -6,6 +6,7 @@ import type { Store } from "../../state/store";
 import { count } from "../../state/words";
 import { ChangeMaker, Switches } from "./Changes";
 import { Fields } from "./Fields";
+import { MattersOnGrid } from "./MattersOnGrid";
 import { OutputPanel } from "./OutputPanel";
 import { panelsOf } from "./panels";
 
@@ -37,6 +38,7 @@ export function LiveBar({ live, store }: LiveParts) {
         {live.problem.value}
       </p>
       <Switches live={live} store={store} />
+      <MattersOnGrid live={live} store={store} />
       <div class="live-tools">
         <ChangeMaker live={live} store={store} />
         <div class="live-panels" role="group" aria-label="More to ask">

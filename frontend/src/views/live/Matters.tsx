@@ -1,94 +1,126 @@
-import { useComputed } from "@preact/signals";
-import { useEffect, useMemo } from "preact/hooks";
-import type { MattersValues } from "../../contract/live";
-import { rampCss, signedByte, signedRamp } from "../../draw/ramps";
-import { distance } from "../../state/moved";
-import { mattersState } from "../../state/ranking";
+import { useSignal } from "@preact/signals";
+import type { LivePlace, MattersValues } from "../../contract/live";
+import { Check } from "../../parts/Check";
+import { readable } from "../../state/label";
+import type { MattersTo } from "../../state/ranking";
 import { openHead } from "../../state/selection";
 import type { Store } from "../../state/store";
 import { percent } from "../../state/words";
 import type { LiveParts } from "./LiveBar";
+import { effectText } from "./MattersOnGrid";
+import { chance, placesShown } from "./OutputPanel";
 
-const METHODS = {
-  gradient: ["quick, by gradient", "One pass forward and back: how strongly, without a sign (Michel et al. 2019)"],
-  exact: ["exact, head by head", "Each head is silenced in turn"],
-} as const;
+const STATES: MattersTo = { target: {}, words: "the states of the tokens" };
 
-/** Which heads the guess rests on: asked for, with progress, shown as a map. */
+/** Which heads a guess rests on: one button, with progress; the answer colours the heads, and stands here in order. */
 export function Matters({ live, store }: LiveParts) {
-  const state = useMemo(() => mattersState(live), [live]);
-  useEffect(() => state.stop, [state]);
-  const progress = state.progress.value;
-  const place = useComputed(() => live.answer.value.opening.output?.places.at(-1)?.at);
-  const at = place.value;
+  const { progress, shown, onGrid, problem, start, stop } = live.matters;
+  const { output } = live.answer.value.opening;
+  const choices = output ? targetsOf(placesShown(output, store)) : [];
+  const chosen = useSignal("");
+  const target = choices.find(({ words }) => words === chosen.value) ?? choices[0] ?? STATES;
+  const now = shown.value;
+  const values = now?.values.find(({ stack }) => stack === store.pieceStack.value.name);
   return (
     <>
       <div class="live-keep">
-        <span>Which heads does the last guess rest on?</span>
-        {live.facts.matters.map((method) => (
-          <button
-            key={method}
-            class="live-go"
-            data-matters={method}
-            title={METHODS[method][1]}
-            disabled={progress !== null}
-            onClick={() => void state.start(method, at === undefined || at < 0 ? {} : { at })}
-          >
-            {METHODS[method][0]}
-          </button>
-        ))}
-        {progress !== null && (
+        {choices.length === 0 ? (
+          <span>What matters to {STATES.words}?</span>
+        ) : (
+          <label class="choice">
+            <span>What matters to</span>
+            <select
+              data-matters-to
+              value={target.words}
+              onChange={(event) => {
+                chosen.value = event.currentTarget.value;
+              }}
+            >
+              {choices.map(({ words }) => (
+                <option key={words}>{words}</option>
+              ))}
+            </select>
+          </label>
+        )}
+        <button
+          class="live-go"
+          data-matters
+          title="Each head is silenced in turn; before that, what one pass forward and back tells (Michel et al. 2019)"
+          disabled={progress.value !== null || live.busy.value}
+          onClick={() => {
+            onGrid.value = true;
+            void start(target);
+          }}
+        >
+          Which heads matter?
+        </button>
+        {progress.value !== null && (
           <>
-            <progress value={progress} aria-label="How far it got" />
-            <small>{percent(progress)}</small>
-            <button class="quiet" data-matters-stop onClick={state.stop}>
+            <progress value={progress.value} aria-label="How far it got" />
+            <small>{percent(progress.value)}</small>
+            <button class="quiet" data-matters-stop onClick={stop}>
               cancel
             </button>
           </>
         )}
-        <small role="alert">{state.problem.value}</small>
+        {now && (
+          <Check
+            name="data-matters-on-grid"
+            label="colour the heads"
+            title="Colour every head, wherever it stands, by what it matters"
+            checked={onGrid.value}
+            onChange={(checked) => {
+              onGrid.value = checked;
+            }}
+          />
+        )}
+        <small role="alert">{problem.value}</small>
       </div>
-      {state.values.value.map((values) => (
-        <HeadMap key={values.stack} values={values} store={store} />
-      ))}
+      {values && <Ranked values={values} store={store} method={now?.method ?? ""} />}
     </>
   );
 }
 
-/** A number of each head, as a map of buttons that open them. */
-function HeadMap({ values: { stack: name, values, label }, store }: { values: MattersValues; store: Store }) {
-  const stack = store.page.stacks.find((one) => one.name === name);
-  if (!stack) return null;
-  const most = values.reduce((largest, [, , value]) => Math.max(largest, Math.abs(value)), 1e-12);
-  const ramp = signedRamp(store.dark.value);
-  const byHead = new Map(values.map(([layer, head, value]) => [`${layer}-${head}`, value]));
-  const top = [...values].sort((a, b) => Math.abs(b[2]) - Math.abs(a[2])).slice(0, 3);
-  return (
-    <div class="live-map" data-matters-map={name}>
-      <p class="live-note">
-        {label}. Most: {top.map(([layer, head, value]) => `${layer}-${head} ${signed(value)}`).join(", ")}.
-      </p>
-      <div role="group" aria-label={`${label}, each head`} style={{ "--heads": stack.head_numbers.length }}>
-        {stack.layers.map(({ layer }) =>
-          stack.head_numbers.map((head) => {
-            const value = byHead.get(`${layer}-${head}`) ?? 0;
-            return (
-              <button
-                key={`${layer}-${head}`}
-                data-cell={`${layer}-${head}`}
-                aria-label={`Head ${layer}-${head}: ${signed(value)}`}
-                title={`Head ${layer}-${head}: ${signed(value)}`}
-                style={{ background: rampCss(ramp, signedByte(value, most)) }}
-                onClick={() => store.select((now) => openHead(now, layer, head, stack, false))}
-              />
-            );
-          }),
-        )}
-      </div>
-    </div>
+/** The guesses at the places that are shown. */
+function targetsOf(places: readonly LivePlace[]): readonly MattersTo[] {
+  return places.flatMap(({ at, token, before, after }) =>
+    (after ?? before).map(({ id, label, probability }) => {
+      const where = at < 0 ? "" : ` at “${readable(token, 24).text}”`;
+      return {
+        target: at < 0 ? { id } : { at, id },
+        words: `“${readable(label, 24).text}” (${chance(probability)})${where}`,
+      };
+    }),
   );
 }
 
-function signed(value: number): string {
-  return `${value < 0 ? "−" : "+"}${distance(Math.abs(value))}`;
+/** All heads, those that matter most first. */
+function Ranked({ values: of, store, method }: { values: MattersValues; store: Store; method: string }) {
+  const { values, label } = of;
+  const order = [...values].sort((a, b) => Math.abs(b[2]) - Math.abs(a[2]));
+  const most = Math.max(Math.abs(order[0]?.[2] ?? 0), 1e-12);
+  return (
+    <>
+      <p class="live-note">
+        {method === "gradient" ? "By gradient, a preview without sign: " : ""}
+        {label}.
+      </p>
+      <ol class="live-likest live-ranked" aria-label={`Heads by ${label}`} data-matters-ranked={method}>
+        {order.map(([layer, head, value]) => (
+          <li key={`${layer}-${head}`}>
+            <button
+              data-matters-head={`${layer}-${head}`}
+              onClick={() => store.select((now) => openHead(now, layer, head, store.pieceStack.peek(), false))}
+            >
+              <b>
+                {layer}-{head}
+              </b>
+              <i data-below={value < 0 || undefined} style={{ "--part": Math.abs(value) / most }} />
+              <span class="number">{effectText(of, value)}</span>
+            </button>
+          </li>
+        ))}
+      </ol>
+    </>
+  );
 }

@@ -1,6 +1,7 @@
 import type { LiveGuess, LiveOutput, LivePlace } from "../../contract/live";
 import { readable } from "../../state/label";
 import { distance } from "../../state/moved";
+import type { Store } from "../../state/store";
 import type { LiveParts } from "./LiveBar";
 
 /** More places than these are told one at a time. */
@@ -20,8 +21,7 @@ export function OutputPanel({ live, store }: LiveParts) {
   const { output } = opening;
   const { untrained, mask } = live.facts;
   if (!output) return null;
-  const pinned = store.pins.value.query.map((token) => store.pieceAt({ side: "query", token }));
-  const places = placesShown(output, pinned);
+  const places = placesShown(output, store);
   return (
     <section class="live-output" aria-label="What the model says" aria-live="polite" data-output={output.kind}>
       {places.map((place) => (
@@ -37,7 +37,8 @@ export function OutputPanel({ live, store }: LiveParts) {
 }
 
 /** The place of the pinned token, or the last ones. */
-function placesShown({ places }: LiveOutput, pinned: readonly number[]): readonly LivePlace[] {
+export function placesShown({ places }: LiveOutput, store: Store): readonly LivePlace[] {
+  const pinned = store.pins.value.query.map((token) => store.pieceAt({ side: "query", token }));
   const here = places.filter(({ at }) => pinned.includes(at));
   return here.length > 0 ? here.slice(0, MOST_PLACES) : places.slice(-(places.length > MOST_PLACES ? 1 : MOST_PLACES));
 }

@@ -1,0 +1,162 @@
+"""What can be asked of a live model in a real browser: which heads matter, and what is alike."""
+
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="needs the extra server: pip install 'headscope[server]'")
+
+from playwright.sync_api import expect
+
+from headscope.testing import tiny_model, tiny_tokenizer
+
+TEXT = "the cat sat on it."
+TOKEN = "right-token"
+SLOW = 30_000
+
+
+class Slowly:
+    """A pause before every pass of a model, long enough that something can be done meanwhile."""
+
+    def __init__(self, model):
+        self.seconds = 0.0
+        self.passes = 0
+        model.register_forward_pre_hook(self._wait)
+
+    def _wait(self, *_):
+        self.passes += 1
+        time.sleep(self.seconds)
+
+    @contextmanager
+    def by(self, seconds):
+        self.seconds = seconds
+        try:
+            yield
+        finally:
+            self.seconds = 0.0
+
+
+@pytest.fixture(scope="module")
+def served():
+    """A causal model of 3 layers and 5 heads behind its server; its port, and what slows it."""
+    import uvicorn
+
+    from headscope.live._facts import LIMITS
+    from headscope.live._model import LiveModel
+    from headscope.live._server import LiveHost, live_application
+    from headscope.views.listening import listening_on
+
+    live = LiveModel(tiny_model("gpt2", writes=True), tiny_tokenizer(), limits=LIMITS, text=TEXT)
+    slowly = Slowly(live.model)
+    host = LiveHost(name="tiny", text=TEXT, limits=LIMITS, live=live)
+    with listening_on(0) as listening:
+        application = live_application(host, TOKEN)
+        server = uvicorn.Server(uvicorn.Config(application, log_level="warning"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        while not server.started and thread.is_alive():
+            time.sleep(0.01)
+        try:
+            yield listening.getsockname()[1], slowly
+        finally:
+            server.should_exit = True
+            thread.join(20)
+
+
+@pytest.fixture(scope="module")
+def tab(browser, served):
+    """One page for all tests of this file; each begins where the last one ended."""
+    context = browser.new_context(viewport={"width": 1280, "height": 860}, reduced_motion="reduce")
+    tab = context.new_page()
+    errors = []
+    tab.on("pageerror", lambda error: errors.append(str(error)))
+    tab.goto(f"http://127.0.0.1:{served[0]}/?token={TOKEN}")
+    ready = tab.locator('[data-headscope][data-ready="true"]')
+    ready.wait_for(state="attached", timeout=SLOW)
+    yield tab
+    context.close()
+    assert errors == []
+
+
+@contextmanager
+def panel(tab, name):
+    """A panel of the bar, open."""
+    button = tab.locator(f'[data-panel="{name}"]')
+    button.click()
+    expect(button).to_have_attribute("aria-expanded", "true")
+    yield tab.locator("[data-open-panel]")
+    button.click()
+
+
+def color_of(tab, head):
+    return tab.locator(f'[data-tile="{head}"]').evaluate(
+        "tile => getComputedStyle(tile).backgroundColor"
+    )
+
+
+def test_every_head_is_coloured_by_what_it_matters(tab):
+    plain = color_of(tab, "1-2")
+    with panel(tab, "matters") as opened:
+        to = opened.locator("[data-matters-to]")
+        assert to.locator("option").count() == 5
+        to.select_option(index=2)
+        words = to.input_value()
+        opened.locator("[data-matters]").click()
+        expect(opened.locator('[data-matters-ranked="exact"]')).to_be_visible(timeout=SLOW)
+        assert opened.locator("[data-matters-head]").count() == 15
+        legend = tab.locator('[data-on-grid="exact"]')
+        expect(legend).to_contain_text(words)
+        expect(legend).to_contain_text("nats")
+        first = opened.locator("[data-matters-head]").first
+        head, said = first.get_attribute("data-matters-head"), first.locator(".number").inner_text()
+        assert color_of(tab, head) != plain
+        on_tile = tab.locator(f'[data-tile="{head}"]').evaluate(
+            "tile => getComputedStyle(tile, '::after').content"
+        )
+        assert said in on_tile
+        tab.locator("[data-off-grid]").click()
+        assert color_of(tab, head) == plain
+        opened.locator("[data-matters-on-grid]").check()
+        assert color_of(tab, head) != plain
+
+
+def test_it_belongs_to_its_text(tab):
+    field = tab.locator('[data-field="text"]')
+    expect(tab.locator("[data-on-grid]")).to_be_visible()
+    field.fill("the dog sat.")
+    expect(tab.locator("[data-on-grid]")).to_have_count(0, timeout=SLOW)
+    field.fill(TEXT)
+    expect(tab.locator("[data-on-grid]")).to_be_visible(timeout=SLOW)
+
+
+def test_it_can_be_cancelled_and_the_preview_stays(tab, served):
+    slowly = served[1]
+    with slowly.by(0.15), panel(tab, "matters") as opened:
+        opened.locator("[data-matters]").click()
+        preview = opened.locator('[data-matters-ranked="gradient"]')
+        expect(preview).to_be_visible(timeout=SLOW)
+        expect(opened.locator("progress")).to_be_visible()
+        opened.locator("[data-matters-stop]").click()
+        expect(opened.locator("progress")).to_have_count(0)
+        expect(tab.locator('[data-on-grid="gradient"]')).to_contain_text("by gradient only")
+        # A pass that had begun ends at its next module; after that the model rests.
+        time.sleep(0.4)
+        passes = slowly.passes
+        time.sleep(0.5)
+        assert slowly.passes == passes
+        expect(preview).to_be_visible()
+        expect(opened.locator("[role=alert]")).to_be_empty()
+        expect(opened.locator("[data-matters]")).to_be_enabled()
+
+
+def test_another_question_ends_it_without_a_complaint(tab, served):
+    with served[1].by(0.15), panel(tab, "matters") as opened:
+        opened.locator("[data-matters]").click()
+        expect(opened.locator("progress")).to_be_visible(timeout=SLOW)
+        tab.locator('[data-field="text"]').fill("the dog.")
+        expect(opened.locator("progress")).to_have_count(0, timeout=SLOW)
+        expect(tab.locator(".facts")).to_contain_text("6 tokens", timeout=SLOW)
+        expect(opened.locator("[role=alert]")).to_be_empty()
+        expect(tab.locator("[data-problem]")).to_be_empty()
