@@ -18,6 +18,8 @@ export const FACTS: LiveFacts = {
   writes: true,
   matters: ["gradient", "exact"],
   mask: "",
+  picture_mark: "",
+  sampling_rate: 0,
   loading: false,
   failed: "",
   threads: 1,

@@ -63,6 +63,14 @@ export interface LiveFacts {
    */
   mask: string;
   /**
+   * What stands in a text where a picture belongs; empty where texts have no place for one.
+   */
+  picture_mark: string;
+  /**
+   * Samples a second of a sound that it hears; 0 where it hears none.
+   */
+  sampling_rate: number;
+  /**
    * True as long as the model is being loaded: all else is empty then.
    */
   loading: boolean;
@@ -159,7 +167,7 @@ export interface LiveInput {
    */
   image?: string;
   /**
-   * The bytes of a WAV in base64.
+   * The bytes of a WAV in base64, of as many samples a second as the model hears.
    */
   audio?: string;
 }

@@ -1,4 +1,4 @@
-import type { LiveFacts, LiveInput } from "../contract/live";
+import type { LiveFacts, LiveInput, LiveLooking } from "../contract/live";
 import { DEFAULTS } from "../contract/values";
 import { mountChoice, mounting, mountMessage } from "../parts/mount";
 import { PageError } from "../source/errors";
@@ -8,7 +8,7 @@ import { readFragment } from "../state/fragment";
 import { isSame, type Live, liveState } from "../state/live";
 import { pageSelection } from "../state/selection";
 import { styles } from "../views/app/styles";
-import { FileField } from "../views/live/Fields";
+import { FILES, FileField, withPicture } from "../views/live/Fields";
 import { liveApp } from "../views/live/LiveApp";
 import { liveStyles } from "../views/live/styles";
 import { type Extra, openPage } from "./show";
@@ -56,7 +56,9 @@ async function loadedFacts(model: Model, element: HTMLElement): Promise<LiveFact
 async function firstAnswer(model: Model, facts: LiveFacts, element: HTMLElement): Promise<Answered> {
   const fragment = location.hash.slice(1);
   const linked = readAsked(fragment);
-  const input = linked?.input ?? (await firstInput(facts, element));
+  const { fields } = facts;
+  const alone = linked !== null || fields.includes("text");
+  const input = linked?.input ?? firstInput(facts, alone ? {} : await chosenInput(facts, element));
   const asked: Asked = { input, changes: linked?.changes ?? [] };
   const { view, layer, heads, stack, quantity } = readFragment(fragment, {
     ...DEFAULTS,
@@ -68,18 +70,36 @@ async function firstAnswer(model: Model, facts: LiveFacts, element: HTMLElement)
   try {
     return await model.ask(asked, looking);
   } catch (error) {
+    if (!(error instanceof ModelError)) throw error;
     // Changes of a link may be of another model: the text is shown all the same.
-    if (!(error instanceof ModelError) || asked.changes.length === 0) throw error;
-    return model.ask({ ...asked, changes: [] }, looking);
+    if (asked.changes.length > 0) return model.ask({ ...asked, changes: [] }, looking);
+    if (!alone || !(fields.includes("image") || fields.includes("audio"))) throw error;
+    // A model such as CLIP reads no text without a picture; a link never holds one.
+    return askWithFile(model, facts, element, { asked, looking });
   }
 }
 
-async function firstInput({ text, fields, limits }: LiveFacts, element: HTMLElement): Promise<LiveInput> {
-  if (fields.includes("text")) return { text: text || FIRST_TEXT };
-  const name: "image" | "audio" = fields.includes("image") ? "image" : "audio";
-  const given = { name, most: limits.picture_bytes } as const;
-  const chosen = await mountChoice<typeof given>(element, FileField, given, `${styles}${liveStyles}`);
-  return { [name]: chosen };
+interface FirstQuestion {
+  readonly asked: Asked;
+  readonly looking: LiveLooking;
+}
+
+async function askWithFile(model: Model, facts: LiveFacts, element: HTMLElement, { asked, looking }: FirstQuestion) {
+  const input = withPicture({ ...asked.input, ...(await chosenInput(facts, element)) }, facts);
+  return model.ask({ ...asked, input }, looking);
+}
+
+/** What is read first where the address says nothing; a model of pictures or sounds is given one. */
+function firstInput({ text, fields }: LiveFacts, chosen: Partial<LiveInput>): LiveInput {
+  return fields.includes("text") ? { text: text || FIRST_TEXT, ...chosen } : chosen;
+}
+
+/** A picture or a sound that the reader chooses before anything can be shown. */
+async function chosenInput(facts: LiveFacts, element: HTMLElement): Promise<Partial<LiveInput>> {
+  const name: "image" | "audio" = facts.fields.includes("image") ? "image" : "audio";
+  const lead = `${facts.name} reads ${FILES[name].one}. Choose one:`;
+  const given = { name, facts, lead } as const;
+  return { [name]: await mountChoice<typeof given>(element, FileField, given, `${styles}${liveStyles}`) };
 }
 
 /** How the page of a model keeps its text and its changes in the address. */

@@ -11,7 +11,7 @@ from headscope.capturing.facts import facts_of
 from headscope.capturing.fitness import CLASS, MASKED, NEXT, TRANSLATION, check_fit
 from headscope.capturing.inputs.inputs import positions_of
 from headscope.capturing.loading.load import head_of
-from headscope.capturing.media.input_positions import ARGUMENTS, TEXT, VISION
+from headscope.capturing.media.input_positions import ARGUMENTS, AUDIO, TEXT, VISION
 from headscope.capturing.walk import arguments_of
 from headscope.errors import ModelError
 from headscope.live.contract import AnswerKind, InputField, LiveFacts, LiveLimits, LiveStack
@@ -25,6 +25,10 @@ LIMITS: LiveLimits = {
     "queue": 8,
     "picture_bytes": 4 * 2**20,
 }
+MARKS = ("boi_token", "image_token")
+"""What processors call the mark that stands for a picture in a text; of two the one of its
+beginning.
+"""
 KINDS: Mapping[str, AnswerKind] = {
     NEXT: "next-token",
     MASKED: "masked",
@@ -57,6 +61,8 @@ def loading_facts(name: str, text: str, limits: LiveLimits, failed: str = "") ->
         "writes": False,
         "matters": [],
         "mask": "",
+        "picture_mark": "",
+        "sampling_rate": 0,
         "loading": not failed,
         "failed": failed,
         "threads": torch.get_num_threads(),
@@ -74,11 +80,11 @@ def live_facts(model: Any, reads_with: Any, limits: LiveLimits, text: str) -> Li
         limits: of its requests.
         text: that the server was started with.
     """
-    own, tokenizer = facts_of(model), getattr(reads_with, "tokenizer", reads_with)
+    own, tokenizer = facts_of(model), tokenizer_of(reads_with)
     kind, untrained = _kind(model), _untrained(model)
     guesses = kind != "none" and not untrained
     positions = positions_of(model)
-    chat = kind == "next-token" and bool(getattr(tokenizer, "chat_template", None))
+    chat = kind == "next-token" and chat_form_of(reads_with) is not None
     return {
         "name": own.name,
         "device": own.device,
@@ -94,12 +100,28 @@ def live_facts(model: Any, reads_with: Any, limits: LiveLimits, text: str) -> Li
         "writes": guesses and kind == "next-token",
         "matters": ["gradient", "exact"] if guesses else ["exact"],
         "mask": str(getattr(tokenizer, "mask_token", None) or "") if kind == "masked" else "",
+        "picture_mark": _picture_mark(reads_with),
+        "sampling_rate": _sampling_rate(reads_with),
         "loading": False,
         "failed": "",
         "threads": torch.get_num_threads(),
         "text": text,
         "versions": dict(own.versions),
     }
+
+
+def tokenizer_of(reads_with: Any) -> Any:
+    """The tokenizer of a processor, or what is one; None where there is none."""
+    tokenizer = getattr(reads_with, "tokenizer", reads_with)
+    return tokenizer if hasattr(tokenizer, "decode") else None
+
+
+def chat_form_of(reads_with: Any) -> Any:
+    """The processor or tokenizer that has a form for messages; None where neither has one."""
+    for each in (reads_with, tokenizer_of(reads_with)):
+        if getattr(each, "chat_template", None):
+            return each
+    return None
 
 
 def stacks_of(record: Record) -> list[LiveStack]:
@@ -118,11 +140,15 @@ def _kind(model: Any) -> AnswerKind:
     """
     config = getattr(model, "config", None)
     kind = KINDS.get(head_of(type(model), config), "none")
+    encodes = bool(getattr(config, "is_encoder_decoder", False))
+    # The table has BART among those that fill masks: its decoder writes the whole text again.
+    if encodes and kind == "masked":
+        return "target"
     if kind != "none":
         return kind
     # Of speech and pictures, or of classes of every token, there are more than the table has.
     name = type(model).__name__
-    if getattr(config, "is_encoder_decoder", False) and name.endswith("ForConditionalGeneration"):
+    if encodes and name.endswith(("ForConditionalGeneration", "EncoderDecoderModel")):
         return "target"
     if name.endswith("ForConditionalGeneration"):
         return "next-token"
@@ -141,15 +167,27 @@ def _untrained(model: Any) -> str:
 def _fields(model: Any, kind: AnswerKind, *, chat: bool) -> list[InputField]:
     reads = {ARGUMENTS[name] for name in arguments_of(model) if name in ARGUMENTS}
     encodes = bool(getattr(getattr(model, "config", None), "is_encoder_decoder", False))
-    fields: list[InputField] = []
-    if TEXT in reads or not reads:
-        fields.append("text")
-        if kind != "next-token" and not encodes:
-            fields.append("text_b")
-    if encodes:
-        fields.append("target")
-    if VISION in reads:
-        fields.append("image")
-    if chat:
-        fields.append("messages")
-    return fields
+    has_text = TEXT in reads or not reads
+    has_pair = kind != "next-token" and not encodes and not {VISION, AUDIO} & reads
+    wanted: dict[InputField, bool] = {
+        "text": has_text,
+        "text_b": has_text and has_pair,
+        "target": encodes,
+        "image": VISION in reads,
+        "audio": AUDIO in reads,
+        "messages": chat,
+    }
+    return [name for name, is_there in wanted.items() if is_there]
+
+
+def _picture_mark(processor: Any) -> str:
+    """What stands for a picture in a text; empty where texts have no place for one."""
+    marks = (getattr(processor, name, None) for name in MARKS)
+    return next((mark for mark in marks if isinstance(mark, str)), "")
+
+
+def _sampling_rate(processor: Any) -> int:
+    """Samples a second that the model hears; 0 where it hears nothing."""
+    extractor = getattr(processor, "feature_extractor", processor)
+    rate = getattr(extractor, "sampling_rate", None)
+    return rate if isinstance(rate, int) else 0

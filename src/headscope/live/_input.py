@@ -12,11 +12,14 @@ from typing import Any
 
 from headscope.capturing import ParsedInput, parse_call
 from headscope.errors import TextError
+from headscope.live._facts import chat_form_of
 from headscope.live.contract import InputField, LiveLimits
 
 TEXTS: tuple[InputField, ...] = ("text", "text_b", "target")
 MOST_PIXELS = 2**24
 """A small file may hold a picture that fills the memory when it is unpacked."""
+MOST_SECONDS = 30
+"""Of a sound: what Whisper hears at a time; a frame of wav2vec 2.0 is 20 ms."""
 MOST_MESSAGES = 64
 ROLES = ("system", "user", "assistant")
 
@@ -35,7 +38,7 @@ class ReadInput:
 
 
 def parse_input(
-    given: Any, fields: Sequence[InputField], limits: LiveLimits, tokenizer: Any
+    given: Any, fields: Sequence[InputField], limits: LiveLimits, reads_with: Any
 ) -> ReadInput:
     """The field ``input`` of a request.
 
@@ -43,11 +46,12 @@ def parse_input(
         given: what came.
         fields: what the model takes.
         limits: what it may be at most.
-        tokenizer: puts messages into the form of its model.
+        reads_with: tokenizer or processor of the model, which puts messages into its form.
 
     Raises:
         TextError: a field that the model does not take, or a value that cannot be one.
         CaptureError: where there is nothing to read.
+        FileError: where a sound cannot be read.
     """
     if not isinstance(given, Mapping) or not given:
         raise TextError("input is a JSON object with a text")
@@ -59,18 +63,28 @@ def parse_input(
     for name in TEXTS:
         if name in given:
             _check_text(name, given[name], limits["characters"])
-    text, options = given.get("text"), {}
+    text = given.get("text")
     if "messages" in given:
         if text is not None:
             raise TextError("Give a text or messages, not both")
-        text = _of_messages(given["messages"], tokenizer, limits["characters"])
+        listed = _messages(given["messages"], limits["characters"])
+        text = _in_form(listed, reads_with, has_picture="image" in given)
+    options = _options(given, limits["picture_bytes"])
+    key = json.dumps(dict(given), sort_keys=True)
+    parsed = parse_call(text or None, given.get("text_b") or None, options)
+    return ReadInput(_heard(parsed), key)
+
+
+def _options(given: Mapping[str, Any], most: int) -> dict[str, Any]:
+    """What stands beside the texts, as options of `headscope.capture`."""
+    options: dict[str, Any] = {}
     if given.get("target"):
         options["target"] = given["target"]
     if "image" in given:
-        options["image"] = _picture(given["image"], limits["picture_bytes"])
-    key = json.dumps(dict(given), sort_keys=True)
-    parsed = parse_call(text or None, given.get("text_b") or None, options)
-    return ReadInput(parsed, key)
+        options["image"] = _picture(given["image"], most)
+    if "audio" in given:
+        options["sound"] = _sound(given["audio"], most)
+    return options
 
 
 def _check_text(name: str, given: Any, most: int) -> None:
@@ -83,8 +97,8 @@ def _check_text(name: str, given: Any, most: int) -> None:
         )
 
 
-def _of_messages(given: Any, tokenizer: Any, most: int) -> str:
-    """A conversation as one text, in the form that its model was trained on."""
+def _messages(given: Any, most: int) -> list[dict[str, Any]]:
+    """The turns of a conversation."""
     listed = given if isinstance(given, list) else []
     if not listed or len(listed) > MOST_MESSAGES or not all(map(_is_message, listed)):
         raise TextError(
@@ -92,12 +106,23 @@ def _of_messages(given: Any, tokenizer: Any, most: int) -> str:
             f'{", ".join(ROLES)}, "content": a text}}'
         )
     _check_text("messages", "".join(each["content"] for each in listed), most)
+    return [dict(each) for each in listed]
+
+
+def _in_form(messages: list[dict[str, Any]], reads_with: Any, *, has_picture: bool) -> str:
+    """A conversation as one text, in the form that its model was trained on; a picture belongs to
+    its first question.
+    """
+    form = chat_form_of(reads_with)
+    asked = next((each for each in messages if each["role"] == "user"), None)
+    if has_picture and form is reads_with and asked is not None:
+        asked["content"] = [{"type": "image"}, {"type": "text", "text": asked["content"]}]
     try:
-        text = tokenizer.apply_chat_template(listed, tokenize=False, add_generation_prompt=True)
+        text = form.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
     except Exception as error:  # noqa: BLE001 - templates are programs that come with a model
         raise TextError(f"The model's form for messages refuses these: {error}") from None
     # The tokenizer puts its own first token before a text, and the form has it already.
-    begin = getattr(tokenizer, "bos_token", None)
+    begin = getattr(getattr(reads_with, "tokenizer", reads_with), "bos_token", None)
     return text.removeprefix(begin) if begin else text
 
 
@@ -107,14 +132,22 @@ def _is_message(given: Any) -> bool:
     return given["role"] in ROLES and isinstance(given["content"], str)
 
 
+def _decoded(given: Any, most: int, what: str) -> bytes:
+    """The bytes of a file from its base64."""
+    if not isinstance(given, str) or len(given) > most * 4 // 3 + 4:
+        raise TextError(f"{what} of at most {most:,} bytes, in base64")
+    try:
+        return base64.b64decode(given, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise TextError(f"{what} in base64, which this is not: {error}") from None
+
+
 def _picture(given: Any, most: int) -> Any:
     """A picture from its file in base64."""
-    if not isinstance(given, str) or len(given) > most * 4 // 3 + 4:
-        raise TextError(f"image is a PNG or JPEG of at most {most:,} bytes, in base64")
     from PIL import Image
 
+    data = _decoded(given, most, "image is a PNG or JPEG")
     try:
-        data = base64.b64decode(given, validate=True)
         picture = Image.open(io.BytesIO(data), formats=("PNG", "JPEG"))
         if picture.width * picture.height > MOST_PIXELS:
             raise TextError(
@@ -122,5 +155,29 @@ def _picture(given: Any, most: int) -> Any:
                 f"{MOST_PIXELS:,} in all"
             )
         return picture.convert("RGB")
-    except (binascii.Error, OSError, SyntaxError, ValueError) as error:
+    except (OSError, SyntaxError, ValueError) as error:
         raise TextError(f"The image cannot be read as a PNG or JPEG: {error}") from None
+
+
+def _sound(given: Any, most: int) -> io.BytesIO:
+    """The file of a sound from its base64."""
+    return io.BytesIO(_decoded(given, most, "audio is a WAV"))
+
+
+def _heard(parsed: ParsedInput) -> ParsedInput:
+    """The input with its sound read.
+
+    Raises:
+        FileError: where it is no sound.
+        TextError: where it is too long.
+    """
+    if parsed.sound is None:
+        return parsed
+    samples, rate = parsed.sound.read()
+    seconds = len(samples) / rate
+    if seconds > MOST_SECONDS:
+        raise TextError(
+            f"The sound lasts {seconds:.1f} seconds, and at most {MOST_SECONDS} are heard at a "
+            "time; cut it"
+        )
+    return parsed.in_memory()

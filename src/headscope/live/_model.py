@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from headscope.capturing.entry import prepared
-from headscope.capturing.inputs.inputs import Inputs, encode
+from headscope.capturing.inputs.inputs import Inputs, positions_of
 from headscope.capturing.options import keeping_of
 from headscope.capturing.run import unwrapped
 from headscope.comparison import Effect, compare
 from headscope.errors import TextError
 from headscope.interventions import Intervention
 from headscope.live._changes import interventions_of, parse_changes
-from headscope.live._facts import LIMITS, live_facts, stacks_of
+from headscope.live._facts import LIMITS, live_facts, stacks_of, tokenizer_of
 from headscope.live._input import ReadInput, parse_input
 from headscope.live._kept import KeptRecord, KeptRecords, size_of
 from headscope.live._output import Answer, Reader
@@ -92,7 +92,7 @@ class LiveModel:
     ) -> None:
         self.model: Any = unwrapped(model)
         self.reads_with: Any = reads_with
-        self.tokenizer: Any = getattr(reads_with, "tokenizer", reads_with)
+        self.tokenizer: Any = tokenizer_of(reads_with)
         self.facts: LiveFacts = live_facts(self.model, reads_with, limits, text)
         self.reader: Reader = Reader(
             self.model, self.tokenizer, self.facts["kind"], self.facts["untrained"]
@@ -110,7 +110,7 @@ class LiveModel:
         if not isinstance(given, Mapping):
             raise TextError("A request is a JSON object")
         limits = self.facts["limits"]
-        read = parse_input(given.get("input"), self.facts["fields"], limits, self.tokenizer)
+        read = parse_input(given.get("input"), self.facts["fields"], limits, self.reads_with)
         return Asked(read, parse_changes(given.get("changes", []), limits["changes"]))
 
     def ask(self, asked: Asked, signal: StopSignal) -> KeptRecord:
@@ -145,8 +145,7 @@ class LiveModel:
     def intact(self, read: ReadInput) -> IntactRun:
         """The run of an input without changes, made now or lately."""
         if read.key not in self._intact:
-            self._check_length(read)
-            _, inputs = prepared(self.model, self.reads_with, read.parsed, {})
+            inputs = self._inputs(read)
             ran = run_once(self.model, inputs, keeping_of({}))
             answer = self.answer(ran, inputs)
             # The output of a large vocabulary may be larger than all else together.
@@ -200,29 +199,39 @@ class LiveModel:
         """The record of another text, which a change takes something from."""
         if text not in self._others:
             read = parse_input(
-                {"text": text}, self.facts["fields"], self.facts["limits"], self.tokenizer
+                {"text": text}, self.facts["fields"], self.facts["limits"], self.reads_with
             )
-            self._check_length(read)
-            _, inputs = prepared(self.model, self.reads_with, read.parsed, {})
+            inputs = self._inputs(read)
             self._others[text] = run_once(self.model, inputs, keeping_of({})).record
         self._others.move_to_end(text)
         while len(self._others) > MOST_OTHERS:
             self._others.popitem(last=False)
         return self._others[text]
 
-    def _check_length(self, read: ReadInput) -> None:
-        """Raise where a text has more tokens than are read: before an encoder-decoder writes its
-        target.
+    def _inputs(self, read: ReadInput) -> Inputs:
+        """What the model is run on.
+
+        Raises:
+            TextError: where there are more tokens than are read.
         """
-        if not read.parsed.texts or read.parsed.has_media:
-            return
-        encoding = encode(self.model, self.tokenizer, read.parsed.texts, truncate=False)
-        ids = encoding["input_ids"]
+        parsed = read.parsed
+        if parsed.texts and not parsed.has_media:
+            # Before it is run: an encoder-decoder writes its target while its input is made.
+            encoding = self.tokenizer(*parsed.texts, padding=False, truncation=False)
+            self._check_length(len(encoding["input_ids"]))
+        _, inputs = prepared(self.model, self.reads_with, parsed, {})
+        # A large picture is many tokens of its text.
+        for tokens in inputs.source:
+            self._check_length(len(tokens))
+        return inputs
+
+    def _check_length(self, tokens: int) -> None:
         most = self.facts["limits"]["tokens"]
-        if len(ids) > most:
+        more = "" if most == positions_of(self.model) else ", or allow more with --max-tokens"
+        if tokens > most:
             raise TextError(
-                f"The text has {len(ids)} tokens, and at most {most} are read at a time; shorten "
-                "it, or allow more with --max-tokens"
+                f"The text has {tokens} tokens, and at most {most} are read at a time; shorten "
+                f"it{more}"
             )
 
 

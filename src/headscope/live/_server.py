@@ -40,7 +40,7 @@ from headscope.views.guard import Guard
 from headscope.views.server import BYTES, GoneError, guarded, in_thread, record_routes, sent
 
 MOST_BYTES = 64 * 1024
-"""Of a request without a picture: a text of some ten thousand words."""
+"""Of a request without a picture or sound: a text of some ten thousand words."""
 MOST_OF_PAGE = 64
 """Characters of the name of a page."""
 GONE = "This record is no longer kept; ask for it again"
@@ -202,7 +202,7 @@ class _LiveAnswers:
         return self._host.live
 
     def _most_bytes(self) -> int:
-        if "image" not in self._host.facts["fields"]:
+        if not {"image", "audio"} & set(self._host.facts["fields"]):
             return MOST_BYTES
         # base64 makes four bytes of three
         return MOST_BYTES + self._host.limits["picture_bytes"] * 4 // 3

@@ -75,6 +75,10 @@ class LiveFacts(TypedDict):
     """How it can be asked what matters: ``POST /matters``."""
     mask: str
     """The token that stands for a hidden word; empty where there is none."""
+    picture_mark: str
+    """What stands in a text where a picture belongs; empty where texts have no place for one."""
+    sampling_rate: int
+    """Samples a second of a sound that it hears; 0 where it hears none."""
     loading: bool
     """True as long as the model is being loaded: all else is empty then."""
     failed: str
@@ -107,7 +111,7 @@ class LiveInput(TypedDict):
     image: NotRequired[str]
     """The bytes of a PNG or JPEG in base64."""
     audio: NotRequired[str]
-    """The bytes of a WAV in base64."""
+    """The bytes of a WAV in base64, of as many samples a second as the model hears."""
 
 
 FromText = TypedDict("FromText", {"from": NotRequired[str]})

@@ -6,7 +6,7 @@ import os
 import socket
 import threading
 import webbrowser
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from typing_extensions import Unpack
 
-from headscope.capturing import LoadOptions, load_for, parse_call
+from headscope.capturing import LoadOptions, ParsedInput, load_for, parse_call
 from headscope.capturing.loading.load import kept_arguments
 from headscope.errors import HeadscopeError
 from headscope.live._facts import LIMITS
@@ -133,12 +133,7 @@ def _load(host: LiveHost, name: str | Path | None, loading: LoadOptions) -> None
     """Load a model into its host, and let it read a first text."""
     try:
         reads = kept_arguments(name, **loading)
-        pictures = "pixel_values" in reads
-        # Any picture stands for those to come: with one the processor is loaded, too.
-        image = np.zeros((8, 8, 3), np.uint8) if pictures else None
-        text = None if pictures and "input_ids" not in reads else host.text or WARMED_WITH
-        given = parse_call(text, None, {"image": image})
-        loaded = load_for(name, given, kept=True, allow_unfit=True, **loading)
+        loaded = load_for(name, _any_input(reads), kept=True, allow_unfit=True, **loading)
         live = LiveModel(*loaded, limits=host.limits, text=host.text)
         _warm(live)
         # Not before: the model is for one thread at a time.
@@ -149,9 +144,25 @@ def _load(host: LiveHost, name: str | Path | None, loading: LoadOptions) -> None
         host.failed = f"The model cannot be loaded: {type(error).__name__}: {error}"
 
 
+def _any_input(reads: Collection[str]) -> ParsedInput:
+    """An input of the kinds that a model reads, which says whether its processor is loaded, too.
+
+    Args:
+        reads: the arguments of its forward.
+    """
+    options: dict[str, Any] = {}
+    if "pixel_values" in reads:
+        options["image"] = np.zeros((8, 8, 3), np.uint8)
+    elif {"input_values", "input_features"} & set(reads):
+        options |= {"sound": np.zeros(8, np.float32), "sampling_rate": 1}
+    text = WARMED_WITH if "input_ids" in reads or not options else None
+    return parse_call(text, None, options)
+
+
 def _warm(live: LiveModel) -> None:
     """Run a model once as it is and once changed, which finds the places of its attention."""
-    if live.facts["fields"][:1] != ["text"] or "image" in live.facts["fields"]:
+    fields = live.facts["fields"]
+    if "text" not in fields or {"image", "audio"} & set(fields):
         return
     text = live.facts["text"] or WARMED_WITH
     signal = StopSignal(float("inf"))

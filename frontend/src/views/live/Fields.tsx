@@ -1,6 +1,9 @@
+import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import type { LiveInput, LiveMessage } from "../../contract/live";
+import type { LiveFacts, LiveInput, LiveMessage } from "../../contract/live";
+import { readable } from "../../state/label";
 import type { Live } from "../../state/live";
+import { readPicture, readSound } from "./files";
 
 const LABELS = { text: "Text", text_b: "Second text", target: "Target text" } as const;
 const PLACEHOLDERS = {
@@ -15,7 +18,6 @@ const FURTHER = { text_b: "+ second text", target: "+ target text" } as const;
 export function Fields({ live }: { live: Live }) {
   const { input } = live.asked.value;
   const { fields, chat } = live.facts;
-  const set = (part: Partial<LiveInput>) => live.type({ ...input, ...part });
   if (input.messages) return <Messages live={live} messages={input.messages} />;
   return (
     <div class="live-fields">
@@ -25,21 +27,7 @@ export function Fields({ live }: { live: Live }) {
           fields.includes(name) &&
           input[name] !== undefined && <TextField key={name} live={live} name={name} value={input[name]} />,
       )}
-      {(["image", "audio"] as const).map(
-        (name) =>
-          fields.includes(name) && (
-            <FileField
-              key={name}
-              name={name}
-              most={live.facts.limits.picture_bytes}
-              chosen={input[name] !== undefined}
-              onChoose={(bytes) => set({ [name]: bytes })}
-              onProblem={(problem) => {
-                live.problem.value = problem;
-              }}
-            />
-          ),
-      )}
+      <Files live={live} />
       <p class="live-further">
         {(["text_b", "target"] as const).map(
           (name) =>
@@ -58,17 +46,38 @@ export function Fields({ live }: { live: Live }) {
             ),
         )}
         {chat && (
-          <button
-            class="quiet"
-            data-as-chat
-            onClick={() => live.ask({ messages: [{ role: "user", content: input.text ?? "" }] })}
-          >
+          <button class="quiet" data-as-chat onClick={() => live.ask(asConversation(input, live.facts))}>
             as a conversation
           </button>
         )}
       </p>
     </div>
   );
+}
+
+/** The picture or sound beside a text or a conversation. */
+function Files({ live }: { live: Live }) {
+  const { facts } = live;
+  const { input } = live.asked.value;
+  const names = (["image", "audio"] as const).filter((name) => facts.fields.includes(name));
+  return names.map((name) => (
+    <FileField
+      key={name}
+      name={name}
+      facts={facts}
+      chosen={input[name] !== undefined}
+      onChoose={(bytes) => live.ask(withPicture({ ...live.asked.peek().input, [name]: bytes }, facts))}
+      onProblem={(problem) => {
+        live.problem.value = problem;
+      }}
+    />
+  ));
+}
+
+/** The text with the mark of its picture, where the model wants one and the reader wrote none. */
+export function withPicture(input: LiveInput, { picture_mark: mark }: LiveFacts): LiveInput {
+  const { text, image } = input;
+  return mark && image && text !== undefined && !text.includes(mark) ? { ...input, text: `${mark} ${text}` } : input;
 }
 
 interface TextFieldProps {
@@ -127,9 +136,19 @@ function TypedText({ live, name, label, placeholder, value, onText }: TypedTextP
   );
 }
 
+/** The text as the first question; the model's form has a place for its picture. */
+function asConversation({ text = "", text_b: _, ...rest }: LiveInput, { picture_mark: mark }: LiveFacts): LiveInput {
+  const content = mark ? text.replaceAll(mark, "").trim() : text;
+  return { ...rest, messages: [{ role: "user", content }] };
+}
+
+function asText({ messages, ...rest }: LiveInput, facts: LiveFacts): LiveInput {
+  return withPicture({ ...rest, text: messages?.at(-1)?.content ?? "" }, facts);
+}
+
 /** The turns of a conversation. */
 function Messages({ live, messages }: { live: Live; messages: readonly LiveMessage[] }) {
-  const set = (next: readonly LiveMessage[]) => live.type({ messages: [...next] });
+  const set = (next: readonly LiveMessage[]) => live.type({ ...live.asked.peek().input, messages: [...next] });
   const last = messages[messages.length - 1];
   return (
     <div class="live-fields" role="group" aria-label="Conversation">
@@ -169,51 +188,54 @@ function Messages({ live, messages }: { live: Live; messages: readonly LiveMessa
             – last turn
           </button>
         )}
-        <button class="quiet" data-as-text onClick={() => live.ask({ text: last?.content ?? "" })}>
+        <button class="quiet" data-as-text onClick={() => live.ask(asText(live.asked.peek().input, live.facts))}>
           as a text
         </button>
       </p>
+      <Files live={live} />
     </div>
   );
 }
 
 interface FileFieldProps {
-  name: "image" | "audio";
-  most: number;
+  name: keyof typeof FILES;
+  facts: LiveFacts;
+  /** Said before anything is shown. */
+  lead?: string;
   chosen: boolean;
   onChoose: (base64: string) => void;
   onProblem: (problem: string) => void;
 }
 
-const FILES = {
-  image: { label: "Picture", accept: "image/png,image/jpeg" },
-  audio: { label: "Sound", accept: "audio/wav,audio/x-wav" },
+export const FILES = {
+  image: { label: "Picture", accept: "image/*", one: "a picture" },
+  audio: { label: "Sound", accept: "audio/*", one: "a sound" },
 } as const;
 
 /** A picture or a sound from a file; it goes to the model and nowhere else. */
-export function FileField({ name, most, chosen, onChoose, onProblem }: FileFieldProps) {
+export function FileField({ name, facts, lead, chosen, onChoose, onProblem }: FileFieldProps) {
+  const called = useSignal("");
   const read = async (file: File | undefined) => {
+    const { limits, sampling_rate: rate } = facts;
+    const most = limits.picture_bytes > 0 ? limits.picture_bytes : Number.POSITIVE_INFINITY;
     if (!file) return;
-    if (most > 0 && file.size > most) onProblem(`Too large: ${file.size} bytes; at most ${most} are read.`);
-    else onChoose(base64Of(new Uint8Array(await file.arrayBuffer())));
+    try {
+      onChoose(await (name === "image" ? readPicture(file, most) : readSound(file, rate, most)));
+      called.value = file.name;
+    } catch (error) {
+      onProblem(error instanceof Error ? error.message : String(error));
+    }
   };
   return (
-    <label class="choice">
-      <span>{FILES[name].label}</span>
+    <label class="choice live-file">
+      <span>{lead ?? FILES[name].label}</span>
       <input
         type="file"
         data-field={name}
         accept={FILES[name].accept}
         onChange={(event) => void read(event.currentTarget.files?.[0])}
       />
-      {chosen && <small>chosen</small>}
+      {chosen && <small>{readable(called.value || "chosen", 40).text}</small>}
     </label>
   );
-}
-
-/** Bytes as text, a part at a time: a call takes only so many arguments. */
-function base64Of(bytes: Uint8Array): string {
-  let binary = "";
-  for (let at = 0; at < bytes.length; at += 8192) binary += String.fromCharCode(...bytes.subarray(at, at + 8192));
-  return btoa(binary);
 }

@@ -70,9 +70,9 @@ export function LiveBar({ live, store }: LiveParts) {
 /** On what it runs, how long the text is and how long the answer took. */
 function Facts({ live, store }: LiveParts) {
   const { facts, answer, asked, total, said } = live;
-  const { device, dtype, revision, limits } = facts;
+  const { device, dtype, revision, limits, fields } = facts;
   const tokens = store.pieceStack.value.query.labels.length;
-  const of = limits.tokens > 0 ? ` of ${count(limits.tokens)}` : "";
+  const of = limits.tokens > 0 && fields.includes("text") ? ` of ${count(limits.tokens)}` : "";
   const words = [device, dtype, revision.slice(0, 8), `${count(tokens)}${of} tokens`];
   return (
     <p class="live-facts" data-live-facts>
@@ -81,7 +81,7 @@ function Facts({ live, store }: LiveParts) {
         <span title={timingWords(answer.value.opening.timings)}> · answered in {Math.round(total.value)} ms</span>
       )}
       {!isInAddress(asked.value) && (
-        <span> · not in the address: longer than {count(MOST_IN_ADDRESS)} characters, or not a text</span>
+        <span> · not in the address: longer than {count(MOST_IN_ADDRESS)} characters, or no text</span>
       )}
       {said.value && <span data-live-said> · {said.value}</span>}
     </p>

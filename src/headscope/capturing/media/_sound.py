@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import wave
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -37,11 +38,11 @@ class SoundInput:
 
 
 def parse_sound_input(sound: Any, sampling_rate: int | None) -> SoundInput:
-    """A sound from floats ``[sample]`` or from the path of a .wav file.
+    """A sound from floats ``[sample]`` or from a .wav file.
 
     Args:
-        sound: floats ``[sample]``, or the path of a .wav file; several channels of a file are
-            averaged.
+        sound: floats ``[sample]``, or the path of a .wav file or the file itself, open for bytes;
+            several channels of a file are averaged.
         sampling_rate: of the samples; a file tells its own.
 
     Raises:
@@ -49,6 +50,8 @@ def parse_sound_input(sound: Any, sampling_rate: int | None) -> SoundInput:
     """
     if isinstance(sound, str | Path):
         return SoundInput(partial(_from_file, Path(sound), sampling_rate))
+    if isinstance(sound, io.IOBase):
+        return SoundInput(partial(_from_file, sound, sampling_rate))
     samples = np.asarray(sound)
     if samples.ndim != 1 or samples.dtype.kind != "f" or not samples.size:
         raise CaptureError(
@@ -75,11 +78,12 @@ def parse_sound(sound: Any, sampling_rate: int | None) -> tuple[np.ndarray, int]
     return parse_sound_input(sound, sampling_rate).read()
 
 
-def _from_file(path: Path, sampling_rate: int | None) -> tuple[np.ndarray, int]:
-    samples, rate = _read(path)
+def _from_file(file: Path | io.IOBase, sampling_rate: int | None) -> tuple[np.ndarray, int]:
+    samples, rate = _read(file)
     if sampling_rate not in (None, rate):
         raise CaptureError(
-            f"{path} has {rate} samples a second, not {sampling_rate}; leave sampling_rate out"
+            f"{_named(file)} has {rate} samples a second, not {sampling_rate}; leave "
+            "sampling_rate out"
         )
     return samples, rate
 
@@ -110,23 +114,32 @@ def times_of(
     return times, [None if time is None else f"{time[0]:.2f} s" for time in times]
 
 
-def _read(path: Path) -> tuple[np.ndarray, int]:
+def _named(file: Path | io.IOBase) -> str:
+    return "The sound" if isinstance(file, io.IOBase) else f"The sound {file}"
+
+
+def _read(source: Path | io.IOBase) -> tuple[np.ndarray, int]:
+    name, opened = _named(source), source
+    if isinstance(source, io.IOBase):
+        source.seek(0)
+    else:
+        opened = str(source)
     try:
-        with wave.open(str(path)) as file:
+        with wave.open(cast("Any", opened)) as file:
             width, channels, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()
             frames = file.readframes(file.getnframes())
     except FileNotFoundError:
-        raise FileError(f"The sound {path} does not exist") from None
+        raise FileError(f"{name} does not exist") from None
     except (OSError, EOFError, wave.Error) as error:
         raise FileError(
-            f"Cannot read the sound {path}: {error}; expected a .wav file of PCM samples"
+            f"{name} cannot be read: {error}; expected a .wav file of PCM samples"
         ) from None
     if width not in SCALES:
-        raise FileError(f"{path} has samples of {8 * width} bits; expected 8, 16 or 32")
+        raise FileError(f"{name} has samples of {8 * width} bits; expected 8, 16 or 32")
     samples = np.frombuffer(frames, SCALES[width]).astype(np.float32)
     # In .wav files samples of one byte are unsigned with silence at 128, wider ones are signed.
     samples = samples / 128 - 1 if width == 1 else samples / 2 ** (8 * width - 1)
     if not samples.size:
-        raise FileError(f"{path} holds no samples")
+        raise FileError(f"{name} holds no samples")
     # The samples of all channels at one moment stand together.
     return samples.reshape(-1, channels).mean(axis=1), rate

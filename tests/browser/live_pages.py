@@ -1,0 +1,57 @@
+"""A live model behind its server on a real port, and its page."""
+
+import threading
+import time
+from contextlib import contextmanager
+
+TOKEN = "right-token"
+SLOW = 30_000
+
+
+@contextmanager
+def served_model(model, tokenizer, text="", **limits):
+    """Serve a loaded model: gives its port."""
+    import uvicorn
+
+    from headscope.live._facts import LIMITS
+    from headscope.live._model import LiveModel
+    from headscope.live._server import LiveHost, live_application
+    from headscope.views.listening import listening_on
+
+    live = LiveModel(model, tokenizer, limits={**LIMITS, **limits}, text=text)
+    host = LiveHost("tiny", text, live.facts["limits"], live)
+    with listening_on(0) as listening:
+        config = uvicorn.Config(live_application(host, TOKEN), log_level="warning")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        while not server.started and thread.is_alive():
+            time.sleep(0.01)
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            server.should_exit = True
+            thread.join(20)
+
+
+@contextmanager
+def live_page(browser, port, *, fragment="", size=(1280, 860), scheme="light", ready=True):
+    """The page of a live model; in the end nothing may have gone wrong in it."""
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, reduced_motion="reduce"
+    )
+    page = context.new_page()
+    page.set_default_timeout(SLOW)
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(f"http://127.0.0.1:{port}/?token={TOKEN}{fragment}")
+    if ready:
+        wait_until_ready(page)
+    yield page
+    context.close()
+    assert errors == []
+
+
+def wait_until_ready(page):
+    ready = page.locator('[data-headscope][data-ready="true"]')
+    ready.wait_for(state="attached", timeout=SLOW)
