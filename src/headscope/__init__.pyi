@@ -66,6 +66,7 @@ from .studies import (
     CounterfactualAttention as CounterfactualAttention,
     ablate as ablate,
     alignment_study as alignment_study,
+    atlas as atlas,
     coref as coref,
     effect as effect,
     embedding_role as embedding_role,

@@ -17,6 +17,7 @@ COMMANDS = {
     "figure": "Draw a figure of a record for print: .svg, .pdf or .png.",
     "serve": "Show a record in the browser, layer by layer.",
     "heads": "Classify the heads of a model by their patterns, with evidence.",
+    "atlas": "Make an atlas of a model's heads over many texts, with examples.",
     "mechanism": "Find the query/key neurons and embeddings behind a head's pattern.",
     "faithfulness": "Check whether attention agrees with gradients and leave-one-out importance.",
     "compare": "Compare two records head by head.",

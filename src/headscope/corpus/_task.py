@@ -24,7 +24,16 @@ FORMAT = 1
 """Of the files of a run."""
 ALONE = 4
 """Texts of the sample that are measured alone, too."""
-NUMBERS = ("capturing", "corpus", "evidence", "linguistics", "measures", "norms", "patterns")
+NUMBERS = (
+    "atlases",
+    "capturing",
+    "corpus",
+    "evidence",
+    "linguistics",
+    "measures",
+    "norms",
+    "patterns",
+)
 """Packages whose code makes the numbers."""
 
 

@@ -12,7 +12,8 @@ from headscope.patterns._change_file import load_changes
 from headscope.patterns._groups import Group, Groups
 from headscope.patterns._head_measures import MEASURES, Measure
 from headscope.patterns._heads import Heads, check_heads_options, heads, levels_of
-from headscope.patterns._heads_file import load_heads
+from headscope.patterns._heads_file import heads_of_kept, load_heads
+from headscope.patterns._heads_file import kept_of as kept_of_heads
 from headscope.patterns._kinds import (
     COLUMNS,
     KINDS,
@@ -70,6 +71,8 @@ __all__ = [
     "head_kinds",
     "head_numbers",
     "heads",
+    "heads_of_kept",
+    "kept_of_heads",
     "kovaleva_class",
     "levels_of",
     "load_changes",

@@ -14,6 +14,9 @@ from headscope.storage import NPZ, NoRecord, fetched, is_address, kind_of
 from headscope.storage import load as load_record
 from headscope.storage import save as save_record
 
+RESULT = "result.safetensors"
+"""What a run leaves in its folder."""
+
 
 def save(record: Record | Result, path: str | os.PathLike[str]) -> Path:
     """Write a record, or the result of a study, to one ``.safetensors`` file, whole or not at all.
@@ -49,7 +52,8 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Any:
     Args:
         path: a file that `save` or the ``save`` of a result wrote, now or in headscope 0.1
             (``.npz``); or its address such as ``"hf://datasets/me/records/run.safetensors"``: it is
-            brought to this machine, and is there until the process ends.
+            brought to this machine, and is there until the process ends. Of a run that is done,
+            its folder will do.
         check: of a record, whether to read all of it now and compare every array with its checksum.
             Files of earlier versions have none: a warning says so, and that rows sum to 1 and
             numbers are finite is all that is checked.
@@ -68,6 +72,8 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Any:
         >>> load("relations.safetensors")
     """
     local = fetched(os.fspath(path)) if is_address(path) else Path(path)
+    if local.is_dir():
+        local = _result_of_run(local)
     if local.suffix == NPZ and local.is_file():
         kind = kind_of(local)
     else:
@@ -81,3 +87,14 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Any:
             f"{path} holds {kind!r}, which this headscope does not know; update headscope"
         )
     return read(local)
+
+
+def _result_of_run(folder: Path) -> Path:
+    """The result that a run left in its folder."""
+    result = folder / RESULT
+    if not result.is_file():
+        raise FileError(
+            f"{folder} is a folder, and has no {RESULT}; give a file, or the folder of a run that "
+            "is done"
+        )
+    return result

@@ -18,7 +18,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 PLUGINS: dict[Door, tuple[str, ...]] = {
     "figure": ("headscope.views.figures",),
     "view": ("headscope.views.opening",),
-    "file": ("headscope.comparison", "headscope.studies"),
+    "file": ("headscope.atlases", "headscope.comparison", "headscope.studies"),
 }
 """By what is done with a result: who can do it. Names and not imports, since these packages stand
 above this one.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from headscope._renamed import renamed_name
 from headscope.errors import FigureError
+from headscope.studies._atlas import atlas
 from headscope.studies._embedding_role import embedding_role
 from headscope.studies._heads import heads
 from headscope.studies._mechanism import mechanism
@@ -77,6 +78,7 @@ __all__ = [
     "WordAlignment",
     "ablate",
     "alignment_study",
+    "atlas",
     "coref",
     "effect",
     "embedding_role",

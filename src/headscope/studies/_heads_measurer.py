@@ -9,7 +9,7 @@ import numpy as np
 
 from headscope.corpus import CorpusText
 from headscope.patterns import Pattern, Tally
-from headscope.record import Record
+from headscope.record import Record, TextBatch
 from headscope.studies.shared._corpus_model import one_thread
 
 
@@ -50,8 +50,21 @@ class HeadsMeasurer:
 
     def values_of(
         self, texts: Sequence[CorpusText], failed: Callable[[int, Exception], None]
-    ) -> Iterator[tuple[int, np.ndarray]]:
+    ) -> Iterator[tuple[int, Any]]:
         """Values of texts, rows as of `Tally`; see `headscope.corpus.Measurer`."""
+        for _, values in self.measured(texts, failed):
+            yield from values.items()
+
+    def measured(
+        self, texts: Sequence[CorpusText], failed: Callable[[int, Exception], None]
+    ) -> Iterator[tuple[TextBatch | Record, dict[int, np.ndarray]]]:
+        """The attention of texts that were run together, and their values by place, in the order in
+        which they are in the batch.
+
+        Args:
+            texts: see `values_of`.
+            failed: see `values_of`.
+        """
         from headscope.capturing import capture_batches
 
         given = [_as_given(text.given) for text in texts]
@@ -69,8 +82,8 @@ class HeadsMeasurer:
                     tally.update_batch(names, together.batch)
                 self.cells, self.name = tally.cells, tally.model
                 by_name = dict(zip(tally.statistic.texts, tally.statistic.values, strict=True))
-                for number in together.numbers:
-                    yield number, by_name[texts[number].name]
+                values = {number: by_name[texts[number].name] for number in together.numbers}
+                yield together.batch, values
 
 
 def _as_given(given: Any) -> Any:

@@ -6,7 +6,7 @@ import os
 import pickle
 import tempfile
 import warnings
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from headscope.corpus import (
     CorpusText,
     Engine,
     FinishedRun,
+    Job,
     Kept,
     RunFolder,
     engine_of,
@@ -194,18 +195,30 @@ def heads_over(
     *,
     random_weights: Heads | bool | None = None,
 ) -> Heads:
-    """`headscope.studies.heads` as a run.
+    """`headscope.studies.heads` as a run; see `over_texts`."""
+    return over_texts((model, tokenizer, texts), options, OF_HEADS, random_weights=random_weights)
+
+
+def over_texts(
+    given: tuple[Any, Any, Any],
+    options: dict[str, Any],
+    study: ScoringStudy,
+    *,
+    random_weights: Heads | bool | None = None,
+) -> Any:
+    """A study that scores the heads of a model, as a run.
 
     Args:
-        model: loaded, its name or folder, or None for the demo model.
-        tokenizer: of a loaded model.
-        texts: a stream of them.
+        given: model (loaded, its name or folder, or None for the demo model), tokenizer of a loaded
+            one, and a stream of texts.
         options: of `heads` and of runs.
+        study: what is made.
         random_weights: see `heads`.
 
     Raises:
         RunError: an option that runs do not have; and as of `headscope.corpus.run`.
     """
+    model, tokenizer, texts = given
     how = {name: options.pop(name, None) for name in OPTIONS}
     engine = engine_of(how.get("workers"), how.get("executor"))
     judging = {name: options.pop(name) for name in JUDGING if name in options}
@@ -223,18 +236,18 @@ def heads_over(
     _check_patterns(job, engine)
     if options:
         raise RunError(
-            f"heads over a corpus has no option {', '.join(map(repr, options))}; leave it out, or "
-            "leave out=, workers= and executor= out"
+            f"{study.name} over a corpus has no option {', '.join(map(repr, options))}; "
+            f"{study.without}"
         )
     running = RunSettings(engine, how.get("out"), how.get("part_size"), progress)
     stream: Iterable[Any] = corpus_texts(texts, groups)
     if random_weights is True:
         with running.with_folder() as running:
             levels, stream = _levels(job, stream, running)
-            return running.heads(replace(job, levels=levels), stream, judging)
+            return running.result(study, replace(job, levels=levels), stream, judging)
     if isinstance(random_weights, Heads):
         job = replace(job, levels=tuple(sorted(levels_of(random_weights).items())))
-    return running.heads(job, stream, judging)
+    return running.result(study, job, stream, judging)
 
 
 @dataclass(frozen=True)
@@ -264,20 +277,19 @@ class RunSettings:
         with tempfile.TemporaryDirectory(prefix="headscope-") as folder:
             yield replace(self, out=folder, keeps=False)
 
-    def heads(self, job: HeadsJob, texts: Iterable[Any], judging: Mapping[str, Any]) -> Heads:
+    def result(
+        self, study: ScoringStudy, job: HeadsJob, texts: Iterable[Any], judging: Mapping[str, Any]
+    ) -> Any:
         """Run a job, and tell what its sums say."""
         with run(
-            job,
+            study.job_of(job),
             texts,
             out=self.out,
             engine=self.engine,
             part_size=self.part_size,
             progress=self.progress,
         ) as finished:
-            levels = dict(job.levels) or None
-            tally = _merged(job, finished)
-            tally.left_out = len(finished.failed)
-            result = Heads(tally, levels=levels, **judging)
+            result = study.made(job, finished, judging)
             if self.out is not None:
                 result.save(Path(self.out) / RESULT)
             if not job.model.random:
@@ -293,29 +305,73 @@ def _levels(
     folder.begin()
     random = folder.path / RANDOM
     twin = replace(job, model=replace(job.model, random=True), has_battery=False)
-    result = replace(running, out=random).heads(twin, texts, {})
+    result = replace(running, out=random).result(OF_HEADS, twin, texts, {})
     return tuple(sorted(levels_of(result).items())), RunFolder(random).texts()
 
 
-def _merged(job: HeadsJob, finished: FinishedRun) -> TallySums:
-    """All parts as one."""
-    tally: TallySums | None = None
-    for said, arrays in finished.parts():
-        if not said["cells"]:
-            continue
-        part = job.sums([(layer, head) for layer, head in said["cells"]]).fill(arrays)
-        part.model = said["model"]
-        tally = part if tally is None else tally + part
+def _heads_of(job: HeadsJob, finished: FinishedRun, judging: Mapping[str, Any]) -> Heads:
+    """The heads of all parts."""
+    tally = None
+    for part in finished.parts():
+        tally = with_part(job, tally, part)
+    return heads_of_sums(job, tally, finished, judging)
+
+
+def with_part(job: HeadsJob, tally: TallySums | None, part: Kept) -> TallySums | None:
+    """The sums of the parts so far, None for none, and of one part more."""
+    said, arrays = part
+    if not said["cells"]:
+        return tally
+    sums = job.sums([(layer, head) for layer, head in said["cells"]]).fill(arrays)
+    sums.model = said["model"]
+    return sums if tally is None else tally + sums
+
+
+def heads_of_sums(
+    job: HeadsJob, tally: TallySums | None, finished: FinishedRun, judging: Mapping[str, Any]
+) -> Heads:
+    """What the sums of all parts, and what was measured beside them, say of the heads.
+
+    Raises:
+        RunError: where no text could be measured.
+    """
     if tally is None:
         first = finished.failed[0]["error"] if finished.failed else "there was none"
         raise RunError(f"No text of the run could be measured: {first}")
+    tally.left_out = len(finished.failed)
     if job.has_battery:
         said, arrays = finished.part(BATTERY)
         # None where the model has other heads in these runs, or cannot be run on tokens alone.
         if [tuple(cell) for cell in said["cells"]] == tally.cells:
             named = [pattern for pattern in job.patterns if pattern.name in said["patterns"]]
             tally.battery = Tally.of_values(tuple(named), tally.cells, arrays["values"])
-    return tally
+    return Heads(tally, levels=dict(job.levels) or None, **judging)
+
+
+@dataclass(frozen=True)
+class ScoringStudy:
+    """A study whose run scores the heads of a model on every text.
+
+    Args:
+        name: of the study.
+        without: what to do about an option that it does not have.
+        job_of: what is done to each text, made of what scores it.
+        made: the result of what scores it, of all parts, and of options of `Heads`.
+    """
+
+    name: str
+    without: str
+    job_of: Callable[[HeadsJob], Job]
+    made: Callable[[HeadsJob, FinishedRun, Mapping[str, Any]], Any]
+
+
+def _as_it_is(job: HeadsJob) -> Job:
+    return job
+
+
+OF_HEADS = ScoringStudy(
+    "heads", "leave it out, or leave out=, workers= and executor= out", _as_it_is, _heads_of
+)
 
 
 def _check_options(options: dict[str, Any], judging: Mapping[str, Any]) -> None:

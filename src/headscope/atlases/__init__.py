@@ -1,0 +1,34 @@
+"""Atlases: what every head of a model does over many texts, in sums that can be merged.
+
+NumPy only; a model is run by `headscope.studies.atlas`.
+"""
+
+from headscope.atlases._atlas import CONFIDENCE, Atlas, AtlasHead, Neighbour
+from headscope.atlases._classes import CLASSES, RELATIONS
+from headscope.atlases._file import atlas_of, load_atlas
+from headscope.atlases._frequent import FrequentPair
+from headscope.atlases._places import SIDE, bin_names, offset_bins
+from headscope.atlases._sample import SampledText
+from headscope.atlases._strata import Example, Stratum
+from headscope.atlases._sums import STEP, AtlasSums, MeasuredText
+
+__all__ = [
+    "CLASSES",
+    "CONFIDENCE",
+    "RELATIONS",
+    "SIDE",
+    "STEP",
+    "Atlas",
+    "AtlasHead",
+    "AtlasSums",
+    "Example",
+    "FrequentPair",
+    "MeasuredText",
+    "Neighbour",
+    "SampledText",
+    "Stratum",
+    "atlas_of",
+    "bin_names",
+    "load_atlas",
+    "offset_bins",
+]

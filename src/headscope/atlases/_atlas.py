@@ -1,0 +1,298 @@
+"""What every head of a model does over many texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.atlases._classes import CLASSES, RELATIONS
+from headscope.atlases._frequent import FrequentPair
+from headscope.atlases._places import SIDE, bin_names
+from headscope.atlases._sample import SampledText
+from headscope.atlases._strata import Stratum, strata
+from headscope.atlases._sums import STEP
+from headscope.errors import RecordError
+from headscope.patterns import Heads, Label
+from headscope.results import Kept, Result, TextTable
+
+CONFIDENCE = "confidence"
+"""The score of a head without a label: the largest weight of a query, mean over queries."""
+NEIGHBOURS = 8
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A head that attends much alike.
+
+    Args:
+        layer: of the other head.
+        head: its number.
+        alike: mean over queries of the sum of the roots of products of both heads' weights: 1 where
+            the rows are the same, 0 where they share no key.
+    """
+
+    layer: int
+    head: int
+    alike: float
+
+
+@dataclass(frozen=True)
+class AtlasHead:
+    """What an atlas says of one head.
+
+    Args:
+        layer: its layer, from 0.
+        head: its number, from 0.
+        labels: every pattern with its evidence, held or not.
+        score: the name of its score: the pattern of the label that it holds, else ``confidence``.
+        spread: how many texts have a score in each of 128 bins from 0 to 1.
+        strata: fifths of the texts by its score, with examples.
+        pairs: the pairs of words that most attention goes between.
+        distance: share of the attention by distance, and of even attention.
+        relations: the same by what the key is to the query.
+        classes: of what queries of each class attend to, the share that goes to keys of each class.
+        even_classes: the same of even attention.
+        map: mean weight from and to the first and the last 12 tokens of a text; NaN where no text
+            has such a pair.
+        neighbours: the heads that attend most alike.
+    """
+
+    layer: int
+    head: int
+    labels: tuple[Label, ...]
+    score: str
+    spread: tuple[int, ...]
+    strata: tuple[Stratum, ...]
+    pairs: tuple[FrequentPair, ...]
+    distance: Mapping[str, tuple[float, float]]
+    relations: Mapping[str, tuple[float, float]]
+    classes: Float[np.ndarray, "query_class key_class"]
+    even_classes: Float[np.ndarray, "query_class key_class"]
+    map: Float[np.ndarray, "query key"]
+    neighbours: tuple[Neighbour, ...]
+
+    def __str__(self) -> str:
+        held = [label.short for label in self.labels if label.holds]
+        near = max(self.distance, key=lambda name: self.distance[name][0])
+        lines = [
+            f"Head {self.layer}-{self.head}: {', '.join(held) or 'no label'}",
+            f"Most attention goes {near}: {self.distance[near][0]:.0%} (even {self._even(near)})",
+        ]
+        for pair in self.pairs[:3]:
+            lines.append(f"{pair.query} to {pair.key}: {pair.share:.2%} (even {pair.even:.2%})")
+        others = [f"{each.layer}-{each.head} {each.alike:.2f}" for each in self.neighbours[:3]]
+        return "\n".join([*lines, f"Most alike: {', '.join(others) or 'none'}"])
+
+    def _even(self, name: str) -> str:
+        return f"{self.distance[name][1]:.0%}"
+
+
+@dataclass(frozen=True, eq=False)
+class Atlas(Result):
+    """The heads of a model over many texts: labels with evidence, where attention goes, between
+    which words, on which texts.
+
+    Args:
+        heads: their labels and measures.
+        scores: names of the scores whose spread is known.
+        counts: whole numbers over all texts, see `headscope.atlases.AtlasSums`.
+        sample: texts that were drawn evenly, with the strongest links of each head.
+        pairs: the pairs of words that most attention of each head goes between.
+    """
+
+    KIND: ClassVar[str] = "atlas"
+
+    heads: Heads
+    scores: tuple[str, ...]
+    counts: Mapping[str, np.ndarray]
+    sample: tuple[SampledText, ...]
+    pairs: tuple[tuple[FrequentPair, ...], ...]
+
+    @property
+    def cells(self) -> list[tuple[int, int]]:
+        """Layer and head of each."""
+        return self.heads.cells
+
+    @property
+    def model(self) -> str:
+        """Name of the model; empty where nobody knows."""
+        return self.heads.model
+
+    @property
+    def texts(self) -> int:
+        """Number of texts."""
+        return int(self.counts["totals"][0])
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens in all texts."""
+        return int(self.counts["totals"][1])
+
+    @cached_property
+    def alike(self) -> Float[np.ndarray, "head other_head"]:
+        """How much alike every two heads attend, mean over queries; see `Neighbour`."""
+        return self.counts["alike"] / STEP / self._queries
+
+    @cached_property
+    def maps(self) -> Float[np.ndarray, "head query key"]:
+        """Mean weight from and to the first and the last 12 tokens of a text; NaN where no text has
+        such a pair.
+        """
+        heads, side = len(self.cells), 2 * SIDE
+        texts = self.counts["map_texts"]
+        sums = self.counts["map"][:heads] / STEP
+        mean = np.divide(sums, texts, out=np.full(sums.shape, np.nan), where=texts > 0)
+        return mean.reshape(heads, side, side)
+
+    def head(self, layer: int, head: int) -> AtlasHead:
+        """What is said of one head.
+
+        Raises:
+            RecordError: where there is no such head.
+        """
+        if (layer, head) not in self.cells:
+            last = self.cells[-1]
+            raise RecordError(
+                f"There is no head {layer}-{head}; heads go from 0-0 to {last[0]}-{last[1]}"
+            )
+        at = self.cells.index((layer, head))
+        score = self.score_of(at)
+        number = self.scores.index(score)
+        counts = self.counts["spread"][number, at]
+        even = self.even_of(at)
+        return AtlasHead(
+            layer=layer,
+            head=head,
+            labels=self.labels_of(at),
+            score=score,
+            spread=tuple(counts.tolist()),
+            strata=strata(counts, self.sample, number, at),
+            pairs=self.pairs[at],
+            distance=self._both("distance", bin_names(), (at, even)),
+            relations=self._both("relations", RELATIONS, (at, even)),
+            classes=self._classes(at),
+            even_classes=self._classes(even),
+            map=self.maps[at],
+            neighbours=self.neighbours_of(at),
+        )
+
+    def labels_of(self, at: int) -> tuple[Label, ...]:
+        """Every pattern with its evidence of the head at a place in `cells`: those that hold first,
+        farther above their baseline before others.
+        """
+        cell = self.cells[at]
+        mine = [label for label in self._labels if (label.layer, label.head) == cell]
+        return tuple(sorted(mine, key=lambda label: (not label.holds, -_known(label.excess))))
+
+    def score_of(self, at: int) -> str:
+        """The name of the score that the texts of a head are sorted by: of its label that lies
+        farthest above its baseline, or `confidence`.
+        """
+        held = [label.pattern for label in self.labels_of(at) if label.holds]
+        return held[0] if held else CONFIDENCE
+
+    def even_of(self, at: int) -> int:
+        """The place of even attention in the layer of a head, in counts of `maps`."""
+        layers = list(dict(self.cells))
+        return len(self.cells) + layers.index(self.cells[at][0])
+
+    def neighbours_of(self, at: int) -> tuple[Neighbour, ...]:
+        """The heads that attend most alike."""
+        order = np.argsort(-self.alike[at], kind="stable")
+        others = [int(other) for other in order if other != at][:NEIGHBOURS]
+        return tuple(
+            Neighbour(*self.cells[other], float(self.alike[at, other])) for other in others
+        )
+
+    def columns(self) -> dict[str, list[Any]]:
+        """One row for each head: its label, the head most alike, where its attention goes."""
+        columns: dict[str, list[Any]] = {}
+        for at, (layer, head) in enumerate(self.cells):
+            for name, value in self._row(at, layer, head).items():
+                columns.setdefault(name, []).append(value)
+        return columns
+
+    def summary(self) -> str:
+        """How many heads hold which label, over how many texts."""
+        return f"{self.heads.summary()}; {self.tokens:,} tokens"
+
+    def __repr__(self) -> str:
+        return f"<Atlas: {len(self.cells)} heads, {self.texts:,} texts>"
+
+    def _blocks(self) -> list[TextTable | str]:
+        columns = self.columns()
+        shown = {
+            "head": [f"{layer}-{head}" for layer, head in self.cells],
+            "labels": [label or "-" for label in columns["labels"]],
+            "most alike": columns["most alike"],
+            "pair": columns["pair"],
+            "share": [f"{share:.2%}" for share in columns["pair share"]],
+            "even": [f"{share:.2%}" for share in columns["pair even"]],
+        }
+        rows = [tuple(shown), *zip(*shown.values(), strict=True)]
+        return [TextTable.of_rows(rows, says=SAYS, wraps=("labels",))]
+
+    def _row(self, at: int, layer: int, head: int) -> dict[str, Any]:
+        held = [label for label in self.labels_of(at) if label.holds]
+        near = self.neighbours_of(at)[:1]
+        words = [pair for pair in self.pairs[at] if pair.is_words][:1]
+        row: dict[str, Any] = {
+            "layer": layer,
+            "head": head,
+            "labels": ", ".join(label.pattern for label in held),
+            "most alike": "".join(f"{each.layer}-{each.head}" for each in near),
+            "alike": near[0].alike if near else float("nan"),
+            "pair": "".join(f"{pair.query} to {pair.key}" for pair in words),
+            "pair share": words[0].share if words else float("nan"),
+            "pair even": words[0].even if words else float("nan"),
+        }
+        for name, (share, _) in self._both("relations", RELATIONS, (at, at)).items():
+            row[name] = share
+        return row
+
+    def _kept(self) -> Kept:
+        from headscope.atlases._file import kept_of_atlas
+
+        return kept_of_atlas(self)
+
+    @property
+    def _queries(self) -> int:
+        return max(1, self.tokens)
+
+    @cached_property
+    def _labels(self) -> tuple[Label, ...]:
+        return self.heads.all_labels
+
+    def _both(
+        self, counted: str, names: Sequence[str], maps: tuple[int, int]
+    ) -> dict[str, tuple[float, float]]:
+        """Shares of all attention of a head, and of even attention."""
+        shares = self.counts[counted][list(maps)] / STEP / self._queries
+        return {
+            name: (float(one), float(even)) for name, one, even in zip(names, *shares, strict=True)
+        }
+
+    def _classes(self, of: int) -> Float[np.ndarray, "query_class key_class"]:
+        queries = self.counts["queries"][:, None]
+        sums = self.counts["classes"][of].reshape(len(CLASSES), len(CLASSES)) / STEP
+        return np.divide(sums, queries, out=np.full(sums.shape, np.nan), where=queries > 0)
+
+
+def _known(number: float) -> float:
+    return -np.inf if np.isnan(number) else number
+
+
+SAYS = {
+    "head": "layer-head, both from 0",
+    "labels": "patterns that hold, with their evidence in heads",
+    "most alike": "the head whose rows are most like its own, mean over queries",
+    "pair": "of pairs of words (special tokens left out) the one with most of its attention",
+    "share": "of its attention in all texts, at most",
+    "even": "the same of a head that attends evenly",
+}
+"""The legend of the table."""

@@ -1,0 +1,102 @@
+"""The pairs of words that most of a head's attention goes between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.atlases._pair_sketch import (
+    estimates,
+    pair_hashes,
+    typical_excess,
+    word_hashes,
+)
+from headscope.atlases._sample import NO_LINK, SampledText
+from headscope.atlases._sums import STEP, AtlasSums
+
+PAIRS = 30
+"""Pairs that are told of each head, and as many of words alone."""
+LEAST = 3
+"""Times the typical excess of a sketch: what lies below may be nothing but that."""
+
+
+@dataclass(frozen=True)
+class FrequentPair:
+    """How much attention goes from one word to another.
+
+    Args:
+        query: the word that looks.
+        key: the word that is looked at.
+        share: of the attention of all queries of all texts, at most this.
+        even: the same of a head that would attend evenly to all keys.
+        is_words: whether both stand for text.
+    """
+
+    query: str
+    key: str
+    share: float
+    even: float
+    is_words: bool
+
+    @property
+    def ratio(self) -> float:
+        """How many times as much as even attention."""
+        return self.share / self.even if self.even > 0 else float("nan")
+
+
+def frequent_pairs(sums: AtlasSums, even: Sequence[int]) -> tuple[tuple[FrequentPair, ...], ...]:
+    """The pairs of words that most attention of each head goes between, the first one first.
+
+    Looked for among the strongest links of the sampled texts: a pair that is strong in many texts
+    is strong in one of these.
+
+    Args:
+        sums: of all texts.
+        even: the map of even attention that each head is compared with.
+    """
+    texts = sums.sample.texts()
+    special = {
+        word
+        for text in texts
+        for word, is_special in zip(text.words, text.special, strict=True)
+        if is_special
+    }
+    queries = max(1, int(sums.counts["totals"][1]))
+    excess = typical_excess(sums.counts["pairs"])
+    told = []
+    for head, against in enumerate(even):
+        candidates = _candidates(texts, head)
+        shares = _shares(sums, candidates, (head, against), queries)
+        least = LEAST * excess[head] / STEP / queries
+        pairs = []
+        for (query, key), (share, chance) in zip(candidates, shares, strict=True):
+            if share > least:
+                is_words = query not in special and key not in special
+                pairs.append(FrequentPair(query, key, float(share), float(chance), is_words))
+        pairs.sort(key=lambda pair: (-pair.share, pair.query, pair.key))
+        words = [pair for pair in pairs if pair.is_words][:PAIRS]
+        chosen = {*pairs[:PAIRS], *words}
+        told.append(tuple(pair for pair in pairs if pair in chosen))
+    return tuple(told)
+
+
+def _candidates(texts: Sequence[SampledText], head: int) -> list[tuple[str, str]]:
+    pairs = set()
+    for text in texts:
+        for query, key in text.links[head].tolist():
+            if query != NO_LINK:
+                pairs.add((text.words[query], text.words[key]))
+    return sorted(pairs)
+
+
+def _shares(
+    sums: AtlasSums, pairs: Sequence[tuple[str, str]], maps: tuple[int, int], queries: int
+) -> Float[np.ndarray, "pair 2"]:
+    if not pairs:
+        return np.zeros((0, 2))
+    queries_of, keys_of = (word_hashes(words) for words in zip(*pairs, strict=True))
+    hashes = pair_hashes(queries_of, keys_of)
+    return estimates(sums.counts["pairs"][list(maps)], hashes).T / STEP / queries

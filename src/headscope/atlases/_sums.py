@@ -1,0 +1,223 @@
+"""What an atlas counts of a corpus: sums and a sample, whose size does not depend on the number of
+texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from headscope.atlases._classes import CLASSES, RELATIONS, class_of_tokens, names_of, related_pairs
+from headscope.atlases._pair_sketch import ROWS, add_pairs, pair_hashes, places_for, word_hashes
+from headscope.atlases._places import SIDE, bin_names, bin_of_pairs, end_places, onto_bins
+from headscope.atlases._sample import TextSample, sampled
+from headscope.corpus import key_of
+from headscope.errors import RecordError
+from headscope.record import Tokens
+
+STEP = 2.0**30
+"""Steps in one, of weights that are added up: 2^33 queries of weight 1."""
+ROOT_STEP = 2.0**18
+"""Steps in one, of the roots of weights: their products, summed over the pairs of 2^17 queries, are
+whole numbers that float64 holds, so that no sum is rounded.
+"""
+BINS = 128
+"""Of the scores of a head, from 0 to 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredText:  # noqa: PLW1641 - equal for tests, and never a key
+    """The attention of all heads on one text, and what was measured of them.
+
+    Args:
+        values: rows as of `headscope.patterns.Tally`.
+        weights: of all heads, layer after layer.
+        visible: what the queries of each layer may look at.
+        heads: how many heads each layer has.
+        tokens: of the text.
+    """
+
+    values: Float[np.ndarray, "row head"]
+    weights: Float[np.ndarray, "head query key"]
+    visible: tuple[Bool[np.ndarray, "query key"], ...]
+    heads: tuple[int, ...]
+    tokens: Tokens
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all numbers are the same to the last bit."""
+        if not isinstance(other, MeasuredText):
+            return NotImplemented
+        same = np.array_equal(self.values, other.values, equal_nan=True)
+        return same and np.array_equal(self.weights, other.weights)
+
+
+class AtlasSums:
+    """Counts texts for an atlas.
+
+    Of the attention of each head, and of even attention in each layer, it adds up where it goes, in
+    whole numbers: by distance, by what tokens are, by place from the ends of the text, and by words
+    of query and key. It keeps how scores are spread, how much alike heads are, and a sample of the
+    texts.
+
+    Args:
+        cells: layer and head of every head.
+        scores: names of the scores whose spread is kept.
+    """
+
+    def __init__(self, cells: Sequence[tuple[int, int]], scores: Sequence[str]) -> None:
+        self.cells: list[tuple[int, int]] = [(layer, head) for layer, head in cells]
+        self.scores: tuple[str, ...] = tuple(scores)
+        self.sample: TextSample = TextSample()
+        heads = len(self.cells)
+        maps = heads + len(dict(self.cells))
+        self.maps: int = maps
+        """Of the heads, and one of even attention for each layer."""
+        self.counts: dict[str, np.ndarray] = {
+            "totals": np.zeros(3, np.int64),
+            "distance": np.zeros((maps, len(bin_names())), np.int64),
+            "classes": np.zeros((maps, len(CLASSES) ** 2), np.int64),
+            "relations": np.zeros((maps, len(RELATIONS)), np.int64),
+            "queries": np.zeros(len(CLASSES), np.int64),
+            "map": np.zeros((maps, 4 * SIDE * SIDE), np.int64),
+            "map_texts": np.zeros(4 * SIDE * SIDE, np.int64),
+            "alike": np.zeros((heads, heads), np.int64),
+            "spread": np.zeros((len(self.scores), heads, BINS), np.int64),
+            "pairs": np.zeros((maps, ROWS, places_for(maps)), np.int64),
+        }
+
+    def update(
+        self, name: str, text: MeasuredText, scores: Float[np.ndarray, "score head"], times: int = 1
+    ) -> None:
+        """Count one text.
+
+        Args:
+            name: what tells it from others; whether it is in the sample follows from it.
+            text: its attention.
+            scores: of each head, NaN where it has none.
+            times: how often the text is there.
+
+        Raises:
+            RecordError: where it has other heads, or queries are no keys.
+        """
+        self._check(text)
+        length = len(text.tokens)
+        whole = np.rint(self._maps(text) * STEP)
+        added = self._added(text.tokens, whole)
+        added["totals"] = np.array([1, length, length * length])
+        added["alike"] = _alike(text.weights)
+        added["spread"] = _spread(scores)
+        for counted, numbers in added.items():
+            self.counts[counted] += times * numbers.astype(np.int64)
+        words = word_hashes(names_of(text.tokens))
+        hashes = pair_hashes(words[:, None], words[None, :]).reshape(-1)
+        add_pairs(self.counts["pairs"], hashes, times * whole)
+        key = key_of("atlas", name)
+        if self.sample.takes(key):
+            self.sample.add(sampled((key, name), text.tokens, text.weights, scores))
+
+    def _check(self, text: MeasuredText) -> None:
+        heads, queries, keys = text.weights.shape
+        if heads != len(self.cells) or queries != keys or keys != len(text.tokens):
+            raise RecordError(
+                f"Expected the attention of {len(self.cells)} heads from a text to itself, got "
+                f"weights of shape {text.weights.shape}; choose a stack of self-attention"
+            )
+
+    def _maps(self, text: MeasuredText) -> Float[np.ndarray, "map pair"]:
+        """The weights of all heads, and even ones of each layer."""
+        even = []
+        for visible in text.visible:
+            count = visible.sum(axis=1, keepdims=True)
+            even.append(np.divide(visible, count, out=np.zeros(visible.shape), where=count > 0))
+        flat = text.weights.reshape(len(self.cells), -1)
+        return np.concatenate([flat, np.stack(even).reshape(len(even), -1)])
+
+    def _added(self, tokens: Tokens, whole: Float[np.ndarray, "map pair"]) -> dict[str, np.ndarray]:
+        """What one text adds; products of whole numbers below 2^53 are exact in any order."""
+        length, count = len(tokens), len(CLASSES)
+        of_token = class_of_tokens(tokens)
+        of_pair = (of_token[:, None] * count + of_token[None, :]).reshape(-1)
+        bins = len(bin_names())
+        ends = end_places(length)
+        is_end = (ends[:, None] >= 0) & (ends[None, :] >= 0)
+        places = np.where(is_end, ends[:, None] * 2 * SIDE + ends[None, :], -1).reshape(-1)
+        by_place = np.zeros((len(whole), 4 * SIDE * SIDE))
+        seen = np.zeros(4 * SIDE * SIDE)
+        chosen = np.flatnonzero(places >= 0)
+        # Each pair has a place of its own, so nothing is written twice.
+        by_place[:, places[chosen]] = whole[:, chosen]
+        seen[places[chosen]] = 1
+        related = related_pairs(tokens).reshape(len(RELATIONS), -1).astype(np.float64)
+        return {
+            "distance": whole @ onto_bins(bin_of_pairs(length).reshape(-1), bins),
+            "classes": whole @ onto_bins(of_pair, count * count),
+            "relations": whole @ related.T,
+            "queries": np.bincount(of_token, minlength=count),
+            "map": by_place,
+            "map_texts": seen,
+        }
+
+    def __add__(self, other: AtlasSums) -> AtlasSums:
+        """The texts of both.
+
+        Raises:
+            RecordError: where they counted other heads or scores.
+        """
+        if not isinstance(other, AtlasSums):
+            return NotImplemented
+        if (self.cells, self.scores) != (other.cells, other.scores):
+            raise RecordError("Sums of other heads or scores cannot be added up; run both alike")
+        both = AtlasSums(self.cells, self.scores)
+        for name in self.counts:
+            both.counts[name] = self.counts[name] + other.counts[name]
+        for text in (*self.sample.texts(), *other.sample.texts()):
+            both.sample.add(text)
+        return both
+
+    @property
+    def kept(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What a file holds."""
+        arrays = self.counts | {
+            f"sample.{name}": array for name, array in self.sample.arrays.items()
+        }
+        return {"scores": list(self.scores), "sample": self.sample.said}, arrays
+
+    @classmethod
+    def of_kept(
+        cls,
+        cells: Sequence[tuple[int, int]],
+        said: Mapping[str, Any],
+        arrays: Mapping[str, np.ndarray],
+    ) -> AtlasSums:
+        """The sums that were taken apart by `kept`."""
+        sums = cls(cells, said["scores"])
+        for name in sums.counts:
+            sums.counts[name] = arrays[name]
+        named = [(name, f"sample.{name}") for name in ("links", "weights", "scores")]
+        sums.sample = TextSample.of_kept(
+            said["sample"], {name: arrays[there] for name, there in named if there in arrays}
+        )
+        return sums
+
+
+def _alike(weights: Float[np.ndarray, "head query key"]) -> Float[np.ndarray, "head other_head"]:
+    """How much alike heads attend, summed over queries, in steps of 2^-30: of two rows the sum of
+    the roots of products, 1 where they are the same and 0 where they share no key (Bhattacharyya
+    1943).
+    """
+    roots = np.rint(np.sqrt(weights.astype(np.float64)) * ROOT_STEP).reshape(len(weights), -1)
+    products = roots @ roots.T
+    # From steps of 2^-36 to those of all other sums.
+    return np.rint(products / 2.0**6)
+
+
+def _spread(scores: Float[np.ndarray, "score head"]) -> Float[np.ndarray, "score head bin"]:
+    """One for the bin that each score is in; nothing where there is none."""
+    bins = np.clip(np.floor(np.nan_to_num(scores) * BINS), 0, BINS - 1).astype(np.int64)
+    spread = np.zeros((*scores.shape, BINS))
+    np.put_along_axis(spread, bins[..., None], ~np.isnan(scores)[..., None], axis=2)
+    return spread

@@ -1,0 +1,75 @@
+"""headscope atlas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from headscope.cli._corpus import CorpusOptions, is_folder, note_left_out
+from headscope.cli._left_out import left_out
+from headscope.cli._run import ModelOptions, say
+from headscope.cli._study import parse_texts
+from headscope.cli._texts import groups_of
+from headscope.errors import FileError
+
+
+def atlas(
+    *,
+    texts: Path,
+    out: Path,
+    model: ModelOptions | None = None,
+    stack: str | None = None,
+    confidence: float = 0.95,
+    alpha: float = 0.05,
+    correction: Literal["holm", "benjamini-hochberg"] = "holm",
+    random_weights: Annotated[bool, Parameter(negative="")] = False,
+    battery: bool = True,
+    margin: float = 0.1,
+    corpus: CorpusOptions | None = None,
+) -> None:
+    """Make an atlas of a model's heads over many texts: labels with evidence, where attention goes,
+    between which words, and examples.
+
+    The folder keeps the finished parts, so that the same command goes on after them. When all are
+    done it holds result.safetensors, for headscope.load.
+
+    Args:
+        texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
+            text, text_b and group (the document of a text; intervals are then over documents).
+        out: Write the parts of the run and the atlas to this folder.
+        model: Model, and how it runs.
+        stack: Attention stack of the model, such as decoder or cross; by default the first.
+        confidence: Confidence level of the intervals.
+        alpha: Significance level, over all tests together.
+        correction: Correction for multiple tests: holm controls the family-wise error rate,
+            benjamini-hochberg the false discovery rate.
+        random_weights: Repeat with the same architecture and random weights, as a baseline.
+        battery: Detect induction with runs of repeated random tokens, not with the texts.
+        margin: How far above 0 the interval of score minus baseline must lie.
+        corpus: Who measures the texts.
+    """
+    from headscope.studies import atlas as atlas_of
+
+    if not is_folder(out):
+        raise FileError(f"Expected a folder for --out, got {out}; an atlas is several files")
+    given, options = parse_texts(None, None, texts), model or ModelOptions()
+    options.check()
+    judged: dict[str, Any] = {
+        "stack": stack,
+        "confidence": confidence,
+        "alpha": alpha,
+        "correction": correction,
+        "random_weights": random_weights,
+        "battery": battery,
+        "margin": margin,
+    }
+    left_out.begin(of=len(given))
+    with (corpus or CorpusOptions()).running(out) as more:
+        read = {"truncate": options.truncate, "allow_unfit": options.allow_unfit}
+        named = options.loading | read | groups_of(texts)
+        result = atlas_of(options.model, None, given, **named, **judged, **more)
+    note_left_out(result.heads.tally.left_out, out)
+    say(str(result))
+    say(f"Wrote {out.resolve()}")

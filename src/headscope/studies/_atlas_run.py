@@ -1,0 +1,162 @@
+"""An atlas of heads over a corpus: the run of `heads`, which also counts where attention goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headscope.atlases import CONFIDENCE, Atlas, AtlasSums, MeasuredText, atlas_of
+from headscope.corpus import CorpusText, FinishedRun, Kept
+from headscope.patterns import MEASURES
+from headscope.record import Record, TextBatch
+from headscope.studies._heads_measurer import HeadsMeasurer
+from headscope.studies._heads_run import (
+    HeadsJob,
+    HeadsPart,
+    ScoringStudy,
+    heads_of_sums,
+    with_part,
+)
+
+HEADS, ATLAS = "heads.", "atlas."
+"""Before the names of arrays in the file of a part."""
+
+
+@dataclass(frozen=True)
+class AtlasJob:
+    """What a run of `atlas` does to each text.
+
+    Args:
+        heads: what scores it.
+    """
+
+    heads: HeadsJob
+
+    @property
+    def study(self) -> str:
+        """What is made."""
+        return "atlas"
+
+    @property
+    def beside(self) -> Sequence[str]:
+        """As of heads."""
+        return self.heads.beside
+
+    def options(self) -> dict[str, Any]:
+        """As of heads."""
+        return self.heads.options()
+
+    def begin(self) -> AtlasMeasurer:
+        """The model, loaded once in a process, and what measures with it."""
+        job = self.heads
+        model, tokenizer = job.model.load()
+        return AtlasMeasurer(
+            model,
+            tokenizer,
+            job.patterns,
+            stack=job.stack,
+            truncate=job.truncate,
+            allow_unfit=job.allow_unfit,
+        )
+
+    def facts(self, measurer: AtlasMeasurer) -> dict[str, str]:
+        """As of heads."""
+        return self.heads.facts(measurer)
+
+    def check(self, measurer: AtlasMeasurer, texts: Sequence[CorpusText]) -> dict[str, Any]:
+        """As of heads."""
+        return self.heads.check(measurer, texts)
+
+    def tally(self, measurer: AtlasMeasurer) -> AtlasPart:
+        """Sums of no text."""
+        return AtlasPart(self, measurer)
+
+    def measure_beside(self, name: str, measurer: AtlasMeasurer) -> Kept:
+        """As of heads."""
+        return self.heads.measure_beside(name, measurer)
+
+
+class AtlasMeasurer(HeadsMeasurer):
+    """Gives the attention of each text beside the values of its heads."""
+
+    def values_of(
+        self, texts: Sequence[CorpusText], failed: Callable[[int, Exception], None]
+    ) -> Iterator[tuple[int, Any]]:
+        """A `MeasuredText` of each text; see `headscope.corpus.Measurer`."""
+        for together, values in self.measured(texts, failed):
+            batch = TextBatch.of([together]) if isinstance(together, Record) else together
+            stack = batch[self.stack or next(iter(batch.stacks))]
+            visible = tuple(layer.visible.dense() for layer in stack.layers)
+            heads = tuple(len(layer.heads) for layer in stack.layers)
+            for place, number in enumerate(values):
+                weights = np.concatenate([layer.weights[place] for layer in stack.layers])
+                tokens = stack.key[place]
+                yield number, MeasuredText(values[number], weights, visible, heads, tokens)
+
+
+class AtlasPart:
+    """Sums over the texts of a part.
+
+    Args:
+        job: what is counted.
+        measurer: of the values.
+    """
+
+    def __init__(self, job: AtlasJob, measurer: AtlasMeasurer) -> None:
+        self._measurer = measurer
+        self._heads = HeadsPart(job.heads, measurer)
+        self._sums: AtlasSums | None = None
+        names = [pattern.name for pattern in job.heads.patterns]
+        self._scores: list[str] = [*names, CONFIDENCE]
+        confidence = f"measure {next(name for name in MEASURES if name == CONFIDENCE)}"
+        self._rows = [measurer.rows.index(row) for row in (*names, confidence)]
+        self.most_open: int = self._heads.most_open
+
+    def update(self, text: CorpusText, values: MeasuredText) -> None:
+        """Count a text."""
+        self._heads.update(text, values.values)
+        if self._sums is None:
+            self._sums = AtlasSums(self._measurer.cells, self._scores)
+        self._sums.update(text.name, values, values.values[self._rows], text.times)
+
+    def close(self) -> None:
+        """The documents so far have no more texts."""
+        self._heads.close()
+
+    def kept(self) -> Kept:
+        """The sums; none where no text could be measured."""
+        said, arrays = self._heads.kept()
+        kept = {f"{HEADS}{name}": each for name, each in arrays.items()}
+        if self._sums is None:
+            return said | {"atlas": None}, kept
+        told, counted = self._sums.kept
+        return said | {"atlas": told}, kept | {
+            f"{ATLAS}{name}": each for name, each in counted.items()
+        }
+
+
+def _atlas_of(job: HeadsJob, finished: FinishedRun, judging: Mapping[str, Any]) -> Atlas:
+    """The atlas of all parts."""
+    tally, sums = None, None
+    for said, arrays in finished.parts():
+        tally = with_part(job, tally, (said, _below(arrays, HEADS)))
+        if said["atlas"] is not None:
+            cells = [(layer, head) for layer, head in said["cells"]]
+            part = AtlasSums.of_kept(cells, said["atlas"], _below(arrays, ATLAS))
+            sums = part if sums is None else sums + part
+    heads = heads_of_sums(job, tally, finished, judging)
+    return atlas_of(heads, sums or AtlasSums(heads.cells, ()))
+
+
+def _below(arrays: Mapping[str, np.ndarray], beginning: str) -> dict[str, np.ndarray]:
+    return {
+        name.removeprefix(beginning): each
+        for name, each in arrays.items()
+        if name.startswith(beginning)
+    }
+
+
+OF_ATLAS = ScoringStudy("atlas", "leave it out", AtlasJob, _atlas_of)

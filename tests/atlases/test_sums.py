@@ -1,0 +1,206 @@
+"""What an atlas counts, against plain loops over one text after the other."""
+
+import numpy as np
+import pytest
+
+from headscope.atlases import CLASSES, RELATIONS, SIDE, STEP, AtlasSums, MeasuredText, bin_names
+from headscope.atlases._frequent import frequent_pairs
+from headscope.atlases._places import bin_of_pairs, end_places
+from headscope.errors import RecordError
+from headscope.record import Tokens
+
+CELLS = [(0, 0), (0, 1), (0, 2), (2, 0)]
+WORDS = ["the", "cat", "straw", "##berry", ",", "7", "sat", "The"]
+
+
+def texts_of(count, seed=0, longest=30):
+    rng = np.random.default_rng(seed)
+    texts = []
+    for _ in range(count):
+        length = int(rng.integers(3, longest))
+        pieces = ("[CLS]", *rng.choice(WORDS, length - 2).tolist(), "[SEP]")
+        visible = np.ones((length, length), bool), np.tri(length, dtype=bool)
+        weights = rng.dirichlet(np.full(length, 0.3), size=(4, length))
+        weights[3] *= visible[1]
+        weights = (weights / weights.sum(axis=-1, keepdims=True)).astype(np.float32)
+        texts.append(
+            MeasuredText(np.zeros((2, 4)), weights, visible, (3, 1), Tokens(pieces=pieces))
+        )
+    return texts
+
+
+def scores_of(number):
+    scores = np.random.default_rng(number).random((2, 4))
+    scores[1, number % 4] = np.nan
+    return scores
+
+
+def counted(texts, times=1):
+    sums = AtlasSums(CELLS, ("next", "confidence"))
+    for number, text in enumerate(texts):
+        sums.update(f"text {number}", text, scores_of(number), times)
+    return sums
+
+
+def shares(sums, name):
+    return sums.counts[name] / STEP
+
+
+def test_distance_and_ends_are_those_of_plain_loops():
+    texts = texts_of(12)
+    sums = counted(texts)
+    distance = np.zeros((4, len(bin_names())))
+    places, seen = np.zeros((4, 24, 24)), np.zeros((24, 24))
+    for text in texts:
+        length = len(text.tokens)
+        for query in range(length):
+            for key in range(length):
+                offset = key - query
+                name = "itself" if offset == 0 else f"{abs(offset)} "
+                side = "before" if offset < 0 else "after"
+                for low, high in ((9, 12), (13, 16), (17, 24), (25, 32)):
+                    if low <= abs(offset) <= high:
+                        name = f"{low} to {high} "
+                at = bin_names().index(name if offset == 0 else name + side)
+                distance[:, at] += text.weights[:, query, key]
+                ends = []
+                for token in (query, key):
+                    is_first = token <= length - 1 - token
+                    ends.append(token if is_first else 24 - (length - token))
+                    if min(token, length - 1 - token) >= 12:
+                        break
+                else:
+                    places[:, *ends] += text.weights[:, query, key]
+                    seen[*ends] += 1
+    np.testing.assert_allclose(shares(sums, "distance")[:4], distance, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(shares(sums, "map")[:4].reshape(places.shape), places, atol=1e-6)
+    assert (sums.counts["map_texts"].reshape(24, 24) == seen).all()
+    # Every query has attention of 1, of heads and of even attention.
+    np.testing.assert_allclose(
+        shares(sums, "distance").sum(axis=1), sum(len(text.tokens) for text in texts), rtol=1e-6
+    )
+
+
+def test_classes_and_relations_are_those_of_plain_loops():
+    texts = texts_of(6)
+    sums = counted(texts, times=3)
+    kinds = {"[CLS]": "first", "[SEP]": "special", ",": "punctuation", "7": "number"}
+    kinds["##berry"] = "rest of a word"
+    classes = np.zeros((6, len(CLASSES), len(CLASSES)))
+    relations = np.zeros((6, len(RELATIONS)))
+    for text in texts:
+        pieces = text.tokens.pieces
+        even = [visible / visible.sum(axis=1, keepdims=True) for visible in text.visible]
+        maps = np.concatenate([text.weights, np.stack(even)])
+        for query, one in enumerate(pieces):
+            for key, other in enumerate(pieces):
+                ends = [CLASSES.index(kinds.get(piece, "word")) for piece in (one, other)]
+                classes[:, *ends] += maps[:, query, key]
+                is_text = not {one, other} & {"[CLS]", "[SEP]"} and query != key
+                label, another = one.lstrip("#").lower(), other.lstrip("#").lower()
+                between = pieces[min(query, key) + 1 : max(query, key) + 1]
+                is_own = is_text and all(piece == "##berry" for piece in between)
+                holds = [
+                    query == key,
+                    key == query - 1,
+                    key == query + 1,
+                    is_text and label == another,
+                    is_own,
+                ]
+                relations[:, np.flatnonzero(holds)] += maps[:, query, key, None]
+    made = shares(sums, "classes").reshape(classes.shape)
+    np.testing.assert_allclose(made, 3 * classes, atol=1e-6)
+    np.testing.assert_allclose(shares(sums, "relations"), 3 * relations, atol=1e-6)
+
+
+def test_heads_are_alike_as_their_rows_are():
+    texts = texts_of(8)
+    sums = counted(texts)
+    wanted = np.zeros((4, 4))
+    for text in texts:
+        for one in range(4):
+            for other in range(4):
+                wanted[one, other] += np.sqrt(text.weights[one] * text.weights[other]).sum()
+    np.testing.assert_allclose(shares(sums, "alike"), wanted, atol=1e-3)
+    assert np.diagonal(shares(sums, "alike")) == pytest.approx(
+        sum(len(text.tokens) for text in texts), abs=1e-2
+    )
+
+
+def test_pairs_are_at_least_what_they_are_and_hardly_more():
+    texts = texts_of(40, seed=2)
+    sums = counted(texts)
+    exact = {}
+    for text in texts:
+        for query, one in enumerate(text.tokens.pieces):
+            for key, other in enumerate(text.tokens.pieces):
+                before = exact.get((one, other), 0.0)
+                exact[one, other] = before + text.weights[3, query, key]
+    queries = sum(len(text.tokens) for text in texts)
+    told = frequent_pairs(sums, [4, 4, 4, 5])[3]
+    assert len(told) >= 30
+    for pair in told:
+        share = exact[pair.query, pair.key] / queries
+        assert share - 1e-6 <= pair.share <= share + 1e-4
+    shown = [pair.share for pair in told]
+    assert shown == sorted(shown, reverse=True)
+    assert not [pair for pair in told if "[" in pair.query + pair.key and pair.is_words]
+
+
+@pytest.mark.parametrize("cut", [1, 5, 13])
+def test_parts_in_any_order_make_the_same_sums(cut):
+    texts = texts_of(14, seed=4)
+    whole = counted(texts)
+    order = np.random.default_rng(cut).permutation(14)
+    parts = []
+    for chosen in (order[:cut], order[cut:]):
+        part = AtlasSums(CELLS, ("next", "confidence"))
+        for number in chosen:
+            part.update(f"text {number}", texts[number], scores_of(int(number)))
+        said, arrays = part.kept
+        parts.append(AtlasSums.of_kept(CELLS, said, arrays))
+    both = parts[1] + parts[0]
+    for name, counts in whole.counts.items():
+        assert (both.counts[name] == counts).all(), name
+    keys = [text.key for text in both.sample.texts()]
+    assert keys == [text.key for text in whole.sample.texts()]
+
+
+def test_a_small_sample_is_that_of_the_smallest_hashes():
+    texts = texts_of(20)
+    sums, few = counted(texts), AtlasSums(CELLS, ("next", "confidence"))
+    few.sample.most = 4
+    for number in range(20)[::-1]:
+        few.update(f"text {number}", texts[number], scores_of(number))
+    keys = [text.key for text in sums.sample.texts()]
+    assert [text.key for text in few.sample.texts()] == keys[:4]
+    assert keys == sorted(keys)
+    kept = few.sample.texts()[0]
+    weights = texts[int(kept.name.split()[1])].weights[2]
+    strongest = np.sort(weights.reshape(-1))[::-1][: min(24, weights.size)]
+    assert kept.weights[2, : len(strongest)] == pytest.approx(strongest, abs=1e-3)
+    query, key = kept.links[2, 0]
+    assert weights[query, key] == weights.max()
+
+
+def test_other_heads_are_refused():
+    sums = counted(texts_of(1))
+    text = texts_of(1)[0]
+    short = MeasuredText(text.values, text.weights[:3], text.visible, (3,), text.tokens)
+    with pytest.raises(RecordError, match="Expected the attention of 4 heads"):
+        sums.update("another", short, scores_of(0))
+    with pytest.raises(RecordError, match="other heads or scores"):
+        sums + AtlasSums(CELLS[:2], ("next", "confidence"))
+
+
+def test_bins_and_ends_cover_every_pair_once():
+    names = bin_names()
+    bins = bin_of_pairs(1100)
+    assert names[bins[0, 0]] == "itself"
+    assert names[bins[1050, 0]] == "513 or more before"
+    assert names[bins[0, 12]] == "9 to 12 after"
+    for length in (1, 2, 23, 24, 25, 60):
+        places = end_places(length)
+        assert sorted(set(places) - {-1}) == sorted(places[places >= 0])
+        assert places[0] == 0
+        assert length == 1 or places[-1] == 2 * SIDE - 1

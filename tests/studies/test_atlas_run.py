@@ -1,0 +1,119 @@
+"""An atlas over a corpus: the same to the last bit however it is run; kept, resumed and loaded."""
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope.atlases import CONFIDENCE
+from headscope.errors import FileError, RecordError, RunError
+from headscope.testing import tiny_model, tiny_tokenizer
+
+WORDS = ["the", "cat", "dog", "sat", "ran", "on", "by", "it", "us", "me", "all"]
+
+
+def corpus(count, seed=0):
+    rng = np.random.default_rng(seed)
+    texts = [" ".join(rng.choice(WORDS, rng.integers(2, 9))) for _ in range(count)]
+    return texts, [f"d{number % 12}" if number % 4 else None for number in range(count)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model") / "tiny"
+    tiny_model("bert").save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    return str(folder)
+
+
+def over(folder, texts, groups=None, **options):
+    options.setdefault("part_size", 20)
+    return hs.atlas(folder, texts=texts, groups=groups, progress=False, **options)
+
+
+def bits(result):
+    said, arrays = result._kept()
+    # A loaded model is called as its class is.
+    said["heads"].pop("model")
+    return said, {name: each.tobytes() for name, each in arrays.items()}
+
+
+@pytest.fixture(scope="module")
+def wanted(folder):
+    return over(folder, *corpus(48))
+
+
+def test_order_part_size_and_workers_change_no_bit(folder, wanted):
+    texts, groups = corpus(48)
+    assert bits(over(folder, texts[::-1], groups[::-1])) == bits(wanted)
+    assert bits(over(folder, iter(texts), iter(groups), part_size=7)) == bits(wanted)
+    assert bits(over(folder, texts, groups, workers=2)) == bits(wanted)
+    given = hs.atlas(
+        tiny_model("bert"), tiny_tokenizer(), texts, groups=groups, part_size=48, progress=False
+    )
+    assert bits(given) == bits(wanted)
+
+
+def test_labels_are_those_of_heads(folder, wanted):
+    heads = hs.heads(folder, texts=corpus(48)[0], groups=corpus(48)[1], part_size=20)
+    assert heads.columns().keys() == wanted.heads.columns().keys()
+    for name, column in heads.columns().items():
+        np.testing.assert_array_equal(column, wanted.heads.columns()[name])
+
+
+def test_where_attention_goes_is_that_of_the_captured_texts(folder):
+    texts, _ = corpus(9, seed=5)
+    texts = list(dict.fromkeys(texts))
+    result = over(folder, texts)
+    records = list(hs.capture_many(tiny_model("bert"), tiny_tokenizer(), texts, keep="weights"))
+    weights = [np.concatenate([layer.weights_of() for layer in each["self"]]) for each in records]
+    queries = sum(each.shape[1] for each in weights)
+    assert (result.texts, result.tokens) == (len(texts), queries)
+    head = result.head(*result.cells[3])
+    itself = sum(np.trace(each[3]) for each in weights) / queries
+    before = sum(np.trace(each[3], offset=-1) for each in weights) / queries
+    assert head.distance["itself"][0] == pytest.approx(itself, abs=1e-6)
+    assert head.distance["1 before"][0] == pytest.approx(before, abs=1e-6)
+    assert head.map[0, 0] == pytest.approx(np.mean([each[3, 0, 0] for each in weights]), abs=1e-6)
+    assert head.map[0, -1] == pytest.approx(np.mean([each[3, 0, -1] for each in weights]), abs=1e-6)
+    example = head.strata[0].examples[0]
+    by_words = {each["self"].query.pieces: one for each, one in zip(records, weights, strict=True)}
+    query, key, weight = example.links[0]
+    assert weight == pytest.approx(by_words[example.words][3, query, key], abs=1e-3)
+    assert sum(stratum.texts for stratum in head.strata) == len(texts)
+    assert head.score == CONFIDENCE or head.labels[0].holds
+
+
+def test_it_is_kept_and_loaded_and_goes_on(folder, wanted, tmp_path):
+    texts, groups = corpus(48)
+    out = tmp_path / "run"
+    result = over(folder, texts, groups, out=out)
+    assert bits(result) == bits(wanted)
+    (out / "parts" / "000001.safetensors").unlink()
+    again = over(folder, texts, groups, out=out)
+    assert bits(again) == bits(wanted)
+    for path in (out, out / "result.safetensors", result.save(tmp_path / "atlas.safetensors")):
+        loaded = hs.load(path)
+        assert bits(loaded) == bits(wanted)
+        assert str(loaded) == str(wanted)
+    with pytest.raises(RunError, match='study "atlas", now "heads"'):
+        hs.heads(folder, texts=texts, groups=groups, out=out, progress=False)
+    with pytest.raises(FileError, match=r"no result\.safetensors"):
+        hs.load(tmp_path)
+
+
+def test_it_says_what_is_wrong(folder, wanted):
+    with pytest.raises(RecordError, match="An atlas is made over texts"):
+        hs.atlas(folder)
+    with pytest.raises(RunError, match="atlas over a corpus has no option 'depth'; leave it out"):
+        over(folder, ["a cat"], depth=3)
+    with pytest.raises(RecordError, match="There is no head 9-9; heads go from 0-0 to"):
+        wanted.head(9, 9)
+
+
+def test_its_table_has_a_row_for_each_head(wanted):
+    columns = wanted.columns()
+    assert {len(column) for column in columns.values()} == {len(wanted.cells)}
+    assert f"{wanted.tokens:,} tokens" in wanted.summary()
+    assert "Most alike" in str(wanted.head(*wanted.cells[0]))
+    others = {(each.layer, each.head) for each in wanted.head(*wanted.cells[0]).neighbours}
+    assert wanted.cells[0] not in others
