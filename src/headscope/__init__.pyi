@@ -67,6 +67,7 @@ from .studies import (
     ablate as ablate,
     alignment_study as alignment_study,
     atlas as atlas,
+    answer as answer,
     coref as coref,
     effect as effect,
     embedding_role as embedding_role,

@@ -63,8 +63,8 @@ def test_an_option_means_the_same_in_every_command(option):
 
 def test_names_that_meant_several_things_have_one_each():
     """--layers and --heads were switches, numbers and places; --rows counted, and combined."""
-    assert set(uses()["--layers"]) == {"figure"}
-    assert set(uses()["--heads"]) == PAGE
+    assert set(uses()["--layers"]) == {"answer", "figure"}
+    assert set(uses()["--heads"]) == PAGE | {"answer"}
     assert set(uses()["--rows"]) == {"capture"}
     for name, where in (("--keep-heads", {"capture", "generate"}), ("--single-heads", {"ablate"})):
         assert set(uses()[name]) == where

@@ -21,7 +21,7 @@ from headscope.patterns import Tally
 from headscope.testing import cipher_pairs, cipher_translator, tiny_model, tiny_tokenizer
 from headscope.views import _html
 
-from ..processors import square_pictures, tiny_clip, tiny_llava
+from ..processors import square_pictures, tiny_chat_llava, tiny_clip
 
 TEXTS = """The rabbit quickly hopped across the road.
 At the store, I bought fresh strawberries.
@@ -67,7 +67,7 @@ def models(tmp_path_factory):
         (folder / name).symlink_to(demo_model(), target_is_directory=True)
     llama = tiny_model("llama", writes=True, num_hidden_layers=4, **LONG)
     gpt2 = tiny_model("gpt2", writes=True, n_positions=256)
-    clip, llava, translator = tiny_clip(), tiny_llava(), cipher_translator(steps=2)[:2]
+    clip, llava, translator = tiny_clip(), tiny_chat_llava(), cipher_translator(steps=2)[:2]
     made = {
         "my-model": (llama, tiny_tokenizer()),
         "path/to/a/llama": (llama, tiny_tokenizer()),

@@ -1,6 +1,7 @@
 """Record and results to disk and back; loads without torch."""
 
 from headscope.storage._document import PAIR, Finite, Seed, check_document
+from headscope.storage._pixels import packed_pixels, pixels_of
 from headscope.storage._record_file import (
     NoRecord,
     check_record,
@@ -58,6 +59,8 @@ __all__ = [
     "kind_of",
     "load",
     "load_kept",
+    "packed_pixels",
+    "pixels_of",
     "read_npz",
     "reading",
     "record_of",

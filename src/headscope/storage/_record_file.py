@@ -46,6 +46,7 @@ from headscope.record import (
 )
 from headscope.storage._document import check_document
 from headscope.storage._file_array import FileArray, checksum_of
+from headscope.storage._pixels import packed_pixels, pixels_of
 from headscope.storage._remote import fetched, is_address, uploaded
 from headscope.storage._safetensors import FORMAT, RecordFile, told_with_sums
 from headscope.storage.atomic import written_whole
@@ -53,8 +54,6 @@ from headscope.storage.npz import UNREADABLE
 
 Array = np.ndarray | FileArray
 RECORD_SUFFIX = ".safetensors"
-COLOURS = np.array([1 << 16, 1 << 8, 1], np.int32)
-"""Whole numbers of a kind that earlier versions read too, which pass over pictures."""
 MASK_ARRAYS = ("runs", "firsts")
 CONTRIBUTION_FACTS = ("expansion", "decomposes", "verified")
 LAYER_FACTS = (
@@ -187,7 +186,7 @@ def _tensors_of(record: Record) -> dict[str, np.ndarray]:
         for number, scores in stack.routers.items():
             tensors[f"{stack.name}.{number}.router"] = scores
     for number, picture in enumerate(record.pictures):
-        tensors[f"pictures.{number}"] = picture @ COLOURS
+        tensors[f"pictures.{number}"] = packed_pixels(picture)
     return tensors
 
 
@@ -301,7 +300,7 @@ def record_of(document: dict[str, Any], tensors: Mapping[str, Array]) -> Record:
     generation = _generation(document["generation"]) if "generation" in document else None
     # A damaged file may claim any number; one more than there are tensors makes it fail by name.
     numbers = range(min(document.get("pictures", 0), len(tensors) + 1))
-    pictures = tuple(_picture(_read(tensors[f"pictures.{number}"])) for number in numbers)
+    pictures = tuple(pixels_of(_read(tensors[f"pictures.{number}"])) for number in numbers)
     named = {stack.name: stack for stack in stacks}
     if len(named) < len(stacks):
         raise ValueError(f"two of its stacks are called {stacks[-1].name!r}")
@@ -387,10 +386,6 @@ def _generation(entry: dict) -> Generation:
 
 def _read(array: Array) -> np.ndarray:
     return array if isinstance(array, np.ndarray) else array.read()
-
-
-def _picture(numbers: np.ndarray) -> np.ndarray:
-    return (numbers[..., None] // COLOURS % 256).astype(np.uint8)
 
 
 def _turning(rotary: Rotary | None) -> dict[str, Any] | None:

@@ -27,6 +27,9 @@ from headscope.studies.alignment._pair_files import read_aligned_pairs
 from headscope.studies.alignment._result import AlignmentStudy
 from headscope.studies.alignment._study import alignment_study
 from headscope.studies.alignment._word_alignment import WordAlignment, word_alignment
+from headscope.studies.answering._file import load_answer
+from headscope.studies.answering._result import PictureAnswer
+from headscope.studies.answering._words import AnswerWord
 from headscope.studies.coreference._file import load_coref
 from headscope.studies.coreference._head import AntecedentHead
 from headscope.studies.coreference._result import Coreference
@@ -45,6 +48,7 @@ from headscope.studies.probes._probing import Probing
 if TYPE_CHECKING:
     from headscope.studies._effect import effect
     from headscope.studies.ablation._study import AblationOptions, ablate
+    from headscope.studies.answering._study import answer
     from headscope.studies.explaining._counterfactual import CounterfactualAttention
     from headscope.studies.explaining._erasure import erasure
     from headscope.studies.explaining._study import faithfulness
@@ -54,6 +58,7 @@ _WITH_TORCH = {
     "AblationOptions": "headscope.studies.ablation._study",
     "ablate": "headscope.studies.ablation._study",
     "CounterfactualAttention": "headscope.studies.explaining._counterfactual",
+    "answer": "headscope.studies.answering._study",
     "effect": "headscope.studies._effect",
     "erasure": "headscope.studies.explaining._erasure",
     "faithfulness": "headscope.studies.explaining._study",
@@ -65,6 +70,7 @@ __all__ = [
     "AblationOptions",
     "AlignedPair",
     "AlignmentStudy",
+    "AnswerWord",
     "AntecedentHead",
     "BestLayerOrHead",
     "Coreference",
@@ -72,12 +78,14 @@ __all__ = [
     "ExplainedText",
     "Faithfulness",
     "NormStudy",
+    "PictureAnswer",
     "Probing",
     "RelationHead",
     "Relations",
     "WordAlignment",
     "ablate",
     "alignment_study",
+    "answer",
     "atlas",
     "coref",
     "effect",
@@ -87,6 +95,7 @@ __all__ = [
     "heads",
     "load_ablation",
     "load_alignment_study",
+    "load_answer",
     "load_coref",
     "load_faithfulness",
     "load_norm_study",

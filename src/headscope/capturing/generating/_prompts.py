@@ -183,7 +183,7 @@ class PromptRunner:
             check_fit(model, NEXT, ids, generates=True)
             self.checks_fitness = False
         is_encoder_decoder = bool(getattr(model.config, "is_encoder_decoder", False))
-        _check_room(
+        check_room(
             model, 1 if is_encoder_decoder else len(ids), self.run.arguments["max_new_tokens"]
         )
         return len(ids)
@@ -221,7 +221,12 @@ def _check(model: Any, tokenizer: Any, prompt: ParsedInput) -> None:
     check_reads(model, prompt)
 
 
-def _check_room(model: Any, prompt: int, count: int) -> None:
+def check_room(model: Any, prompt: int, count: int) -> None:
+    """Raise where a model has not positions for a prompt and so many tokens after it.
+
+    Raises:
+        TextError: with the numbers.
+    """
     limit = positions_of(model)
     # The last token is written and not read, so that it needs no position.
     room = None if limit is None else limit - prompt + 1

@@ -70,10 +70,10 @@ class GenerationRun:
             one_at_a_time(self.model),
             at_rest(self.model),
             uncompiled(self.model),
-            _left_as_it_was(self.model),
+            left_as_it_was(self.model),
         ):
             routers = RouterSteps(self.model, self._router_places(texts[0].source))
-            with routers, _seeded(self.seed, device_of(self.model)):
+            with routers, seeded(self.seed, device_of(self.model)):
                 written = self._written(texts)
             records = [
                 text.record(self.model, ids, self.arguments, seed=self.seed, routers=routers.scores)
@@ -137,7 +137,7 @@ class GenerationRun:
         if "stop_strings" in arguments:
             arguments["tokenizer"] = self.target_tokenizer
         try:
-            arguments = _padded(arguments, model) | deep_cache(model, arguments)
+            arguments = padded(arguments, model) | deep_cache(model, arguments)
             with _each_pass(model, end_step):
                 return model.generate(**prompt, **arguments)
         except HeadscopeError:
@@ -279,7 +279,7 @@ def _each_pass(model: Any, end: Callable[[dict, Any], None]) -> Generator[None]:
 
 
 @contextmanager
-def _left_as_it_was(model: Any) -> Generator[None]:
+def left_as_it_was(model: Any) -> Generator[None]:
     """Undo what ``model.generate`` notes on the model."""
     before = vars(model).get(STATIC_LENGTH)
     try:
@@ -290,14 +290,14 @@ def _left_as_it_was(model: Any) -> Generator[None]:
             setattr(model, STATIC_LENGTH, before)
 
 
-def _seeded(seed: int | None, device: torch.device) -> AbstractContextManager[None]:
+def seeded(seed: int | None, device: torch.device) -> AbstractContextManager[None]:
     """Random numbers from this seed inside, and the caller's own afterwards; the caller's own
     without a seed.
     """
     return nullcontext() if seed is None else same_random_numbers(seed=seed, device=device)
 
 
-def _padded(arguments: dict[str, Any], model: Any) -> dict[str, Any]:
+def padded(arguments: dict[str, Any], model: Any) -> dict[str, Any]:
     """With a token for padding, of which one text has none, so that transformers need not warn of
     choosing one.
     """

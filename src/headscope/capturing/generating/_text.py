@@ -125,8 +125,11 @@ class GeneratedText:
             probabilities=tuple(self.token_probabilities.probabilities),
             entropies=tuple(self.token_probabilities.entropies),
             ranks=tuple(self.token_probabilities.ranks),
-            alternatives=tuple(map(self._candidates, self.token_probabilities.candidates)),
-            text=self._added(ids[: self.token_probabilities.prompt], ids),
+            alternatives=tuple(
+                candidates_of(self.target_tokenizer, noted)
+                for noted in self.token_probabilities.candidates
+            ),
+            text=added_text(self.target_tokenizer, ids[: self.token_probabilities.prompt], ids),
             stop="end" if ids[-1] in ends_of(model, arguments) else stop,
             sampled=bool(arguments.get("do_sample", own.do_sample)),
             seed=seed,
@@ -139,30 +142,43 @@ class GeneratedText:
         With offsets into the whole text, where the tokenizer cuts that text into the same tokens.
         """
         source = self.source
-        text = self.prompt + self._added(source, ids)
+        text = self.prompt + added_text(self.target_tokenizer, source, ids)
         encoding = self.tokenizer(text, padding=False, truncation=False)
         if list(encoding["input_ids"])[: len(ids) - 1] == ids[:-1]:
             return tokens_from_encoding(self.tokenizer, encoding, (text,)).take(range(len(ids) - 1))
-        return _joined(given, tokens_from_ids(self.tokenizer, ids[len(source) : -1]))
+        return joined_tokens(given, tokens_from_ids(self.tokenizer, ids[len(source) : -1]))
 
-    def _added(self, before: list[int], ids: list[int]) -> str:
-        """What the tokens after these add to the text: some tokenizers write a token otherwise
-        where a text begins.
-        """
-        decode = self.target_tokenizer.decode
-        first, whole = (decode(part, skip_special_tokens=True) for part in (before, ids))
-        if whole.startswith(first):
-            return whole[len(first) :]
-        return decode(ids[len(before) :], skip_special_tokens=True)
 
-    def _candidates(self, noted: tuple[tuple[int, float], ...]) -> tuple[Candidate, ...]:
-        pieces = self.target_tokenizer.convert_ids_to_tokens([number for number, _ in noted])
-        candidates = []
-        for (number, probability), piece in zip(noted, pieces, strict=True):
-            # A model may have more words than its tokenizer, whose pieces are None then.
-            named = piece if isinstance(piece, str) else ""
-            candidates.append(Candidate(id=number, piece=named, probability=probability))
-        return tuple(candidates)
+def added_text(tokenizer: Any, before: list[int], ids: list[int]) -> str:
+    """What the tokens after these add to the text: some tokenizers write a token otherwise where a
+    text begins.
+
+    Args:
+        tokenizer: of what is written.
+        before: the first tokens.
+        ids: all of them.
+    """
+    decode = tokenizer.decode
+    first, whole = (decode(part, skip_special_tokens=True) for part in (before, ids))
+    if whole.startswith(first):
+        return whole[len(first) :]
+    return decode(ids[len(before) :], skip_special_tokens=True)
+
+
+def candidates_of(tokenizer: Any, noted: tuple[tuple[int, float], ...]) -> tuple[Candidate, ...]:
+    """Tokens that might have been written, by name.
+
+    Args:
+        tokenizer: of what is written.
+        noted: number and probability of each.
+    """
+    pieces = tokenizer.convert_ids_to_tokens([number for number, _ in noted])
+    candidates = []
+    for (number, probability), piece in zip(noted, pieces, strict=True):
+        # A model may have more words than its tokenizer, whose pieces are None then.
+        named = piece if isinstance(piece, str) else ""
+        candidates.append(Candidate(id=number, piece=named, probability=probability))
+    return tuple(candidates)
 
 
 def ends_of(model: Any, arguments: Mapping[str, Any]) -> tuple[int, ...]:
@@ -196,7 +212,8 @@ def _up_to(reads: Sequence[int], total: int) -> tuple[int, ...]:
     return tuple(kept)
 
 
-def _joined(first: Tokens, second: Tokens) -> Tokens:
+def joined_tokens(first: Tokens, second: Tokens) -> Tokens:
+    """The tokens of one text and, behind them, of what was written."""
     fields: dict[str, Any] = {
         name: getattr(first, name) + getattr(second, name)
         for name in ("pieces", "special", "segments", "labels")

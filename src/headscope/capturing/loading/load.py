@@ -67,6 +67,7 @@ def load_for(
     given: ParsedInput | None = None,
     *,
     kept: bool = False,
+    writes: bool = False,
     allow_unfit: bool = False,
     **options: Unpack[LoadOptions],
 ) -> tuple[Any, Any]:
@@ -78,6 +79,7 @@ def load_for(
         name: hub name or folder; None for the demo model.
         given: what it is to read; any text where it is left out.
         kept: load it with the head that it was kept with, which must have been trained.
+        writes: load it with the head that writes about pictures, which must have been trained.
         allow_unfit: whether that head may be untrained.
         **options: see `LoadOptions`.
 
@@ -95,10 +97,14 @@ def load_for(
     name = _name_or_demo(name)
     config = _loaded(AutoConfig, name, **loading.files)
     loader = _kept_loader(config, writes=not given.has_media) if kept else loader_of(config)
+    if writes:
+        loader = _answering_loader(config)
     cls = class_of(loader, config)
     if cls is not None:
         check_reads(cls, given)
     asks = head_of(cls, config) if kept and not allow_unfit else ""
+    if writes and not allow_unfit:
+        asks = NEXT
     model = _whole(loader, name, loading, asks, config=config)
     if not given.has_media:
         return model, _loaded(AutoTokenizer, name, **loading.files)
@@ -261,6 +267,16 @@ def load_tokenizer(name: str | Path | None, **options: Unpack[LoadOptions]) -> A
 
 def _kept_loader(config: Any, *, writes: bool) -> Any:
     return kept_class(config) or loader_of(config, writes=writes)
+
+
+def _answering_loader(config: Any) -> Any:
+    """The class of transformers that makes a model which writes about pictures."""
+    from transformers import AutoModelForImageTextToText
+
+    # Some of these configurations are in the map of language models too, without their pictures.
+    if type(config) in AutoModelForImageTextToText._model_mapping:
+        return AutoModelForImageTextToText
+    return loader_of(config, writes=True)
 
 
 def _name_or_demo(name: str | Path | None) -> str | Path:

@@ -1,0 +1,270 @@
+"""A text that a model writes about pictures, and what it attended to for each token.
+
+The text is written first, by the model's own ``generate``. Then everything is read once more in one
+pass, which is watched: where the patches of a picture stand among the tokens is told by following
+them through a whole pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from headscope.capturing.device import device_of
+from headscope.capturing.fitness import NEXT, check_fit
+from headscope.capturing.generating._options import check_count, parse_options
+from headscope.capturing.generating._prompts import check_room
+from headscope.capturing.generating._run import left_as_it_was, padded, seeded
+from headscope.capturing.generating._text import (
+    added_text,
+    candidates_of,
+    ends_of,
+    joined_tokens,
+)
+from headscope.capturing.generating._token_probabilities import TokenProbabilities
+from headscope.capturing.hooks import hook_after
+from headscope.capturing.inputs._processor import inputs_of
+from headscope.capturing.inputs.inputs import Inputs, followed_inputs
+from headscope.capturing.inputs.parsed_input import ParsedInput
+from headscope.capturing.inputs.tokens import tokens_from_ids
+from headscope.capturing.run import at_rest, run, uncompiled, unwrapped
+from headscope.capturing.seam import sessions
+from headscope.capturing.threads import one_at_a_time
+from headscope.errors import CaptureError
+from headscope.record import Generation, Record, Tokens
+
+APART, APART_HALF = 1e-3, 0.1
+"""How far the probability of a written token may differ between the steps that wrote it and the one
+pass that reads it again, in single and in half precision; ours.
+"""
+AS_LONG_AS_TEXT = ("ids", "mask")
+"""How arguments are called that have an entry for each token of the text."""
+ROPE_DELTAS = "rope_deltas"
+"""What models of Qwen's family note on themselves of the latest picture."""
+
+
+@dataclass(frozen=True)
+class WrittenAbout:
+    """A text that was written about pictures.
+
+    Args:
+        record: of prompt and text, with its generation; the stack that wrote it is
+            ``record.generation.stack``.
+        apart: the largest difference of a written token's probability between writing and reading
+            again.
+    """
+
+    record: Record
+    apart: float
+
+
+def written_about(
+    model: Any,
+    processor: Any,
+    given: ParsedInput,
+    *,
+    max_new_tokens: int = 32,
+    alternatives: int = 5,
+    seed: int | None = None,
+    allow_unfit: bool = False,
+    **options: Any,
+) -> WrittenAbout:
+    """Go on with a text about pictures, and keep what every head computed for each token.
+
+    Args:
+        model: loaded; with a decoder alone, that reads pictures among its words.
+        processor: of the model.
+        given: the prompt, with the marks of its pictures, and the pictures.
+        max_new_tokens: how many tokens to write at most.
+        alternatives: how many of the most probable candidates to note for each token.
+        seed: of the random numbers, where tokens are sampled.
+        allow_unfit: whether the head may be untrained.
+        **options: of `headscope.generate`.
+
+    Raises:
+        TextError: a prompt that leaves no room for so many tokens.
+        ModelError: a model whose head was not trained.
+        CaptureError: a model that cannot write about pictures, or whose attention could not be
+            captured exactly.
+    """
+    model = unwrapped(model)
+    check_writes(model)
+    if not allow_unfit:
+        check_fit(model, NEXT)
+    check_count("max_new_tokens", max_new_tokens, 1)
+    check_count("alternatives", alternatives, 0)
+    keeping, arguments = parse_options(options, model)
+    arguments["max_new_tokens"] = max_new_tokens
+    with one_at_a_time(model), at_rest(model), left_as_it_was(model), _without_deltas(model):
+        inputs = inputs_of(model, processor, given)
+        prompt = inputs.arguments["input_ids"].shape[1]
+        check_room(model, prompt, max_new_tokens)
+        odds = TokenProbabilities(alternatives)
+        with uncompiled(model), seeded(seed, device_of(model)):
+            ids = _written(model, inputs, arguments, odds)
+        tokenizer = processor.tokenizer
+        read = _read_again(model, inputs, tokenizer, ids)
+        with _last_logits(model) as logits:
+            record = run(model, read, keeping)[0]
+    generation = Generation(
+        stack=_stack_of(record, read.source[0]),
+        prompt=prompt,
+        reads=(prompt,) + (1,) * (len(ids) - prompt - 1),
+        tokens=tokens_from_ids(tokenizer, ids[prompt:]),
+        probabilities=tuple(odds.probabilities),
+        entropies=tuple(odds.entropies),
+        ranks=tuple(odds.ranks),
+        alternatives=tuple(candidates_of(tokenizer, noted) for noted in odds.candidates),
+        text=added_text(tokenizer, ids[:prompt], ids),
+        stop=_stop_of(model, ids, prompt, arguments),
+        sampled=bool(arguments.get("do_sample", model.generation_config.do_sample)),
+        seed=seed,
+    )
+    apart = _apart(model, logits, generation)
+    return WrittenAbout(replace(record, generation=generation), apart)
+
+
+def check_writes(model: Any) -> None:
+    """Raise where a model cannot write a text about pictures that it reads among its words.
+
+    Raises:
+        CaptureError: naming the model, and what to load.
+    """
+    name = type(model).__name__
+    if model is None or not (hasattr(model, "generate") and model.can_generate()):
+        raise CaptureError(
+            f"{name} cannot write: it has no head that predicts tokens; load one with "
+            "AutoModelForImageTextToText"
+        )
+    if getattr(model.config, "is_encoder_decoder", False):
+        raise CaptureError(
+            f"{name} is an encoder-decoder, whose pictures stand in another stack than its words; "
+            "capture it with target=, and look at its stack 'cross'"
+        )
+
+
+def _written(
+    model: Any, inputs: Inputs, arguments: Mapping[str, Any], odds: TokenProbabilities
+) -> list[int]:
+    """Run the model's ``generate``; the ids of prompt and text."""
+    given = inputs.arguments
+    prompt = given["input_ids"].shape[1]
+    for session in sessions():
+        session.prepare(model, inputs)
+    asked = padded(dict(arguments), model)
+    asked |= {"return_dict_in_generate": True, "output_logits": True}
+    try:
+        made = model.generate(**given, **asked)
+    except ValueError as error:
+        why = " ".join(str(error).split())
+        raise CaptureError(f"{type(model).__name__} cannot answer like this: {why}") from error
+    ids = made.sequences[0]
+    if ids[:prompt].tolist() != given["input_ids"][0].tolist() or len(ids) <= prompt:
+        raise CaptureError(
+            f"{type(model).__name__} gives back another text than the prompt and what it wrote, so "
+            "that no row can be told to have written a word"
+        )
+    for step, logits in enumerate(made.logits):
+        odds.look(logits[0])
+        odds.wrote(ids[: prompt + step + 1])
+    return ids.tolist()
+
+
+def _read_again(model: Any, inputs: Inputs, tokenizer: Any, ids: list[int]) -> Inputs:
+    """The prompt, the pictures and what was written, but the last token, which was never read."""
+    prompt = inputs.arguments["input_ids"].shape[1]
+    count = len(ids) - 1 - prompt
+    arguments = dict(inputs.arguments)
+    for name, tensor in inputs.arguments.items():
+        if not name.endswith(AS_LONG_AS_TEXT) or tensor.ndim < 2 or tensor.shape[1] != prompt:
+            continue
+        if tensor.ndim > 2:
+            raise CaptureError(
+                f"{type(model).__name__} reads {name} of shape {list(tensor.shape)}, and it is "
+                "not known how that goes on with the words of an answer"
+            )
+        # What is written is a word that may be looked at, and of no kind but text.
+        value = int(name == "attention_mask")
+        arguments[name] = torch.cat([tensor, tensor.new_full((1, count), value)], dim=1)
+    arguments["input_ids"] = torch.tensor([ids[:-1]], device=device_of(model))
+    written = tokens_from_ids(tokenizer, ids[prompt:-1])
+    tokens = joined_tokens(inputs.source[0], written)
+    return followed_inputs(model, arguments, (tokens,), pictures=inputs.pictures)
+
+
+def _stack_of(record: Record, tokens: Tokens) -> str:
+    """The stack that reads these tokens, with the patches among them.
+
+    Raises:
+        CaptureError: where no patch of a picture stands among the words.
+    """
+    for name, stack in record.stacks.items():
+        same = stack.query.ids == tokens.ids and stack.key.ids == tokens.ids
+        if same and stack.key.places is not None and any(stack.key.places):
+            return name
+    raise CaptureError(
+        f"{record.model.name} has no patch of a picture among the tokens that it writes from "
+        "(it may look at pictures by cross-attention); capture it, and look at its other stacks: "
+        f"{', '.join(record.stacks)}"
+    )
+
+
+def _stop_of(model: Any, ids: list[int], prompt: int, arguments: Mapping[str, Any]) -> str:
+    if ids[-1] in ends_of(model, arguments):
+        return "end"
+    is_full = len(ids) - prompt == arguments["max_new_tokens"]
+    return "length" if is_full else "criterion"
+
+
+def _apart(model: Any, logits: list[torch.Tensor], generation: Generation) -> float:
+    """How far the probabilities of writing and of reading again differ.
+
+    Raises:
+        CaptureError: where they are not of one and the same text, by their numbers.
+    """
+    rows = torch.from_numpy(generation.chosen_by).to(logits[-1].device)
+    odds = logits[-1][0, rows].float().softmax(-1).cpu()
+    chosen = odds[torch.arange(len(generation)), list(generation.tokens.ids or ())]
+    apart = (chosen - torch.tensor(generation.probabilities)).abs().max().item()
+    is_exact = logits[-1].dtype in (torch.float32, torch.float64)
+    # Written with "not", so that a difference of NaN is refused, too.
+    if not apart <= (APART if is_exact else APART_HALF):
+        raise CaptureError(
+            f"{type(model).__name__} computes something else where it reads its answer in one pass "
+            f"than where it writes it: probabilities differ by {apart:.2g}"
+        )
+    return apart
+
+
+@contextmanager
+def _last_logits(model: Any) -> Generator[list[torch.Tensor]]:
+    """The logits ``[batch token vocabulary]`` of the last pass while the block is open."""
+    logits: list[torch.Tensor] = []
+
+    def note(_: Any, __: tuple, ___: dict, output: Any) -> None:
+        logits[:] = [output.logits]
+
+    handle = hook_after(model, note)
+    try:
+        yield logits
+    finally:
+        handle.remove()
+
+
+@contextmanager
+def _without_deltas(model: Any) -> Generator[None]:
+    """Put back what a model noted of a picture before."""
+    before = {
+        module: vars(module)[ROPE_DELTAS]
+        for module in model.modules()
+        if ROPE_DELTAS in vars(module)
+    }
+    try:
+        yield
+    finally:
+        for module, deltas in before.items():
+            setattr(module, ROPE_DELTAS, deltas)

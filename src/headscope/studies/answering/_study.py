@@ -1,0 +1,186 @@
+"""Ask a model about a picture, and see for each word of its answer what it attended to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from headscope.capturing.generating.about_pictures import WrittenAbout, written_about
+from headscope.capturing.inputs.chat import question_prompt
+from headscope.capturing.inputs.parse import check_text, parse_call
+from headscope.capturing.inputs.parsed_input import ParsedInput
+from headscope.capturing.loading.load import display_name, load_for
+from headscope.capturing.loading.options import LOADING, check_not_loaded
+from headscope.errors import CaptureError, RecordError
+from headscope.studies.answering._attention import chosen_heads, patch_attention, patches_of
+from headscope.studies.answering._result import PictureAnswer
+from headscope.studies.answering._words import words_of_answer
+
+HeadNumber = int | tuple[int, int] | str
+
+
+def answer(
+    model: Any,
+    processor: Any = None,
+    image: Any = None,
+    question: str | ParsedInput | None = None,
+    *,
+    layers: Sequence[int] | None = None,
+    heads: Sequence[HeadNumber] | None = None,
+    keep_sinks: bool = False,
+    **options: Any,
+) -> PictureAnswer:
+    """Ask a vision-language model about a picture: what it writes, and for each word the attention
+    on the picture's patches.
+
+    The heat of a written token is the row of attention of the query that wrote it, which is the
+    token before it, mean over the chosen heads; of a word of several tokens the mean over their
+    rows. Weights are the model's own, under whichever attention implementation it runs. The answer
+    is written first and then read once more in one pass, which is watched.
+
+    Args:
+        model: a loaded model that reads pictures and writes, a hub name, or a folder.
+        processor: its processor; may be left out where the model is named.
+        image: the picture, or a list of them: as of `headscope.capture`.
+        question: a text; it is put into the processor's chat template, behind the picture.
+        layers: numbers of the layers that the mean is over; by default all.
+        heads: numbers of the heads in each of these layers, or layer and head of each, ``(12, 7)``
+            or ``"12-7"``; by default all.
+        keep_sinks: whether patches stay in heat that get outsized attention from at least three
+            quarters of all text after the pictures; by default they are blank.
+        **options: ``max_new_tokens`` (32), ``seed``, ``alternatives``, ``keep``, ``precision`` and
+            fields of ``transformers.GenerationConfig``, as of `headscope.generate`; `LoadOptions`
+            for a model that is named; ``allow_unfit=True`` for one whose head was not trained.
+
+    Raises:
+        TextError: an empty question, or too long an answer.
+        FileError: a picture that cannot be read.
+        ModelError: a model that cannot be loaded, or whose head was not trained.
+        CaptureError: no picture, a model that cannot write about pictures, or whose attention could
+            not be captured exactly.
+        RecordError: layers or heads that the model does not have.
+
+    Example:
+        >>> answer = answer("llava-hf/llava-1.5-7b-hf", image="cat.jpg", question="What is this?")
+        >>> answer.text, answer.heat(0)  # what was written; [row column] of the first word
+    """
+    wanted = _parsed_heads(heads)
+    given = _parsed(image, question)
+    model, processor = _loaded(model, processor, given, options)
+    asked = given.text or ""
+    prompt = question_prompt(processor, asked, len(given.pictures))
+    read = ParsedInput(text=prompt, pictures=given.pictures)
+    written = written_about(model, processor, read, **options)
+    return _result(
+        written,
+        processor,
+        chosen=(layers, wanted),
+        said={
+            "question": asked,
+            "prompt": prompt,
+            "model": display_name(model),
+            "keep_sinks": bool(keep_sinks),
+            "given": len(given.pictures),
+        },
+    )
+
+
+def _parsed(image: Any, question: Any) -> ParsedInput:
+    """The question and its pictures, their files read.
+
+    Raises:
+        HeadscopeError: what is wrong with them.
+    """
+    if isinstance(question, ParsedInput):
+        return question.in_memory()
+    if image is None:
+        raise CaptureError("answer needs a picture: answer(model, processor, image, question)")
+    check_text("" if question is None else question, "question")
+    return parse_call(question, None, {"image": image}).in_memory()
+
+
+def _parsed_heads(heads: Any) -> list[int | tuple[int, int]] | None:
+    """Heads as numbers or as pairs of layer and head.
+
+    Raises:
+        RecordError: what is neither.
+    """
+    if heads is None:
+        return None
+    given = [heads] if isinstance(heads, int | str) else list(heads)
+    return [_parsed_head(each) for each in given]
+
+
+def _parsed_head(head: Any) -> int | tuple[int, int]:
+    parts = head.split("-") if isinstance(head, str) else head
+    if isinstance(parts, int) and not isinstance(parts, bool):
+        return parts
+    try:
+        numbers = tuple(map(int, parts))
+    except (TypeError, ValueError):
+        numbers = ()
+    if len(numbers) == 1:
+        return numbers[0]
+    if len(numbers) == 2:
+        return (numbers[0], numbers[1])
+    raise RecordError(f"Expected a head such as 7, (12, 7) or '12-7', got {head!r}")
+
+
+def _loaded(model: Any, processor: Any, given: ParsedInput, options: dict[str, Any]) -> tuple:
+    """The model and its processor; what loading needed is taken from the options."""
+    loading = {name: options.pop(name) for name in LOADING if name in options}
+    if isinstance(model, str | Path):
+        anyway = bool(options.get("allow_unfit", False))
+        model, own = load_for(model, given, writes=True, allow_unfit=anyway, **loading)
+        return model, own if processor is None else processor
+    check_not_loaded(model, loading)
+    if model is None:
+        raise CaptureError(
+            "The demo model reads no pictures; name a vision-language model (--model)"
+        )
+    if getattr(processor, "tokenizer", None) is None:
+        raise CaptureError(
+            f"answer needs the processor of {type(model).__name__} (AutoProcessor), which reads "
+            "pictures and text: answer(model, processor, image, question)"
+        )
+    return model, processor
+
+
+def _result(
+    written: WrittenAbout, processor: Any, *, chosen: tuple, said: dict[str, Any]
+) -> PictureAnswer:
+    """What is seen in the record of an answer."""
+    record = written.record
+    generation = record.generation
+    if generation is None:
+        raise CaptureError("The record of an answer holds no generation")
+    stack = record.stacks[generation.stack]
+    cells = chosen_heads(stack, *chosen)
+    seen = patch_attention(stack, generation, cells)
+    tokens, patches = stack.key, patches_of(stack)
+    places, pictures = tokens.places or (), tokens.pictures or ()
+    return PictureAnswer(
+        **said,
+        text=generation.text,
+        tokens=generation.tokens.labels,
+        probabilities=generation.probabilities,
+        words=words_of_answer(processor.tokenizer, generation.tokens),
+        chosen=cells,
+        layers=tuple(layer.layer for layer in stack),
+        grids=tokens.grids,
+        places=tuple(places[at] or (0, 0) for at in patches),
+        picture_of=tuple(pictures[at] or 0 for at in patches),
+        pictures=_pixels(record.pictures, len(tokens.grids)),
+        attention=seen.written,
+        shares=seen.shares,
+        even=seen.even,
+        times=seen.times,
+        apart=written.apart,
+        record=record,
+    )
+
+
+def _pixels(pictures: tuple, count: int) -> tuple:
+    """The pictures where there is one for each grid."""
+    return pictures if len(pictures) == count else ()

@@ -1,0 +1,302 @@
+"""Answers about pictures: LLaVA, Qwen2-VL and Qwen3-VL with random weights, under sdpa."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import headscope as hs
+from headscope import CaptureError, FileError, ModelError, RecordError, TextError
+from headscope.record import Tokens
+from headscope.studies import AnswerWord, PictureAnswer
+from headscope.studies.answering._attention import sink_times
+from headscope.studies.answering._words import words_of_answer
+from headscope.testing import tiny_model, tiny_tokenizer
+
+from ..processors import tiny_chat_llava, tiny_llava, tiny_qwen_vl
+
+PIXELS = np.random.default_rng(0).integers(0, 256, (24, 40, 3), np.uint8)
+MODELS = {
+    "llava": (tiny_chat_llava, (3, 3)),
+    "qwen2_vl": (partial(tiny_qwen_vl, "qwen2_vl"), (3, 5)),
+    "qwen3_vl": (partial(tiny_qwen_vl, "qwen3_vl"), (3, 5)),
+}
+QUESTION = "what is it"
+ask = partial(hs.answer, image=PIXELS, question=QUESTION)
+
+
+@pytest.fixture(scope="module", params=list(MODELS))
+def asked(request):
+    """Model, processor, and the answer of it."""
+    make, grid = MODELS[request.param]
+    model, processor = make()
+    assert model.config._attn_implementation == "sdpa"
+    answer = ask(model, processor, max_new_tokens=6)
+    assert answer.grids == (grid,)
+    return model, processor, answer
+
+
+@pytest.fixture(scope="module")
+def llava():
+    return tiny_chat_llava()
+
+
+def eager(model, processor, answer):
+    """What the model itself says of the steps: ``[token layer head patch]``, and what it wrote."""
+    import torch
+
+    read = processor(text=[answer.prompt], images=[PIXELS], return_tensors="pt")
+    model.set_attn_implementation("eager")
+    try:
+        with torch.no_grad():
+            made = model.generate(
+                **read,
+                max_new_tokens=len(answer.tokens),
+                do_sample=False,
+                output_attentions=True,
+                return_dict_in_generate=True,
+            )
+    finally:
+        model.set_attn_implementation("sdpa")
+    tokens = made.sequences[0, read["input_ids"].shape[1] :]
+    patches = np.flatnonzero(read["input_ids"][0] == model.config.image_token_id)
+    # The last row of a step is that of the token whose successor is written.
+    rows = [
+        [layer[0, :, -1].float().numpy()[:, patches] for layer in step] for step in made.attentions
+    ]
+    return np.array(rows), tokens.tolist()
+
+
+def test_the_numbers_are_those_of_the_steps_under_eager(asked):
+    model, processor, answer = asked
+    own, tokens = eager(model, processor, answer)
+    assert tokens == list(answer.record.generation.tokens.ids)
+    np.testing.assert_allclose(answer.attention, own.mean(axis=(1, 2)), atol=2e-6)
+    np.testing.assert_allclose(answer.shares, own.sum(axis=-1), atol=2e-6)
+    rows = [own[list(word.tokens)].mean(axis=(0, 1, 2)) for word in answer.words]
+    np.testing.assert_allclose(answer.word_attention, rows, atol=2e-6)
+    chosen = ask(model, processor, max_new_tokens=6, layers=[1], heads=[0, 2])
+    np.testing.assert_allclose(chosen.attention, own[:, 1, [0, 2]].mean(axis=1), atol=2e-6)
+    single = ask(model, processor, max_new_tokens=6, heads=["1-2", (0, 5)])
+    both = (own[:, 1, 2] + own[:, 0, 5]) / 2
+    np.testing.assert_allclose(single.attention, both, atol=2e-6)
+    assert (chosen.heads_in_words, single.heads_in_words) == (
+        "heads 0, 2 of layer 1",
+        "heads 1-2, 0-5",
+    )
+
+
+def test_heat_has_the_places_of_the_patches(asked):
+    answer = asked[2]
+    heat = answer.heat(0)
+    assert heat.shape == answer.grids[0]
+    for value, (row, column) in zip(answer.word_attention[0], answer.places, strict=True):
+        assert heat[row, column] == value
+    apart = answer.heat(0, relative=True)
+    np.testing.assert_allclose(
+        apart, heat - answer.laid_out(answer.word_attention.mean(axis=0)), atol=1e-9
+    )
+    assert answer.heat(answer.words[1].text)[0, 0] == answer.heat(1)[0, 0]
+
+
+def test_the_record_has_the_generation(asked):
+    answer = asked[2]
+    generation = answer.record.generation
+    assert generation.stack == "text"
+    assert generation.text == answer.text
+    assert generation.reads[0] == generation.prompt
+    assert answer.apart < 1e-5
+    stack = answer.record["text"]
+    row = stack.weights(layer=1, head=3)[generation.chosen_by[2]]
+    patches = [at for at, place in enumerate(stack.key.places) if place is not None]
+    assert row[patches].sum() == pytest.approx(answer.shares[2, 1, 3], abs=1e-6)
+    # every token may be looked at that stands before the one that is written
+    assert answer.even[2] == pytest.approx(len(patches) / (generation.prompt + 2))
+
+
+def test_a_kept_answer_is_read_again(asked, tmp_path):
+    answer = asked[2]
+    again = hs.load(answer.save(tmp_path / "answer.safetensors"))
+    assert isinstance(again, PictureAnswer)
+    assert str(again) == str(answer)
+    assert again.record is None
+    np.testing.assert_array_equal(again.attention, answer.attention)
+    assert len(again.pictures) == len(answer.pictures)
+    for ours, theirs in zip(again.pictures, answer.pictures, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_what_is_printed(llava):
+    answer = ask(*llava, max_new_tokens=6)
+    shares = answer.word_shares
+    assert f"“{answer.words[int(shares.argmax())].text}” ({100 * shares.max():.1f} %)" in str(
+        answer
+    )
+    assert "all heads of all layers" in answer.summary()
+    columns = answer.columns()
+    assert columns["word"] == [word.text for word in answer.words]
+    assert columns["share"] == pytest.approx(shares.tolist())
+    assert list(answer.to_pandas().columns) == list(columns)
+    assert repr(answer).startswith("<PictureAnswer of ")
+
+
+def test_the_model_is_left_as_it_was(asked):
+    model, processor, _ = asked
+    before = {name: dict(vars(module)) for name, module in model.named_modules()}
+    ask(model, processor, max_new_tokens=2)
+    for name, module in model.named_modules():
+        assert vars(module).keys() == before[name].keys()
+    assert model.config._attn_implementation == "sdpa"
+
+
+def test_sinks_get_ten_times_an_even_part_from_three_quarters_of_the_text():
+    text = np.full((8, 40), 0.01)
+    text[:, 7] = 1.0  # of every token
+    text[:5, 21] = 1.0  # of five in eight tokens
+    text[7, 30] = 4.0  # of one word, so much that its mean is large, too
+    times = sink_times(text)
+    assert list(np.flatnonzero(times >= 10)) == [7]
+    text[5, 21] = 1.0  # of six in eight
+    assert list(np.flatnonzero(sink_times(text) >= 10)) == [7, 21]
+    assert sink_times(np.zeros((3, 5))).tolist() == [0.0] * 5
+
+
+def test_sinks_are_blank_unless_they_are_kept(llava):
+    from dataclasses import replace
+
+    answer = ask(*llava, max_new_tokens=6)
+    times = np.zeros(9)
+    times[4] = 11.0
+    without, kept = (replace(answer, times=times, keep_sinks=keep) for keep in (False, True))
+    assert np.isnan(without.heat(0)[1, 1])
+    assert np.isnan(without.heat(0)).sum() == 1
+    assert not np.isnan(kept.heat(0)).any()
+    assert "1 patch of 9 is a sink" in without.summary()
+    assert without.summary().endswith("and is left out.")
+    assert kept.summary().endswith("and is kept.")
+    share = without.attention[:, 4].sum() / without.attention.sum()
+    assert np.average(without.word_sinks, weights=without.word_shares) == pytest.approx(
+        answer.word_attention[:, 4].sum() / answer.word_shares.sum()
+    )
+    assert 0 < share < 1
+    assert 4 not in without._most
+
+
+def test_several_pictures_have_a_grid_each(llava):
+    model, processor = llava
+    answer = hs.answer(model, processor, [PIXELS, PIXELS[::-1].copy()], QUESTION, max_new_tokens=3)
+    assert answer.grids == ((3, 3), (3, 3))
+    assert answer.prompt.count("<image>") == 2
+    second = answer.heat(0, picture=1)
+    assert second[0, 0] == answer.word_attention[0, 9]
+    assert "p1 r" in str(answer) or "p0 r" in str(answer)
+    with pytest.raises(RecordError, match="There is no picture 2; the model read 2"):
+        answer.heat(0, picture=2)
+
+
+class Letters:
+    """A tokenizer whose numbers are those of pieces of text."""
+
+    pieces = (" the", " cat", "ches", "!", "  ", "\n", "7", "雨", "天", " \u00e9", "</s>")
+
+    def decode(self, ids, skip_special_tokens):
+        assert skip_special_tokens
+        return "".join(self.pieces[number] for number in ids if number < 10)
+
+
+@pytest.mark.parametrize(
+    ("ids", "words"),
+    [
+        ([0, 1, 2, 3], [("the", 0), ("catches", 1, 2), ("!", 3)]),
+        ([1, 4, 2, 10], [("cat", 0), ("ches", 2)]),
+        ([1, 5, 2], [("cat", 0), ("ches", 2)]),
+        ([1, 3, 6, 6], [("cat", 0), ("!", 1), ("77", 2, 3)]),
+        ([7, 8, 1], [("雨", 0), ("天", 1), ("cat", 2)]),
+        ([1, 10, 2], [("cat", 0), ("ches", 2)]),
+        ([10], []),
+    ],
+)
+def test_words_of_tokens(ids, words):
+    special = tuple(number == 10 for number in ids)
+    tokens = Tokens(
+        pieces=tuple(Letters.pieces[number] for number in ids), ids=tuple(ids), special=special
+    )
+    assert words_of_answer(Letters(), tokens) == tuple(
+        AnswerWord(text, tuple(at)) for text, *at in words
+    )
+
+
+def test_a_processor_without_a_template_reads_the_marks_and_the_question():
+    _, processor = tiny_llava()
+    model, _ = tiny_chat_llava()
+    assert processor.chat_template is None
+    answer = ask(model, processor, max_new_tokens=2)
+    assert answer.prompt == "<image>what is it"
+    assert hs.answer(model, processor, PIXELS, "a <image> cat", max_new_tokens=2).prompt == (
+        "a <image> cat"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "told"),
+    [
+        ({"question": " "}, TextError, "The question is empty"),
+        ({"question": None}, TextError, "The question is empty"),
+        ({"question": 7}, TextError, "question must be a string"),
+        ({"image": None}, CaptureError, "answer needs a picture"),
+        ({"image": []}, CaptureError, "image is an empty list"),
+        ({"image": "gone.png"}, FileError, "gone.png does not exist"),
+        ({"layers": [7]}, RecordError, "no head 7-0 .* layers 0 to 1 and heads 0 to 5"),
+        ({"heads": [6]}, RecordError, "no head 0-6"),
+        ({"heads": []}, RecordError, "an empty list"),
+        ({"heads": ["1-2"], "layers": [1]}, RecordError, "leave out layers"),
+        ({"heads": ["a-b"]}, RecordError, "Expected a head such as"),
+        ({"num_beams": 3}, CaptureError, "beams"),
+        ({"max_new_tokens": 0}, CaptureError, "max_new_tokens must be"),
+        ({"max_new_tokens": 900}, TextError, "After 34 tokens the model has positions"),
+        ({"device": "cpu"}, ModelError, "device"),
+    ],
+)
+def test_what_cannot_be_asked_is_told(llava, given, error, told):
+    with pytest.raises(error, match=told):
+        hs.answer(*llava, **{"image": PIXELS, "question": QUESTION, **given})
+
+
+def test_models_that_cannot_answer_are_told(llava, tmp_path):
+    bert = tiny_model("bert"), tiny_tokenizer()
+    with pytest.raises(CaptureError, match="needs the processor of BertModel"):
+        ask(*bert)
+    gpt2 = tiny_model("gpt2", writes=True)
+    with pytest.raises(CaptureError, match="GPT2LMHeadModel reads no pictures"):
+        ask(gpt2, llava[1])
+    with pytest.raises(CaptureError, match="LlavaModel cannot write"):
+        ask(tiny_model("llava"), llava[1])
+    with pytest.raises(CaptureError, match="demo model reads no pictures"):
+        ask(None)
+    with pytest.raises(CaptureError, match="encoder-decoder"):
+        ask(tiny_model("vision-encoder-decoder"), llava[1])
+    unreadable = tmp_path / "notes.png"
+    unreadable.write_text("no picture")
+    with pytest.raises(FileError, match="Cannot read the picture"):
+        hs.answer(*llava, unreadable, QUESTION)
+
+
+def test_relative_needs_two_words(llava):
+    answer = ask(*llava, max_new_tokens=2, suppress_tokens=[0])
+    assert len(answer.words) == 1
+    with pytest.raises(RecordError, match="and the answer has 1"):
+        answer.heat(0, relative=True)
+    for word, told in ((3, "no word 3"), ("moon", "no word 'moon'")):
+        with pytest.raises(RecordError, match=told):
+            answer.heat(word)
+
+
+def test_a_folder_is_loaded_with_its_head(tmp_path, llava):
+    for part in llava:
+        part.save_pretrained(tmp_path)
+    Image.fromarray(PIXELS).save(tmp_path / "cat.png")
+    answer = hs.answer(
+        str(tmp_path), image=tmp_path / "cat.png", question=QUESTION, max_new_tokens=4
+    )
+    assert answer.text == ask(*llava, max_new_tokens=4).text
