@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from headscope.errors import RecordError
 from headscope.record import Generation, Stack
 
 SINK_TIMES = 10.0
@@ -87,54 +86,3 @@ def sink_times(text: Float[np.ndarray, "token patch"]) -> Float[np.ndarray, " pa
     # In rising order, so that this one and those after it are three quarters of the tokens.
     least = len(text) - math.ceil(SINK_TOKENS * len(text))
     return text.shape[1] * np.sort(parts, axis=0)[least]
-
-
-def chosen_heads(
-    stack: Stack, layers: Collection[int] | None, heads: Collection[int | tuple[int, int]] | None
-) -> tuple[tuple[int, int], ...]:
-    """Layer and head of those that a mean is over.
-
-    Args:
-        stack: of the model.
-        layers: numbers; None for all.
-        heads: numbers, in each of the layers, or pairs of layer and head; None for all.
-
-    Raises:
-        RecordError: where the model does not have one of them, or pairs stand beside layers.
-    """
-    there = {(layer.layer, head) for layer in stack for head in layer.head_numbers}
-    wanted = list(heads) if heads is not None else None
-    if wanted == [] or (layers is not None and not list(layers)):
-        raise RecordError("layers or heads is an empty list; give numbers, or leave it out for all")
-    pairs = [each for each in wanted or () if isinstance(each, tuple)]
-    if pairs:
-        if layers is not None or len(pairs) != len(wanted or ()):
-            raise RecordError(
-                "heads holds pairs of layer and head; leave out layers and heads without a layer"
-            )
-        asked = pairs
-    else:
-        numbers = sorted({layer for layer, _ in there}) if layers is None else list(layers)
-        asked = [
-            (layer, head)
-            for layer in numbers
-            for head in (_heads_in(there, layer) if wanted is None else wanted)
-        ]
-    missing = [cell for cell in asked if cell not in there]
-    if missing:
-        layer, head = missing[0]
-        raise RecordError(
-            f"The model has no head {layer}-{head} among those kept; stack {stack.name!r} has "
-            f"layers {_range({layer for layer, _ in there})} and heads "
-            f"{_range({head for _, head in there})}"
-        )
-    return tuple(dict.fromkeys(asked))
-
-
-def _heads_in(there: Collection[tuple[int, int]], layer: int) -> list[int]:
-    # A layer that does not exist has one head that does not exist, so that it is told.
-    return sorted(head for number, head in there if number == layer) or [0]
-
-
-def _range(numbers: Collection[int]) -> str:
-    return f"{min(numbers)} to {max(numbers)}"

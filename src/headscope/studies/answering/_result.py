@@ -225,13 +225,12 @@ class PictureAnswer(Result):
         if not count:
             return "No patch is a sink."
         had = _percent(self.word_attention[:, self.is_sink].sum() / self.word_shares.sum())
-        one = count == 1
         done = "kept" if self.keep_sinks else "left out"
-        return (
-            f"{count} patch{'' if one else 'es'} of {len(self.places)} {'is a' if one else 'are'} "
-            f"sink{'' if one else 's'} with {had} of the attention on the picture, and "
-            f"{'is' if one else 'are'} {done}."
-        )
+        if count == 1:
+            said = f"1 patch of {len(self.places)} is a sink"
+        else:
+            said = f"{count} patches of {len(self.places)} are sinks"
+        return f"{said} with {had} of the attention on the picture, {done}."
 
     def columns(self) -> dict[str, list[Any]]:
         """A line for each word of the answer, one list for each column."""

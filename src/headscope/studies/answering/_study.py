@@ -12,8 +12,9 @@ from headscope.capturing.inputs.parse import check_text, parse_call
 from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.loading.load import display_name, load_for
 from headscope.capturing.loading.options import LOADING, check_not_loaded
-from headscope.errors import CaptureError, RecordError
-from headscope.studies.answering._attention import chosen_heads, patch_attention, patches_of
+from headscope.errors import CaptureError
+from headscope.studies.answering._attention import patch_attention, patches_of
+from headscope.studies.answering._choice import HeadChoice, parse_choice
 from headscope.studies.answering._result import PictureAnswer
 from headscope.studies.answering._words import words_of_answer
 
@@ -65,7 +66,7 @@ def answer(
         >>> answer = answer("llava-hf/llava-1.5-7b-hf", image="cat.jpg", question="What is this?")
         >>> answer.text, answer.heat(0)  # what was written; [row column] of the first word
     """
-    wanted = _parsed_heads(heads)
+    choice = parse_choice(layers, heads)
     given = _parsed(image, question)
     model, processor = _loaded(model, processor, given, options)
     asked = given.text or ""
@@ -75,7 +76,7 @@ def answer(
     return _result(
         written,
         processor,
-        chosen=(layers, wanted),
+        choice=choice,
         said={
             "question": asked,
             "prompt": prompt,
@@ -100,33 +101,6 @@ def _parsed(image: Any, question: Any) -> ParsedInput:
     return parse_call(question, None, {"image": image}).in_memory()
 
 
-def _parsed_heads(heads: Any) -> list[int | tuple[int, int]] | None:
-    """Heads as numbers or as pairs of layer and head.
-
-    Raises:
-        RecordError: what is neither.
-    """
-    if heads is None:
-        return None
-    given = [heads] if isinstance(heads, int | str) else list(heads)
-    return [_parsed_head(each) for each in given]
-
-
-def _parsed_head(head: Any) -> int | tuple[int, int]:
-    parts = head.split("-") if isinstance(head, str) else head
-    if isinstance(parts, int) and not isinstance(parts, bool):
-        return parts
-    try:
-        numbers = tuple(map(int, parts))
-    except (TypeError, ValueError):
-        numbers = ()
-    if len(numbers) == 1:
-        return numbers[0]
-    if len(numbers) == 2:
-        return (numbers[0], numbers[1])
-    raise RecordError(f"Expected a head such as 7, (12, 7) or '12-7', got {head!r}")
-
-
 def _loaded(model: Any, processor: Any, given: ParsedInput, options: dict[str, Any]) -> tuple:
     """The model and its processor; what loading needed is taken from the options."""
     loading = {name: options.pop(name) for name in LOADING if name in options}
@@ -148,7 +122,7 @@ def _loaded(model: Any, processor: Any, given: ParsedInput, options: dict[str, A
 
 
 def _result(
-    written: WrittenAbout, processor: Any, *, chosen: tuple, said: dict[str, Any]
+    written: WrittenAbout, processor: Any, *, choice: HeadChoice, said: dict[str, Any]
 ) -> PictureAnswer:
     """What is seen in the record of an answer."""
     record = written.record
@@ -156,7 +130,7 @@ def _result(
     if generation is None:
         raise CaptureError("The record of an answer holds no generation")
     stack = record.stacks[generation.stack]
-    cells = chosen_heads(stack, *chosen)
+    cells = choice.of(stack)
     seen = patch_attention(stack, generation, cells)
     tokens, patches = stack.key, patches_of(stack)
     places, pictures = tokens.places or (), tokens.pictures or ()
