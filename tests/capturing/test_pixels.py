@@ -3,16 +3,18 @@
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 import headscope as hs
 from headscope.capturing import capture_ids
 from headscope.capturing.media._pixels import pictures_of
 from headscope.testing import tiny_model, tiny_tokenizer
 
-from ..processors import tiny_llava
+from ..processors import tiny_llava, tiny_qwen_vl
 
 RNG = np.random.default_rng(7)
 PICTURE = RNG.integers(0, 256, (12, 20, 3), np.uint8)
+PACKED = np.random.default_rng(8).integers(0, 256, (24, 40, 3), np.uint8)
 
 
 class Steps:
@@ -153,3 +155,17 @@ def test_a_changed_run_and_windows_keep_their_picture():
     )
     assert [stack.key.grid for stack in record.stacks.values()] == [(8, 16), (4, 8)]
     np.testing.assert_array_equal(record.pictures[0], picture)
+
+
+def test_packed_patches_in_another_order_give_no_picture():
+    processor = tiny_qwen_vl()[1].image_processor
+    given = Image.fromarray(PACKED)
+    features = processor([given], return_tensors="pt")
+    (picture,) = pictures_of(processor, features, [given])
+    assert picture.size == (6, 10)
+    np.testing.assert_array_equal(picture.pixels, PACKED)
+    order = torch.randperm(60, generator=torch.Generator().manual_seed(0))
+    shuffled = dict(features) | {"pixel_values": features["pixel_values"][order]}
+    assert pictures_of(processor, shuffled, [given]) == ()
+    assert pictures_of(processor, features, [given, given]) == ()
+    assert pictures_of(processor, features) == ()

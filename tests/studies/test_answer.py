@@ -100,6 +100,17 @@ def test_heat_has_the_places_of_the_patches(asked):
     assert answer.heat(answer.words[1].text)[0, 0] == answer.heat(1)[0, 0]
 
 
+def test_the_picture_is_the_one_that_the_model_saw(asked):
+    _, processor, answer = asked
+    (picture,) = answer.pictures
+    size = (picture.shape[1], picture.shape[0])
+    given = Image.fromarray(PIXELS).resize(size, Image.Resampling.BICUBIC)
+    assert np.abs(np.asarray(given, float) - picture).mean() < 2
+    # patches in the order of rows, not of the blocks that are merged, would be another picture
+    if hasattr(processor.image_processor, "merge_size"):
+        assert picture.shape == (24, 40, 3)
+
+
 def test_the_record_has_the_generation(asked):
     answer = asked[2]
     generation = answer.record.generation

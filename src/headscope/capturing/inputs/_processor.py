@@ -82,7 +82,7 @@ def _processed(
     for name, values in features.items():
         if isinstance(values, torch.Tensor):
             arguments[name] = _placed(values, model)
-    pictures = pictures_of(processor, features) if given.pictures else ()
+    pictures = pictures_of(processor, features, asked.get("images", ()))
     seconds = _seconds(processor, arguments, asked) if given.sound is not None else None
     if text is None:
         return arguments, (), seconds, pictures

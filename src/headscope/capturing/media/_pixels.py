@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import UInt8
 
+from headscope.capturing.media._packed_pixels import grids_of, is_like, unpacked
 from headscope.capturing.media.input_positions import VISION, InputPositions
 
 LONGEST = 448
@@ -25,29 +26,37 @@ class Picture:
 
     Args:
         pixels: of the whole picture, shrunk where it is large.
-        size: rows and columns of pixels that the model saw of it, without padding.
+        size: rows and columns that the model saw of it, without padding: of pixels, or of patches
+            where its processor packed these.
     """
 
     pixels: UInt8[np.ndarray, "height width 3"]
     size: tuple[int, int]
 
 
-def pictures_of(processor: Any, features: Mapping[str, Any]) -> tuple[Picture, ...]:
+def pictures_of(
+    processor: Any, features: Mapping[str, Any], given: Sequence[Any] = ()
+) -> tuple[Picture, ...]:
     """The pictures that a processor made, as what can be looked at; none where their pixels cannot
     be told.
 
     With the processor's own numbers: ``pixel = (value * image_std + image_mean) / rescale_factor``,
-    each part where the processor did it. Packed patches, channels that are no colours, and values
-    that do not come back to 0 ... 255 (a processor that does more than it says) give no picture.
+    each part where the processor did it. Channels that are no colours, and values that do not come
+    back to 0 ... 255 (a processor that does more than it says) give no picture. Packed patches are
+    put together as Qwen2-VL orders them, and give a picture where that looks like the given one.
 
     Args:
         processor: of pictures, or of several kinds.
-        features: what it returned; ``pixel_values`` has the axes ``[.. channel height width]``.
+        features: what it returned; ``pixel_values`` has the axes ``[.. channel height width]``, or
+            ``[patch feature]`` where they are packed.
+        given: the PIL pictures that it was given.
     """
     own = getattr(processor, "image_processor", processor)
     values = features.get("pixel_values")
     # A processor without these says nothing of what it did to the pixels, so nothing can be undone.
     says_how = any(hasattr(own, name) for name in ("do_rescale", "do_normalize"))
+    if says_how and given and "image_grid_thw" in features:
+        return _packed(own, features, given)
     if values is None or not says_how or not _is_of_colours(values):
         return ()
     values = values.detach().cpu().double().numpy()
@@ -66,6 +75,20 @@ def pictures_of(processor: Any, features: Mapping[str, Any]) -> tuple[Picture, .
                 continue
             pixels = _unpadded(pixels, mask)
         pictures.append(Picture(_shrunk(pixels), pixels.shape[:2]))
+    return tuple(pictures)
+
+
+def _packed(own: Any, features: Mapping[str, Any], given: Sequence[Any]) -> tuple[Picture, ...]:
+    """The pictures that packed patches make, where each looks like the one that was given."""
+    pictures = []
+    made = unpacked(own, features)
+    if len(made) != len(given):
+        return ()
+    for values, size, theirs in zip(made, grids_of(features), given, strict=True):
+        pixels = _brought_back(own, np.moveaxis(values, 0, -1))
+        if pixels is None or not is_like(pixels, theirs):
+            return ()
+        pictures.append(Picture(_shrunk(pixels), size))
     return tuple(pictures)
 
 

@@ -6,6 +6,7 @@ from pkgutil import iter_modules
 from headscope.views.figure_options import FigureOptions
 from headscope.views.figures._ablation_figure import ablation_figure
 from headscope.views.figures._alignment_figure import alignment_figure
+from headscope.views.figures._answer_figure import answer_figure
 from headscope.views.figures._changes_figure import changes_figure
 from headscope.views.figures._coreference_figure import coreference_figure
 from headscope.views.figures._difference_figure import difference_figure
@@ -28,6 +29,7 @@ __all__ = [
     "ResultOptions",
     "ablation_figure",
     "alignment_figure",
+    "answer_figure",
     "changes_figure",
     "coreference_figure",
     "difference_figure",
