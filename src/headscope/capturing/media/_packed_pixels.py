@@ -31,10 +31,11 @@ def unpacked(
     """
     values, grids = features.get("pixel_values"), features.get("image_grid_thw")
     sizes = [getattr(processor, name, None) for name in SIZES]
+    known = [size for size in sizes if isinstance(size, int)]
     is_packed = isinstance(values, torch.Tensor) and values.ndim == 2 and grids is not None
-    if not is_packed or not all(isinstance(size, int) for size in sizes):
+    if not is_packed or len(known) < len(SIZES):
         return []
-    side, merged, frames = sizes
+    side, merged, frames = known
     if values.shape[1] != 3 * frames * side**2:
         return []
     rows = values.detach().cpu().double().numpy()

@@ -91,9 +91,9 @@ def answer_figure(answer: Any, **options: Unpack[AnswerFigureOptions]) -> Figure
     plan = AnswerPlan(
         answer, _chosen(answer, wanted), answer.values(relative=relative), relative=relative
     )
-    chosen = (", relative=True" if relative else "") + (
-        f", words={list(plan.words)}" if wanted is not None else ""
-    )
+    chosen = ", relative=True" if relative else ""
+    if wanted is not None:
+        chosen += f", words={list(plan.words)}"
     drawn = FigureWords(
         kind="answer",
         title=answer.question,
