@@ -37,6 +37,8 @@ def test_a_class_under_its_old_name_is_taken_with_a_warning():
         ("headscope", "Given", "SetWeights"),
         ("headscope", "Tampering", "CounterfactualAttention"),
         ("headscope.capturing", "Together", "BatchOutcome"),
+        ("headscope.evidence", "length_said", "length_text"),
+        ("headscope.evidence", "p_shown", "p_text"),
         ("headscope.interventions", "Given", "SetWeights"),
         ("headscope.norms", "globenc_pieces", "globenc_vectors"),
         ("headscope.patterns", "LeftBehind", "MissingFunction"),
@@ -69,3 +71,11 @@ def test_the_attention_of_a_faithfulness_study_is_taken_under_its_old_name():
         pytest.raises(hs.RecordError, match="confidence"),
     ):
         hs.faithfulness(None, tampering=hs.CounterfactualAttention(), confidence=2)
+
+
+def test_a_method_under_its_old_name_comes_with_a_warning():
+    import headscope as hs
+
+    change = hs.Zero(layer=0)
+    with pytest.warns(DeprecationWarning, match=r"Intervention.said goes away in 0.3; .* descript"):
+        assert change.said((1, 2)) == change.description((1, 2))

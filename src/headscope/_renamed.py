@@ -61,3 +61,28 @@ def renamed_name(package: str, name: str, now: Mapping[str, str], stacklevel: in
         stacklevel=stacklevel,
     )
     return getattr(module, now[name])
+
+
+class RenamedAttribute:
+    """An attribute or method that had another name in headscope 0.1; read by it, it warns.
+
+    Example:
+        >>> class Text:
+        ...     words = ("a", "b")
+        ...     pieces = RenamedAttribute("words")
+    """
+
+    def __init__(self, now: str) -> None:
+        self._now = now
+        self._old = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._old = f"{owner.__name__}.{name}"
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        warnings.warn(
+            f"{self._old} goes away in 0.3; it is called {self._now} now",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return getattr(owner if instance is None else instance, self._now)

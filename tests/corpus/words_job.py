@@ -103,5 +103,5 @@ def merged(finished):
 def digest(finished):
     """Every bit of the result."""
     arrays = merged(finished).arrays
-    told = json.dumps([finished.failed, finished.cut.texts, finished.cut.digest])
+    told = json.dumps([finished.failed, finished.corpus.texts, finished.corpus.digest])
     return told, {name: array.tobytes() for name, array in arrays.items()}

@@ -5,7 +5,7 @@ import pytest
 
 import headscope as hs
 from headscope import tasks
-from headscope.evidence import Statistic, length_said, load_statistic
+from headscope.evidence import Statistic, length_text, load_statistic
 from headscope.patterns import Mechanism, load_mechanism_tally
 from headscope.studies import Ablation, load_norm_study
 from headscope.testing import tiny_model, tiny_tokenizer
@@ -33,7 +33,7 @@ def test_lengths_of_texts_are_kept_with_their_values(tmp_path):
     found = load_statistic((statistic + other).save(tmp_path / "a.npz"))
     assert [length for length in found.lengths if length > 0] == [12, 20]
     assert np.isnan(found.lengths[0])
-    assert (length_said(found.lengths), length_said([np.nan])) == (
+    assert (length_text(found.lengths), length_text([np.nan])) == (
         "median 16 tokens",
         "length not known",
     )

@@ -63,8 +63,8 @@ class Budget:
         }
         parts, rest = [], []
         for name, text in names.items():
-            said = f"{text} {_size(getattr(self, name))}"
-            (parts if name in self.what else rest).append(said)
+            line = f"{text} {_size(getattr(self, name))}"
+            (parts if name in self.what else rest).append(line)
         # These two are rarely asked for, so that nobody need be told what they would take.
         if "before" in self.what:
             parts.append(f"queries and keys before positions {_size(self.before)}")

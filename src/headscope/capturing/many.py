@@ -409,8 +409,8 @@ class _Many:
         tokenizer = getattr(self.tokenizer, "tokenizer", self.tokenizer)
         try:
             check_reads(self.model, item)
-            cut = self.options.get("truncate", False)
-            encoding = encode(self.model, tokenizer, item.texts, truncate=cut)
+            truncate = self.options.get("truncate", False)
+            encoding = encode(self.model, tokenizer, item.texts, truncate=truncate)
             check_known(tokenizer, encoding["input_ids"], "the text", self.limits.unknown)
         except OF_ONE_INPUT as error:
             self.report(index, reason_of(error))
@@ -484,9 +484,9 @@ def reason_of(error: BaseException) -> HeadscopeError:
         raise error
     if isinstance(error, HeadscopeError):
         return error
-    said = " ".join(str(error).split())
+    message = " ".join(str(error).split())
     return CaptureError(
-        f"the model or its tokenizer stopped at it with {type(error).__name__}: {said}"
+        f"the model or its tokenizer stopped at it with {type(error).__name__}: {message}"
     )
 
 

@@ -56,7 +56,7 @@ class LayerChange:
         make: makes of these heads' tensor the new one: ``[batch head token feature]``; weights are
             ``[batch head query key]``, outputs ``[batch query head feature]``.
         rows: positions among the real tokens that are changed; None for all.
-        said: what is done, in words.
+        description: what is done, in words.
         route: on which the layer is seen.
         size: number of all heads and of features of the tensor, where queries, keys or values are
             changed.
@@ -66,7 +66,7 @@ class LayerChange:
     heads: tuple[int, ...]
     make: Callable[[torch.Tensor, CallPositions], torch.Tensor]
     rows: tuple[int, ...] | None
-    said: str
+    description: str
     route: str
     size: tuple[int, int] | None = None
 
@@ -198,18 +198,18 @@ class Edit:
                 )
         return changed if changed is tensor else alike(changed, tensor)
 
-    def changed(self, call: Call, *, told: bool) -> Call:
+    def changed(self, call: Call, *, with_weights: bool) -> Call:
         """The call with its context, and where somebody is told of it its weights, changed.
 
         A row whose output was replaced has no weights: none of what the head looked at went
         further.
         """
         self._check_done()
-        call = replace(call, changes=tuple(part.said for part in self.parts))
+        call = replace(call, changes=tuple(part.description for part in self.parts))
         if not self.of("weights", "output"):
             return call
         with unseen():
-            return _Changing(self, call, told).call()
+            return _Changing(self, call, with_weights).call()
 
     def _note(self, part: LayerChange) -> None:
         if id(part) in self.session.done:
@@ -234,12 +234,12 @@ class Edit:
 class _Changing:
     """Changes weights and outputs of one call."""
 
-    def __init__(self, edit: Edit, call: Call, told: bool) -> None:
+    def __init__(self, edit: Edit, call: Call, with_weights: bool) -> None:
         queries, keys = edit.session.positions(edit.module, call)
         self._edit, self._call, self._visibility = edit, call, visibility_of(call)
         self._at = CallPositions(queries, keys, sinks=call.sinks is not None)
         self._context = call.context.clone()
-        self._every = self._weights(tuple(range(call.size[1]))) if told else None
+        self._every = self._weights(tuple(range(call.size[1]))) if with_weights else None
         self._added: torch.Tensor | None = None
 
     def call(self) -> Call:
@@ -252,8 +252,14 @@ class _Changing:
         context = alike(self._context, self._call.context)
         if self._every is None:
             return replace(self._call, context=context)
-        told = {"query": None, "key": None, "bias": None, "soft_cap": None, "weights": self._every}
-        return replace(self._call, context=context, added=self._added, **told)
+        fields = {
+            "query": None,
+            "key": None,
+            "bias": None,
+            "soft_cap": None,
+            "weights": self._every,
+        }
+        return replace(self._call, context=context, added=self._added, **fields)
 
     def _reweigh(self, parts: list[LayerChange]) -> None:
         heads = tuple(sorted({head for part in parts for head in part.heads}))

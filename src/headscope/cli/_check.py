@@ -22,7 +22,7 @@ def check(*files: Path) -> None:
     damaged = []
     for path in files:
         try:
-            say(_said_of(path))
+            say(_line_of(path))
         except FileError as error:
             damaged.append(path)
             if len(files) == 1:
@@ -32,7 +32,7 @@ def check(*files: Path) -> None:
         raise FileError(f"{len(damaged)} of {len(files)} files are damaged or cannot be read")
 
 
-def _said_of(path: Path) -> str:
+def _line_of(path: Path) -> str:
     """One line about a file that is whole.
 
     Raises:

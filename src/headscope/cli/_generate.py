@@ -188,13 +188,13 @@ def _write(record: Record, out: Path) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     path = save(record, out)
     if record.generation is not None:
-        say(_told(record.generation))
+        say(_probability_line(record.generation))
     say_what(record)
     say_checked(record)
     say(f"Wrote {path.resolve()} ({path.stat().st_size / 1e6:.2f} MB)")
 
 
-def _told(generation: Generation) -> str:
+def _probability_line(generation: Generation) -> str:
     count = len(generation)
     probability, entropy = (
         sum(numbers) / count for numbers in (generation.probabilities, generation.entropies)

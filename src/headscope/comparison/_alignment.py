@@ -59,8 +59,10 @@ class TokenAlignment:
         return self.method == "the same tokens"
 
     def places(self, *kinds: Kind) -> Int[np.ndarray, " place"]:
-        """Places of the spans of these kinds."""
-        return np.array([place for place, span in enumerate(self.spans) if span.kind in kinds], int)
+        """Numbers of the spans of these kinds."""
+        return np.array(
+            [position for position, span in enumerate(self.spans) if span.kind in kinds], int
+        )
 
     @cached_property
     def edits(self) -> int:
@@ -85,12 +87,12 @@ class TokenAlignment:
         if self.identity:
             return f"{counts['both']} tokens, the same in both"
         words = {"both": "in both", "replaced": "replaced", "a": "only in A", "b": "only in B"}
-        told = ", ".join(
+        differing = ", ".join(
             f"{counts[kind]} {word}"
             for kind, word in words.items()
             if counts[kind] or kind == "both"
         )
-        return f"{told} (aligned by {self.method})"
+        return f"{differing} (aligned by {self.method})"
 
 
 def align(a: Tokens, b: Tokens, *, same_model: bool, least: float = LEAST) -> TokenAlignment:
@@ -126,7 +128,7 @@ def align(a: Tokens, b: Tokens, *, same_model: bool, least: float = LEAST) -> To
         '2 in both, 1 only in B (aligned by edit distance)'
     """
     if _are_same(a, b):
-        spans = tuple(Span((place,), (place,), "both") for place in range(len(a)))
+        spans = tuple(Span((position,), (position,), "both") for position in range(len(a)))
         return TokenAlignment(spans, "the same tokens", 1.0)
     _check_kind(a, b)
     if a.grids and not same_model:
@@ -186,9 +188,9 @@ def by_characters(a: Tokens, b: Tokens) -> tuple[Span, ...]:
     for segment in range(-1, len(a.texts)):
         if segment >= 0:
             pieces = [
-                (*_trimmed(tokens, place), side, place)
+                (*_trimmed(tokens, position), side, position)
                 for side, tokens in enumerate((a, b))
-                for place in sides[side].get((segment, "text"), ())
+                for position in sides[side].get((segment, "text"), ())
             ]
             spans += _components(sorted(pieces))
         marks = tuple(tuple(zones.get((segment, "after"), ())) for zones in sides)
@@ -208,11 +210,11 @@ def _components(pieces: Sequence[tuple[int, int, int, int]]) -> list[Span]:
     """
     groups: list[tuple[list[int], list[int]]] = []
     end = -1
-    for start, stop, side, place in pieces:
+    for start, stop, side, position in pieces:
         # Tokens that only touch do not overlap: here a stretch ends for both sides.
         if start >= end:
             groups.append(([], []))
-        groups[-1][side].append(place)
+        groups[-1][side].append(position)
         end = max(end, stop)
     return [Span(tuple(a), tuple(b), _kind_of(a, b)) for a, b in groups]
 
@@ -229,33 +231,35 @@ def _zones(tokens: Tokens) -> dict[tuple[int, str], list[int]]:
     """
     offsets = tokens.offsets or ()
     last = {
-        tokens.segments[place]: place for place, offset in enumerate(offsets) if offset is not None
+        tokens.segments[position]: position
+        for position, offset in enumerate(offsets)
+        if offset is not None
     }
     zones: dict[tuple[int, str], list[int]] = {}
     # The text that was reached; -1 for what stands before the first, such as [CLS].
     now = -1
-    for place, offset in enumerate(offsets):
-        now = now if offset is None else max(now, tokens.segments[place])
+    for position, offset in enumerate(offsets):
+        now = now if offset is None else max(now, tokens.segments[position])
         # A token of no text that stands between two tokens of one belongs inside it.
-        zone = "text" if place <= last.get(now, -1) else "after"
-        zones.setdefault((now, zone), []).append(place)
+        zone = "text" if position <= last.get(now, -1) else "after"
+        zones.setdefault((now, zone), []).append(position)
     return zones
 
 
-def _trimmed(tokens: Tokens, place: int) -> tuple[int, int]:
+def _trimmed(tokens: Tokens, position: int) -> tuple[int, int]:
     """Where a token begins and ends in its text, white space at its ends left out; as it is where
     it is all white.
 
     What stands for no text is of no width, after the token before it.
     """
     offsets = tokens.offsets or ()
-    if offsets[place] is None:
+    if offsets[position] is None:
         before = next(
-            (offset for offset in reversed(offsets[:place]) if offset is not None), (0, 0)
+            (offset for offset in reversed(offsets[:position]) if offset is not None), (0, 0)
         )
         return before[1], before[1]
-    start, stop = offsets[place] or (0, 0)
-    piece = tokens.texts[tokens.segments[place]][start:stop]
+    start, stop = offsets[position] or (0, 0)
+    piece = tokens.texts[tokens.segments[position]][start:stop]
     if not piece.strip():
         return start, stop
     return start + len(piece) - len(piece.lstrip()), stop - len(piece) + len(piece.rstrip())

@@ -22,7 +22,7 @@ from headscope.comparison._heads import (
 )
 from headscope.comparison.stack import StackComparison, counted, joined, largest_of
 from headscope.errors import RecordError
-from headscope.evidence import length_said, parse_groups
+from headscope.evidence import length_text, parse_groups
 from headscope.record import Record
 from headscope.results import Kept, Result, TextTable
 
@@ -86,8 +86,8 @@ class Comparison(Result):
         heads = sum(len(stack.cells) for stack in self.stacks.values())
         moved = sum(stack.count for stack in self.stacks.values())
         ranked = all(stack.has_baseline for stack in self.stacks.values())
-        told = f"{moved} moved" if ranked else "ranking only"
-        return f"<Comparison: {heads} heads, {counted(self.texts, 'text')}, {told}>"
+        outcome = f"{moved} moved" if ranked else "ranking only"
+        return f"<Comparison: {heads} heads, {counted(self.texts, 'text')}, {outcome}>"
 
     def summary(self) -> str:
         """What was compared, and how many heads moved."""
@@ -96,7 +96,9 @@ class Comparison(Result):
     def counts(self) -> list[str]:
         """How many heads of each stack moved, in words."""
         named = len(self.stacks) > 1
-        return [f"{name}: " * named + stack.said()[0] for name, stack in self.stacks.items()]
+        return [
+            f"{name}: " * named + stack.descriptions()[0] for name, stack in self.stacks.items()
+        ]
 
     @property
     def model(self) -> str:
@@ -116,7 +118,7 @@ class Comparison(Result):
             lines = [
                 *([f"{name}:"] if len(self.stacks) > 1 else []),
                 *_tokens(stack),
-                *stack.said()[1:],
+                *stack.descriptions()[1:],
             ]
             if stack.candidates > 1:
                 lines.append(
@@ -352,7 +354,7 @@ def _tokens(stack: StackComparison) -> list[str]:
     lines, first = [], ""
     if len(stack.matched) > 1:
         lengths = [each.distances.shape[1] for each in stack.matched]
-        lines = [f"{len(lengths)} texts, {length_said(lengths)} that both have"]
+        lines = [f"{len(lengths)} texts, {length_text(lengths)} that both have"]
         first = " of the first"
     if stack.query == stack.key:
         return [*lines, f"Tokens{first}: {stack.query.summary}"]

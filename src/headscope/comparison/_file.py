@@ -65,26 +65,26 @@ def kept_of(comparison: Comparison) -> Kept:
     """What a file of it holds: both records, how their tokens lie beside each other, and how far
     every head is from the one that it is set against.
     """
-    said: dict[str, Any] = {"left_out": list(comparison.left_out)}
+    document: dict[str, Any] = {"left_out": list(comparison.left_out)}
     arrays: dict[str, np.ndarray] = {}
     for side, record in (("a", comparison.a), ("b", comparison.b)):
-        said[side], tensors = record_parts(record)
+        document[side], tensors = record_parts(record)
         arrays |= {f"{side}.{name}": np.asarray(tensor) for name, tensor in tensors.items()}
-    said["stacks"] = [_said_of(stack) for stack in comparison.stacks.values()]
+    document["stacks"] = [_document_of(stack) for stack in comparison.stacks.values()]
     for number, stack in enumerate(comparison.stacks.values()):
         arrays |= {f"stacks.{number}.{name}": array for name, array in _arrays_of(stack).items()}
-    return said, arrays
+    return document, arrays
 
 
 def kept_of_effect(effect: Effect) -> Kept:
     """What a file of it holds: the comparison of the model before and after, and the outputs."""
-    said, arrays = kept_of(effect.comparison)
+    document, arrays = kept_of(effect.comparison)
     outputs = []
     for number, output in enumerate(effect.outputs):
         guesses = {"before": output.before, "after": output.after}
         outputs.append({"kind": output.kind, "labels": list(output.labels)} | guesses)
         arrays[f"outputs.{number}"] = output.values
-    return said | {"done": list(effect.done), "outputs": outputs}, arrays
+    return document | {"done": list(effect.done), "outputs": outputs}, arrays
 
 
 @reads(Comparison.KIND)
@@ -94,9 +94,9 @@ def load_comparison(path: str | os.PathLike[str]) -> Comparison:
     Raises:
         FileError: where the file does not exist, is cut, or is none of ours.
     """
-    said, arrays = load_kept(path, Comparison.KIND)
+    document, arrays = load_kept(path, Comparison.KIND)
     with reading(path, Comparison.KIND):
-        return _comparison(said, arrays)
+        return _comparison(document, arrays)
 
 
 @reads(Effect.KIND)
@@ -106,27 +106,27 @@ def load_effect(path: str | os.PathLike[str]) -> Effect:
     Raises:
         FileError: where the file does not exist, is cut, or is none of ours.
     """
-    said, arrays = load_kept(path, Effect.KIND)
+    document, arrays = load_kept(path, Effect.KIND)
     with reading(path, Effect.KIND):
-        check_document(said, EFFECT)
+        check_document(document, EFFECT)
         outputs = tuple(
             _output(entry, arrays, f"outputs.{number}")
-            for number, entry in enumerate(said["outputs"])
+            for number, entry in enumerate(document["outputs"])
         )
         if not outputs:
             raise ValueError("it has no outputs")
-        comparison = _comparison(said, arrays)
-        return Effect(comparison=comparison, outputs=outputs, done=tuple(said["done"]))
+        comparison = _comparison(document, arrays)
+        return Effect(comparison=comparison, outputs=outputs, done=tuple(document["done"]))
 
 
-def _said_of(stack: StackComparison) -> dict[str, Any]:
+def _document_of(stack: StackComparison) -> dict[str, Any]:
     """What is no array of how far the heads of a stack are apart."""
     grid, groups = stack.grid, stack.groups
     return {
         "name": stack.name,
         "other": grid.b.name,
-        "query": _said_of_alignment(grid.query),
-        "key": None if grid.key is grid.query else _said_of_alignment(grid.key),
+        "query": _document_of_alignment(grid.query),
+        "key": None if grid.key is grid.query else _document_of_alignment(grid.key),
         "spread_of": stack.spread_of,
         "candidates": stack.candidates,
         "changed": sorted(stack.changed),
@@ -143,7 +143,7 @@ def _plain(group: Any) -> str | int:
     return int(group) if isinstance(group, int | np.integer) else str(group)
 
 
-def _said_of_alignment(alignment: TokenAlignment) -> dict[str, Any]:
+def _document_of_alignment(alignment: TokenAlignment) -> dict[str, Any]:
     spans = [[list(span.a), list(span.b), span.kind] for span in alignment.spans]
     return {"spans": spans, "method": alignment.method, "shared": float(alignment.shared)}
 
@@ -158,16 +158,16 @@ def _arrays_of(stack: StackComparison) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _comparison(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> Comparison:
-    check_document(said, COMPARISON)
-    a, b = (record_of(said[side], arrays_below(arrays, f"{side}.")) for side in ("a", "b"))
+def _comparison(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Comparison:
+    check_document(document, COMPARISON)
+    a, b = (record_of(document[side], arrays_below(arrays, f"{side}.")) for side in ("a", "b"))
     stacks = [
         _stack(entry, arrays_below(arrays, f"stacks.{number}."), a, b)
-        for number, entry in enumerate(said["stacks"])
+        for number, entry in enumerate(document["stacks"])
     ]
     if not stacks:
         raise ValueError("it has no stacks")
-    left_out = tuple(said["left_out"])
+    left_out = tuple(document["left_out"])
     return Comparison(a=a, b=b, stacks={each.name: each for each in stacks}, left_out=left_out)
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from jaxtyping import Float
 
+from headscope._renamed import RenamedAttribute
 from headscope.comparison._compare import Comparison
 from headscope.comparison.stack import StackComparison
 from headscope.record import Record
@@ -25,7 +26,7 @@ SAYS = {
     "number": ("absolute difference of the one number that the model gives", ""),
 }
 SHOWN = 3
-SAID = {
+LEGEND = {
     "after": "the token after which the model predicts",
     "KL": "how far its predictions moved, in nats",
     "intact": "the most probable predictions",
@@ -81,9 +82,13 @@ class OutputChange:
 
     def lines(self) -> list[str]:
         """The output and the positions that moved most, in words."""
-        return [line for part in (self.said(), *self.guesses()) for line in str(part).split("\n")]
+        return [
+            line for part in (self.description(), *self.guesses()) for line in str(part).split("\n")
+        ]
 
-    def said(self) -> str:
+    said = RenamedAttribute("description")
+
+    def description(self) -> str:
         """How far the output moved, in words."""
         unit = SAYS[self.kind][1]
         most = int(self.values.argmax())
@@ -102,12 +107,12 @@ class OutputChange:
         if not self.before:
             return []
         # Stable, so that of positions that moved alike the first ones are shown.
-        order = [int(place) for place in np.argsort(-self.values, kind="stable")][:SHOWN]
+        order = [int(position) for position in np.argsort(-self.values, kind="stable")][:SHOWN]
         rows = [("after", "KL", "intact", "changed")]
-        for place in order:
-            told = (_told(guesses[place]) for guesses in (self.before, self.after))
-            rows.append((self.labels[place], f"{self.values[place]:.4g}", *told))
-        return [TextTable.of_rows(rows, says=SAID, wraps=("intact", "changed"))]
+        for position in order:
+            words = (_guess_text(guesses[position]) for guesses in (self.before, self.after))
+            rows.append((self.labels[position], f"{self.values[position]:.4g}", *words))
+        return [TextTable.of_rows(rows, says=LEGEND, wraps=("intact", "changed"))]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -188,7 +193,7 @@ class Effect(Result):
         """What was done, and how far the output moved."""
         texts = f", {len(self.outputs)} texts" if len(self.outputs) > 1 else ""
         lines = [f"{self.intact.summary}{texts}", *(f"Changed: {done}" for done in self.done)]
-        return "\n".join([*lines, self.output.said(), *self.comparison.counts()])
+        return "\n".join([*lines, self.output.description(), *self.comparison.counts()])
 
     @property
     def model(self) -> str:
@@ -212,5 +217,5 @@ class Effect(Result):
         return [*blocks, *self.comparison._blocks()]
 
 
-def _told(guesses: Guesses) -> str:
+def _guess_text(guesses: Guesses) -> str:
     return " ".join(f"{name!r} {probability:.0%}" for name, probability in guesses[:SHOWN])

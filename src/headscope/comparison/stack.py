@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
+from headscope._renamed import RenamedAttribute
 from headscope.comparison._alignment import TokenAlignment
 from headscope.comparison._grid import Grid, Side
 from headscope.comparison._heads import Cell, MatchedHeads
 from headscope.errors import RecordError
-from headscope.evidence import interval, p_shown
+from headscope.evidence import interval, p_text
 from headscope.measures import jensen_shannon_parts
 
 BASELINE = ("spread", "beyond")
@@ -214,7 +215,9 @@ class StackComparison:
         """How many heads moved by more than the spread, of those that are counted."""
         return int((self.beyond & self.counting).sum())
 
-    def said(self) -> list[str]:
+    said = RenamedAttribute("descriptions")
+
+    def descriptions(self) -> list[str]:
         """What the heads did all together, in words."""
         if not self.has_baseline:
             return [
@@ -228,7 +231,7 @@ class StackComparison:
             f"{self.count} of {int(self.counting.sum())} {other}heads{reached} moved by more than "
             f"the spread ({self.spread_of})",
             f"All together they moved further than in {len(self.nulls) + 1 - place} of "
-            f"{len(self.nulls)}: p {p_shown(p)} (rank of the sum)",
+            f"{len(self.nulls)}: p {p_text(p)} (rank of the sum)",
         ]
 
     def columns(self) -> dict[str, list[Any]]:
@@ -278,12 +281,12 @@ class StackComparison:
 
     def _line(self, place: int, *, best: bool) -> tuple[str, ...]:
         ends = self.interval[place]
-        told = [f"{ends[0]:.4f}-{ends[1]:.4f}"] if len(self.values) > 1 else []
+        interval_cells = [f"{ends[0]:.4f}-{ends[1]:.4f}"] if len(self.values) > 1 else []
         (layer, head), partner = self.cells[place], self.partners[place]
         near = [f"{partner[0]}-{partner[1]}"] if best else []
         word = "" if self.beyond[place] else "within the spread"
         beside = (f"{self.spread[place]:.4f}", word) if self.has_baseline else ()
-        return (f"{layer}-{head}", *near, f"{self.moved[place]:.4f}", *told, *beside)
+        return (f"{layer}-{head}", *near, f"{self.moved[place]:.4f}", *interval_cells, *beside)
 
     def _place(self, layer: int, head: int) -> int:
         if (layer, head) not in self.cells:

@@ -111,7 +111,7 @@ class RunFolder:
                     pass
             yield
 
-    def cut(
+    def corpus(
         self, texts: Iterable[CorpusText | HeadscopeError], part_size: int | None
     ) -> SplitCorpus:
         """Cut a stream of texts, read once, into parts; where that was done, check that these are
@@ -165,11 +165,11 @@ class RunFolder:
         size = part_size or min(MOST, max(LEAST, -(-count // PARTS_WANTED)))
         parts = self._distribute(spool, -(-count // size))
         sample = smallest.given[: max(2, count // 16)]
-        cut = SplitCorpus(count, digest, parts, size, sample)
+        corpus = SplitCorpus(count, digest, parts, size, sample)
         lines = [json.dumps({"error": error}, ensure_ascii=True) for error in sorted(refused)]
         _write(self.path / TEXTS / FAILED, "".join(f"{line}\n" for line in lines))
-        _write(self.path / CORPUS, json.dumps(asdict(cut)))
-        return cut
+        _write(self.path / CORPUS, json.dumps(asdict(corpus)))
+        return corpus
 
     def texts(self) -> Iterator[CorpusText | HeadscopeError]:
         """All inputs that were cut into parts, each as often as it is there."""
@@ -204,12 +204,12 @@ class RunFolder:
             return False
         return True
 
-    def write_part(self, part: str, said: Mapping[str, Any], kept: Kept) -> None:
+    def write_part(self, part: str, document: Mapping[str, Any], kept: Kept) -> None:
         """Write a finished part, whole or not at all."""
         state, arrays = kept
-        save_kept(self._file(part), KIND, {**said, "state": state}, arrays)
+        save_kept(self._file(part), KIND, {**document, "state": state}, arrays)
 
-    def said_of(self, part: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    def document_of(self, part: str, facts: Mapping[str, Any]) -> dict[str, Any]:
         """What is said of a finished part; its arrays are not read.
 
         Raises:
@@ -217,10 +217,10 @@ class RunFolder:
             FileError: where it is damaged.
         """
         with reading(self._file(part), KIND):
-            said = dict(RecordFile(self._file(part)).document["said"])
-            before = dict(said["facts"])
+            document = dict(RecordFile(self._file(part)).document["said"])
+            before = dict(document["facts"])
         differing(f"The part {self._file(part)} was made", before, facts)
-        return said
+        return document
 
     def read_part(self, part: str, facts: Mapping[str, Any]) -> Kept:
         """A finished part.
@@ -229,9 +229,9 @@ class RunFolder:
             RunError: where it is of another run, named by what differs.
             FileError: where it is damaged.
         """
-        said, arrays = load_kept(self._file(part), KIND)
-        differing(f"The part {self._file(part)} was made", said["facts"], facts)
-        return said, arrays
+        document, arrays = load_kept(self._file(part), KIND)
+        differing(f"The part {self._file(part)} was made", document["facts"], facts)
+        return document, arrays
 
     def facts(self) -> dict[str, Any] | None:
         """What the run was begun with; None where that is not known yet."""
@@ -338,21 +338,21 @@ def differing(what: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> N
     names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
     if not names:
         return
-    told = [f"{name} {_said(before.get(name))}, now {_said(now.get(name))}" for name in names]
+    changes = [f"{name} {_short(before.get(name))}, now {_short(now.get(name))}" for name in names]
     raise RunError(
-        f"{what} with something else: {'; '.join(told)}. Give what it was made with, or another "
+        f"{what} with something else: {'; '.join(changes)}. Give what it was made with, or another "
         "folder"
     )
 
 
-def _said(fact: Any) -> str:
-    said = json.dumps(fact)
-    return said if len(said) < 80 else f"{said[:76]} ..."
+def _short(fact: Any) -> str:
+    document = json.dumps(fact)
+    return document if len(document) < 80 else f"{document[:76]} ..."
 
 
-def parts_of(cut: SplitCorpus) -> Iterator[str]:
+def parts_of(corpus: SplitCorpus) -> Iterator[str]:
     """Names of the parts, in order."""
-    yield from sorted(cut.parts)
+    yield from sorted(corpus.parts)
 
 
 def _line(text: CorpusText) -> str:

@@ -37,13 +37,13 @@ class RunStatus:
         done = min(self.total, self.finished + self.under_way())
         took = time.monotonic() - self.begun
         rate = (done - self.before) / took if took > 0 else 0.0
-        told = [f"{done:,} of {self.total:,} texts", f"{self.total - done:,} left"]
+        parts = [f"{done:,} of {self.total:,} texts", f"{self.total - done:,} left"]
         if rate > 0:
-            told.append(f"{rate:.3g} texts/s")
+            parts.append(f"{rate:.3g} texts/s")
             if done < self.total:
-                told.append(f"{duration((self.total - done) / rate)} to go")
-        told.append(f"{self.failed:,} failed")
-        return ", ".join(told)
+                parts.append(f"{duration((self.total - done) / rate)} to go")
+        parts.append(f"{self.failed:,} failed")
+        return ", ".join(parts)
 
 
 class ProgressLine:

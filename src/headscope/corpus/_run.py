@@ -53,14 +53,14 @@ class FinishedRun:
 
     Args:
         folder: of the run; goes with the block that made it where none was given.
-        cut: its texts.
+        corpus: its texts, in parts.
         facts: what its numbers are made of.
         checked: by `Job.check`.
         failed: inputs that were left out, and why.
     """
 
     folder: RunFolder
-    cut: SplitCorpus
+    corpus: SplitCorpus
     facts: dict[str, Any]
     checked: dict[str, Any]
     failed: list[dict[str, Any]]
@@ -72,13 +72,13 @@ class FinishedRun:
             RunError: where a part is of another run.
             FileError: where a part is damaged.
         """
-        for part in sorted(self.cut.parts):
+        for part in sorted(self.corpus.parts):
             yield self.part(part)
 
     def part(self, name: str) -> Kept:
         """One part, such as ``"battery"``."""
-        said, arrays = self.folder.read_part(name, self.facts)
-        return said["state"], arrays
+        document, arrays = self.folder.read_part(name, self.facts)
+        return document["state"], arrays
 
 
 def engine_of(workers: int | None, executor: Executor | None) -> Engine:
@@ -133,8 +133,8 @@ def run(
         folder.begin()
         stack.enter_context(folder.held())
         _check_options(folder, job)
-        cut = folder.cut(texts, part_size)
-        steps = _RunSteps(job, folder, cut, engine or this_process(), progress)
+        corpus = folder.corpus(texts, part_size)
+        steps = _RunSteps(job, folder, corpus, engine or this_process(), progress)
         try:
             finished = steps.finished()
         except KeyboardInterrupt:
@@ -163,13 +163,13 @@ class _RunSteps:
 
     job: Job
     folder: RunFolder
-    cut: SplitCorpus
+    corpus: SplitCorpus
     engine: Engine
     progress: bool
 
     def finished(self) -> FinishedRun:
         scheduler: Scheduler | None = None
-        status = RunStatus(self.cut.texts)
+        status = RunStatus(self.corpus.texts)
         status.under_way = lambda: texts_under_way(self.folder.path)
         trial: list[ModelTrial] = []
 
@@ -178,14 +178,14 @@ class _RunSteps:
             return PartTask(self.job, str(self.folder.path), part, facts, trial[0].is_exact)
 
         def on_finished(part: str, failed: int) -> None:
-            status.finished += self.cut.parts.get(part, 0)
+            status.finished += self.corpus.parts.get(part, 0)
             status.failed += failed
 
         scheduler = Scheduler(self.engine, self.folder, task_of, on_finished)
         try:
             if self.progress and self.engine.link:
                 sys.stderr.write(f"Dask's dashboard: {self.engine.link}\n")
-            trial.append(scheduler.try_out(self.job, self.cut.sampled))
+            trial.append(scheduler.try_out(self.job, self.corpus.sampled))
             facts = self._begun(self._facts(trial[0]))
             left = self._left(facts, status)
             with ProgressLine(status.line, shows=self.progress and bool(left)):
@@ -195,9 +195,9 @@ class _RunSteps:
         return self._finished(scheduler, facts, trial[0])
 
     def _facts(self, trial: ModelTrial) -> dict[str, Any]:
-        facts = {**trial.facts, "texts": self.cut.digest}
+        facts = {**trial.facts, "texts": self.corpus.digest}
         # Where batches change the numbers of a text, parts are batches: their size is part of them.
-        return facts if trial.is_exact else {**facts, "part size": self.cut.part_size}
+        return facts if trial.is_exact else {**facts, "part size": self.corpus.part_size}
 
     def _begun(self, facts: dict[str, Any]) -> dict[str, Any]:
         begun = self.folder.facts()
@@ -210,15 +210,15 @@ class _RunSteps:
     def _left(self, facts: dict[str, Any], status: RunStatus) -> list[str]:
         """Parts that are not finished."""
         left = []
-        for part in (*self.job.beside, *sorted(self.cut.parts)):
+        for part in (*self.job.beside, *sorted(self.corpus.parts)):
             if self.folder.is_finished(part):
-                said = self.folder.said_of(part, facts)
-                status.finished += self.cut.parts.get(part, 0)
-                status.failed += len(said["failed"])
+                document = self.folder.document_of(part, facts)
+                status.finished += self.corpus.parts.get(part, 0)
+                status.failed += len(document["failed"])
             else:
                 left.append(part)
         status.before = status.finished
-        done = len(self.cut.parts) + len(self.job.beside) - len(left)
+        done = len(self.corpus.parts) + len(self.job.beside) - len(left)
         if done and left and self.progress:
             sys.stderr.write(f"Going on: {done} parts are finished, {len(left)} are left\n")
         return left
@@ -229,12 +229,12 @@ class _RunSteps:
         if scheduler.failed:
             some = [f"{part} ({why})" for part, why in sorted(scheduler.failed.items())[:SHOWN]]
             raise RunError(
-                f"{len(scheduler.failed)} of {len(self.cut.parts)} parts could not be measured: "
+                f"{len(scheduler.failed)} of {len(self.corpus.parts)} parts could not be measured: "
                 f"{'; '.join(some)}. The others are kept in {self.folder.path}; the same call "
                 "tries these again"
             )
         failed = self.folder.refused()
-        for part in sorted(self.cut.parts):
-            failed += self.folder.said_of(part, facts)["failed"]
+        for part in sorted(self.corpus.parts):
+            failed += self.folder.document_of(part, facts)["failed"]
         self.folder.write_failed(failed)
-        return FinishedRun(self.folder, self.cut, facts, trial.checked, failed)
+        return FinishedRun(self.folder, self.corpus, facts, trial.checked, failed)

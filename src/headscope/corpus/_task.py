@@ -119,7 +119,7 @@ def measure_part(task: PartTask, token: str) -> int:
     folder = RunFolder(task.folder)
     # The check belongs here too: some engines run a task again whose result they lost.
     if folder.is_finished(task.part):
-        return len(folder.said_of(task.part, task.facts)["failed"])
+        return len(folder.document_of(task.part, task.facts)["failed"])
     measurer = task.job.begin()
     here = facts_of(task.job, measurer)
     differing("The run was begun", {name: task.facts[name] for name in here}, here)
@@ -189,7 +189,7 @@ def _measure(
     for text in alone:
         journal.alone(text.name)
         measured([text])
-    return [_told(text, failed[name]) for name in sorted(failed) for text in owners[name]]
+    return [_failure(text, failed[name]) for name in sorted(failed) for text in owners[name]]
 
 
 def _failing(
@@ -204,7 +204,7 @@ def _failing(
     return fail
 
 
-def _told(text: CorpusText, error: str) -> dict[str, Any]:
+def _failure(text: CorpusText, error: str) -> dict[str, Any]:
     return {"text": text.given, "group": text.group, "times": text.times, "error": error}
 
 

@@ -2,6 +2,9 @@
 corrections, baselines.
 """
 
+from typing import Any
+
+from headscope._renamed import renamed_name
 from headscope.evidence._baselines import (
     null_scores,
     rng_of,
@@ -13,9 +16,9 @@ from headscope.evidence._effect import effect_size, p_above, superiority
 from headscope.evidence._flips import least_p, p_flipped
 from headscope.evidence._group_sums import GroupSums
 from headscope.evidence._interval import interval
-from headscope.evidence._lengths import length_said
+from headscope.evidence._lengths import length_text
 from headscope.evidence._map_sum import MapSum, position_map
-from headscope.evidence._p_text import p_shown
+from headscope.evidence._p_text import p_text
 from headscope.evidence._ratio import redrawn_interval, redrawn_ratios, share_interval
 from headscope.evidence._statistic import Statistic, load_beside, load_statistic
 from headscope.evidence.correction import benjamini_hochberg, holm
@@ -31,13 +34,13 @@ __all__ = [
     "holm",
     "interval",
     "least_p",
-    "length_said",
+    "length_text",
     "load_beside",
     "load_statistic",
     "null_scores",
     "p_above",
     "p_flipped",
-    "p_shown",
+    "p_text",
     "parse_groups",
     "position_map",
     "redrawn_interval",
@@ -49,3 +52,9 @@ __all__ = [
     "superiority",
     "uniform_map",
 ]
+
+_NAMES_OF_0_1 = {"length_said": "length_text", "p_shown": "p_text"}
+
+
+def __getattr__(name: str) -> Any:
+    return renamed_name(__name__, name, _NAMES_OF_0_1)

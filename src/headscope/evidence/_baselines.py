@@ -75,17 +75,17 @@ def shuffled_orders(
     starts = ~np.array(tokens.continues, bool)
     parts = []
     for segment in np.unique(segments[words]):
-        places = np.flatnonzero(words & (segments == segment))
+        positions = np.flatnonzero(words & (segments == segment))
         # What goes on with a word that has no beginning here is one block with all that follows.
-        begins = np.flatnonzero(starts[places])[1:] if starts[places[0]] else np.zeros(0, int)
+        begins = np.flatnonzero(starts[positions])[1:] if starts[positions[0]] else np.zeros(0, int)
         begins = np.concatenate([[0], begins])
-        lengths = np.diff(begins, append=len(places))
-        alike = None if classes is None else _alike(places[begins], lengths, classes)
-        parts.append((places, begins, lengths, alike))
+        lengths = np.diff(begins, append=len(positions))
+        alike = None if classes is None else _alike(positions[begins], lengths, classes)
+        parts.append((positions, begins, lengths, alike))
     for order in orders:
-        for places, begins, lengths, alike in parts:
+        for positions, begins, lengths, alike in parts:
             drawn = rng.permutation(len(begins)) if alike is None else _among(alike, rng)
-            order[places] = places[_ranges(begins[drawn], lengths[drawn])]
+            order[positions] = positions[_ranges(begins[drawn], lengths[drawn])]
     return orders
 
 

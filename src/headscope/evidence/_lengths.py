@@ -7,14 +7,14 @@ from collections.abc import Iterable
 import numpy as np
 
 
-def length_said(lengths: Iterable[int] | Iterable[float]) -> str:
+def length_text(lengths: Iterable[int] | Iterable[float]) -> str:
     """The length of texts as tables print it.
 
     Args:
         lengths: tokens of each text; NaN for one whose length is not known.
 
     Example:
-        >>> length_said([12, 13, 40]), length_said([])
+        >>> length_text([12, 13, 40]), length_text([])
         ('median 13 tokens', 'length not known')
     """
     known = [length for length in lengths if not np.isnan(length)]

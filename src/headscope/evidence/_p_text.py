@@ -10,7 +10,7 @@ any distribution.
 """
 
 
-def p_shown(p: float, least: float = LEAST) -> str:
+def p_text(p: float, least: float = LEAST) -> str:
     """A probability as printed; below the least that the test can give ``"< least"``.
 
     Args:
@@ -18,7 +18,7 @@ def p_shown(p: float, least: float = LEAST) -> str:
         least: what the method can tell, such as `least_p` times the number of tests.
 
     Example:
-        >>> p_shown(0.0312), p_shown(1e-9), p_shown(0.0001, least=0.25)
+        >>> p_text(0.0312), p_text(1e-9), p_text(0.0001, least=0.25)
         ('0.031', '< 0.001', '< 0.25')
     """
     if math.isnan(p):

@@ -32,7 +32,7 @@ VERSION = 1
 CONTENTS = ("version", "shape", "names", "texts", "values")
 GROUPS, LENGTHS = "groups", "lengths"
 """Only in files of texts that belong to documents."""
-SAID: dict[str, Any] = {
+DOCUMENT: dict[str, Any] = {
     "shape": [int],
     "names": [str],
     "texts": [str],
@@ -209,14 +209,14 @@ class Statistic:
         if Path(path).suffix == NPZ:
             warn_of_npz(Path(path), stacklevel=3)
             return self._save_npz(path, beside)
-        said = {
+        document = {
             "shape": self.shape,
             "names": self.names,
             "texts": self.texts,
             "groups": self._groups,
             "lengths": self._lengths,
         }
-        return save_kept(path, STATISTIC, said, {"values": self.values, **beside})
+        return save_kept(path, STATISTIC, document, {"values": self.values, **beside})
 
     def _save_npz(self, path: str | os.PathLike[str], beside: Mapping[str, np.ndarray]) -> Path:
         words = {"names": _packed(self.names), "texts": _packed(self.texts)}
@@ -237,16 +237,16 @@ def load_statistic(path: str | os.PathLike[str]) -> Statistic:
         FileError: where the file does not exist, is cut, damaged, or none of ours.
     """
     with reading(path, STATISTIC):
-        said, values = _of_npz(path) if is_npz(path) else _of_safetensors(path)
-        check_document(said, SAID)
-        shape, texts = tuple(said["shape"]), said["texts"]
+        document, values = _of_npz(path) if is_npz(path) else _of_safetensors(path)
+        check_document(document, DOCUMENT)
+        shape, texts = tuple(document["shape"]), document["texts"]
         if values.shape != (len(texts), *shape):
             raise ValueError(
                 f"it has values {list(values.shape)} for {len(texts)} texts of {list(shape)}"
             )
-        statistic = Statistic(shape, tuple(said["names"]))
+        statistic = Statistic(shape, tuple(document["names"]))
         for text, row in zip(texts, values, strict=True):
-            group, length = said["groups"].get(text), said["lengths"].get(text)
+            group, length = document["groups"].get(text), document["lengths"].get(text)
             statistic.update(text, row, group=group, length=length)
     return statistic
 
@@ -272,8 +272,8 @@ def load_beside(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
 
 def _of_safetensors(path: str | os.PathLike[str]) -> tuple[dict[str, Any], np.ndarray]:
-    said, arrays = load_kept(path, STATISTIC)
-    return said, arrays["values"]
+    document, arrays = load_kept(path, STATISTIC)
+    return document, arrays["values"]
 
 
 def _of_npz(path: str | os.PathLike[str]) -> tuple[dict[str, Any], np.ndarray]:
@@ -283,14 +283,14 @@ def _of_npz(path: str | os.PathLike[str]) -> tuple[dict[str, Any], np.ndarray]:
     _check_version(path, int(version))
     groups = json.loads(kept[GROUPS].tobytes()) if GROUPS in kept else {}
     lengths = json.loads(kept[LENGTHS].tobytes()) if LENGTHS in kept else {}
-    said = {
+    document = {
         "shape": [int(size) for size in shape],
         "names": list(words_of(json.loads(names.tobytes()))),
         "texts": list(words_of(json.loads(texts.tobytes()))),
         "groups": groups,
         "lengths": lengths,
     }
-    return said, values
+    return document, values
 
 
 def _check_version(path: str | os.PathLike[str], version: int) -> None:

@@ -74,8 +74,12 @@ class Cut(Intervention):
         factor = (whole + sink) / (rest + sink)
         return kept * factor.where(rest > 0, torch.zeros_like(factor))
 
-    def said(self, heads: tuple[int, ...]) -> str:
+    def description(self, heads: tuple[int, ...]) -> str:
         """See `Intervention`."""
         how = "renormalised" if self.renormalise else "not renormalised"
         keys = ", ".join(map(str, self.keys or ()))  # ty: ignore[invalid-argument-type]
-        return super().said(heads).replace("links", f"links to keys {keys} cut, the rest {how}", 1)
+        return (
+            super()
+            .description(heads)
+            .replace("links", f"links to keys {keys} cut, the rest {how}", 1)
+        )

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from headscope._renamed import RenamedAttribute
 from headscope.capturing.seam import CallPositions, LayerChange, Where
 from headscope.errors import InterventionError
 from headscope.interventions.plan import LayerPlace, ModelPlan
@@ -96,7 +97,7 @@ class Intervention(ABC):
             heads=heads,
             make=self.maker(place, heads),
             rows=self.queries,  # ty: ignore[invalid-argument-type]
-            said=self.said(heads),
+            description=self.description(heads),
             route=place.route,
         )
 
@@ -117,7 +118,9 @@ class Intervention(ABC):
             return tuple(group * shared + head for group in groups for head in range(shared))
         return checked(self.heads, place.heads, f"{place.name} has heads")
 
-    def said(self, heads: tuple[int, ...]) -> str:
+    said = RenamedAttribute("description")
+
+    def description(self, heads: tuple[int, ...]) -> str:
         """The change of these heads in words."""
         rows = "" if self.queries is None else f", queries {_listed(self.queries)}"
         return f"{self.does} (heads {_listed(heads)}{rows})"

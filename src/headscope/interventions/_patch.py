@@ -116,11 +116,19 @@ class Patch(Intervention):
             heads, count, kind = self._kv_heads_of(place), place.kv_heads, "key/value heads"
         else:
             heads, count, kind = self.heads_of(place), place.heads, "heads"
-        said = f"{self.what} patched ({kind} {', '.join(map(str, heads))})"
+        description = f"{self.what} patched ({kind} {', '.join(map(str, heads))})"
         number = ("queries", "keys", "values", "output").index(self.what)
         size = (count, place.features[number]) if number < 3 else None
         make = self.maker(place, heads)
-        return LayerChange(WHERE[self.what], heads, make, self.positions, said, place.route, size)  # ty: ignore
+        return LayerChange(
+            WHERE[self.what],  # ty: ignore[invalid-argument-type]
+            heads,
+            make,
+            self.positions,  # ty: ignore[invalid-argument-type]
+            description,
+            place.route,
+            size,
+        )
 
     def maker(self, place: LayerPlace, heads: tuple[int, ...]) -> Make:
         """See `Intervention`."""
@@ -138,12 +146,12 @@ class Patch(Intervention):
             # Outputs come as [batch query head feature], all others with the heads first.
             rows = new.transpose(1, 2) if self.what == "output" else new
             sides = at.keys if self.what in ("keys", "values") else at.queries
-            for example, places in enumerate(sides):
+            for example, own_positions in enumerate(sides):
                 array = arrays[example % len(arrays)]  # one record serves all texts
                 to, of = self._positions(
-                    len(places), array.shape[1], f"{place.name}, text {example}"
+                    len(own_positions), array.shape[1], f"{place.name}, text {example}"
                 )
-                rows[example, :, places[to]] = array[:, of].to(new)
+                rows[example, :, own_positions[to]] = array[:, of].to(new)
             return new
 
         return make

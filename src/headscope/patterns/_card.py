@@ -37,9 +37,9 @@ class HeadCard:
 
     def __str__(self) -> str:
         lines = [f"Head {self.layer}-{self.head} (layer and head from 0)"]
-        told = [label for label in self.labels if label.holds or label.candidate]
-        lines += [f"  {label}" for label in told] or ["  no label"]
-        for label in told:
+        shown = [label for label in self.labels if label.holds or label.candidate]
+        lines += [f"  {label}" for label in shown] or ["  no label"]
+        for label in shown:
             for text, score in self.examples(label.pattern):
                 lines.append(f"  {label.pattern} {score:.2f}: {text[:WIDTH]}")
         measures = [f"{name} {value:.2f}" for name, value in self.measures.items()]

@@ -197,15 +197,15 @@ class Changes(Result):
             for label in self.before.labels
             if label.pattern == pattern.name
         }
-        for place, (layer, head) in enumerate(self.before.cells):
-            on = known[:, place]
+        for column, (layer, head) in enumerate(self.before.cells):
+            on = known[:, column]
             if not on.any():
                 continue
             numbers: dict[str, float] = {}
             for name, each in values.items():
-                low, high = ends[name][place]
+                low, high = ends[name][column]
                 numbers |= {
-                    name: float(each[on, place].mean()),
+                    name: float(each[on, column].mean()),
                     f"{name}_low": float(low),
                     f"{name}_high": float(high),
                 }
@@ -214,7 +214,7 @@ class Changes(Result):
                 head=head,
                 pattern=pattern.name,
                 **numbers,
-                effect=float(effects[place]),
+                effect=float(effects[column]),
                 texts=int(on.sum()),
                 held=(layer, head) in held,
                 gone=(layer, head) in held and numbers["after_high"] < pattern.threshold,

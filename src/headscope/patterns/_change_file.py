@@ -20,15 +20,15 @@ CONTROL = "random."
 
 def kept_of(changes: Changes) -> Kept:
     """What a file of it holds: the heads before and after, and those with random weights."""
-    said: dict[str, Any] = {"what": changes.what, "control": None}
+    document: dict[str, Any] = {"what": changes.what, "control": None}
     arrays: dict[str, np.ndarray] = {}
     for side in SIDES:
-        said[side], theirs = kept_of_heads(getattr(changes, side))
+        document[side], theirs = kept_of_heads(getattr(changes, side))
         arrays |= {f"{side}.{name}": array for name, array in theirs.items()}
     if changes.control is not None:
-        said["control"], theirs = kept_of(changes.control)
+        document["control"], theirs = kept_of(changes.control)
         arrays |= {f"{CONTROL}{name}": array for name, array in theirs.items()}
-    return said, arrays
+    return document, arrays
 
 
 @reads(Changes.KIND)
@@ -38,15 +38,15 @@ def load_changes(path: str | os.PathLike[str]) -> Changes:
     Raises:
         FileError: where the file does not exist, is cut, or is none of ours.
     """
-    said, arrays = load_kept(path, Changes.KIND)
+    document, arrays = load_kept(path, Changes.KIND)
     with reading(path, Changes.KIND):
-        return _made(said, arrays)
+        return _made(document, arrays)
 
 
-def _made(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> Changes:
-    check_document(said, {"what": str})
-    heads = [heads_of_kept(said[side], arrays_below(arrays, f"{side}.")) for side in SIDES]
+def _made(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Changes:
+    check_document(document, {"what": str})
+    heads = [heads_of_kept(document[side], arrays_below(arrays, f"{side}.")) for side in SIDES]
     control = None
-    if said["control"] is not None:
-        control = _made(said["control"], arrays_below(arrays, CONTROL))
-    return Changes(heads[0], heads[1], said["what"], control)
+    if document["control"] is not None:
+        control = _made(document["control"], arrays_below(arrays, CONTROL))
+    return Changes(heads[0], heads[1], document["what"], control)

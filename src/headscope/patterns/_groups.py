@@ -72,13 +72,13 @@ class Groups(Result):
 
     def summary(self) -> str:
         """How many neurons carry the heads of each label, and how fixed these are."""
-        told = [
+        groups = [
             f"{group.label} ({group.heads} heads): {group.neurons:.1f} neurons"
             for group in self.all
         ]
         return (
             "Neurons that carry a query's score, by label: "
-            f"{', '.join(told) or 'no head holds a label'}"
+            f"{', '.join(groups) or 'no head holds a label'}"
         )
 
     def _blocks(self) -> list[TextTable | str]:

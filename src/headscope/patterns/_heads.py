@@ -104,15 +104,15 @@ class Heads(Result):
         """How many heads hold each label, of how many, on texts of which length; call it as of
         every result.
         """
-        told = _counted(self.labels) or "no label"
+        listed = _counted(self.labels) or "no label"
         if self.candidates:
-            told += f" (candidates: {_counted(self.candidates)})"
+            listed += f" (candidates: {_counted(self.candidates)})"
         texts = f"{self.texts} text{'s' * (self.texts != 1)}"
         if self.documents != self.texts:
             texts += f" of {self.documents} document{'s' * (self.documents != 1)}"
         length = "length not known" if np.isnan(self.tokens) else f"median {self.tokens:.0f} tokens"
         model = self.tally.model or "a model"
-        return Summary(f"{model}: {told} of {len(self.cells)} heads; {length}, {texts}")
+        return Summary(f"{model}: {listed} of {len(self.cells)} heads; {length}, {texts}")
 
     @property
     def model(self) -> str:
@@ -290,15 +290,15 @@ class Heads(Result):
 
     def _not_judged(self) -> list[str]:
         """Name the patterns that are not judged on some of the texts, and why."""
-        told = []
+        listed = []
         for pattern in self.tally.patterns:
             count = self.tally.not_judged(pattern)
             if count:
-                told.append(f"{pattern.name} on {count}")
-        if not told:
+                listed.append(f"{pattern.name} on {count}")
+        if not listed:
             return []
         return [
-            f"Not judged, since even rows reach half the threshold: {', '.join(told)} of "
+            f"Not judged, since even rows reach half the threshold: {', '.join(listed)} of "
             f"{self.texts} texts"
         ]
 

@@ -36,7 +36,7 @@ PATTERN: dict[str, Any] = {
     "by_place": bool,
     "by_word": bool,
 }
-SAID: dict[str, Any] = {
+DOCUMENT: dict[str, Any] = {
     "options": {"confidence": Finite, "alpha": Finite, "correction": str, "margin": Finite},
     "levels": ({str: Finite}, None),
     "model": str,
@@ -60,7 +60,7 @@ def kept_of(heads: Heads) -> Kept:
     patterns = []
     for pattern in tally.patterns:
         patterns.append({name: getattr(pattern, name) for name in FACTS})
-    said: dict[str, Any] = {
+    document: dict[str, Any] = {
         "options": options,
         "levels": None if heads.levels is None else dict(heads.levels),
         "model": tally.model,
@@ -80,9 +80,9 @@ def kept_of(heads: Heads) -> Kept:
     if heads.has_distances and tally.distances is not None:
         arrays |= {f"{DISTANCES}{name}": array for name, array in tally.distances.arrays.items()}
     if tally.battery is not None:
-        said["battery"] = [pattern.name for pattern in tally.battery.patterns]
+        document["battery"] = [pattern.name for pattern in tally.battery.patterns]
         arrays["battery"] = tally.battery.statistic.values
-    return said, arrays
+    return document, arrays
 
 
 @reads(Heads.KIND)
@@ -95,39 +95,41 @@ def load_heads(path: str | os.PathLike[str]) -> Heads:
     Raises:
         FileError: where the file does not exist, is cut, or is none of ours.
     """
-    said, arrays = load_kept(path, Heads.KIND)
+    document, arrays = load_kept(path, Heads.KIND)
     with reading(path, Heads.KIND):
-        return heads_of_kept(said, arrays)
+        return heads_of_kept(document, arrays)
 
 
-def heads_of_kept(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> Heads:
+def heads_of_kept(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Heads:
     """Heads of what `kept_of` gave. To be called inside `reading`.
 
     Raises:
         TypeError: where something is of a wrong kind.
         ValueError: where the numbers are not of its heads and patterns.
     """
-    check_document(said, SAID)
-    options = said["options"]
+    check_document(document, DOCUMENT)
+    options = document["options"]
     if not 0 < options["confidence"] < 1 or options["correction"] not in CORRECTIONS:
         raise ValueError(f"its options are {options}")
-    tally = _tally_sums(said, arrays) if said.get("sums") else _tally(said, arrays)
-    return Heads(tally, levels=said["levels"], **{name: options[name] for name in OPTIONS})
+    tally = _tally_sums(document, arrays) if document.get("sums") else _tally(document, arrays)
+    return Heads(tally, levels=document["levels"], **{name: options[name] for name in OPTIONS})
 
 
-def _tally(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tally:
-    patterns = tuple(_pattern(facts) for facts in said["patterns"])
-    tally = Tally(patterns, stack=said["stack"])
-    tally.model = said["model"]
+def _tally(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tally:
+    patterns = tuple(_pattern(facts) for facts in document["patterns"])
+    tally = Tally(patterns, stack=document["stack"])
+    tally.model = document["model"]
     # JSON has lists, and heads are looked up as pairs
-    tally.cells = [(layer, head) for layer, head in said["cells"]]
-    texts = said["texts"]
+    tally.cells = [(layer, head) for layer, head in document["cells"]]
+    texts = document["texts"]
     tally.shown = {text: text for text in texts}
-    shape = len(texts), len(said["rows"]), len(tally.cells)
+    shape = len(texts), len(document["rows"]), len(tally.cells)
     values = array_of(arrays, "values", "f", shape)
-    tally.statistic = _statistic(tally, with_later_measures(values, said["rows"], tally.rows), said)
-    if said["battery"] is not None:
-        tally.battery = _battery(tally, said, arrays)
+    tally.statistic = _statistic(
+        tally, with_later_measures(values, document["rows"], tally.rows), document
+    )
+    if document["battery"] is not None:
+        tally.battery = _battery(tally, document, arrays)
     distances = arrays_below(arrays, DISTANCES)
     if distances:
         tally.distances = MapSum.of_arrays(distances, tally.statistic.texts)
@@ -138,36 +140,36 @@ def _tally(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tally:
     return tally
 
 
-def _tally_sums(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> TallySums:
+def _tally_sums(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> TallySums:
     """The sums of a run."""
-    patterns = tuple(_pattern(facts) for facts in said["patterns"])
-    cells = [(layer, head) for layer, head in said["cells"]]
-    tally = TallySums(patterns, cells, stack=said["stack"], levels=said["levels"])
-    if list(tally.rows) != said["rows"]:
+    patterns = tuple(_pattern(facts) for facts in document["patterns"])
+    cells = [(layer, head) for layer, head in document["cells"]]
+    tally = TallySums(patterns, cells, stack=document["stack"], levels=document["levels"])
+    if list(tally.rows) != document["rows"]:
         raise ValueError("its rows are not those of its patterns; it was made by another headscope")
-    tally.model = said["model"]
+    tally.model = document["model"]
     sums = {name: array for name, array in arrays.items() if name.startswith(SUMS)}
     tally.fill({name.removeprefix(SUMS): array for name, array in sums.items()})
-    if said["battery"] is not None:
-        tally.battery = _battery(tally, said, arrays)
+    if document["battery"] is not None:
+        tally.battery = _battery(tally, document, arrays)
     return tally
 
 
-def _statistic(tally: Tally, values: np.ndarray, said: dict[str, Any]) -> Statistic:
+def _statistic(tally: Tally, values: np.ndarray, document: dict[str, Any]) -> Statistic:
     statistic = Statistic(_size(tally), rows_and_heads(tally.rows, tally.cells))
-    groups = said["groups"] or [None] * len(values)
-    for text, row, group in zip(said["texts"], values, groups, strict=True):
+    groups = document["groups"] or [None] * len(values)
+    for text, row, group in zip(document["texts"], values, groups, strict=True):
         statistic.update(text, row, group=group)
     return statistic
 
 
 def _battery(
-    tally: Tally | TallySums, said: dict[str, Any], arrays: dict[str, np.ndarray]
+    tally: Tally | TallySums, document: dict[str, Any], arrays: dict[str, np.ndarray]
 ) -> Tally:
     """The runs of repeated tokens, numbered."""
-    names = said["battery"]
+    names = document["battery"]
     battery = Tally(tuple(pattern for pattern in tally.patterns if pattern.name in names))
-    kept = [row for row in battery.rows if row in said["rows"]]
+    kept = [row for row in battery.rows if row in document["rows"]]
     values = array_of(arrays, "battery", "f", (None, len(kept), len(tally.cells)))
     values = with_later_measures(values, kept, battery.rows)
     return Tally.of_values(battery.patterns, tally.cells, values)

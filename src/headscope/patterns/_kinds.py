@@ -144,16 +144,16 @@ def _resting_places(sums: HeadSums) -> tuple[int, int]:
     """
     labels = sums.facts.key.labels
     weight: dict[str, float] = {}
-    place: dict[str, int] = {}
+    first_position: dict[str, int] = {}
     for key in np.flatnonzero(~sums.facts.key_words).tolist():
         weight[labels[key]] = weight.get(labels[key], 0.0) + float(sums.columns[key])
-        place.setdefault(labels[key], key)
+        first_position.setdefault(labels[key], key)
     ranked = sorted(weight, key=lambda label: -weight[label])
     total = sum(weight.values())
     if total <= 0:
         return -1, -1
     second = len(ranked) > 1 and weight[ranked[1]] >= RESTING_TOO * total
-    return place[ranked[0]], place[ranked[1]] if second else -1
+    return first_position[ranked[0]], first_position[ranked[1]] if second else -1
 
 
 def _kind_of(

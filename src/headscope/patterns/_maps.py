@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from headscope._renamed import RenamedAttribute
 from headscope.evidence import shuffled_tokens
 from headscope.measures import (
     other_segment,
@@ -184,15 +184,7 @@ class AttentionMaps:
     tokens: QueryKeyTokens
     visible: Bool[np.ndarray, "query key"]
 
-    @property
-    def sides(self) -> QueryKeyTokens:
-        """The name that `tokens` had in headscope 0.1; taken with a warning until 0.3."""
-        warnings.warn(
-            "AttentionMaps.sides goes away in 0.3; it is called tokens now",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return self.tokens
+    sides = RenamedAttribute("tokens")
 
     @cached_property
     def seeing(self) -> Bool[np.ndarray, " query"]:

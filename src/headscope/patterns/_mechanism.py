@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError
-from headscope.evidence import interval, length_said
+from headscope.evidence import interval, length_text
 from headscope.measures import carriers
 from headscope.patterns._groups import Group, Groups
 from headscope.patterns._mechanism_tally import READINGS, SUMMARY, MechanismTally, Reading
@@ -193,7 +193,7 @@ class Mechanism(Result):
         model = self.tally.model or "a model"
         texts = (
             f"{self.texts} text{'s' * (self.texts != 1)} "
-            f"({length_said(self.tally.statistic.lengths)})"
+            f"({length_text(self.tally.statistic.lengths)})"
         )
         rows = self._rows("margin")
         known = [row["neurons"] for row in rows if not np.isnan(row["neurons"])]
@@ -232,9 +232,9 @@ class Mechanism(Result):
     def _card(self, layer: int, head: int) -> list[str]:
         if np.isnan(self.tally.row("neurons", "margin")[:, self._cell(layer, head)]).all():
             return []
-        told = [neuron for neuron in self.neurons(layer, head) if neuron.holds]
-        lines = [f"  {neuron}" for neuron in told[:SHOWN]]
-        more = [f"  and {len(told) - SHOWN} more"] if len(told) > SHOWN else []
+        contributing = [neuron for neuron in self.neurons(layer, head) if neuron.holds]
+        lines = [f"  {neuron}" for neuron in contributing[:SHOWN]]
+        more = [f"  and {len(contributing) - SHOWN} more"] if len(contributing) > SHOWN else []
         return [f"Head {layer}-{head}:", *(lines or ["  no neuron adds to it for certain"]), *more]
 
     def _line(self, margin: dict[str, Any], score: dict[str, Any]) -> tuple[str, ...]:

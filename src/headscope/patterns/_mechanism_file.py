@@ -23,7 +23,7 @@ KIND = "mechanism tally"
 CONTROL = "random."
 """Before the names of the arrays of the same architecture with random weights."""
 GROUP_NUMBERS = ("neurons", "neurons_low", "neurons_high", "fixed", "fixed_low", "fixed_high")
-SAID: dict[str, Any] = {
+DOCUMENT: dict[str, Any] = {
     "at": ([PAIR], None),
     "pattern": (str, None),
     "stack": (str, None),
@@ -43,16 +43,16 @@ def save(tally: MechanismTally, path: Path) -> Path:
 
 def kept_of(mechanism: Mechanism) -> Kept:
     """What a file of a mechanism holds: its tally, and that with random weights."""
-    said, arrays = _kept_tally(mechanism.tally)
-    said |= {"confidence": mechanism.confidence, "control": None}
+    document, arrays = _kept_tally(mechanism.tally)
+    document |= {"confidence": mechanism.confidence, "control": None}
     if mechanism.control is not None:
-        said["control"], theirs = _kept_tally(mechanism.control.tally)
+        document["control"], theirs = _kept_tally(mechanism.control.tally)
         arrays |= {f"{CONTROL}{name}": array for name, array in theirs.items()}
-    return said, arrays
+    return document, arrays
 
 
 def _kept_tally(tally: MechanismTally) -> Kept:
-    said = {
+    document = {
         "at": tally.at,
         "pattern": tally.pattern and tally.pattern.name,
         "stack": tally.stack,
@@ -67,7 +67,11 @@ def _kept_tally(tally: MechanismTally) -> Kept:
             None if np.isnan(length) else int(length) for length in tally.statistic.lengths
         ],
     }
-    return said, {"values": tally.statistic.values, "carried": tally._carried, "seen": tally._seen}
+    return document, {
+        "values": tally.statistic.values,
+        "carried": tally._carried,
+        "seen": tally._seen,
+    }
 
 
 @reads(Mechanism.KIND)
@@ -83,20 +87,20 @@ def load_mechanism(path: str | os.PathLike[str], *, pattern: Pattern | None = No
         FileError: where the file does not exist, is cut, or is none of ours.
         RecordError: where it was made with a pattern that has to be given, or with another one.
     """
-    said, arrays = load_kept(path, Mechanism.KIND)
+    document, arrays = load_kept(path, Mechanism.KIND)
     with reading(path, Mechanism.KIND):
-        check_document(said, {"confidence": Finite})
-        confidence, control = said["confidence"], None
+        check_document(document, {"confidence": Finite})
+        confidence, control = document["confidence"], None
         if not 0 < confidence < 1:
             raise ValueError(f"its confidence is {confidence}")
-        if said["control"] is not None:
+        if document["control"] is not None:
             theirs = {
                 name.removeprefix(CONTROL): array
                 for name, array in arrays.items()
                 if name.startswith(CONTROL)
             }
-            control = Mechanism(_tally(path, said["control"], theirs, pattern), confidence)
-    return Mechanism(_tally(path, said, arrays, pattern), confidence, control)
+            control = Mechanism(_tally(path, document["control"], theirs, pattern), confidence)
+    return Mechanism(_tally(path, document, arrays, pattern), confidence, control)
 
 
 @reads(KIND)
@@ -124,13 +128,13 @@ def load_mechanism_tally(
 
 def _tally(
     path: str | os.PathLike[str],
-    said: dict[str, Any],
+    document: dict[str, Any],
     arrays: dict[str, np.ndarray],
     pattern: Pattern | None,
 ) -> MechanismTally:
     with reading(path, KIND):
-        _check(said, arrays)
-    name = said["pattern"]
+        _check(document, arrays)
+    name = document["pattern"]
     if pattern is not None and pattern.name != name:
         raise RecordError(
             f"{path} was made with the pattern {name!r}, and given is {pattern.name!r}"
@@ -141,34 +145,37 @@ def _tally(
         raise RecordError(
             f"{path} was made with a pattern of one's own, {name!r}; give it as pattern="
         ) from None
-    at = said["at"] and [(layer, head) for layer, head in said["at"]]
+    at = document["at"] and [(layer, head) for layer, head in document["at"]]
     with reading(path, KIND):
         return _made(
-            said,
+            document,
             arrays,
-            MechanismTally(at, pattern=wanted, stack=said["stack"], share=said["share"]),
+            MechanismTally(at, pattern=wanted, stack=document["stack"], share=document["share"]),
         )
 
 
 def _made(
-    said: dict[str, Any], arrays: dict[str, np.ndarray], tally: MechanismTally
+    document: dict[str, Any], arrays: dict[str, np.ndarray], tally: MechanismTally
 ) -> MechanismTally:
-    tally.model, tally.cells = said["model"], [(layer, head) for layer, head in said["cells"]]
+    tally.model, tally.cells = (
+        document["model"],
+        [(layer, head) for layer, head in document["cells"]],
+    )
     tally.units = {
         layer: Units(
             tuple(map(tuple, members)),
             tuple(None if each is None else float(each) for each in frequencies),
         )
-        for layer, members, frequencies in said["units"]
+        for layer, members, frequencies in document["units"]
     }
-    tally.statistic = Statistic(arrays["values"].shape[1:], tuple(said["names"]))
+    tally.statistic = Statistic(arrays["values"].shape[1:], tuple(document["names"]))
     # files of headscope 0.1 know neither lengths nor documents
-    nothing = [None] * len(said["texts"])
+    nothing = [None] * len(document["texts"])
     facts = (
-        said["texts"],
+        document["texts"],
         arrays["values"],
-        said.get("lengths") or nothing,
-        said.get("groups") or nothing,
+        document.get("lengths") or nothing,
+        document.get("groups") or nothing,
     )
     for text, values, length, group in zip(*facts, strict=True):
         tally.statistic.update(text, values, length=length, group=group)
@@ -176,23 +183,23 @@ def _made(
     return tally
 
 
-def _check(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+def _check(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Raise where the arrays are not as large as heads, units and texts make them."""
-    check_document(said, SAID)
-    missing = SAID.keys() - said.keys()
+    check_document(document, DOCUMENT)
+    missing = DOCUMENT.keys() - document.keys()
     if missing:
         raise ValueError(f"it does not say its {', '.join(sorted(missing))}")
-    cells = [tuple(cell) for cell in said["cells"]]
-    units = {layer: members for layer, members, _ in said["units"]}
+    cells = [tuple(cell) for cell in document["cells"]]
+    units = {layer: members for layer, members, _ in document["units"]}
     width = max((len(members) for members in units.values()), default=0)
     names = list(row_names(width)) if cells else []
     names += [f"head {layer}-{head}" for layer, head in cells]
-    of_one_tally = said["names"] == names and {layer for layer, _ in cells} == set(units)
-    if not of_one_tally or not 0 < said["share"] <= 1:
+    of_one_tally = document["names"] == names and {layer for layer, _ in cells} == set(units)
+    if not of_one_tally or not 0 < document["share"] <= 1:
         raise ValueError("its rows, heads and units are not of one tally")
-    _check_units(said["units"])
+    _check_units(document["units"])
     rows = len(names) - len(cells)
-    array_of(arrays, "values", "f", (len(said["texts"]), len(cells), rows))
+    array_of(arrays, "values", "f", (len(document["texts"]), len(cells), rows))
     array_of(arrays, "carried", "i", (2, len(cells), POSITIONS, width))
     array_of(arrays, "seen", "i", (len(cells), POSITIONS))
 
@@ -207,13 +214,13 @@ def _check_units(units: Sequence[Any]) -> None:
 
 def kept_of_groups(groups: Groups) -> Kept:
     """What a file of groups holds."""
-    said = {
+    document = {
         "confidence": groups.confidence,
         "labels": [group.label for group in groups.all],
         "heads": [group.heads for group in groups.all],
     }
     rows = [[getattr(group, name) for name in GROUP_NUMBERS] for group in groups.all]
-    return said, {"numbers": np.array(rows, np.float64).reshape(-1, len(GROUP_NUMBERS))}
+    return document, {"numbers": np.array(rows, np.float64).reshape(-1, len(GROUP_NUMBERS))}
 
 
 @reads(Groups.KIND)
@@ -223,13 +230,13 @@ def load_groups(path: str | os.PathLike[str]) -> Groups:
     Raises:
         FileError: where the file does not exist, is cut, or is none of ours.
     """
-    said, arrays = load_kept(path, Groups.KIND)
+    document, arrays = load_kept(path, Groups.KIND)
     with reading(path, Groups.KIND):
-        check_document(said, {"confidence": Finite, "labels": [str], "heads": [int]})
-        size = len(said["labels"]), len(GROUP_NUMBERS)
+        check_document(document, {"confidence": Finite, "labels": [str], "heads": [int]})
+        size = len(document["labels"]), len(GROUP_NUMBERS)
         numbers = array_of(arrays, "numbers", "f", size).tolist()
         groups = []
-        for label, heads, row in zip(said["labels"], said["heads"], numbers, strict=True):
+        for label, heads, row in zip(document["labels"], document["heads"], numbers, strict=True):
             named = dict(zip(GROUP_NUMBERS, row, strict=True))
             groups.append(Group(label=label, heads=heads, **named))
-        return Groups(tuple(groups), said["confidence"])
+        return Groups(tuple(groups), document["confidence"])

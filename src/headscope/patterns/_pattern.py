@@ -211,11 +211,11 @@ def _sink(maps: AttentionMaps) -> np.ndarray:
 
 def _sink_elsewhere(maps: AttentionMaps) -> np.ndarray:
     looking = maps.visible.sum(axis=0)
-    places = maps.tokens.later_sinks & (looking >= LEAST_LOOKING)
-    if not places.any():
+    sinks = maps.tokens.later_sinks & (looking >= LEAST_LOOKING)
+    if not sinks.any():
         return _none(maps)
     # all of them together: the strongest of several is above even rows by chance alone
-    return mass_on(maps.weights, places, queries=np.asarray(maps.visible[:, places].any(axis=1)))
+    return mass_on(maps.weights, sinks, queries=np.asarray(maps.visible[:, sinks].any(axis=1)))
 
 
 def _induction(tokens: QueryKeyTokens) -> np.ndarray:

@@ -209,8 +209,8 @@ class TallySums:
         for number in sorted(self._by_length):
             of = self._by_length[number]
             if of.texts[at]:
-                told = length_of(number), int(of.texts[at]), of.count[at], of.steps[at] / STEP
-                lengths.append(told)
+                entry = length_of(number), int(of.texts[at]), of.count[at], of.steps[at] / STEP
+                lengths.append(entry)
         return lengths
 
     @property

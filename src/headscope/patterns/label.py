@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from headscope.errors import RecordError
-from headscope.evidence import effect_size, interval, p_above, p_shown
+from headscope.evidence import effect_size, interval, p_above, p_text
 from headscope.evidence.correction import CORRECTIONS
 from headscope.patterns._pattern import Pattern
 from headscope.patterns._tally import Tally
@@ -125,14 +125,14 @@ class Label:
         )
         excess += f"{self.excess_high:.2f}]" if excess else ""
         effect = (
-            "" if np.isnan(self.effect) else f", d {self.effect:.1f}, p {p_shown(self.corrected)}"
+            "" if np.isnan(self.effect) else f", d {self.effect:.1f}, p {p_text(self.corrected)}"
         )
         seen = "seen on one text only" if self.texts == 1 else f"{self.texts} {self.on}"
-        told = (
+        text = (
             f"{self.pattern} {self.score:.2f}{sure} against {self.baseline:.2f}{excess}{effect}, "
             f"{seen}"
         )
-        return f"{told}{self._lengths}{self._mark}"
+        return f"{text}{self._lengths}{self._mark}"
 
     @property
     def _lengths(self) -> str:

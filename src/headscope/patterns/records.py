@@ -91,15 +91,15 @@ class OneModelStudy:
         before = self._source or (self.model, "", stack.name)
         if source != before:
             raise RecordError(
-                f"Text {text!r} is of {_said(source)}, the texts before it of {_said(before)}; "
-                "records of one model and one stack are counted together"
+                f"Text {text!r} is of {_source_text(source)}, the texts before it of "
+                f"{_source_text(before)}; records of one model and one stack are counted together"
             )
         # records of bare weights, and of earlier versions, do not say which weights theirs are
         if record.model.weights and self._weights and record.model.weights != self._weights:
             raise RecordError(
-                f"Text {text!r} is of {_said(source)}, but of other weights than the texts before "
-                "it (another checkpoint, or the model was changed meanwhile); records of one "
-                "model are counted together"
+                f"Text {text!r} is of {_source_text(source)}, but of other weights than the texts "
+                "before it (another checkpoint, or the model was changed meanwhile); records of "
+                "one model are counted together"
             )
         self._weights = self._weights or record.model.weights
 
@@ -120,7 +120,7 @@ class OneModelStudy:
             )
 
 
-def _said(source: tuple[str, str, str]) -> str:
+def _source_text(source: tuple[str, str, str]) -> str:
     name, class_name, stack = source
     kind = f" ({class_name})" if class_name not in ("", name) else ""
     return f"{name or 'a model without a name'}{kind}, stack {stack!r}"

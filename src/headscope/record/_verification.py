@@ -34,10 +34,10 @@ def verification_of(layers: Sequence[Layer]) -> str:
     was checked.
     """
     checked = [layer for layer in layers if layer.verified is not None]
-    return _said(checked) if checked else ""
+    return _sentence(checked) if checked else ""
 
 
-def _said(checked: Sequence[Layer]) -> str:
+def _sentence(checked: Sequence[Layer]) -> str:
     counts = Counter(layer.verified_against for layer in checked)
     numbers = _numbers(checked)
     compared = [against for against in counts if against in CALLED]

@@ -50,7 +50,9 @@ class Result:
         """What is printed below the summary: tables of at most 100 columns, each with its legend,
         and notes.
         """
-        return "\n\n".join(_printed(block) for block in _said_once(self._blocks()) if block)
+        return "\n\n".join(
+            _printed(block) for block in _with_each_legend_once(self._blocks()) if block
+        )
 
     def _blocks(self) -> list[TextTable | str]:
         """Tables and notes, in the order in which they are printed."""
@@ -62,7 +64,7 @@ class Result:
     def _repr_html_(self) -> str:
         """As notebooks show it; every string is escaped."""
         parts = [f"<p>{html.escape(self.summary())}</p>"]
-        for block in _said_once(self._blocks()):
+        for block in _with_each_legend_once(self._blocks()):
             if isinstance(block, TextTable):
                 parts.append(f'<div style="overflow-x: auto">{block.html()}</div>')
             elif block:
@@ -155,7 +157,7 @@ class Result:
         return show(self, **options)
 
 
-def _said_once(blocks: Sequence[TextTable | str]) -> list[TextTable | str]:
+def _with_each_legend_once(blocks: Sequence[TextTable | str]) -> list[TextTable | str]:
     """The blocks; what a legend says of a column stands below the first table that has it."""
     said: set[tuple[str, str]] = set()
     shown: list[TextTable | str] = []

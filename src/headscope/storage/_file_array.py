@@ -157,9 +157,9 @@ class FileArray(StoredArray):
 
 def checksum_of(array: np.ndarray) -> int:
     """CRC-32 of an array's dtype, shape and bytes; any damage of up to 32 bits in a row is seen."""
-    told = zlib.crc32(f"{array.dtype.str} {list(array.shape)}".encode())
+    checksum = zlib.crc32(f"{array.dtype.str} {list(array.shape)}".encode())
     flat = np.ascontiguousarray(array).reshape(-1)
-    return zlib.crc32(flat.view(np.uint8).data, told) if flat.size else told
+    return zlib.crc32(flat.view(np.uint8).data, checksum) if flat.size else checksum
 
 
 class _Handle:

@@ -48,7 +48,7 @@ from headscope.storage._document import check_document
 from headscope.storage._file_array import FileArray, checksum_of
 from headscope.storage._pixels import packed_pixels, pixels_of
 from headscope.storage._remote import fetched, is_address, uploaded
-from headscope.storage._safetensors import FORMAT, RecordFile, told_with_sums
+from headscope.storage._safetensors import FORMAT, RecordFile, document_with_sums
 from headscope.storage.atomic import written_whole
 from headscope.storage.npz import UNREADABLE
 
@@ -126,7 +126,9 @@ def save(record: Record, path: str | os.PathLike[str]) -> Path:
         # Of what is in memory: a disk that writes something else is found out when it is read.
         sums = {name: checksum_of(array) for name, array in tensors.items()}
         try:
-            save_file(tensors, temporary, metadata={"headscope": told_with_sums(document, sums)})
+            save_file(
+                tensors, temporary, metadata={"headscope": document_with_sums(document, sums)}
+            )
         except SafetensorError as error:
             # Such as a full disk.
             raise FileError(f"Cannot write {path}: {error}; choose another place") from None
@@ -237,9 +239,9 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Record:
         detail = str(error) if isinstance(error, RecordError) else f"{type(error).__name__} {error}"
         raise FileError(f"{path} is damaged: {detail}; capture the record again") from None
     if check:
-        said = check_record(file, record)
-        if said:
-            warnings.warn(said, stacklevel=2)
+        message = check_record(file, record)
+        if message:
+            warnings.warn(message, stacklevel=2)
     return record
 
 
@@ -346,8 +348,8 @@ def _stack(entry: dict, tensors: Mapping[str, Array]) -> Stack:
 def _held_heads(facts: dict[str, Any]) -> HeldHeads | None:
     if "held_heads" not in facts:
         return None
-    said = facts["held_heads"]
-    return HeldHeads(tuple(said["numbers"]), said["heads"], said["kv_heads"])
+    message = facts["held_heads"]
+    return HeldHeads(tuple(message["numbers"]), message["heads"], message["kv_heads"])
 
 
 def _described(tokens: Tokens) -> dict[str, Any]:

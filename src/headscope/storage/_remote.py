@@ -32,7 +32,7 @@ def uploaded(local: Path, address: str) -> None:
     try:
         files.put_file(os.fspath(local), path)
     except Exception as error:
-        raise FileError(f"Cannot write {address}: {_said(error)}") from error
+        raise FileError(f"Cannot write {address}: {_reason(error)}") from error
 
 
 def fetched(address: str) -> Path:
@@ -48,7 +48,7 @@ def fetched(address: str) -> Path:
     except FileNotFoundError:
         raise FileError(f"{address} does not exist") from None
     except Exception as error:
-        raise FileError(f"Cannot read {address}: {_said(error)}") from error
+        raise FileError(f"Cannot read {address}: {_reason(error)}") from error
     return local
 
 
@@ -69,8 +69,8 @@ def _place(address: str) -> tuple[Any, str]:
     try:
         return fsspec.core.url_to_fs(address)
     except (ImportError, ValueError) as error:
-        raise FileError(f"{address} cannot be opened: {_said(error)}") from None
+        raise FileError(f"{address} cannot be opened: {_reason(error)}") from None
 
 
-def _said(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__

@@ -21,7 +21,7 @@ from safetensors.numpy import save_file
 from headscope._version import __version__
 from headscope.errors import FileError
 from headscope.storage._file_array import checksum_of
-from headscope.storage._safetensors import FORMAT, RecordFile, told_with_sums
+from headscope.storage._safetensors import FORMAT, RecordFile, document_with_sums
 from headscope.storage.atomic import regular_or_none, written_whole
 from headscope.storage.npz import read_npz, reading, write_npz
 
@@ -85,7 +85,9 @@ def save_kept(
     sums = {name: checksum_of(array) for name, array in tensors.items()}
     with written_whole(path) as temporary:
         try:
-            save_file(tensors, temporary, metadata={"headscope": told_with_sums(document, sums)})
+            save_file(
+                tensors, temporary, metadata={"headscope": document_with_sums(document, sums)}
+            )
         except SafetensorError as error:  # such as a full disk
             raise FileError(f"Cannot write {path}: {error}; choose another place") from None
     return path

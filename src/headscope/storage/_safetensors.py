@@ -89,14 +89,14 @@ class RecordFile:
 
     def _checksums(self, text: str) -> dict[str, int]:
         """By array; empty for files of earlier versions."""
-        told, mark, sums = text.rpartition(MARK)
+        content, mark, sums = text.rpartition(MARK)
         if not mark and not self.document.get(SUMMED):
             return {}
         try:
             # Without the bracket that closes the document.
             checksums = json.loads(sums[:-1])
-            said = checksums.pop("")
-            if said != zlib.crc32(told.encode()) or checksums.keys() != self.arrays.keys():
+            checksum = checksums.pop("")
+            if checksum != zlib.crc32(content.encode()) or checksums.keys() != self.arrays.keys():
                 raise ValueError
         except UNREADABLE:
             raise FileError(
@@ -105,15 +105,15 @@ class RecordFile:
         return checksums
 
 
-def told_with_sums(document: dict[str, Any], sums: dict[str, int]) -> str:
+def document_with_sums(document: dict[str, Any], sums: dict[str, int]) -> str:
     """The document as JSON, its last entry the checksums of all arrays and of the text before that
     entry.
 
     One entry of metadata and not two: safetensors writes several in any order, and the same record
     gives the same file.
     """
-    told = json.dumps(document | {SUMMED: True})[:-1]
-    return f"{told}{MARK}{json.dumps(sums | {'': zlib.crc32(told.encode())})}}}"
+    content = json.dumps(document | {SUMMED: True})[:-1]
+    return f"{content}{MARK}{json.dumps(sums | {'': zlib.crc32(content.encode())})}}}"
 
 
 def _opened(path: Path) -> OpenFile:

@@ -88,8 +88,8 @@ def regular_or_none(path: str | os.PathLike[str]) -> os.stat_result | None:
 
 def reason(error: Exception) -> str:
     """What the operating system says, without errno and path."""
-    said = error.strerror if isinstance(error, OSError) else None
-    return (said or str(error)).lower()
+    message = error.strerror if isinstance(error, OSError) else None
+    return (message or str(error)).lower()
 
 
 def _begin(target: Path) -> tuple[int | None, Path]:

@@ -69,10 +69,10 @@ def reading(path: str | os.PathLike[str], what: str) -> Generator[None]:
     except HeadscopeError as error:
         raise FileError(f"{path} is damaged: {error}") from None
     except UNREADABLE as error:
-        said = f"{type(error).__name__} {error}"
+        message = f"{type(error).__name__} {error}"
         if isinstance(error, OSError) and error.strerror:
-            said = reason(error)
-        raise FileError(f"{path} is cut or holds no {what}: {said}") from None
+            message = reason(error)
+        raise FileError(f"{path} is cut or holds no {what}: {message}") from None
 
 
 def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:

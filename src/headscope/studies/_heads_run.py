@@ -319,11 +319,11 @@ def _heads_of(job: HeadsJob, finished: FinishedRun, judging: Mapping[str, Any]) 
 
 def with_part(job: HeadsJob, tally: TallySums | None, part: Kept) -> TallySums | None:
     """The sums of the parts so far, None for none, and of one part more."""
-    said, arrays = part
-    if not said["cells"]:
+    document, arrays = part
+    if not document["cells"]:
         return tally
-    sums = job.sums([(layer, head) for layer, head in said["cells"]]).fill(arrays)
-    sums.model = said["model"]
+    sums = job.sums([(layer, head) for layer, head in document["cells"]]).fill(arrays)
+    sums.model = document["model"]
     return sums if tally is None else tally + sums
 
 
@@ -340,10 +340,10 @@ def heads_of_sums(
         raise RunError(f"No text of the run could be measured: {first}")
     tally.left_out = len(finished.failed)
     if job.has_battery:
-        said, arrays = finished.part(BATTERY)
+        document, arrays = finished.part(BATTERY)
         # None where the model has other heads in these runs, or cannot be run on tokens alone.
-        if [tuple(cell) for cell in said["cells"]] == tally.cells:
-            named = [pattern for pattern in job.patterns if pattern.name in said["patterns"]]
+        if [tuple(cell) for cell in document["cells"]] == tally.cells:
+            named = [pattern for pattern in job.patterns if pattern.name in document["patterns"]]
             tally.battery = Tally.of_values(tuple(named), tally.cells, arrays["values"])
     return Heads(tally, levels=dict(job.levels) or None, **judging)
 

@@ -106,10 +106,10 @@ def f1(values: Values) -> float:
     """``2 tp / (2 tp + fp + fn)`` of class 1; 0 where it is neither there nor told."""
     # Examples that were left out of a run have no values.
     values = values[np.isfinite(values).all(axis=1)]
-    told, right = values[:, 2] == 1, values[:, 3] == 1
+    predicted, right = values[:, 2] == 1, values[:, 3] == 1
     # told != right are the false positives and the false negatives together.
-    both = 2 * int((told & right).sum())
-    return both / max(both + int((told != right).sum()), 1)
+    both = 2 * int((predicted & right).sum())
+    return both / max(both + int((predicted != right).sum()), 1)
 
 
 def _task(
@@ -129,11 +129,11 @@ def _task(
                 f"model gives {list(logits.shape)}; expected [example class] with these classes"
             )
         # All four are kept, so that either of the two can be the score and F1 follows from them.
-        told = logits.argmax(-1)
+        predicted = logits.argmax(-1)
         likely = logits.log_softmax(-1).gather(1, labels[:, None])[:, 0]
-        pair = ((told == labels).to(likely), likely)
+        pair = ((predicted == labels).to(likely), likely)
         return torch.stack(
-            [pair[first], pair[1 - first], told.to(likely), labels.to(likely)], dim=1
+            [pair[first], pair[1 - first], predicted.to(likely), labels.to(likely)], dim=1
         )
 
     other = kinds[1 - first]

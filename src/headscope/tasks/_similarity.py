@@ -88,8 +88,10 @@ def likeness(
         # First texts of all pairs stand above the second ones, see `padded_pairs`.
         return functional.cosine_similarity(*means.chunk(2), dim=-1)
 
-    told = set(wanted.tolist()) == {0.0, 1.0}
-    metric, finish = ("accuracy", _told(wanted)) if told else ("Spearman's rho", _ranked(wanted))
+    is_binary = set(wanted.tolist()) == {0.0, 1.0}
+    metric, finish = (
+        ("accuracy", _binary(wanted)) if is_binary else ("Spearman's rho", _ranked(wanted))
+    )
     totals = {"mean cosine": _mean}
     return Task(
         batches, score, "likeness", metric, (), order, finish, totals, left_out=read.left_out
@@ -114,7 +116,7 @@ def threshold(cosines: np.ndarray, wanted: np.ndarray) -> float:
     return float(values[best - 1] + values[best]) / 2
 
 
-def _told(wanted: np.ndarray) -> Any:
+def _binary(wanted: np.ndarray) -> Any:
     def finish(values: Values) -> np.ndarray:
         cosines, known = values[:, 0], np.isfinite(values[:, 0])
         scores = np.full(len(cosines), np.nan)

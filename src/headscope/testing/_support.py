@@ -304,8 +304,8 @@ def _without_padding(
     seen = np.asarray(own.any(axis=(0, 1)))  # nothing looks at padding
     for axis, size in zip((1, 2), sizes, strict=True):
         if own.shape[axis] != size:
-            told = len(seen) == own.shape[axis] and seen.sum() == size
-            own = own.compress(seen if told else _kept(mask, own.shape[axis], size), axis)
+            is_clear = len(seen) == own.shape[axis] and seen.sum() == size
+            own = own.compress(seen if is_clear else _kept(mask, own.shape[axis], size), axis)
     return own
 
 
@@ -319,10 +319,10 @@ def _kept(mask: np.ndarray, positions: int, count: int) -> np.ndarray:
 
 
 def _remark(pairs: list[_Pair], layers: int, records: int) -> str:
-    said = ["mean over heads"] * any(pair.is_mean for pair in pairs)
+    remarks = ["mean over heads"] * any(pair.is_mean for pair in pairs)
     if pairs and len(pairs) < layers:
-        said.append(f"{len(pairs) // records} of {layers // records} layers")
-    return ", ".join(said)
+        remarks.append(f"{len(pairs) // records} of {layers // records} layers")
+    return ", ".join(remarks)
 
 
 @contextmanager

@@ -201,15 +201,19 @@ def _note(difference: Comparison | Effect, compared: Comparison) -> str:
     if isinstance(difference, Effect):
         output = difference.output
         return f"Changed: {'; '.join(difference.done)}. Output: {output.says}: {output.mean:.3g}"
-    told = [f"A: {_said(compared.a)}", f"B: {_said(compared.b)}", f"tokens: {stack.query.summary}"]
+    sentences = [
+        f"A: {_title_of(compared.a)}",
+        f"B: {_title_of(compared.b)}",
+        f"tokens: {stack.query.summary}",
+    ]
     if not stack.query.identity:
-        told.append("−word: only in A, +word: only in B, old→new: replaced")
+        sentences.append("−word: only in A, +word: only in B, old→new: replaced")
     if stack.candidates > 1:
-        told.append(f"each head of A beside the nearest of {stack.candidates} heads of B")
-    return " · ".join(told)
+        sentences.append(f"each head of A beside the nearest of {stack.candidates} heads of B")
+    return " · ".join(sentences)
 
 
-def _said(record: Record) -> str:
+def _title_of(record: Record) -> str:
     return " ".join([record.model.name or "arrays", *(f"“{text}”" for text in record.texts[:2])])
 
 

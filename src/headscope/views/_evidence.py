@@ -244,12 +244,12 @@ def _shown(
     evidence: Heads, labels: Sequence[Label], texts: BestTexts, pairs: BestPairs
 ) -> list[PageShown]:
     names = [pattern.name for pattern in evidence.tally.patterns]
-    told = sorted(
+    ordered = sorted(
         (label for label in labels if label.holds or label.candidate),
         key=lambda label: -label.score,
     )
     shown: list[PageShown] = []
-    for label in told[:MOST_SHOWN]:
+    for label in ordered[:MOST_SHOWN]:
         best = texts.best(label)
         shown.append(
             {

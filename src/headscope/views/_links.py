@@ -75,8 +75,8 @@ def _words_of(sentence: Sentence, tokens: Tokens) -> list[PageWord]:
     words = words_at(tokens, spans)
     words.check()
     return [
-        {"label": valid(name), "tokens": list(places)}
-        for name, places in zip(sentence.words, words.tokens, strict=True)
+        {"label": valid(name), "tokens": list(positions)}
+        for name, positions in zip(sentence.words, words.tokens, strict=True)
     ]
 
 
@@ -99,16 +99,16 @@ def _parsed(links: Any, count: int) -> list[tuple[Group, Group, str]]:
 
 def _group(given: Any, link: Any, count: int) -> Group:
     if isinstance(given, Integral):
-        places = [given]
+        positions = [given]
     else:
-        places = list(given) if isinstance(given, Sequence) else []
-    if not places or not all(
-        isinstance(each, Integral) and 0 <= int(each) < count for each in places
+        positions = list(given) if isinstance(given, Sequence) else []
+    if not positions or not all(
+        isinstance(each, Integral) and 0 <= int(each) < count for each in positions
     ):
         raise PageError(
             f"links= holds {link!r:.60}; its tokens are whole numbers from 0 to {count - 1}"
         )
-    return tuple(sorted({int(each) for each in places}))
+    return tuple(sorted({int(each) for each in positions}))
 
 
 def _of_list(

@@ -28,21 +28,23 @@ def token_positions(side: str, wanted: Any, pieces: Sequence[str], words: Words)
     given = [wanted] if isinstance(wanted, int | str) else list(wanted)
     positions: list[int] = []
     for each in given:
-        positions += _places(side, each, pieces, words) if isinstance(each, str) else [each]
+        positions += _positions_of(side, each, pieces, words) if isinstance(each, str) else [each]
     return positions
 
 
-def _places(side: str, word: str, pieces: Sequence[str], words: Words) -> list[int]:
+def _positions_of(side: str, word: str, pieces: Sequence[str], words: Words) -> list[int]:
     labels, continues = words
-    runs = [[place] for place in range(len(labels))] + _whole_words(continues)
+    runs = [[position] for position in range(len(labels))] + _whole_words(continues)
     names = [_spellings(run, pieces, labels) for run in runs]
     # As it is written first: "It" and "it" may both stand in a text.
     for same in (str, str.casefold):
-        places = [run for run, own in zip(runs, names, strict=True) if same(word) in map(same, own)]
-        if len(places) == 1:
-            return places[0]
-        if places:
-            listed = ", ".join(str(run[0]) for run in places)
+        matches = [
+            run for run, own in zip(runs, names, strict=True) if same(word) in map(same, own)
+        ]
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            listed = ", ".join(str(run[0]) for run in matches)
             raise PageError(f"{side}={word!r} stands at {listed}; give one of these positions")
     shown = ", ".join(repr(label) for label in dict.fromkeys(labels[:40]))
     more = " ..." if len(labels) > 40 else ""
@@ -56,16 +58,16 @@ def _spellings(run: Sequence[int], pieces: Sequence[str], labels: Sequence[str])
     several tokens by its letters.
     """
     if len(run) > 1:
-        return ["".join(labels[place].strip() for place in run)]
+        return ["".join(labels[position].strip() for position in run)]
     return [*dict.fromkeys((labels[run[0]].strip(), pieces[run[0]]))]
 
 
 def _whole_words(continues: Sequence[bool]) -> list[list[int]]:
     """Positions of each word of several tokens."""
     words: list[list[int]] = []
-    for place, goes_on in enumerate(continues):
+    for position, goes_on in enumerate(continues):
         if goes_on and words:
-            words[-1].append(place)
+            words[-1].append(position)
         else:
-            words.append([place])
+            words.append([position])
     return [word for word in words if len(word) > 1]

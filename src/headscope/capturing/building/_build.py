@@ -135,21 +135,22 @@ class Builder:
         places = self._places_of(call, sides)
         if not explained(call, visibility, places[0]):
             call.query = call.key = None
-        cuts = [
+        unpadded = [
             RealTokens(call, example, *(side.positions[example] for side in sides))
             for example in range(call.size[0])
         ]
-        layers = self._facts(cuts, visibility, places)
+        layers = self._facts(unpadded, visibility, places)
         group, block = self._sides.group_of(call, sides), block_of(call.name)
         own_number, chosen = getattr(call.module, "layer_idx", None), {}
         if self._keeping.heads is None:
-            layers = self._kept(cuts, layers, sides)
+            layers = self._kept(unpadded, layers, sides)
         else:
             before = sum(entry.group == group for entry in self.seen.values())
             numbers = (own_number, None if block is None else block[1], before)
             for number in {number for number in numbers if isinstance(number, int)}:
                 for heads in self._keeping.heads.may_be(number, most=call.size[1]):
-                    chosen[number, heads] = self._kept(cuts, layers, sides, held_heads(call, heads))
+                    held = held_heads(call, heads)
+                    chosen[number, heads] = self._kept(unpadded, layers, sides, held)
         self.seen[call.number] = StackLayers(
             group=group,
             own_number=own_number,
@@ -358,14 +359,14 @@ class Builder:
 
     def _facts(
         self,
-        cuts: list[RealTokens],
+        unpadded: list[RealTokens],
         visibility: Visibility,
         places: tuple[QueryRows, torch.Tensor | None],
     ) -> list[dict[str, Any]]:
         """What a layer says of itself for each text once it was checked, all heads of it, without
         its arrays.
         """
-        call, (rows, padding) = cuts[0].call, places
+        call, (rows, padding) = unpadded[0].call, places
         weights = weights_of(call, visibility, rows)
         check_weights(weights, padding, call.name)
         shared = {
@@ -379,15 +380,15 @@ class Builder:
             "changes": call.changes,
         }
         return [
-            {**shared, "visible": self._masks.of(cut, visibility), **turned, **checked}
-            for cut, turned, checked in zip(
-                cuts, self._rotations.of(cuts), verified(call, weights, rows), strict=True
+            {**shared, "visible": self._masks.of(text, visibility), **turned, **checked}
+            for text, turned, checked in zip(
+                unpadded, self._rotations.of(unpadded), verified(call, weights, rows), strict=True
             )
         ]
 
     def _kept(
         self,
-        cuts: list[RealTokens],
+        unpadded: list[RealTokens],
         facts: list[dict[str, Any]],
         sides: tuple[SideTokens, SideTokens],
         held: HeldHeads | None = None,
@@ -396,20 +397,20 @@ class Builder:
         that are held.
         """
         if held is not None:
-            call = call_of_heads(cuts[0].call, held)
+            call = call_of_heads(unpadded[0].call, held)
             # which keys a query may see is a fact of all heads, where it was read off the weights
-            call.causal = visibility_of(cuts[0].call).causal
-            cuts = [replace(cut, call=call) for cut in cuts]
-        call, visibility = cuts[0].call, self._visibility_of(cuts[0].call)
+            call.causal = visibility_of(unpadded[0].call).causal
+            unpadded = [replace(text, call=call) for text in unpadded]
+        call, visibility = unpadded[0].call, self._visibility_of(unpadded[0].call)
         self._count(call)
         # Beside queries and keys that are kept anyway, these would lie twice.
-        later = postponed(cuts, visibility) if self._keeping.what == {"weights"} else None
-        weights: Sequence[np.ndarray | None] = [None] * len(cuts)
+        later = postponed(unpadded, visibility) if self._keeping.what == {"weights"} else None
+        weights: Sequence[np.ndarray | None] = [None] * len(unpadded)
         if later is None and (self._keeps_weights or self._needs_weights(call)):
-            weights = kept_weights(cuts, visibility, self._keeping.dtype)
+            weights = kept_weights(unpadded, visibility, self._keeping.dtype)
         layers = [
-            said | {"weights": own} | self._arrays(cut, visibility, held)
-            for cut, said, own in zip(cuts, facts, weights, strict=True)
+            fact | {"weights": own} | self._arrays(text, visibility, held)
+            for text, fact, own in zip(unpadded, facts, weights, strict=True)
         ]
         if later is not None:
             self._postponed.append((later, layers))
@@ -424,22 +425,22 @@ class Builder:
         return "qk" in self._keeping.what and call.query is None
 
     def _arrays(
-        self, cut: RealTokens, visibility: Visibility, held: HeldHeads | None
+        self, text: RealTokens, visibility: Visibility, held: HeldHeads | None
     ) -> dict[str, Any]:
-        call, what = cut.call, self._keeping.what
+        call, what = text.call, self._keeping.what
 
         def of_queries(tensor: torch.Tensor | None) -> np.ndarray | None:
-            return None if tensor is None else self._plain(cut.of_queries(tensor))
+            return None if tensor is None else self._plain(text.of_queries(tensor))
 
         def of_keys(tensor: torch.Tensor | None) -> np.ndarray | None:
-            return None if tensor is None else self._plain(_each_once(cut.of_keys(tensor), held))
+            return None if tensor is None else self._plain(_each_once(text.of_keys(tensor), held))
 
         names = ("queries", "keys", "values", "queries_before", "keys_before", "bias", "sinks")
         arrays: dict[str, Any] = dict.fromkeys(names) | {"held_heads": held}
         if "qk" in what:
             arrays |= {"queries": of_queries(call.query), "keys": of_keys(call.key)}
         if arrays["queries"] is not None:
-            arrays["bias"] = self._bias(cut, visibility)
+            arrays["bias"] = self._bias(text, visibility)
         if "before" in what:
             arrays["queries_before"] = of_queries(call.query_before)
             arrays["keys_before"] = of_keys(call.key_before)
@@ -449,14 +450,14 @@ class Builder:
             arrays["sinks"] = plain(call.sinks.reshape(-1))
         return arrays
 
-    def _bias(self, cut: RealTokens, visibility: Visibility) -> np.ndarray | None:
+    def _bias(self, text: RealTokens, visibility: Visibility) -> np.ndarray | None:
         """Of one text; layers that share their bias share the array."""
         if visibility.bias is None:
             return None
-        known = (*state_of(visibility.bias), cut.example, id(cut.queries), id(cut.keys))
+        known = (*state_of(visibility.bias), text.example, id(text.queries), id(text.keys))
         if known not in self._biases:
             # the tensor is kept beside what was read off it, so that no other can take its id
-            self._biases[known] = visibility.bias, self._plain(cut.of_both(visibility.bias))
+            self._biases[known] = visibility.bias, self._plain(text.of_both(visibility.bias))
         return self._biases[known][1]
 
     def _plain(self, tensor: torch.Tensor) -> np.ndarray:

@@ -124,16 +124,16 @@ def check_sizes(call: Call) -> None:
         )
 
 
-def without_padding(weights: torch.Tensor, cut: RealTokens) -> torch.Tensor:
+def without_padding(weights: torch.Tensor, unpadded: RealTokens) -> torch.Tensor:
     """The weights of the real keys.
 
     Raises:
         CaptureError: where some of a row lies on the others.
     """
-    if weights.shape[-1] == len(cut.keys):
+    if weights.shape[-1] == len(unpadded.keys):
         return weights
-    real = weights[:, :, cut.keys]
+    real = weights[:, :, unpadded.keys]
     lost = (weights.sum(-1) - real.sum(-1)).abs().max().item()
     if lost > LOST_AT_MOST:
-        raise on_padding(cut.call.name, lost)
+        raise on_padding(unpadded.call.name, lost)
     return real

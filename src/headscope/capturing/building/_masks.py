@@ -17,19 +17,19 @@ class Masks:
         self._read: dict[tuple, tuple[torch.Tensor | None, Mask | None]] = {}
         self._alike: dict[Mask, Mask] = {}
 
-    def of(self, cut: RealTokens, visibility: Visibility) -> Mask | None:
+    def of(self, unpadded: RealTokens, visibility: Visibility) -> Mask | None:
         """The mask of one example; None where its real tokens all see each other."""
-        source = cut.call.mask if cut.call.mask is not None else visibility.visible
+        source = unpadded.call.mask if unpadded.call.mask is not None else visibility.visible
         if source is None and not visibility.causal:
             return None
-        key = (id(source), cut.example, visibility.causal, cut.call.size[2:])
+        key = (id(source), unpadded.example, visibility.causal, unpadded.call.size[2:])
         if key not in self._read:
             # the tensor is kept beside what was read off it, so that no other can take its id
-            self._read[key] = source, self._shared(self._found(cut, visibility))
+            self._read[key] = source, self._shared(self._found(unpadded, visibility))
         return self._read[key][1]
 
-    def _found(self, cut: RealTokens, visibility: Visibility) -> Mask | None:
-        queries, keys = cut.queries, cut.keys
+    def _found(self, unpadded: RealTokens, visibility: Visibility) -> Mask | None:
+        queries, keys = unpadded.queries, unpadded.keys
         if (
             visibility.causal
             and queries.shape == keys.shape
@@ -43,10 +43,10 @@ class Masks:
         elif visibility.visible is None:
             return None
         else:
-            dense = cut.of_both(visibility.visible)
+            dense = unpadded.of_both(visibility.visible)
             if dense.shape[0] > 1 and not (dense == dense[:1]).all():
                 raise CaptureError(
-                    f"{cut.call.name}: each head has a mask of its own; such models cannot be "
+                    f"{unpadded.call.name}: each head has a mask of its own; such models cannot be "
                     "captured yet"
                 )
             mask = Mask.of(dense[0].cpu().numpy())

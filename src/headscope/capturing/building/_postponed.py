@@ -24,11 +24,12 @@ class PostponedWeights:
     """The real tokens of a call whose queries and keys are held until its weights are written.
 
     Args:
-        cuts: the call, without anything that the weights do not follow from, for each example.
+        unpadded_texts: the call, without anything that the weights do not follow from, for each
+            example.
         sums: of queries and keys as they went into the call.
     """
 
-    cuts: tuple[RealTokens, ...]
+    unpadded_texts: tuple[RealTokens, ...]
     sums: tuple[torch.Tensor, torch.Tensor]
 
     def weights(self, dtype: np.dtype) -> list[np.ndarray]:
@@ -37,7 +38,7 @@ class PostponedWeights:
         Raises:
             CaptureError: where the model wrote into its queries or keys after the call.
         """
-        call = self.cuts[0].call
+        call = self.unpadded_texts[0].call
         if not all(
             torch.equal(now, then) for now, then in zip(_sums(call), self.sums, strict=True)
         ):
@@ -45,14 +46,16 @@ class PostponedWeights:
                 f"{call.name}: the model wrote over its queries or keys after its attention was "
                 "computed; capture it with keep=['weights', 'qk'], which copies them at once"
             )
-        return recomputed_weights(self.cuts, dtype)
+        return recomputed_weights(self.unpadded_texts, dtype)
 
 
-def postponed(cuts: Sequence[RealTokens], visibility: Visibility) -> PostponedWeights | None:
+def postponed(
+    unpadded_texts: Sequence[RealTokens], visibility: Visibility
+) -> PostponedWeights | None:
     """What must be held of a call to write its weights later; None where that is more than queries
     and keys.
     """
-    call = cuts[0].call
+    call = unpadded_texts[0].call
     masks_of_heads = call.mask is not None and call.mask.shape[1] > 1
     if call.query is None or has_own_weights(call) or visibility.bias is not None or masks_of_heads:
         return None
@@ -61,21 +64,25 @@ def postponed(cuts: Sequence[RealTokens], visibility: Visibility) -> PostponedWe
     )
     heavy = dict.fromkeys(("weights", "output", "added", "query_before", "key_before"))
     light = replace(call, value=value, context=context, **heavy)
-    return PostponedWeights(cuts=tuple(replace(cut, call=light) for cut in cuts), sums=_sums(light))
+    return PostponedWeights(
+        unpadded_texts=tuple(replace(unpadded, call=light) for unpadded in unpadded_texts),
+        sums=_sums(light),
+    )
 
 
-def recomputed_weights(cuts: Sequence[RealTokens], dtype: np.dtype) -> list[np.ndarray]:
+def recomputed_weights(unpadded_texts: Sequence[RealTokens], dtype: np.dtype) -> list[np.ndarray]:
     """Weights ``[head query key]`` of the real tokens of each text, from queries and keys, in tiles
     and untouched where zero.
     """
-    call = cuts[0].call
+    call = unpadded_texts[0].call
     arrays = [
-        untouched_zeros((call.size[1], len(cut.queries), len(cut.keys)), dtype) for cut in cuts
+        untouched_zeros((call.size[1], len(unpadded.queries), len(unpadded.keys)), dtype)
+        for unpadded in unpadded_texts
     ]
     fill_weights(
         call,
-        [cut.queries for cut in cuts],
-        [cut.keys for cut in cuts],
+        [unpadded.queries for unpadded in unpadded_texts],
+        [unpadded.keys for unpadded in unpadded_texts],
         into=[torch.from_numpy(array) for array in arrays],
     )
     return arrays

@@ -52,36 +52,38 @@ class Rotations:
     def __init__(self) -> None:
         self._known: list[KnownRotation] = []
 
-    def of(self, cuts: Sequence[RealTokens]) -> list[dict[str, Any]]:
+    def of(self, unpadded_texts: Sequence[RealTokens]) -> list[dict[str, Any]]:
         """How positions turned the real tokens of each text of a call, and why that is not known.
 
         Returns:
             ``rotary`` and ``turned`` of a `Layer` for each text.
         """
-        call = cuts[0].call
+        call = unpadded_texts[0].call
         query, key = call.query, call.key
         if query is None or key is None:
-            return [{"rotary": None, "turned": ""}] * len(cuts)
+            return [{"rotary": None, "turned": ""}] * len(unpadded_texts)
         query_before, key_before = call.query_before, call.key_before
         if query_before is None or key_before is None:
-            return [{"rotary": None, "turned": UNSEEN}] * len(cuts)
+            return [{"rotary": None, "turned": UNSEEN}] * len(unpadded_texts)
         if is_one(query_before, query) and is_one(key_before, key):
-            return [{"rotary": None, "turned": ""}] * len(cuts)
+            return [{"rotary": None, "turned": ""}] * len(unpadded_texts)
         exact = {query.dtype, query_before.dtype} <= {torch.float32, torch.float64}
         within = LEADS_WITHIN if exact else HALF_WITHIN
         pairs = (query_before, query), (key_before, key)
-        return [self._of_text(cut, pairs, within) for cut in cuts]
+        return [self._of_text(unpadded, pairs, within) for unpadded in unpadded_texts]
 
-    def _of_text(self, cut: RealTokens, pairs: tuple[Pair, Pair], within: float) -> dict[str, Any]:
-        call = cut.call
-        queries = cut.of_queries(pairs[0][0]), cut.of_queries(pairs[0][1])
-        keys = cut.of_keys(pairs[1][0]), cut.of_keys(pairs[1][1])
+    def _of_text(
+        self, unpadded: RealTokens, pairs: tuple[Pair, Pair], within: float
+    ) -> dict[str, Any]:
+        call = unpadded.call
+        queries = unpadded.of_queries(pairs[0][0]), unpadded.of_queries(pairs[0][1])
+        keys = unpadded.of_keys(pairs[1][0]), unpadded.of_keys(pairs[1][1])
         heads = [(_first_head(before), _first_head(after)) for before, after in (queries, keys)]
         if all(_is_same(before, after, within) for before, after in heads):
             return {"rotary": None, "turned": ""}
         # keys of other places, such as a picture made coarser, are not turned by the angles of the
         # queries
-        if call.cross or len(cut.queries) != len(cut.keys):
+        if call.cross or len(unpadded.queries) != len(unpadded.keys):
             return {"rotary": None, "turned": NO_LINE}
         before, after = (np.concatenate([pair[at] for pair in heads]) for at in (0, 1))
         rotary = self._found(before, after, (queries, keys), within)

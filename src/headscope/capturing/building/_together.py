@@ -83,20 +83,20 @@ class BatchBuilder(Builder):
 
     def _facts(
         self,
-        cuts: list[RealTokens],
+        unpadded: list[RealTokens],
         visibility: Visibility,
         places: tuple[QueryRows, torch.Tensor | None],
     ) -> list[dict[str, Any]]:
         """Mask and weights of all texts as one layer."""
-        whole = cuts[0].call
+        whole = unpadded[0].call
         _, _, queries, keys = whole.size
-        if any((len(cut.queries), len(cut.keys)) != (queries, keys) for cut in cuts):
+        if any((len(text.queries), len(text.keys)) != (queries, keys) for text in unpadded):
             raise CaptureError(f"{whole.name}: some of the batch is padding")
         call, visibility = _first_texts(whole, visibility, self._kept_texts)
         seen = visibility.visible
         if seen is not None and not bool((seen == seen[:1]).all()):
             raise CaptureError(f"{call.name}: texts of one length see differently")
-        visible = self._masks.of(cuts[0], visibility) or Mask.full(queries, keys)
+        visible = self._masks.of(unpadded[0], visibility) or Mask.full(queries, keys)
         layer = {"visible": visible}
         if is_plain(call, visibility):
             waiting = WaitingCall.of(call, visibility, places[0], layer)
@@ -108,7 +108,7 @@ class BatchBuilder(Builder):
             if self._held > HELD:
                 self._write_waiting()
             return [layer]
-        weights = _weights(call, cuts[: self._kept_texts], visibility)
+        weights = _weights(call, unpadded[: self._kept_texts], visibility)
         check_weights(weights, None, call.name)
         check_rows(weights, call, visible)
         verified(call, places[0].of(weights), places[0])
@@ -122,7 +122,7 @@ class BatchBuilder(Builder):
 
     def _kept(
         self,
-        cuts: list[RealTokens],
+        unpadded: list[RealTokens],
         facts: list[dict[str, Any]],
         sides: tuple[SideTokens, SideTokens],
         held: Any = None,
@@ -131,15 +131,15 @@ class BatchBuilder(Builder):
         return facts
 
 
-def _weights(call: Call, cuts: Sequence[RealTokens], visibility: Visibility) -> torch.Tensor:
+def _weights(call: Call, unpadded: Sequence[RealTokens], visibility: Visibility) -> torch.Tensor:
     """Weights ``[text head query key]`` in single precision, as records hold them."""
     if has_own_weights(call):
         return weights_of(call, visibility).to(torch.float32)
     weights = torch.zeros(call.size, device=call.context.device)
     fill_weights(
         call,
-        [cut.queries for cut in cuts],
-        [cut.keys for cut in cuts],
+        [text.queries for text in unpadded],
+        [text.keys for text in unpadded],
         into=list(weights),
     )
     return weights

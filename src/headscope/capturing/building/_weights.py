@@ -19,23 +19,23 @@ WEIGHTS_AT_ONCE = 2**20
 
 
 def kept_weights(
-    cuts: Sequence[RealTokens], visibility: Visibility, dtype: np.dtype
+    unpadded_texts: Sequence[RealTokens], visibility: Visibility, dtype: np.dtype
 ) -> list[np.ndarray]:
     """Weights ``[head query key]`` of the real tokens of each text, in tiles, so that no more than
     these are there.
     """
-    if has_own_weights(cuts[0].call):
-        return [_own_weights(cut, visibility, dtype) for cut in cuts]
-    return recomputed_weights(cuts, dtype)
+    if has_own_weights(unpadded_texts[0].call):
+        return [_own_weights(unpadded, visibility, dtype) for unpadded in unpadded_texts]
+    return recomputed_weights(unpadded_texts, dtype)
 
 
-def _own_weights(cut: RealTokens, visibility: Visibility, dtype: np.dtype) -> np.ndarray:
-    text, visibility = cut.call.of_text(cut.example), visibility.of_text(cut.example)
+def _own_weights(unpadded: RealTokens, visibility: Visibility, dtype: np.dtype) -> np.ndarray:
+    text, visibility = unpadded.call.of_text(unpadded.example), visibility.of_text(unpadded.example)
     heads, keys = text.size[1], text.size[3]
-    kept = untouched_zeros((heads, len(cut.queries), len(cut.keys)), dtype)
+    kept = untouched_zeros((heads, len(unpadded.queries), len(unpadded.keys)), dtype)
     first, precision = 0, getattr(torch, dtype.name)
-    for rows in cut.queries.split(max(1, WEIGHTS_AT_ONCE // (heads * keys))):
-        real = without_padding(weights_of(text, visibility, QueryRows(rows))[0], cut)
+    for rows in unpadded.queries.split(max(1, WEIGHTS_AT_ONCE // (heads * keys))):
+        real = without_padding(weights_of(text, visibility, QueryRows(rows))[0], unpadded)
         kept[:, first : first + len(rows)] = real.to(precision).cpu().numpy()
         first += len(rows)
     return kept

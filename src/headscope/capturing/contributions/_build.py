@@ -50,45 +50,45 @@ def added_by(path: ResidualPath, example: int) -> tuple[np.ndarray | None, Contr
     """Value norms ``[head key]`` and contributions of one example; kinds that cannot be proved are
     missing.
     """
-    cut = path.cut(example)
+    unpadded = path.unpadded(example)
     missing: Missing = {}
     try:
-        block = _block(path, cut, missing)
+        block = _block(path, unpadded, missing)
     except ValueError as error:
         return None, refused(f"{path.call.name}: its output projection is not affine: {error}")
-    contributions = _proved(path, cut, block, missing)
+    contributions = _proved(path, unpadded, block, missing)
     if "attention" in missing:
         return None, Contributions(missing=missing, verified=contributions.verified)
     return _stored(value_norms(block)), contributions
 
 
-def _block(path: ResidualPath, cut: RealTokens, missing: Missing) -> Block:
+def _block(path: ResidualPath, unpadded: RealTokens, missing: Missing) -> Block:
     call = path.call
-    text, visibility = call.of_text(cut.example), path.visibility.of_text(cut.example)
-    weights = weights_of(text, visibility, QueryRows(cut.queries))[0, :, :, cut.keys]
-    values = cut.of_keys(call.value)
+    text, visibility = call.of_text(unpadded.example), path.visibility.of_text(unpadded.example)
+    weights = weights_of(text, visibility, QueryRows(unpadded.queries))[0, :, :, unpadded.keys]
+    values = unpadded.of_keys(call.value)
     matrix, bias = path.projection
     heads, features = weights.shape[0], values.shape[-1]
     if len(matrix) != heads * features:
         raise ValueError(f"it has {len(matrix)} inputs for {heads} heads of {features} features")
-    residual, beside = _residual(path, cut, missing)
+    residual, beside = _residual(path, unpadded, missing)
     return Block(
         weights=weights.double().cpu().numpy(),
         values=values.double().cpu().numpy(),
         projection=matrix.reshape(heads, features, -1),
         bias=bias,
         residual=residual,
-        same=_has_same_tokens(path, cut.example),
+        same=_has_same_tokens(path, unpadded.example),
         before=_before(path),
         beside=beside,
         after=None if residual is None or path.after is None else path.after.norm,
         second=None if path.second is None else path.second.norm,
-        stream_again=None if path.again is None else path.rows(path.again, cut),
+        stream_again=None if path.again is None else path.rows(path.again, unpadded),
     )
 
 
 def _residual(
-    path: ResidualPath, cut: RealTokens, missing: Missing
+    path: ResidualPath, unpadded: RealTokens, missing: Missing
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """What the block's input adds, and the sum of all else that was added."""
     name = path.call.name
@@ -101,16 +101,16 @@ def _residual(
         return None, None
     known = path.residuals
     if len(known) != 1:
-        said = "nothing" if not known else f"{len(known)} tensors"
+        count = "nothing" if not known else f"{len(known)} tensors"
         missing |= dict.fromkeys(
             OF_STREAM,
-            f"{name}: of what is added to its output, {said} had been read by a part of the model "
+            f"{name}: of what is added to its output, {count} had been read by a part of the model "
             "before; the residual is unknown",
         )
         return None, None
     others = [addend for addend in path.addends if addend is not known[0]]
-    beside = path.rows(torch.stack(others).sum(dim=0), cut) if others else None
-    return path.rows(known[0], cut), beside
+    beside = path.rows(torch.stack(others).sum(dim=0), unpadded) if others else None
+    return path.rows(known[0], unpadded), beside
 
 
 def _has_same_tokens(path: ResidualPath, example: int) -> bool:
@@ -137,24 +137,28 @@ def _before(path: ResidualPath) -> Norm | None:
     return Norm(gain=scale, shift=np.zeros_like(scale), centred=False, divided=False)
 
 
-def _proved(path: ResidualPath, cut: RealTokens, block: Block, missing: Missing) -> Contributions:
+def _proved(
+    path: ResidualPath, unpadded: RealTokens, block: Block, missing: Missing
+) -> Contributions:
     """The kinds whose pieces sum to the model's own vector; the others are missing, with the
     difference.
     """
     worst = 0.0
-    steps = [("attention's output", ALL, block.output, path.own_rows(cut))]
+    steps = [("attention's output", ALL, block.output, path.own_rows(unpadded))]
     if block.residual is not None and path.stream is not None:
-        steps.append(("residual stream", OF_STREAM, block.stream, path.rows(path.stream, cut)))
+        steps.append(("residual stream", OF_STREAM, block.stream, path.rows(path.stream, unpadded)))
     if block.residual is not None and path.after is not None:
-        steps.append(("norm's output", OF_NORM, block.normed, path.rows(path.after.output, cut)))
+        steps.append(
+            ("norm's output", OF_NORM, block.normed, path.rows(path.after.output, unpadded))
+        )
         if path.second is not None and path.again is not None:
-            ours = path.second.norm(path.rows(path.again, cut))
+            ours = path.second.norm(path.rows(path.again, unpadded))
             steps.append(
                 (
                     "second norm's output",
                     ("globenc",),
                     ours,
-                    path.rows(path.second.output, cut),
+                    path.rows(path.second.output, unpadded),
                 )
             )
     for what, kinds, ours, theirs in steps:

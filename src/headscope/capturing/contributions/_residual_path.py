@@ -166,24 +166,26 @@ class ResidualPath:
         rows = tensor.reshape(-1, self.width)
         return rows if self.order is None else rows[self.order]
 
-    def cut(self, example: int) -> RealTokens:
+    def unpadded(self, example: int) -> RealTokens:
         """The real tokens of one example."""
         return RealTokens(self.call, example, *(side.positions[example] for side in self.sides))
 
-    def rows(self, tensor: torch.Tensor, cut: RealTokens) -> np.ndarray:
+    def rows(self, tensor: torch.Tensor, unpadded: RealTokens) -> np.ndarray:
         """``[query model]`` of one example in float64, of a tensor in the model's order."""
         rows = self.ordered(tensor)
         if self.packed:
-            first = sum(len(at) for at in self.sides[0].positions[: cut.example])
-            own = rows[first : first + len(cut.queries)]
+            first = sum(len(at) for at in self.sides[0].positions[: unpadded.example])
+            own = rows[first : first + len(unpadded.queries)]
         else:
             queries = self.call.size[2]
-            own = rows[cut.example * queries : (cut.example + 1) * queries][cut.queries]
+            own = rows[unpadded.example * queries : (unpadded.example + 1) * queries][
+                unpadded.queries
+            ]
         return own.double().cpu().numpy()
 
-    def own_rows(self, cut: RealTokens) -> np.ndarray:
+    def own_rows(self, unpadded: RealTokens) -> np.ndarray:
         """``[query model]`` of the output itself."""
-        return replace(self, order=None).rows(self.output, cut)
+        return replace(self, order=None).rows(self.output, unpadded)
 
 
 def same(first: torch.Tensor, second: torch.Tensor) -> bool:

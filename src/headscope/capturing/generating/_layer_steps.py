@@ -115,15 +115,15 @@ class LayerSteps:
         """
         span = self._span(call)
         visibility = _visibility(call, span)
-        cut = RealTokens(
+        unpadded = RealTokens(
             call,
             0,
             *(torch.arange(n, device=call.context.device) for n in (call.size[2], span.kept)),
         )
         if not self.read:
-            self._facts |= Rotations().of([cut])[0]
-        self._keep_queries_and_keys(cut, visibility, span)
-        rows = _some_rows(cut) if self._blocks is None else QueryRows()
+            self._facts |= Rotations().of([unpadded])[0]
+        self._keep_queries_and_keys(unpadded, visibility, span)
+        rows = _some_rows(unpadded) if self._blocks is None else QueryRows()
         checked = weights_of(call, visibility, rows)
         weights = checked[0]
         ours = weights[:, :, : span.kept]
@@ -133,7 +133,7 @@ class LayerSteps:
         if "values" in self._keeping.what and not self._is_empty:
             self._extend("values", self._own_shared(call.value[0]), span, call.name)
         self._note(call, verified(call, checked, rows)[0])
-        self._see(masks.of(cut, visibility), cut, span)
+        self._see(masks.of(unpadded, visibility), unpadded, span)
         self.read += call.size[2]
         self.known = max(self.known, span.offset + span.kept)
 
@@ -202,12 +202,12 @@ class LayerSteps:
         return span
 
     def _keep_queries_and_keys(
-        self, cut: RealTokens, visibility: Visibility, span: StepRange
+        self, unpadded: RealTokens, visibility: Visibility, span: StepRange
     ) -> None:
-        call = cut.call
+        call = unpadded.call
         if not self._has_qk:
             return
-        if call.query is None or call.key is None or not _follows(cut, visibility):
+        if call.query is None or call.key is None or not _follows(unpadded, visibility):
             if self.read and self._blocks is None:
                 raise CaptureError(
                     f"{call.name} shows queries and keys in some steps only; generate with "
@@ -217,10 +217,10 @@ class LayerSteps:
             self._has_qk, self._blocks = False, self._blocks or []
             self._arrays["queries"], self._arrays["keys"], self._biases = _Growing(), _Growing(), []
             return
-        self._arrays["queries"].add(self._plain(self._own(cut.of_queries(call.query))))
+        self._arrays["queries"].add(self._plain(self._own(unpadded.of_queries(call.query))))
         self._extend("keys", self._own_shared(call.key[0]), span, call.name)
         if visibility.bias is not None:
-            bias = cut.of_both(visibility.bias)
+            bias = unpadded.of_both(visibility.bias)
             self._biases.append(
                 (span.first, span.offset, self._plain(bias if len(bias) == 1 else self._own(bias)))
             )
@@ -260,11 +260,11 @@ class LayerSteps:
         )
         facts["verified_limit"] = min(facts["verified_limit"], checked["verified_limit"])
 
-    def _see(self, mask: Mask | None, cut: RealTokens, span: StepRange) -> None:
+    def _see(self, mask: Mask | None, unpadded: RealTokens, span: StepRange) -> None:
         if mask is None:
             whole = [span.offset, span.offset + span.kept]
-            self._runs.append(np.tile(np.array([whole], np.int32), (len(cut.queries), 1)))
-            self._counts.append(np.ones(len(cut.queries), np.int32))
+            self._runs.append(np.tile(np.array([whole], np.int32), (len(unpadded.queries), 1)))
+            self._counts.append(np.ones(len(unpadded.queries), np.int32))
         else:
             self._runs.append(mask.runs + span.offset)
             self._counts.append(np.diff(mask.firsts))
@@ -374,17 +374,17 @@ def _check_nothing_lost(empty: torch.Tensor, name: str) -> None:
         )
 
 
-def _follows(cut: RealTokens, visibility: Visibility) -> bool:
+def _follows(unpadded: RealTokens, visibility: Visibility) -> bool:
     """Whether the model's own weights, where it gave them, follow from the queries and keys that
     were seen.
     """
-    call = cut.call
+    call = unpadded.call
     if call.weights is None or call.weights.dtype not in TOLERANCE:
         return True
-    rows = _some_rows(cut)
+    rows = _some_rows(unpadded)
     own, ours = (find(call, visibility, rows) for find in (weights_of, recomputed))
     return bool((own - ours).abs().max().item() <= EXPLAINED_WITHIN)
 
 
-def _some_rows(cut: RealTokens) -> QueryRows:
-    return QueryRows.spread([cut.queries], len(cut.queries), ROWS_CHECKED)
+def _some_rows(unpadded: RealTokens) -> QueryRows:
+    return QueryRows.spread([unpadded.queries], len(unpadded.queries), ROWS_CHECKED)

@@ -101,7 +101,7 @@ class PromptRunner:
     def alone(self, prompt: str) -> Record:
         """The record of one prompt."""
         self._length_of(prompt)
-        return self._told(self.run.records([prompt]))[0]
+        return self._warned(self.run.records([prompt]))[0]
 
     def each(
         self, prompts: Mapping[int, str], size: int | None, report: Report
@@ -152,21 +152,21 @@ class PromptRunner:
         """Records of prompts that are run together; one by one where that cannot be recorded."""
         if len(prompts) > 1:
             try:
-                together = self._told(self.run.records(list(prompts.values())))
+                together = self._warned(self.run.records(list(prompts.values())))
                 return dict(zip(prompts, together, strict=True))
             except CaptureError as error:
                 why = error
         done: dict[int, Record] = {}
         for index, prompt in prompts.items():
             try:
-                done[index] = self._told(self.run.records([prompt]))[0]
+                done[index] = self._warned(self.run.records([prompt]))[0]
             except HeadscopeError as error:
                 report(index, error)
         if len(prompts) > 1 and done:
             warnings.warn(f"{len(prompts)} prompts were run one at a time: {why}", stacklevel=6)
         return done
 
-    def _told(self, records: list[Record]) -> list[Record]:
+    def _warned(self, records: list[Record]) -> list[Record]:
         warn_of_unseen(records[0])
         return records
 

@@ -67,10 +67,10 @@ def needing(model: Any, arguments: Mapping[str, Any]) -> Generator[None]:
     except HeadscopeError:
         raise
     except (RuntimeError, NotImplementedError) as error:
-        told = _told(model, error)
-        if told is None:
+        explained = _weights_error(model, error)
+        if explained is None:
             raise
-        raise told from error
+        raise explained from error
     except (AttributeError, TypeError, ValueError) as error:
         # What models say where pixel_values is None, such as that it has no shape, helps nobody.
         if not missing or missing & set(arguments):
@@ -81,7 +81,7 @@ def needing(model: Any, arguments: Mapping[str, Any]) -> Generator[None]:
         ) from error
 
 
-def _told(model: Any, error: BaseException) -> CaptureError | None:
+def _weights_error(model: Any, error: BaseException) -> CaptureError | None:
     """What is wrong with the weights of a model that stopped: not there, or of several precisions;
     else None.
     """

@@ -70,8 +70,8 @@ def _processed(
     """
     _check_given(model, given)
     text = given.text
-    cut = _cut(model, processor, given, truncate=truncate)
-    asked: dict[str, Any] = {} if text is None else {"text": [text], **cut}
+    truncation = _truncation(model, processor, given, truncate=truncate)
+    asked: dict[str, Any] = {} if text is None else {"text": [text], **truncation}
     if given.pictures:
         channels = _channels(model)
         asked["images"] = [picture.read(channels) for picture in given.pictures]
@@ -87,7 +87,7 @@ def _processed(
     if text is None:
         return arguments, (), seconds, pictures
     check_length(model, arguments["input_ids"].shape[1])
-    tokens = _tokens(processor.tokenizer, text, arguments["input_ids"][0].tolist(), cut)
+    tokens = _tokens(processor.tokenizer, text, arguments["input_ids"][0].tolist(), truncation)
     return arguments, (tokens,), seconds, pictures
 
 
@@ -102,7 +102,9 @@ def _check_given(model: Any, given: ParsedInput) -> None:
         )
 
 
-def _cut(model: Any, processor: Any, given: ParsedInput, *, truncate: bool) -> dict[str, Any]:
+def _truncation(
+    model: Any, processor: Any, given: ParsedInput, *, truncate: bool
+) -> dict[str, Any]:
     """How a tokenizer is told to cut the text to the model's positions; empty to leave it whole."""
     if given.text is None:
         return {}
@@ -199,9 +201,9 @@ def _seconds(processor: Any, arguments: dict, asked: Mapping[str, Any]) -> float
     return None if mask is None else samples / rate / int(mask.sum())
 
 
-def _tokens(tokenizer: Any, text: str, ids: list[int], cut: Mapping[str, Any]) -> Tokens:
+def _tokens(tokenizer: Any, text: str, ids: list[int], truncation: Mapping[str, Any]) -> Tokens:
     """With their places in the text, where the processor put nothing else between them."""
-    own = tokenizer(text, **cut)
+    own = tokenizer(text, **truncation)
     if list(own["input_ids"]) == ids:
         return tokens_from_encoding(tokenizer, own, (text,))
     return tokens_from_ids(tokenizer, ids, texts=(text,))

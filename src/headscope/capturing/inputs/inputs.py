@@ -97,8 +97,10 @@ def encode(model: Any, tokenizer: Any, texts: tuple[str, ...], *, truncate: bool
         TextError: where the tokenizer finds no token, or more than the model has positions for.
     """
     limit = positions_of(model)
-    cut = {"truncation": True, "max_length": limit} if truncate and limit else {"truncation": False}
-    encoding = tokenizer(*texts, padding=False, return_tensors=None, **cut)
+    truncation = (
+        {"truncation": True, "max_length": limit} if truncate and limit else {"truncation": False}
+    )
+    encoding = tokenizer(*texts, padding=False, return_tensors=None, **truncation)
     count = len(encoding["input_ids"])
     if not count:
         raise TextError(f"The tokenizer finds no token in {texts[0]!r}; give another text")

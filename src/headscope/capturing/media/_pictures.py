@@ -118,8 +118,8 @@ def _read(marks: np.ndarray, input_positions: InputPositions) -> MarkMeanings:
     times, places, pictures, grids = None, None, None, []
     if heard.any():
         # One of the two is the same for all frames, so the sum tells them apart and orders them.
-        times, said = times_of(np.where(heard, rows + columns, -1), input_positions.seconds)
-        labels = list(said)
+        times, time_labels = times_of(np.where(heard, rows + columns, -1), input_positions.seconds)
+        labels = list(time_labels)
     if seen.any():
         items = np.where(seen, input_positions.item[marks - 1], -1)
         places, pictures, grids = _patches(items, rows, columns)

@@ -99,7 +99,9 @@ class InterfaceWatch:
                 return result
             call = self._call(module, tensors, options, result, adds=adds)
             if edit is not None:
-                call = edit.changed(call, told=self._tell is not None or call.weights is not None)
+                call = edit.changed(
+                    call, with_weights=self._tell is not None or call.weights is not None
+                )
                 result = (call.context, _weights_like(result[1:], call), *result[2:])
             if self._tell is not None:
                 self._tell(call)

@@ -450,7 +450,7 @@ class OperatorWatch(TorchFunctionMode):
             call = Call(module=module, name=name, route="operators", cross=cross, **seen)
             call.cross = cross or self._module_stack.is_cross(module, *call.size[2:])
             if edit is not None:
-                call = edit.changed(call, told=self._tell is not None)
+                call = edit.changed(call, with_weights=self._tell is not None)
                 if projected is not None:
                     call.output = projected(call)
             if self._tell is not None:

@@ -28,7 +28,7 @@ VERSION = 1
 """Of the format of headscope 0.1."""
 MOST_NUMBERED = 2**14
 """Layers and heads of a file; maps of them are as large as their largest number."""
-TOLD = (
+FIELDS = (
     "task",
     "metric",
     "by",
@@ -40,7 +40,7 @@ TOLD = (
     "groups",
     "tokens",
 )
-SAID: dict[str, Any] = {
+DOCUMENT: dict[str, Any] = {
     "task": str,
     "metric": str,
     "by": str,
@@ -60,16 +60,16 @@ SAID: dict[str, Any] = {
 
 def kept_of(ablation: Ablation) -> Kept:
     """What a file of it holds: the score of every example, and those with random weights."""
-    said: dict[str, Any] = {name: getattr(ablation, name) for name in TOLD}
-    said |= {"totals": dict(ablation.totals), "cells": ablation.cells}
+    document: dict[str, Any] = {name: getattr(ablation, name) for name in FIELDS}
+    document |= {"totals": dict(ablation.totals), "cells": ablation.cells}
     if ablation.estimates is not None:
-        said["estimates"] = [[*cell, value] for cell, value in ablation.estimates.items()]
+        document["estimates"] = [[*cell, value] for cell, value in ablation.estimates.items()]
     arrays = {"scores": ablation.scores, "intact": ablation.intact}
     control = ablation.control
     if control is not None:
-        said["random_totals"] = dict(control.totals)
+        document["random_totals"] = dict(control.totals)
         arrays |= {"random_scores": control.scores, "random_intact": control.intact}
-    return said, arrays
+    return document, arrays
 
 
 @reads(Ablation.KIND)
@@ -100,7 +100,7 @@ def _ablation(words: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Ablati
     Raises:
         ValueError: where they do not; and others of `headscope.storage.reading`.
     """
-    check_document(words, SAID)
+    check_document(words, DOCUMENT)
     cells = tuple((stack, layer, head) for stack, layer, head in words.pop("cells"))
     totals = {name: tuple(values) for name, values in words.pop("totals").items()}
     # Files of headscope 0.1 do not have those with random weights.

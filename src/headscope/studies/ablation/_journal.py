@@ -187,8 +187,8 @@ class Journal:
 
 def _with_sum(row: Mapping[str, Any]) -> bytes:
     """A line that ends with CRC-32 of all that stands before it."""
-    told = json.dumps(row)[:-1]
-    return f"{told}{SUM}{zlib.crc32(told.encode())}}}\n".encode()
+    text = json.dumps(row)[:-1]
+    return f"{text}{SUM}{zlib.crc32(text.encode())}}}\n".encode()
 
 
 def _row(line: bytes, place: str, *, summed: bool) -> dict[str, Any]:
@@ -198,10 +198,10 @@ def _row(line: bytes, place: str, *, summed: bool) -> dict[str, Any]:
         FileError: where it was changed.
     """
     row = json.loads(line)
-    told, mark, _ = line.rpartition(SUM.encode())
+    text, mark, _ = line.rpartition(SUM.encode())
     if not isinstance(row, dict):
         raise TypeError(f"{place} is not an object")
-    if (mark or summed or row.get("has_sums")) and row.get("sum") != zlib.crc32(told):
+    if (mark or summed or row.get("has_sums")) and row.get("sum") != zlib.crc32(text):
         raise FileError(f"{place} was changed: its sum is not that of its values; {ANEW}")
     return row
 

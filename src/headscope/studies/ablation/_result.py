@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from headscope.errors import RecordError
-from headscope.evidence import interval, least_p, p_flipped, p_shown, parse_groups
+from headscope.evidence import interval, least_p, p_flipped, p_text, parse_groups
 from headscope.evidence.correction import CORRECTIONS
 from headscope.results import Kept, Result, TextTable
 
@@ -388,11 +388,11 @@ class Ablation(Result):
             # Holm's least is that of the test times the number of tests; Benjamini and Hochberg's
             # may be the least itself, where all of them reach it.
             times = family if self.correction == "holm" else 1
-            corrected = p_shown(self.corrected[at], least * times)
+            corrected = p_text(self.corrected[at], least * times)
             numbers = (
                 f"{self.change[at]:+.2g}",
                 ends,
-                p_shown(self.p[at], least),
+                p_text(self.p[at], least),
                 f"{corrected}{mark}",
             )
             rows.append((name if len(self.stacks) == 1 else f"{stack} {name}", *numbers))
@@ -406,8 +406,8 @@ class Ablation(Result):
         family, kind = (heads, "head") if heads.any() else (~heads, "layer")
         largest, here = (float(np.abs(each.change[family]).max()) for each in (self.control, self))
         _, *lines = self.control.summary().splitlines()
-        said = f"largest change of a {kind} there {largest:.2g}, here {here:.2g}"
-        return "\n".join(["The same architecture with random weights:", *lines, said])
+        comparison = f"largest change of a {kind} there {largest:.2g}, here {here:.2g}"
+        return "\n".join(["The same architecture with random weights:", *lines, comparison])
 
     def _notes(self) -> str:
         over = "examples" if self.groups is None else "documents"

@@ -61,7 +61,7 @@ class TaskRun:
                     journal.add(number, cell, self._without(number, cell, shares=shares))
                     step()
         self._prefix.forget()
-        return _told(self._prefix.reason, asked=share, shares=shares)
+        return _sharing_text(self._prefix.reason, asked=share, shares=shares)
 
     def _can_share(self, number: int) -> bool:
         """Whether passing over layers leaves what the model returns as it is, tried on a batch."""
@@ -92,7 +92,7 @@ class TaskRun:
             return self._task.values(self._model, number)
 
 
-def _told(reason: str, *, asked: bool, shares: bool) -> str:
+def _sharing_text(reason: str, *, asked: bool, shares: bool) -> str:
     if not asked:
         return WHOLE
     return SHARED if shares else f"{WHOLE}: {reason}"

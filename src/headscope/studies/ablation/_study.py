@@ -348,7 +348,7 @@ def _single_heads(
     missing = sorted(wanted - {cell[1:] for cell in cells})
     if missing:
         raise InterventionError(
-            f"There is no head {missing[0][0]}-{missing[0][1]}; there are {_said(cells)}"
+            f"There is no head {missing[0][0]}-{missing[0][1]}; there are {_cells_text(cells)}"
         )
     return [cell for cell in cells if cell[1:] in wanted]
 
@@ -368,7 +368,7 @@ def _whole_layers(places: list[LayerPlace], layers: bool | Collection[int]) -> l
     return [cell for cell in cells if cell[1] in set(layers)]
 
 
-def _said(cells: list[Cell]) -> str:
+def _cells_text(cells: list[Cell]) -> str:
     return f"{cells[0][1]}-{cells[0][2]} to {cells[-1][1]}-{cells[-1][2]}"
 
 

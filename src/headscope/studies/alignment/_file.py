@@ -13,7 +13,7 @@ from headscope.studies.alignment._word_alignment import BY, STATES
 
 KIND = "alignment study"
 OPTIONS = ("stack", "special", "confidence")
-SAID: dict[str, Any] = {
+DOCUMENT: dict[str, Any] = {
     "options": {"stack": str, "special": bool, "confidence": Finite},
     "model": str,
     "fingerprint": str,
@@ -30,7 +30,7 @@ SAID: dict[str, Any] = {
 
 def kept_of(study: AlignmentStudy) -> Kept:
     """What a file of it holds: what was counted in each sentence; without the random twin."""
-    said = {
+    document = {
         "options": {name: getattr(study, name) for name in OPTIONS},
         "model": study.model,
         "fingerprint": study.fingerprint,
@@ -43,7 +43,7 @@ def kept_of(study: AlignmentStudy) -> Kept:
         "lengths": study.lengths,
         "groups": study.statistic.groups,
     }
-    return said, {"counts": study.statistic.values, "diagonal": study.diagonal.values}
+    return document, {"counts": study.statistic.values, "diagonal": study.diagonal.values}
 
 
 @reads(KIND)
@@ -53,24 +53,31 @@ def load_alignment_study(path: str | os.PathLike[str]) -> AlignmentStudy:
     Raises:
         FileError: where the file does not exist, is cut, or is none of ours.
     """
-    said, arrays = load_kept(path, KIND)
+    document, arrays = load_kept(path, KIND)
     with reading(path, KIND):
-        check_document(said, SAID)
-        study = AlignmentStudy(**said["options"])
-        study.model, study.layers, study.heads = said["model"], tuple(said["layers"]), said["heads"]
-        study.left_out, study.digests = said["left_out"], said["digests"]
-        study.fingerprint = said.get("fingerprint", "")
-        study.refused, study.lengths = dict(said["refused"]), dict(said.get("lengths") or {})
-        sentences, columns = len(said["sentences"]), (study.heads + 1 if study.layers else 1)
+        check_document(document, DOCUMENT)
+        study = AlignmentStudy(**document["options"])
+        study.model, study.layers, study.heads = (
+            document["model"],
+            tuple(document["layers"]),
+            document["heads"],
+        )
+        study.left_out, study.digests = document["left_out"], document["digests"]
+        study.fingerprint = document.get("fingerprint", "")
+        study.refused, study.lengths = (
+            dict(document["refused"]),
+            dict(document.get("lengths") or {}),
+        )
+        sentences, columns = len(document["sentences"]), (study.heads + 1 if study.layers else 1)
         counts = array_of(
             arrays, "counts", "f", (sentences, 2, len(STATES), len(BY), len(study.layers), columns)
         )
         diagonals = array_of(arrays, "diagonal", "f", (sentences, 2))
         study.statistic = Statistic(counts.shape[1:])
         # Files from before documents were known have no groups, and some no lengths or fingerprint.
-        groups = said.get("groups") or [None] * sentences
+        groups = document.get("groups") or [None] * sentences
         for name, count, diagonal, group in zip(
-            said["sentences"], counts, diagonals, groups, strict=True
+            document["sentences"], counts, diagonals, groups, strict=True
         ):
             study.statistic.update(name, count, group=group)
             study.diagonal.update(name, diagonal, group=group)

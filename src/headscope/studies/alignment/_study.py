@@ -222,5 +222,5 @@ def _difference(
 
 
 def _digest(pair: AlignedPair) -> str:
-    told = repr((pair.source, pair.target, sorted(pair.sure), sorted(pair.possible)))
-    return hashlib.sha256(told.encode()).hexdigest()[:16]
+    text = repr((pair.source, pair.target, sorted(pair.sure), sorted(pair.possible)))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headscope.evidence import length_said
+from headscope.evidence import length_text
 from headscope.results import TextTable
 from headscope.studies.alignment._best_place import BestLayerOrHead
 from headscope.studies.alignment._word_alignment import BY, STATES
-from headscope.studies.shared._printing import percent, said_of
+from headscope.studies.shared._printing import left_out_lines, percent
 
 if TYPE_CHECKING:
     from headscope.studies.alignment._result import AlignmentStudy
@@ -107,9 +107,9 @@ def summary_of(study: AlignmentStudy) -> str:
     """
     if not study.sentences:
         return repr(study)
-    length = f"{length_said(study.lengths.values())} of the source"
+    length = f"{length_text(study.lengths.values())} of the source"
     baseline = percent(study.baseline)
-    told = f"{study.model or 'a model'}: {study.sentences} sentences ({length}). "
+    subject = f"{study.model or 'a model'}: {study.sentences} sentences ({length}). "
     parts = []
     for by in BY:
         rates = np.concatenate([study.error_rates(by, state)[:, -1] for state in STATES])
@@ -117,15 +117,16 @@ def summary_of(study: AlignmentStudy) -> str:
         if len(known):
             parts.append(f"{percent(float(known.min()))} by {by}")
     return (
-        f"{told}The least alignment error rate of a layer is {' and '.join(parts) or 'not known'} "
-        f"(in %, chosen on these sentences); the diagonal, without any attention, has {baseline}"
+        f"{subject}The least alignment error rate of a layer is "
+        f"{' and '.join(parts) or 'not known'} (in %, chosen on these sentences); "
+        f"the diagonal, without any attention, has {baseline}"
     )
 
 
 def blocks_of(study: AlignmentStudy) -> list[TextTable | str]:
     """The table of layers, the baseline, the best places, and what was left out."""
     if not study.sentences:
-        return ["\n".join(_said(study))]
+        return ["\n".join(_left_out(study))]
     title = (
         f"Alignment error rate in % [{study.confidence:.0%} interval over sentences], all heads "
         "of a layer together:"
@@ -139,7 +140,7 @@ def blocks_of(study: AlignmentStudy) -> list[TextTable | str]:
             _layers(study.control, "the same with random weights:"),
             "\n".join(_chosen(study.control)),
         ]
-    return [*blocks, "\n".join(_said(study))]
+    return [*blocks, "\n".join(_left_out(study))]
 
 
 def _layers(study: AlignmentStudy, title: str) -> TextTable:
@@ -166,11 +167,11 @@ def _chosen(study: AlignmentStudy) -> list[str]:
     return lines
 
 
-def _said(study: AlignmentStudy) -> list[str]:
+def _left_out(study: AlignmentStudy) -> list[str]:
     layers = [
         f"norms of layer {layer} are left out: {reason}" for layer, reason in study.refused.items()
     ]
-    return [*layers, *said_of(study.left_out, "sentences are")]
+    return [*layers, *left_out_lines(study.left_out, "sentences are")]
 
 
 def _cell(rate: float, ends: Any) -> str:

@@ -14,13 +14,13 @@ from headscope.studies.coreference._result import Coreference
 from headscope.studies.coreference._tally import CANDIDATES, PassageHits
 from headscope.studies.shared._head_file import load_study, parts_of
 
-SAID: dict[str, Any] = {"data": str, "passages": [[str, str, [[str]]]]}
+DOCUMENT: dict[str, Any] = {"data": str, "passages": [[str, str, [[str]]]]}
 
 
 def kept_of(coreference: Coreference) -> Kept:
     """What a file of it holds: what was answered of each text; without the random twin."""
     kept = [coreference._read[name] for name in coreference.names]
-    said = coreference._said() | {
+    facts = coreference._document() | {
         "data": coreference.data,
         "passages": [
             [name, each.document, each.kinds]
@@ -31,7 +31,7 @@ def kept_of(coreference: Coreference) -> Kept:
     if kept:
         arrays["rules"] = np.concatenate([each.rules for each in kept], axis=-1)
         arrays["heads"] = np.concatenate([each.heads for each in kept], axis=-1)
-    return said, arrays
+    return facts, arrays
 
 
 @reads(Coreference.KIND)
@@ -41,18 +41,18 @@ def load_coref(path: str | os.PathLike[str]) -> Coreference:
     Raises:
         FileError: where the file does not exist, is cut, or is none of ours.
     """
-    return load_study(path, Coreference, SAID, _fill)
+    return load_study(path, Coreference, DOCUMENT, _fill)
 
 
-def _fill(study: Coreference, said: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    study.data = said["data"]
-    if not said["passages"]:
+def _fill(study: Coreference, facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    study.data = facts["data"]
+    if not facts["passages"]:
         return
-    names, documents, kinds = zip(*said["passages"], strict=True)
+    names, documents, kinds = zip(*facts["passages"], strict=True)
     sizes = [len(each) for each in kinds]
     rules = array_of(arrays, "rules", "b", (len(RULES), sum(sizes)))
     heads = array_of(arrays, "heads", "b", (len(CANDIDATES), len(study.cells), sum(sizes)))
-    told = zip(parts_of(names, sizes), documents, kinds, strict=True)
-    for (name, asked), document, of in told:
+    passages = zip(parts_of(names, sizes), documents, kinds, strict=True)
+    for (name, asked), document, of in passages:
         named = tuple(map(tuple, of))
         study._read[name] = PassageHits(document, named, rules[:, asked], heads[..., asked])

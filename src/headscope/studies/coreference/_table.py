@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headscope.evidence import p_shown
+from headscope.evidence import p_text
 from headscope.results import TextTable
 from headscope.studies.coreference._tally import CANDIDATES
-from headscope.studies.shared._printing import above_of, percent, said_of
+from headscope.studies.shared._printing import above_of, left_out_lines, percent
 
 if TYPE_CHECKING:
     from headscope.studies.coreference._result import Coreference
@@ -33,7 +33,7 @@ def summary_of(coreference: Coreference) -> str:
     """How often the best head finds what a mention means, beside the nearest mention."""
     if not coreference.passages:
         return repr(coreference)
-    passages = f"{coreference.passages} passages ({coreference.length_said})"
+    passages = f"{coreference.passages} passages ({coreference.length_text})"
     best = coreference.best()
     share, nearest = percent(best.held_out_accuracy), percent(best.held_out_nearest)
     return (
@@ -41,21 +41,21 @@ def summary_of(coreference: Coreference) -> str:
         f"{coreference.questions} questions. On documents it was not chosen on, the "
         "best head looks most at what a mention means for "
         f"{share} % of mentions; the nearest mention is right for {nearest} % (p "
-        f"{p_shown(best.p_corrected)})"
+        f"{p_text(best.p_corrected)})"
     )
 
 
 def blocks_of(coreference: Coreference) -> list[TextTable | str]:
     """The tables for both candidate sets, what their numbers mean, and what was left out."""
     if not coreference.passages:
-        return ["\n".join(said_of(coreference.left_out, "passages are"))]
+        return ["\n".join(left_out_lines(coreference.left_out, "passages are"))]
     tables = [table for candidates in CANDIDATES for table in _tables(coreference, candidates)]
     note = (
         "Held out: the head is chosen on one half of the documents and measured on the other, "
         f"both ways; mean over {coreference.splits} splits. Intervals do not hold the spread over "
         f"splits. p: {coreference.correction} over kinds."
     )
-    return [*tables, "\n".join([note, *said_of(coreference.left_out, "passages are")])]
+    return [*tables, "\n".join([note, *left_out_lines(coreference.left_out, "passages are")])]
 
 
 def titled(coreference: Coreference) -> str:
@@ -82,7 +82,7 @@ def _tables(coreference: Coreference, candidates: str) -> list[TextTable]:
         )
         cells = [each.kind, each.held_out_place]
         cells += [percent(each.held_out_accuracy, (each.held_out_low, each.held_out_high))]
-        cells += [percent(each.held_out_nearest), *above_of(each), p_shown(each.p_corrected)]
+        cells += [percent(each.held_out_nearest), *above_of(each), p_text(each.p_corrected)]
         if coreference.control is not None:
             cells.append(percent(coreference.control.best(each.kind, candidates).held_out_accuracy))
         held.append(tuple(cells))

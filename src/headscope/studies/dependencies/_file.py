@@ -14,13 +14,13 @@ from headscope.studies.dependencies._result import Relations
 from headscope.studies.dependencies._tally import DECODINGS, SentenceHeads
 from headscope.studies.shared._head_file import load_study, parts_of
 
-SAID: dict[str, Any] = {"treebank": str, "sentences": [([str, [str]], [str, [str], str])]}
+DOCUMENT: dict[str, Any] = {"treebank": str, "sentences": [([str, [str]], [str, [str], str])]}
 
 
 def kept_of(relations: Relations) -> Kept:
     """What a file of it holds: what was read of each text; without the random twin."""
     kept = [relations._read[name] for name in relations.names]
-    said = relations._said() | {
+    facts = relations._document() | {
         "treebank": relations.treebank,
         "sentences": [
             [name, list(each.relations), each.document]
@@ -31,7 +31,7 @@ def kept_of(relations: Relations) -> Kept:
     if kept:
         arrays["heads"] = np.concatenate([each.heads for each in kept])
         arrays["predicted"] = np.concatenate([each.predicted for each in kept], axis=-1)
-    return said, arrays
+    return facts, arrays
 
 
 @reads(Relations.KIND)
@@ -41,22 +41,22 @@ def load_relations(path: str | os.PathLike[str]) -> Relations:
     Raises:
         FileError: where the file does not exist, is cut, or is none of ours.
     """
-    return load_study(path, Relations, SAID, _fill)
+    return load_study(path, Relations, DOCUMENT, _fill)
 
 
-def _fill(study: Relations, said: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    study.treebank = said["treebank"]
-    if not said["sentences"]:
+def _fill(study: Relations, facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    study.treebank = facts["treebank"]
+    if not facts["sentences"]:
         return
-    names, relations, *documents = zip(*said["sentences"], strict=True)
+    names, relations, *documents = zip(*facts["sentences"], strict=True)
     sizes = [len(each) for each in relations]
     size = (len(DECODINGS), len(DIRECTIONS), len(study.cells), sum(sizes))
     heads = array_of(arrays, "heads", "i", (sum(sizes),))
     predicted = array_of(arrays, "predicted", "i", size)
     # files from before 0.2 have no documents
     documents = documents[0] if documents else [""] * len(names)
-    told = zip(parts_of(names, sizes), relations, documents, strict=True)
-    for (name, part), of, document in told:
+    sentences = zip(parts_of(names, sizes), relations, documents, strict=True)
+    for (name, part), of, document in sentences:
         checked = _checked(heads[part], predicted[..., part])
         study._read[name] = SentenceHeads(tuple(of), *checked, document)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headscope.evidence import p_shown
+from headscope.evidence import p_text
 from headscope.linguistics.dependencies import ALL, NO_PUNCT, NO_ROOT
 from headscope.results import TextTable
-from headscope.studies.shared._printing import above_of, percent, said_of
+from headscope.studies.shared._printing import above_of, left_out_lines, percent
 
 if TYPE_CHECKING:
     from headscope.studies.dependencies._result import Relations
@@ -37,7 +37,7 @@ def summary_of(relations: Relations) -> str:
     """How many relations some head follows better than any fixed offset."""
     if not relations.sentences:
         return repr(relations)
-    sentences = f"{relations.sentences} sentences{_of(relations)} ({relations.length_said})"
+    sentences = f"{relations.sentences} sentences{_of(relations)} ({relations.length_text})"
     # Groups hold the words of many relations, and counting them too would count these twice.
     tried = [
         each for each in relations.heads_of() if each.count >= LEAST and each.relation not in GROUPS
@@ -58,12 +58,12 @@ def summary_of(relations: Relations) -> str:
 def blocks_of(relations: Relations) -> list[TextTable | str]:
     """The tables of relations, what trees give, what the numbers mean, and what was left out."""
     if not relations.sentences:
-        return ["\n".join(said_of(relations.left_out, "sentences are"))]
+        return ["\n".join(left_out_lines(relations.left_out, "sentences are"))]
     notes = [
         *_rare(relations),
         *_trees(relations),
         _note(relations),
-        *said_of(relations.left_out, "sentences are"),
+        *left_out_lines(relations.left_out, "sentences are"),
     ]
     return [*_tables(relations), "\n".join(notes)]
 
@@ -100,7 +100,7 @@ def _tables(relations: Relations) -> list[TextTable]:
         cells = [each.relation, each.held_out_place, each.held_out_direction or "-"]
         cells += [percent(each.held_out_accuracy, (each.held_out_low, each.held_out_high))]
         cells += ["-" if each.held_out_offset is None else f"{each.held_out_offset:+d}"]
-        cells += [percent(each.held_out_baseline), *above_of(each), p_shown(each.p_corrected)]
+        cells += [percent(each.held_out_baseline), *above_of(each), p_text(each.p_corrected)]
         if relations.control is not None:
             cells.append(percent(relations.control.best(each.relation).held_out_accuracy))
         held.append(tuple(cells))

@@ -26,7 +26,7 @@ TEXT: dict[str, Any] = {
     "largest": Finite,
     "adversarial": (Finite, None),
 }
-SAID: dict[str, Any] = {
+DOCUMENT: dict[str, Any] = {
     "confidence": Finite,
     "model": str,
     "layer": int,
@@ -37,23 +37,23 @@ SAID: dict[str, Any] = {
 
 def kept_of(faithfulness: Faithfulness) -> Kept:
     """What a file of it holds: every number of each text, and those with random weights."""
-    said, arrays = _of_texts(faithfulness)
-    said["control"] = None
+    document, arrays = _of_texts(faithfulness)
+    document["control"] = None
     if faithfulness.control is not None:
-        said["control"], theirs = _of_texts(faithfulness.control)
+        document["control"], theirs = _of_texts(faithfulness.control)
         arrays |= {f"{CONTROL}{name}": array for name, array in theirs.items()}
-    return said, arrays
+    return document, arrays
 
 
 def _of_texts(faithfulness: Faithfulness) -> Kept:
     texts = faithfulness.texts
     groups = faithfulness.groups
-    said = {
+    document = {
         "confidence": faithfulness.confidence,
         "model": faithfulness.model,
         "layer": faithfulness.layer,
         "groups": None if groups is None else [group_of(each) for each in groups],
-        "texts": [_told(text) for text in texts],
+        "texts": [_document_of(text) for text in texts],
     }
     # Arrays of all texts one after the other: a file of some thousand arrays would be slow.
     signals, erased, permuted, probabilities = [], [], [], []
@@ -68,10 +68,10 @@ def _of_texts(faithfulness: Faithfulness) -> Kept:
         "permuted": np.concatenate(permuted),
         "probabilities": np.concatenate(probabilities),
     }
-    return said, {name: np.asarray(array, np.float64) for name, array in arrays.items()}
+    return document, {name: np.asarray(array, np.float64) for name, array in arrays.items()}
 
 
-def _told(text: ExplainedText) -> dict[str, Any]:
+def _document_of(text: ExplainedText) -> dict[str, Any]:
     return {
         "tokens": len(text.pieces),
         "classes": len(text.probabilities),
@@ -90,65 +90,71 @@ def load_faithfulness(path: str | os.PathLike[str]) -> Faithfulness:
     Raises:
         FileError: where the file does not exist, is cut, or is none of ours.
     """
-    said, arrays = load_kept(path, KIND)
+    document, arrays = load_kept(path, KIND)
     with reading(path, KIND):
         control = None
-        if said["control"] is not None:
+        if document["control"] is not None:
             theirs = {
                 name.removeprefix(CONTROL): array
                 for name, array in arrays.items()
                 if name.startswith(CONTROL)
             }
-            control = _made(said["control"], theirs, None)
-        return _made(said, arrays, control)
+            control = _made(document["control"], theirs, None)
+        return _made(document, arrays, control)
 
 
 def _made(
-    said: dict[str, Any], arrays: dict[str, np.ndarray], control: Faithfulness | None
+    document: dict[str, Any], arrays: dict[str, np.ndarray], control: Faithfulness | None
 ) -> Faithfulness:
-    check_document(said, SAID)
-    if not 0 < said["confidence"] < 1 or not said["texts"]:
-        raise ValueError(f"it has {len(said['texts'])} texts, confidence {said['confidence']}")
-    told = said["texts"]
-    signals = sum(each["tokens"] * len(each["signals"]) for each in told)
-    erased = array_of(arrays, "erased", "f", (sum(len(each["signals"]) for each in told), 2, None))
+    check_document(document, DOCUMENT)
+    if not 0 < document["confidence"] < 1 or not document["texts"]:
+        raise ValueError(
+            f"it has {len(document['texts'])} texts, confidence {document['confidence']}"
+        )
+    entries = document["texts"]
+    signals = sum(each["tokens"] * len(each["signals"]) for each in entries)
+    erased = array_of(
+        arrays, "erased", "f", (sum(len(each["signals"]) for each in entries), 2, None)
+    )
     parts = {
-        "signals": iter(np.split(array_of(arrays, "signals", "f", (signals,)), _ends(told))),
+        "signals": iter(np.split(array_of(arrays, "signals", "f", (signals,)), _ends(entries))),
         "erased": iter(erased),
-        "permuted": iter(_split(arrays, "permuted", [each["permutations"] for each in told])),
-        "probabilities": iter(_split(arrays, "probabilities", [each["classes"] for each in told])),
+        "permuted": iter(_split(arrays, "permuted", [each["permutations"] for each in entries])),
+        "probabilities": iter(
+            _split(arrays, "probabilities", [each["classes"] for each in entries])
+        ),
     }
-    texts = [_text(each, parts) for each in told]
-    groups = _groups(said["groups"], len(texts))
-    model, layer = said["model"], said["layer"]
-    return Faithfulness(tuple(texts), said["confidence"], model, layer, control, groups)
+    texts = [_text(each, parts) for each in entries]
+    groups = _groups(document["groups"], len(texts))
+    model, layer = document["model"], document["layer"]
+    return Faithfulness(tuple(texts), document["confidence"], model, layer, control, groups)
 
 
 def _groups(groups: list[str | None] | None, texts: int) -> tuple[str | None, ...] | None:
     if groups is not None and len(groups) != texts:
-        raise ValueError(f"it has {len(groups)} documents of {texts} texts")
+        raise ValueError(f"it has {len(groups)} entries of {texts} texts")
     return None if groups is None else tuple(groups)
 
 
-def _text(told: dict[str, Any], parts: dict[str, Iterator[np.ndarray]]) -> ExplainedText:
+def _text(entry: dict[str, Any], parts: dict[str, Iterator[np.ndarray]]) -> ExplainedText:
     """The next text, of what is left of the arrays."""
-    names = told["signals"]
+    names = entry["signals"]
     return ExplainedText(
         # Words are not kept, so that a file can be shared whatever the texts were.
-        pieces=tuple(map(str, range(told["tokens"]))),
+        pieces=tuple(map(str, range(entry["tokens"]))),
         probabilities=next(parts["probabilities"]),
         signals={name: next(parts["signals"]) for name in names},
         erased={name: next(parts["erased"]) for name in names},
         permuted=next(parts["permuted"]),
-        adversarial=told["adversarial"],
-        largest=told["largest"],
-        missing=told["missing"],
+        adversarial=entry["adversarial"],
+        largest=entry["largest"],
+        missing=entry["missing"],
     )
 
 
-def _ends(told: list[dict[str, Any]]) -> np.ndarray:
+def _ends(entries: list[dict[str, Any]]) -> np.ndarray:
     """Where each signal of each text ends, but the last."""
-    sizes = [each["tokens"] for each in told for _ in each["signals"]]
+    sizes = [each["tokens"] for each in entries for _ in each["signals"]]
     return np.cumsum(sizes)[:-1]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError
-from headscope.evidence import interval, length_said
+from headscope.evidence import interval, length_text
 from headscope.results import Kept, Result, TextTable
 from headscope.studies.explaining._explained import SIGNALS, ExplainedText
 
@@ -207,10 +207,10 @@ class Faithfulness(Result):
             name = ("kendall", "attention", against)
             if name in self.means:
                 parts.append(f"Kendall's tau {self.means[name][0]:.2f} with {words}")
-        length = length_said(len(text.pieces) for text in self.texts)
+        length = length_text(len(text.pieces) for text in self.texts)
         texts = f"{len(self.texts)} texts, {length} without special ones"
-        told = " and ".join(parts) or "no rank correlation, since all ties"
-        return f"{self.model or 'a model'}: {texts}. Attention has {told}"
+        agreement = " and ".join(parts) or "no rank correlation, since all ties"
+        return f"{self.model or 'a model'}: {texts}. Attention has {agreement}"
 
     def _blocks(self) -> list[TextTable | str]:
         over = "texts" if self.groups is None else "documents"

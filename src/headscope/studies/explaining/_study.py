@@ -162,7 +162,7 @@ def _explained(
                 continue
             # Here only what a text itself may be the cause of: a fault of the model stops the run.
             try:
-                place = at[0], read.place_of(tokenizer, at[1])
+                place = at[0], read.position_of(tokenizer, at[1])
                 explained.append(
                     TextExplainer(model, tokenizer, read, place).run(how, how.seed + number)
                 )

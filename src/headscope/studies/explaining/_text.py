@@ -61,7 +61,7 @@ class ClassifiedText:
             tuple(pieces),
         )
 
-    def place_of(self, tokenizer: Any, token: int | str) -> int:
+    def position_of(self, tokenizer: Any, token: int | str) -> int:
         """The position of a token that is given by its position or by its word.
 
         Raises:
@@ -70,17 +70,17 @@ class ClassifiedText:
         if not isinstance(token, str):
             return token
         wanted = tokens_from_ids(tokenizer, self.inputs["input_ids"].tolist())
-        places = [
-            place
-            for place, names in enumerate(zip(wanted.pieces, wanted.labels, strict=True))
+        positions = [
+            position
+            for position, names in enumerate(zip(wanted.pieces, wanted.labels, strict=True))
             if token in names
         ]
-        if len(places) != 1:
+        if len(positions) != 1:
             raise TextError(
                 f"Expected a token that is in the text once for query, got {token!r}, which is "
-                f"there {len(places)} times; give a position"
+                f"there {len(positions)} times; give a position"
             )
-        return places[0]
+        return positions[0]
 
     def __len__(self) -> int:
         return len(self.inputs["input_ids"])

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError
-from headscope.evidence import Statistic, interval, length_said, load_statistic
+from headscope.evidence import Statistic, interval, length_text, load_statistic
 from headscope.patterns.records import OneModelStudy, with_groups
 from headscope.record import Record, Stack
 from headscope.results import Kept, Result, TextTable, reads
@@ -43,7 +43,7 @@ SAYS = {
 }
 """The legend of the tables, by how their columns begin."""
 KEPT = ("weights", "norms")
-SAID: dict[str, Any] = {
+DOCUMENT: dict[str, Any] = {
     "stack": (str, None),
     "confidence": Finite,
     "model": str,
@@ -125,7 +125,7 @@ class NormStudy(OneModelStudy, Result):
         return both
 
     def _kept(self) -> Kept:
-        said = {
+        document = {
             "stack": self.stack,
             "confidence": self.confidence,
             "model": self.model,
@@ -137,7 +137,7 @@ class NormStudy(OneModelStudy, Result):
                 None if np.isnan(length) else int(length) for length in self.statistic.lengths
             ],
         }
-        return said, {"values": self.statistic.values}
+        return document, {"values": self.statistic.values}
 
     @property
     def texts(self) -> int:
@@ -212,8 +212,8 @@ class NormStudy(OneModelStudy, Result):
     def _blocks(self) -> list[TextTable | str]:
         if not self.texts:
             return []
-        said = [f"layer {layer} is left out: {reason}" for layer, reason in self.refused.items()]
-        blocks: list[TextTable | str] = [self._main_table(), *self._mixing_table(), *said]
+        refused = [f"layer {layer} is left out: {reason}" for layer, reason in self.refused.items()]
+        blocks: list[TextTable | str] = [self._main_table(), *self._mixing_table(), *refused]
         if self.control is not None:
             title = f"The same architecture with random weights:\n{self.control.summary()}"
             blocks += [title, self.control._main_table()]
@@ -223,7 +223,7 @@ class NormStudy(OneModelStudy, Result):
         """Shares of the classes of tokens by weight and by norm, and how these go together."""
         if not self.texts:
             return repr(self)
-        length = length_said(self.statistic.lengths)
+        length = length_text(self.statistic.lengths)
         first = (
             f"{self.model or 'a model'}: {len(self.layers)} layers, {self.texts} texts, {length}"
         )
@@ -392,19 +392,26 @@ def load_norm_study(
         return _with_statistic(
             path, NormStudy(stack=stack, confidence=confidence or 0.95), load_statistic(path)
         )
-    said, arrays = load_kept(path, NormStudy.KIND)
+    document, arrays = load_kept(path, NormStudy.KIND)
     with reading(path, "study of norms"):
-        check_document(said, SAID)
-        study = NormStudy(stack=stack or said["stack"], confidence=confidence or said["confidence"])
-        study.model, study.refused = said["model"], dict(said["refused"])
+        check_document(document, DOCUMENT)
+        study = NormStudy(
+            stack=stack or document["stack"], confidence=confidence or document["confidence"]
+        )
+        study.model, study.refused = document["model"], dict(document["refused"])
         # One line for each text, whose number of rows and columns the names tell below.
-        values = array_of(arrays, "values", "f", (len(said["texts"]), None, None))
-        statistic = Statistic(values.shape[1:], tuple(said["names"]))
+        values = array_of(arrays, "values", "f", (len(document["texts"]), None, None))
+        statistic = Statistic(values.shape[1:], tuple(document["names"]))
         nothing = [None] * len(values)
-        facts = (said["texts"], values, said["groups"] or nothing, said["lengths"] or nothing)
+        facts = (
+            document["texts"],
+            values,
+            document["groups"] or nothing,
+            document["lengths"] or nothing,
+        )
         for text, row, group, length in zip(*facts, strict=True):
             statistic.update(text, row, group=group, length=length)
-    return study if not said["names"] else _with_statistic(path, study, statistic)
+    return study if not document["names"] else _with_statistic(path, study, statistic)
 
 
 def _with_statistic(

@@ -142,9 +142,9 @@ def edge_scores(
     facts: dict[str, Any] = {}
     for task, spans in ((TAGS, _tags(data, least)), (DEPENDENCIES, _dependencies(data, least))):
         edges = _Edges(task, spans, data, how)
-        scores, told = edges.run(stores, layers=layers)
+        scores, new_facts = edges.run(stores, layers=layers)
         all_scores += scores
-        facts |= {f"{name}, {task}": value for name, value in told.items()}
+        facts |= {f"{name}, {task}": value for name, value in new_facts.items()}
     return all_scores, facts
 
 
@@ -239,8 +239,8 @@ class _Edges:
             counts.setdefault(key, Counter())[label] += 1
         # A word that was never learnt from gets the label that is most frequent of all.
         likeliest = {key: own.most_common(1)[0][0] for key, own in counts.items()}
-        said = np.array([likeliest.get(key, most) for key in keys])
-        return [*scores, self.score(name, said == spans.labels)]
+        predicted = np.array([likeliest.get(key, most) for key in keys])
+        return [*scores, self.score(name, predicted == spans.labels)]
 
     def score(self, of: str, right: np.ndarray) -> Score:
         number = self.spans.at[:, 0]

@@ -24,7 +24,7 @@ SCORE: dict[str, Any] = {
     "less": bool,
     "groups": ([(str, None)], None),
 }
-SAID: dict[str, Any] = {
+DOCUMENT: dict[str, Any] = {
     "probe": str,
     "model": str,
     "sentences": [int, int, int],
@@ -38,7 +38,7 @@ SAID: dict[str, Any] = {
 
 def kept_of(probing: Probing) -> Kept:
     """What a file of it holds: what every score hit in each sentence."""
-    said = {
+    document = {
         "probe": probing.kind,
         "model": probing.model,
         "sentences": probing.sentences,
@@ -47,7 +47,7 @@ def kept_of(probing: Probing) -> Kept:
         "facts": _plain(probing.facts),
         "left_out": dict(probing.left_out),
         "words": probing.words,
-        "scores": [_told(score) for score in probing.scores],
+        "scores": [_document_of(score) for score in probing.scores],
     }
     arrays = {}
     for number, score in enumerate(probing.scores):
@@ -56,10 +56,10 @@ def kept_of(probing: Probing) -> Kept:
             arrays[f"{number}.lengths"] = np.asarray(score.lengths, np.int64)
         if score.less is not None:
             arrays[f"{number}.less"] = np.asarray(score.less, np.float64)
-    return said, arrays
+    return document, arrays
 
 
-def _told(score: Score) -> dict[str, Any]:
+def _document_of(score: Score) -> dict[str, Any]:
     return {
         "task": score.task,
         "measure": score.measure,
@@ -91,43 +91,43 @@ def load_probing(path: str | os.PathLike[str]) -> Probing:
     Raises:
         FileError: where the file does not exist, is cut, or is none of ours.
     """
-    said, arrays = load_kept(path, KIND)
+    document, arrays = load_kept(path, KIND)
     with reading(path, KIND):
-        check_document(said, SAID)
-        if not 0 < said["confidence"] < 1:
-            raise ValueError(f"its confidence is {said['confidence']}")
-        scores = [_score(number, each, arrays) for number, each in enumerate(said["scores"])]
+        check_document(document, DOCUMENT)
+        if not 0 < document["confidence"] < 1:
+            raise ValueError(f"its confidence is {document['confidence']}")
+        scores = [_score(number, each, arrays) for number, each in enumerate(document["scores"])]
         return Probing(
-            kind=said["probe"],
-            model=said["model"],
+            kind=document["probe"],
+            model=document["model"],
             scores=tuple(scores),
-            sentences=tuple(said["sentences"]),
-            seeds=tuple(said["seeds"]),
-            confidence=said["confidence"],
-            facts=dict(said["facts"]),
-            left_out=said["left_out"],
-            words=said["words"],
+            sentences=tuple(document["sentences"]),
+            seeds=tuple(document["seeds"]),
+            confidence=document["confidence"],
+            facts=dict(document["facts"]),
+            left_out=document["left_out"],
+            words=document["words"],
         )
 
 
-def _score(number: int, told: dict[str, Any], arrays: dict[str, np.ndarray]) -> Score:
+def _score(number: int, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Score:
     # The document says which arrays there are and how long, so that none is read with other sizes.
-    size = told["sentences"]
+    size = document["sentences"]
     lengths = less = None
-    if told["lengths"]:
+    if document["lengths"]:
         lengths = array_of(arrays, f"{number}.lengths", "i", (size,))
-    if told["less"]:
+    if document["less"]:
         less = array_of(arrays, f"{number}.less", "f", (size, 2))
-    groups = None if told["groups"] is None else tuple(told["groups"])
+    groups = None if document["groups"] is None else tuple(document["groups"])
     if groups is not None and len(groups) != size:
         raise ValueError(f"a score has {len(groups)} documents of {size} sentences")
     return Score(
-        task=told["task"],
-        measure=told["measure"],
-        of=told["of"],
+        task=document["task"],
+        measure=document["measure"],
+        of=document["of"],
         hits=array_of(arrays, f"{number}.hits", "f", (size, 2)),
         lengths=lengths,
-        seeds=tuple(told["seeds"]),
+        seeds=tuple(document["seeds"]),
         less=less,
         groups=groups,
     )

@@ -317,16 +317,16 @@ def _trained(
     """The scores, means over the seeds, and the facts of the first seed."""
     runs, facts = [], []
     for seed in plan.seeds:
-        scores, told = _scores(kind, data, plan, seed)
+        scores, new_facts = _scores(kind, data, plan, seed)
         runs.append({(score.task, score.measure, score.of): score for score in scores})
-        facts.append(told)
+        facts.append(new_facts)
     # Sentences are divided by the first seed alone, so that every seed has hits of the same ones.
     documents = data.documents
     scores = tuple(
         replace(over_seeds([run[key] for run in runs]), groups=documents) for key in runs[0]
     )
     return scores, facts[0] | (
-        {"layers of the seeds": tuple(told["layer"] for told in facts)} if _many(facts) else {}
+        {"layers of the seeds": tuple(each["layer"] for each in facts)} if _many(facts) else {}
     )
 
 

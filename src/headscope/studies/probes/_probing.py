@@ -144,9 +144,9 @@ class Probing(Result):
                 for each in self.scores
                 if (each.task, each.measure) == (task, measure)
             }
-            told = [f"{of} {self._cell(known[of])}" for of in (PROBE, CONTROL) if of in known]
-            if told:
-                parts.append(f"{task}, {measure}: {', '.join(told)}")
+            lines = [f"{of} {self._cell(known[of])}" for of in (PROBE, CONTROL) if of in known]
+            if lines:
+                parts.append(f"{task}, {measure}: {', '.join(lines)}")
         first = f"{self.kind} probe of {self.model or 'a model'}"
         return f"{first}. {'; '.join(parts)}" if parts else first
 
@@ -160,11 +160,11 @@ class Probing(Result):
             f"learnt from {learnt} sentences, {aside} set aside, scores of {test} others{length}; "
             f"{trained}; [{self.confidence:.0%} interval over {of}]"
         )
-        told = [f"{name}: {_fact(value)}" for name, value in self.facts.items()]
+        lines = [f"{name}: {_fact(value)}" for name, value in self.facts.items()]
         if self.left_out:
             name, why = next(iter(self.left_out.items()))
-            told.append(f"left out: {len(self.left_out)} of the sentences, such as {name}: {why}")
-        return [first, *(self._table(task) for task in self.tasks), "\n".join(told)]
+            lines.append(f"left out: {len(self.left_out)} of the sentences, such as {name}: {why}")
+        return [first, *(self._table(task) for task in self.tasks), "\n".join(lines)]
 
     def _table(self, task: str) -> TextTable:
         measures = self.measures(task)

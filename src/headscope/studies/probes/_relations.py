@@ -164,10 +164,10 @@ def _scores(
     scores, epochs = [], {}
     for name, features in inputs.items():
         labels = control_labels(pairs.types, shares) if name == CONTROL else pairs.labels
-        said, epochs[name] = _learnt(
+        predicted, epochs[name] = _learnt(
             features, labels, number, data, how=how, name=f"{task}: {name}"
         )
-        scores.append(_score(task, name, _hits(said == labels, number, data)))
+        scores.append(_score(task, name, _hits(predicted == labels, number, data)))
     scores.append(_score(task, MAJORITY, _hits(pairs.labels == shares.argmax(), number, data)))
     return scores, epochs
 

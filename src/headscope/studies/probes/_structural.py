@@ -193,12 +193,14 @@ def _loss(module: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
 
 
 def _scores(of: str, fitted: FittedProbe, trees: Sequence[SentenceTree]) -> list[Score]:
-    said = []
+    predictions = []
     with torch.no_grad():
         for tree in trees:
             apart, deep = fitted.module(torch.from_numpy(np.asarray(tree.states, np.float32))[None])
-            said.append((apart[0].numpy().astype(np.float64), deep[0].numpy().astype(np.float64)))
-    return _measured(of, trees, said)
+            predictions.append(
+                (apart[0].numpy().astype(np.float64), deep[0].numpy().astype(np.float64))
+            )
+    return _measured(of, trees, predictions)
 
 
 def _chain(trees: Sequence[SentenceTree]) -> list[Score]:
@@ -208,13 +210,13 @@ def _chain(trees: Sequence[SentenceTree]) -> list[Score]:
 
 
 def _measured(
-    of: str, trees: Sequence[SentenceTree], said: Sequence[tuple[np.ndarray, np.ndarray]]
+    of: str, trees: Sequence[SentenceTree], predictions: Sequence[tuple[np.ndarray, np.ndarray]]
 ) -> list[Score]:
     lengths = np.array([len(tree.heads) for tree in trees])
     rows: dict[tuple[str, str], list[tuple[float, float]]] = {
         (DISTANCE, UUAS): [], (DISTANCE, DSPR): [], (DEPTH, ROOT): [], (DEPTH, NSPR): []
     }  # fmt: skip
-    for tree, (apart, deep) in zip(trees, said, strict=True):
+    for tree, (apart, deep) in zip(trees, predictions, strict=True):
         gold, single = tree.distances, len(tree.heads) < 2
         rows[DISTANCE, UUAS].append(edges_hit(apart, gold, tree.counted))
         rows[DISTANCE, DSPR].append((0.0, 0.0) if single else distance_ranks(apart, gold))

@@ -11,7 +11,7 @@ import numpy as np
 from headscope.storage import PAIR, Finite, Seed, check_document, load_kept, reading
 from headscope.studies.shared._head_study import Study
 
-SAID: dict[str, Any] = {
+DOCUMENT: dict[str, Any] = {
     "options": {
         "rows": str,
         "stack": (str, None),
@@ -26,7 +26,7 @@ SAID: dict[str, Any] = {
     "cells": [PAIR],
     "left_out": {str: str},
 }
-"""What `HeadStudy._said` gives."""
+"""What `HeadStudy._document` gives."""
 MOST_SPLITS = 10_000
 """Of a file; a damaged number would keep a reader waiting for hours."""
 
@@ -42,17 +42,17 @@ def load_study(
     Args:
         path: of the file.
         kind: of study.
-        wanted: what its document holds beside `SAID`.
+        wanted: what its document holds beside `DOCUMENT`.
         fill: puts what was read of each text into it, from the document and the arrays.
 
     Raises:
         FileError: where the file does not exist, is cut, or is none of ours.
     """
-    said, arrays = load_kept(path, kind.KIND)
+    document, arrays = load_kept(path, kind.KIND)
     with reading(path, kind.KIND):
-        check_document(said, wanted)
-        study = _anew(kind, said)
-        fill(study, said, arrays)
+        check_document(document, wanted)
+        study = _anew(kind, document)
+        fill(study, document, arrays)
     return study
 
 
@@ -70,18 +70,18 @@ def parts_of(names: Sequence[str], sizes: Sequence[int]) -> Iterator[tuple[str, 
         place += size
 
 
-def _anew(kind: type[Study], said: dict[str, Any]) -> Study:
-    """One that has read nothing yet, of what `HeadStudy._said` gave.
+def _anew(kind: type[Study], document: dict[str, Any]) -> Study:
+    """One that has read nothing yet, of what `HeadStudy._document` gave.
 
     Raises:
         TypeError: where something is of a wrong kind.
     """
-    check_document(said, SAID)
-    if said["options"].get("splits", 1) > MOST_SPLITS:
-        raise ValueError(f"splits is {said['options']['splits']}")
-    study = kind(**said["options"])
-    study.model, study.left_out = said["model"], said["left_out"]
-    study._lengths = dict(said.get("lengths", {}))
+    check_document(document, DOCUMENT)
+    if document["options"].get("splits", 1) > MOST_SPLITS:
+        raise ValueError(f"splits is {document['options']['splits']}")
+    study = kind(**document["options"])
+    study.model, study.left_out = document["model"], document["left_out"]
+    study._lengths = dict(document.get("lengths", {}))
     # JSON has lists, and cells are looked up and compared as pairs.
-    study.cells = tuple((layer, head) for layer, head in said["cells"])
+    study.cells = tuple((layer, head) for layer, head in document["cells"])
     return study

@@ -11,8 +11,9 @@ from typing import Any, ClassVar, TypedDict, TypeVar, Unpack
 import numpy as np
 from jaxtyping import Float
 
+from headscope._renamed import RenamedAttribute
 from headscope.errors import RecordError
-from headscope.evidence import length_said
+from headscope.evidence import length_text
 from headscope.evidence.correction import CORRECTIONS
 from headscope.linguistics import Words, word_attention
 from headscope.patterns.records import OneModelStudy
@@ -103,7 +104,7 @@ class HeadStudy(OneModelStudy, Result):
         """What it was made with."""
         return {name: getattr(self, name) for name in (*self.READING, *self.TELLING)}
 
-    def _said(self) -> dict[str, Any]:
+    def _document(self) -> dict[str, Any]:
         """What is kept of it beside what was read."""
         known = {
             "model": self.model,
@@ -138,9 +139,11 @@ class HeadStudy(OneModelStudy, Result):
         return measured(asked, halves, confidence=self.confidence, correction=self.correction)
 
     @property
-    def length_said(self) -> str:
+    def length_text(self) -> str:
         """How long the texts are, as tables print it."""
-        return length_said(self._lengths.values())
+        return length_text(self._lengths.values())
+
+    length_said = RenamedAttribute("length_text")
 
     def _stack_of(self, name: str, record: Record) -> Stack:
         """The stack that is asked about a text.

@@ -16,7 +16,7 @@ def cells_of(stack: Stack) -> tuple[tuple[int, int], ...]:
     return tuple((layer.layer, head) for layer in stack for head in range(layer.heads))
 
 
-def said_of(left_out: Mapping[str, str], what: str) -> list[str]:
+def left_out_lines(left_out: Mapping[str, str], what: str) -> list[str]:
     """Lines that count and name what was left out."""
     if not left_out:
         return []

@@ -258,7 +258,7 @@ def check_known_texts(tokenizer: Any, texts: Iterable[str], what: str = "the tex
     return MOST_UNKNOWN
 
 
-def said_of_few(source: Source, options: Mapping[str, Any]) -> str:
+def too_few_texts(source: Source, options: Mapping[str, Any]) -> str:
     """That there are too few texts for any label of a head; empty where there are enough, or one,
     which gives none.
 
@@ -291,9 +291,9 @@ def said_of_few(source: Source, options: Mapping[str, Any]) -> str:
 
 def warn_of_few(source: Source, options: Mapping[str, Any]) -> None:
     """Warn before the work where there are too few texts for any label of a head."""
-    said = said_of_few(source, options)
-    if said:
-        warnings.warn(said, stacklevel=3)
+    message = too_few_texts(source, options)
+    if message:
+        warnings.warn(message, stacklevel=3)
 
 
 def _loaded(

@@ -107,7 +107,7 @@ def quoted(sheet: Sheet, plan: FigurePlan, side: str) -> str:
 
 def closing(sheet: Sheet, plan: FigurePlan, y: float, notes: Iterable[str]) -> None:
     """Write what the figure shows and hides, and end the sheet below it."""
-    said = [
+    notes = [
         note
         for note in (
             plan.shown.explanation,
@@ -120,9 +120,9 @@ def closing(sheet: Sheet, plan: FigurePlan, y: float, notes: Iterable[str]) -> N
         if note
     ]
     if plan.panel is not None:
-        plan.panel.notes.extend(said)
-        said = []
-    sheet.finish(sheet.paragraph(y, said) + 0.3 * sheet.style.em)
+        plan.panel.notes.extend(notes)
+        notes = []
+    sheet.finish(sheet.paragraph(y, notes) + 0.3 * sheet.style.em)
 
 
 def missing_note(sheet: Sheet) -> str:

@@ -20,8 +20,8 @@ from headscope.views.figures._heads_plane import (
     draw_legend,
     draw_map,
     label_colours,
+    rarest_labels,
     shows_candidates,
-    told,
 )
 from headscope.views.figures._palette import parse_hex, text_on
 from headscope.views.figures._recipe import Recipe
@@ -222,7 +222,7 @@ def _panel(
     """Colour of each head, whether it has a dot, and what the colours mean."""
     style = sheet.style
     if name == "label":
-        labels = told(result)
+        labels = rarest_labels(result)
         rgb = []
         for cell in result.cells:
             colour = colours[labels[cell]] if cell in labels else style.masked

@@ -27,7 +27,7 @@ Point = tuple[float, float]
 Box = tuple[float, float, float, float]
 
 
-def told(result: Heads) -> dict[tuple[int, int], str]:
+def rarest_labels(result: Heads) -> dict[tuple[int, int], str]:
     """The label that says most of each head: that which fewest heads hold. Where no label holds,
     the candidates.
     """
@@ -38,14 +38,14 @@ def told(result: Heads) -> dict[tuple[int, int], str]:
 
 
 def shows_candidates(result: Heads) -> bool:
-    """Whether `told` gives candidates, of several texts that are too few to tell."""
+    """Whether `rarest_labels` gives candidates, of several texts that are too few to tell."""
     return result.texts > 1 and not result.labels and bool(result.candidates)
 
 
 def label_colours(result: Heads, sheet: Sheet) -> dict[str, str]:
     """One colour for each label that some head holds, the same whatever else is held."""
     names = [pattern.name for pattern in result.tally.patterns]
-    held = [name for name in names if name in set(told(result).values())]
+    held = [name for name in names if name in set(rarest_labels(result).values())]
     style = sheet.style
     if not style.colour:
         return dict(zip(held, head_greys(len(held), dark=style.dark), strict=True)) if held else {}
@@ -171,7 +171,7 @@ def draw_legend(
 ) -> float:
     """What the colours of labels mean, that of no label too, and notes; give the next y."""
     style, colours = sheet.style, label_colours(result, sheet)
-    counts = Counter(told(result).values())
+    counts = Counter(rarest_labels(result).values())
     entries = [
         (colour, f"{sheet.shown(name)} ({counts[name]})") for name, colour in colours.items()
     ]
@@ -200,7 +200,7 @@ def _dots(
     sheet: Sheet, result: Heads, points: Mapping[Cell, Point], chosen: Collection[Cell]
 ) -> None:
     """A dot for each head in the colour of its label, a ring around each that is chosen."""
-    style, labels, colours = sheet.style, told(result), label_colours(result, sheet)
+    style, labels, colours = sheet.style, rarest_labels(result), label_colours(result, sheet)
     for cell, (x, y) in points.items():
         fill = colours[labels[cell]] if cell in labels else style.faint
         sheet.dot(x, y, DOT, fill=fill, edge=style.paper, line=0.3)
@@ -217,7 +217,7 @@ def _names(
     between: tuple[float, float],
 ) -> None:
     """Names beside the dots where there is room, of chosen heads and rare labels first."""
-    labels = told(result)
+    labels = rarest_labels(result)
     counts = Counter(labels.values())
     order = sorted(
         points, key=lambda cell: (cell not in chosen, counts.get(labels.get(cell, ""), len(points)))

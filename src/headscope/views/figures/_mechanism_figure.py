@@ -137,11 +137,11 @@ def _panel(
     (x, y), (wide, tall) = at, size
     numbers = {name: columns[name][row] for name in ("neurons", "units", "overlap", "chance")}
     sheet.text(x + side, y + 0.6 * style.em, f"head {cell[0]}-{cell[1]}")
-    said = (
+    note = (
         f"{numbers['neurons']:.1f} of {numbers['units']}, "
         f"Jaccard {two_digits(numbers['overlap'])} (chance {two_digits(numbers['chance'])})"
     )
-    sheet.note(x + side, y + 1.8 * style.em, said)
+    sheet.note(x + side, y + 1.8 * style.em, note)
     top = y + 2.7 * style.em
     rgb = style.weight_scale(1.0, power=1.0).rgb(np.where(np.isnan(shares), 0.0, shares))
     rgb[np.isnan(shares)] = parse_hex(style.masked)

@@ -93,11 +93,11 @@ def _literal(value: Any) -> str:
 
 def text_hash(record: Record) -> str:
     """SHA-256 of the texts, or of the tokens where there are none, as one JSON list."""
-    told: list[Any] = list(record.texts)
-    if not told:
+    hashed: list[Any] = list(record.texts)
+    if not hashed:
         for stack in record.stacks.values():
-            told += [list(stack.query.pieces), list(stack.key.pieces)]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+            hashed += [list(stack.query.pieces), list(stack.key.pieces)]
+    return hashlib.sha256(json.dumps(hashed).encode()).hexdigest()
 
 
 def metadata(recipe: Recipe, kind: str) -> dict[str, Any]:

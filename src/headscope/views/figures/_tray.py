@@ -201,12 +201,13 @@ def _models(plans: Sequence[FigurePlan]) -> list[str]:
     ]
 
 
-def _notes(said: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
+def _notes(notes_of: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
     """What pictures say of themselves: once where all say it, else after their letters."""
     letters: dict[str, list[str]] = {}
-    for letter, notes in said:
+    for letter, notes in notes_of:
         for note in dict.fromkeys(notes):
             letters.setdefault(note, []).append(letter)
     return [
-        note if len(of) == len(said) else f"{', '.join(of)}: {note}" for note, of in letters.items()
+        note if len(of) == len(notes_of) else f"{', '.join(of)}: {note}"
+        for note, of in letters.items()
     ]
