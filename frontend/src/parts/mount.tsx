@@ -1,10 +1,10 @@
 import { effect, type ReadonlySignal, signal } from "@preact/signals-core";
 import { type ComponentType, render } from "preact";
-import { VIEWS_WITH } from "../contract/values";
 import type { Source } from "../source/source";
-import { type Selection, stepLayer } from "../state/selection";
-import { compareClearest, createStore, freeze, type Store } from "../state/store";
+import type { Selection } from "../state/selection";
+import { createStore, type Store } from "../state/store";
 import { Failure } from "./Failure";
+import { viewKey } from "./keyboard";
 import { Themed } from "./Themed";
 import { type FollowTheme, followSystemTheme } from "./theme";
 
@@ -138,62 +138,6 @@ export function mountChoice<Props extends object>(
       );
     show("");
   });
-}
-
-/** The keys that work anywhere but where something is written. */
-const KEYS: Readonly<Record<string, (store: Store) => void>> = {
-  "[": (store) => store.select((now) => stepLayer(now, -1, store.stack.value)),
-  "]": (store) => store.select((now) => stepLayer(now, 1, store.stack.value)),
-  "?": (store) => {
-    store.help.value = !store.help.value;
-  },
-  "/": (store) => {
-    store.searching.value = !store.searching.value;
-  },
-  o: (store) => store.choose({ view: "overview" }),
-  a: (store) => canFreeze(store) && freeze(store),
-  c: (store) => {
-    if (store.selection.value.tray.length > 0) store.choose({ view: "compare" });
-    else if (store.view.value === "overview") compareClearest(store);
-  },
-};
-
-/**
- * [ and ] step through the layers, o goes to the overview, a adds to compare, c compares, ? tells, / finds a
- * token, Escape clears, Ctrl-Z undoes.
- */
-export function viewKey(event: KeyboardEvent, store: Store, undo: (forward: boolean) => void = store.undo): void {
-  const { key, ctrlKey, metaKey, altKey } = event;
-  // On many keyboards the brackets are typed with AltGr, which reads as Control and Alt.
-  const command = metaKey || (ctrlKey && !altKey);
-  if (command && key.toLowerCase() === "z" && !isTyping(event)) {
-    // A notebook around the view would undo something of its own.
-    event.preventDefault();
-    event.stopPropagation();
-    undo(event.shiftKey);
-  }
-  if (command) return;
-  if (key === "Escape") store.release();
-  else if (Object.hasOwn(KEYS, key) && ("[]".includes(key) || !(ctrlKey || isTyping(event)))) {
-    // A browser may have a search of its own under the slash.
-    if (key === "/") event.preventDefault();
-    KEYS[key](store);
-  }
-}
-
-/** Whether a view shows one picture that can be kept. */
-export function canFreeze({ view }: Store): boolean {
-  return view.value === "overview" || VIEWS_WITH.picture.includes(view.value);
-}
-
-/** Whether a key goes into a field or a menu: a letter there is no command. */
-function isTyping({ target }: KeyboardEvent): boolean {
-  const path = target instanceof Element ? (target.shadowRoot?.activeElement ?? target) : null;
-  return path instanceof HTMLInputElement || path instanceof HTMLSelectElement || isEditable(path);
-}
-
-function isEditable(element: Element | null): boolean {
-  return element instanceof HTMLTextAreaElement || (element instanceof HTMLElement && element.isContentEditable);
 }
 
 /** A place inside a shadow root, where styles of the host page and ours do not meet. */

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from headscope.cli._extras import missing
+from headscope._missing_packages import missing_package
 from headscope.cli._kinds import overwriting, without_force
 from headscope.cli._left_out import left_out
 from headscope.cli._old_options import with_new_names
@@ -57,7 +57,7 @@ def _run(arguments: Sequence[str]) -> int:
         from headscope.cli._app import app
         from headscope.cli._run import ran
     except ImportError as error:
-        return _complain(missing(error), 1)
+        return _complain(missing_package(error), 1)
     left_out.begin()
     ran.set("")
     arguments, force = without_force(arguments)
@@ -74,7 +74,7 @@ def _run(arguments: Sequence[str]) -> int:
     except HeadscopeError as error:
         return _complain(_one_line(error), 1)
     except ImportError as error:
-        return _complain(missing(error), 1)
+        return _complain(missing_package(error), 1)
     except BrokenPipeError:
         return _unread()
     except Exception as error:

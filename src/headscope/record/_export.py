@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headscope._libraries import library
+from headscope._missing_packages import library
 from headscope.errors import RecordError
 
 if TYPE_CHECKING:

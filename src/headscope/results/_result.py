@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from headscope._libraries import library
+from headscope._missing_packages import library
 from headscope.errors import FigureError, FileError, PageError
 from headscope.results._registry import drawing_of, view_of
 from headscope.results._table import TextTable, wrapped

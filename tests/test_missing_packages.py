@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from headscope._missing_packages import EXTRAS, WITH_TRANSFORMERS, missing_package
 from headscope.cli import run
-from headscope.cli._extras import EXTRAS, WITH_TRANSFORMERS, missing
 
-PROJECT = Path(__file__).parents[2] / "pyproject.toml"
+PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 IMPORTED = {"pillow": "PIL", "scikit-learn": "sklearn"}
 
 
@@ -60,6 +60,6 @@ def test_a_package_that_is_not_there_is_named_with_its_extra(
 def test_what_does_not_fit_is_said_in_its_own_words():
     error = ImportError("cannot import name 'that'\nfrom 'torch'", name="torch")
     assert (
-        missing(error)
+        missing_package(error)
         == "a package is missing or does not fit: cannot import name 'that' from 'torch'"
     )
