@@ -86,7 +86,7 @@ class OutputChange:
             line for part in (self.description(), *self.guesses()) for line in str(part).split("\n")
         ]
 
-    said = RenamedAttribute("description")
+    said: ClassVar[RenamedAttribute] = RenamedAttribute("description")
 
     def description(self) -> str:
         """How far the output moved, in words."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -215,7 +215,7 @@ class StackComparison:
         """How many heads moved by more than the spread, of those that are counted."""
         return int((self.beyond & self.counting).sum())
 
-    said = RenamedAttribute("descriptions")
+    said: ClassVar[RenamedAttribute] = RenamedAttribute("descriptions")
 
     def descriptions(self) -> list[str]:
         """What the heads did all together, in words."""

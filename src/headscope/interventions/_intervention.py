@@ -118,7 +118,7 @@ class Intervention(ABC):
             return tuple(group * shared + head for group in groups for head in range(shared))
         return checked(self.heads, place.heads, f"{place.name} has heads")
 
-    said = RenamedAttribute("description")
+    said: ClassVar[RenamedAttribute] = RenamedAttribute("description")
 
     def description(self, heads: tuple[int, ...]) -> str:
         """The change of these heads in words."""

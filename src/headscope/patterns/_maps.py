@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -184,7 +184,7 @@ class AttentionMaps:
     tokens: QueryKeyTokens
     visible: Bool[np.ndarray, "query key"]
 
-    sides = RenamedAttribute("tokens")
+    sides: ClassVar[RenamedAttribute] = RenamedAttribute("tokens")
 
     @cached_property
     def seeing(self) -> Bool[np.ndarray, " query"]:

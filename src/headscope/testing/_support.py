@@ -180,10 +180,10 @@ def _own_weights(model: Any, inputs: dict[str, Any], records: list[Record]) -> l
             plain = model(**given)
         try:
             with _steady():
-                telling = model(**given, output_attentions=True)
+                with_weights = model(**given, output_attentions=True)
         except (TypeError, ValueError):
             return []
-    before, after = plain[0], telling[0]
+    before, after = plain[0], with_weights[0]
     if not isinstance(before, torch.Tensor) or not isinstance(after, torch.Tensor):
         return []
     largest = float(before.abs().max())
@@ -196,7 +196,7 @@ def _own_weights(model: Any, inputs: dict[str, Any], records: list[Record]) -> l
         return []
     pairs = []
     for example, record in enumerate(records):
-        for layers, own in _matched(record, telling):
+        for layers, own in _matched(record, with_weights):
             # Another first axis is not that of the texts: windows, or patches of several pictures.
             if len(own) != len(records):
                 continue

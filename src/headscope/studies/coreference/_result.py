@@ -28,7 +28,7 @@ class Coreference(HeadStudy):
     Args:
         rows: how rows of a word's tokens become one; see `headscope.linguistics.word_attention`.
         stack: which stack of the records; by default the first.
-        **telling: ``confidence`` of the intervals (0.95); ``correction`` for trying many things,
+        **options: ``confidence`` of the intervals (0.95); ``correction`` for trying many things,
             ``"holm"`` or ``"benjamini-hochberg"``; ``seed`` (0) and number (10) of the ``splits``
             of documents into halves.
 
@@ -51,9 +51,9 @@ class Coreference(HeadStudy):
         *,
         rows: str = "mean",
         stack: str | None = None,
-        **telling: Unpack[EvidenceOptions],
+        **options: Unpack[EvidenceOptions],
     ) -> None:
-        super().__init__(rows=rows, stack=stack, **telling)
+        super().__init__(rows=rows, stack=stack, **options)
         self.data = ""
 
     def update(self, passage: Passage, record: Record) -> None:

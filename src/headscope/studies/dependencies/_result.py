@@ -39,7 +39,7 @@ class Relations(HeadStudy):
         trees: whether the best trees are decoded, too.
         universal: whether subtypes of relations are left off.
         stack: which stack of the records; by default the first.
-        **telling: ``confidence`` of the intervals (0.95); ``correction`` for trying many things,
+        **options: ``confidence`` of the intervals (0.95); ``correction`` for trying many things,
             ``"holm"`` or ``"benjamini-hochberg"``; ``seed`` (0) and number (10) of the ``splits``
             of documents into halves.
 
@@ -65,9 +65,9 @@ class Relations(HeadStudy):
         trees: bool = True,
         universal: bool = False,
         stack: str | None = None,
-        **telling: Unpack[EvidenceOptions],
+        **options: Unpack[EvidenceOptions],
     ) -> None:
-        super().__init__(rows=rows, stack=stack, **telling)
+        super().__init__(rows=rows, stack=stack, **options)
         self.trees: bool = trees
         self.universal: bool = universal
         self.treebank: str = ""

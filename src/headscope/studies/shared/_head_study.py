@@ -24,7 +24,7 @@ from headscope.studies.shared._printing import cells_of
 
 
 class EvidenceOptions(TypedDict, total=False):
-    """How what was read is told."""
+    """How intervals are made, and the best head is chosen."""
 
     confidence: float
     """Of the intervals; 0.95."""
@@ -42,7 +42,7 @@ class HeadStudy(OneModelStudy, Result):
     Args:
         rows: how rows of a word's tokens become one; see `headscope.linguistics.word_attention`.
         stack: which stack of the records; by default the first.
-        **telling: see `EvidenceOptions`.
+        **options: see `EvidenceOptions`.
 
     Raises:
         RecordError: where confidence, correction or splits are not what they may be.
@@ -52,21 +52,21 @@ class HeadStudy(OneModelStudy, Result):
     """What a text is called."""
     READING: ClassVar[tuple[str, ...]] = ("rows", "stack")
     """Options that what was read depends on."""
-    TELLING: ClassVar[tuple[str, ...]] = ("confidence", "correction", "seed", "splits")
+    EVIDENCE_OPTIONS: ClassVar[tuple[str, ...]] = ("confidence", "correction", "seed", "splits")
     """Those that it does not depend on."""
 
-    def __init__(self, *, rows: str, stack: str | None, **telling: Unpack[EvidenceOptions]) -> None:
+    def __init__(self, *, rows: str, stack: str | None, **options: Unpack[EvidenceOptions]) -> None:
         how: Mapping[str, Any] = {
             "confidence": 0.95,
             "correction": "holm",
             "seed": 0,
             "splits": SPLITS,
-        } | telling
+        } | options
         confidence, correction, splits = how["confidence"], how["correction"], how["splits"]
-        unknown = [name for name in how if name not in self.TELLING]
+        unknown = [name for name in how if name not in self.EVIDENCE_OPTIONS]
         if unknown:
             raise RecordError(
-                f"There is no option {unknown[0]!r}; there are {', '.join(self.TELLING)}"
+                f"There is no option {unknown[0]!r}; there are {', '.join(self.EVIDENCE_OPTIONS)}"
             )
         if isinstance(splits, bool) or not isinstance(splits, int) or splits < 1:
             raise RecordError(f"splits is {splits!r}; expected a number from 1 on")
@@ -102,7 +102,7 @@ class HeadStudy(OneModelStudy, Result):
     @property
     def _options(self) -> dict[str, Any]:
         """What it was made with."""
-        return {name: getattr(self, name) for name in (*self.READING, *self.TELLING)}
+        return {name: getattr(self, name) for name in (*self.READING, *self.EVIDENCE_OPTIONS)}
 
     def _document(self) -> dict[str, Any]:
         """What is kept of it beside what was read."""
@@ -143,7 +143,7 @@ class HeadStudy(OneModelStudy, Result):
         """How long the texts are, as tables print it."""
         return length_text(self._lengths.values())
 
-    length_said = RenamedAttribute("length_text")
+    length_said: ClassVar[RenamedAttribute] = RenamedAttribute("length_text")
 
     def _stack_of(self, name: str, record: Record) -> Stack:
         """The stack that is asked about a text.
