@@ -80,9 +80,12 @@ class RenamedAttribute:
         self._old = f"{owner.__name__}.{name}"
 
     def __get__(self, instance: Any, owner: type) -> Any:
+        # dataclasses read the default of each annotated name of a class while they make it.
+        if instance is None:
+            return self
         warnings.warn(
             f"{self._old} goes away in 0.3; it is called {self._now} now",
             DeprecationWarning,
             stacklevel=2,
         )
-        return getattr(owner if instance is None else instance, self._now)
+        return getattr(instance, self._now)
