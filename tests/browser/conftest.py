@@ -2,7 +2,8 @@
 
 import base64
 import json
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 
 import pytest
 
@@ -35,6 +36,16 @@ class Opened:
     @property
     def root(self):
         return self.page.locator("[data-headscope]")
+
+    def follow(self, **selection):
+        """Show what another address says: all that it leaves out is as when the page was opened."""
+        parts = ["v=2"]
+        for name, value in selection.items():
+            text = ",".join(map(str, value)) if isinstance(value, list) else value
+            parts.append(f"{name}={text}")
+        self.page.evaluate("fragment => { location.hash = fragment }", "&".join(parts))
+        self.settle()
+        return self
 
     def token(self, side, number):
         return self.page.locator(f'[data-side="{side}"][data-token="{number}"]')
@@ -100,25 +111,29 @@ def chromium_only(browser):
 @pytest.fixture
 def open_file(browser):
     """Open a page from disk, and check in the end that it asked for nothing and nothing broke."""
-    opened = []
+    with ExitStack() as opened:
 
-    def open_file(path, *, fragment="", size=(1280, 800), scheme="light", density=1):
-        context = browser.new_context(
-            viewport={"width": size[0], "height": size[1]},
-            color_scheme=scheme,
-            reduced_motion="reduce",
-            device_scale_factor=density,
-        )
-        context.set_offline(True)
-        view = Opened(context.new_page())
-        opened.append((context, view, path.as_uri()))
-        return view.go(path.as_uri() + fragment)
+        def open_file(path, **window):
+            return opened.enter_context(file_opened(browser, path, **window))
 
-    yield open_file
-    for context, view, uri in opened:
-        assert [url for url in view.requests if url.split("#")[0] != uri] == []
-        assert view.errors == []
-        context.close()
+        yield open_file
+
+
+@contextmanager
+def file_opened(browser, path, *, fragment="", size=(1280, 800), scheme="light", density=1):
+    """A page of a file, which asks for nothing while the block lasts."""
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]},
+        color_scheme=scheme,
+        reduced_motion="reduce",
+        device_scale_factor=density,
+    )
+    context.set_offline(True)
+    view, uri = Opened(context.new_page()), path.as_uri()
+    yield view.go(uri + fragment)
+    assert [url for url in view.requests if url.split("#")[0] != uri] == []
+    assert view.errors == []
+    context.close()
 
 
 @pytest.fixture
@@ -142,26 +157,42 @@ def served(browser, serving):
 
     It lasts for the length of a block, and checks that the page asked this server alone.
     """
+    return partial(view_served, browser, serving)
+
+
+@contextmanager
+def view_served(browser, serving, record, *, size=(1280, 800), fragment="", **options):
     import headscope as hs
 
-    @contextmanager
-    def served(record, *, size=(1280, 800), fragment="", **options):
-        with serving(hs.view(record, **{"view": "head"} | options)) as port:
-            context = browser.new_context(
-                viewport={"width": size[0], "height": size[1]}, reduced_motion="reduce"
-            )
-            view = Opened(context.new_page())
-            yield view.go(f"http://127.0.0.1:{port}/?token=right-token{fragment}")
-            context.close()
-        asked = [
-            url
-            for url in view.requests
-            if not url.startswith((f"http://127.0.0.1:{port}/", "data:"))
-        ]
-        assert asked == []
-        assert view.errors == []
+    with serving(hs.view(record, **{"view": "head"} | options)) as port:
+        context = browser.new_context(
+            viewport={"width": size[0], "height": size[1]}, reduced_motion="reduce"
+        )
+        view = Opened(context.new_page())
+        yield view.go(f"http://127.0.0.1:{port}/?token=right-token{fragment}")
+        context.close()
+    server = (f"http://127.0.0.1:{port}/", "data:")
+    assert [url for url in view.requests if not url.startswith(server)] == []
+    assert view.errors == []
 
-    return served
+
+@pytest.fixture(scope="module")
+def kept_pages(browser, serving, tmp_path_factory):
+    """Pages that stay open for the tests of a module, from disk and from a server: opening one
+    costs more than most of what is tried on it.
+    """
+    import headscope as hs
+
+    with ExitStack() as opened:
+
+        def open_page(source, record, **options):
+            if source == "server":
+                return opened.enter_context(view_served(browser, serving, record, **options))
+            folder = tmp_path_factory.mktemp("page")
+            path = hs.page(record, view="head", **options).save(folder / "page.html")
+            return opened.enter_context(file_opened(browser, path))
+
+        yield open_page
 
 
 HOST = """<!doctype html><meta charset="utf-8"><body data-jp-theme-light="false">

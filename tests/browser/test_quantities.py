@@ -1,7 +1,7 @@
 """Every quantity in every view, in a real browser: opened from disk, offline, and from a server."""
 
 import re
-from contextlib import ExitStack
+import time
 from itertools import pairwise
 
 import numpy as np
@@ -31,50 +31,55 @@ def layer_of(rng, number):
     return layer
 
 
-@pytest.fixture
-def record(rng):
-    """Grouped heads of which some pairs are masked, with value norms."""
+@pytest.fixture(scope="module")
+def made():
+    """What all tests show, made once: pages that stay open show it too."""
+    rng = np.random.default_rng(20)
     layers = tuple(layer_of(rng, number) for number in range(LAYERS))
     sides = {"query": Tokens(pieces=QUERIES), "key": Tokens(pieces=KEYS)}
-    return Record(
-        stacks={"cross": Stack(name="cross", layers=layers, **sides)}, model=ModelFacts(name="many")
-    )
+    stacks = {"cross": Stack(name="cross", layers=layers, **sides)}
+    size = (1, 1, len(QUERIES), len(KEYS))
+    quantities = {
+        "rollout": [0.3 * random_weights(rng, size)[0, 0] for _ in range(LAYERS)],
+        "difference": [rng.normal(size=(HEADS, len(QUERIES), len(KEYS))) for _ in range(LAYERS)],
+    }
+    return Record(stacks=stacks, model=ModelFacts(name="many")), quantities
 
 
 @pytest.fixture
-def given(rng):
+def record(made):
+    """Grouped heads of which some pairs are masked, with value norms."""
+    return made[0]
+
+
+@pytest.fixture
+def given(made):
     """One map for all heads together, and one of both signs for each head."""
-    return {
-        "rollout": [
-            0.3 * random_weights(rng, (1, 1, len(QUERIES), len(KEYS)))[0, 0] for _ in range(LAYERS)
-        ],
-        "difference": [rng.normal(size=(HEADS, len(QUERIES), len(KEYS))) for _ in range(LAYERS)],
-    }
+    return {name: list(layers) for name, layers in made[1].items()}
 
 
-@pytest.fixture(params=["file", "server"])
-def opened(request, record, given):
-    """Open the record in a view with a quantity: from a file that holds all, or from a server that
-    is asked.
-    """
-    with ExitStack() as stack:
+@pytest.fixture(scope="module", params=["file", "server"])
+def kept_page(request, kept_pages, made):
+    """The record, from a file that holds all, and from a server that is asked."""
+    record, quantities = made
+    return kept_pages(request.param, record, quantities=quantities)
 
-        def opened(view, quantity, **options):
-            options |= {"view": view, "quantity": quantity, "quantities": given}
-            if request.param == "file":
-                page = request.getfixturevalue("show")(record, **options)
-            else:
-                page = stack.enter_context(request.getfixturevalue("served")(record, **options))
-            page.page.locator(f'[data-headscope][data-quantity="{quantity}"]').wait_for(
-                state="attached"
-            )
-            page.page.locator("[data-loading], [data-thumbs-loading]").first.wait_for(
-                state="detached"
-            )
-            page.settle()
-            return page
 
-        yield opened
+@pytest.fixture
+def opened(kept_page):
+    """Show the record in a view with a quantity."""
+
+    def opened(view, quantity, **selection):
+        kept_page.follow(view=view, quantity=quantity, **selection)
+        shown = f'[data-headscope][data-view="{view}"][data-quantity="{quantity}"]'
+        kept_page.page.locator(shown).wait_for(state="attached")
+        kept_page.page.locator("[data-loading], [data-thumbs-loading]").first.wait_for(
+            state="detached"
+        )
+        kept_page.settle()
+        return kept_page
+
+    return opened
 
 
 @pytest.fixture
@@ -232,12 +237,23 @@ def test_neurons_stand_beside_it(quantity, opened, values):
 def test_a_pair_has_a_cell_for_each_of_its_maps(quantity, opened, values):
     page = opened("pair", quantity, query=3, key=5)
     arrays = [values(quantity, layer) for layer in range(LAYERS)]
-    assert page.page.locator("[data-pair-cell]").count() == sum(map(len, arrays))
     for layer, array in enumerate(arrays):
+        most = most_of(array)
         for head, of in enumerate(array):
             name = f"{layer}-{head}" if len(array) > 1 else f"{layer}"
-            said = printed(page.text(f'[data-pair-cell="{name}"]'))
-            assert said == near(of[3, 5], most_of(array))
+            cell = page.page.locator(f'[data-pair-cell="{name}"]')
+            # A server is asked for the layers one after the other.
+            said = waited(lambda cell=cell: printed(cell.inner_text()), near(of[3, 5], most))
+            assert said == near(of[3, 5], most)
+    assert page.page.locator("[data-pair-cell]").count() == sum(map(len, arrays))
+
+
+def waited(read, wanted, seconds=10):
+    """What is read, once it is what is wanted; what it is in the end where it never is."""
+    end = time.monotonic() + seconds
+    while (said := read()) != wanted and time.monotonic() < end:
+        time.sleep(0.05)
+    return said
 
 
 @pytest.mark.parametrize("style", ["lines", "matrices"])
