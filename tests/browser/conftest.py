@@ -185,12 +185,12 @@ def kept_pages(browser, serving, tmp_path_factory):
 
     with ExitStack() as opened:
 
-        def open_page(source, record, **options):
+        def open_page(source, record, scheme="light", **options):
             if source == "server":
                 return opened.enter_context(view_served(browser, serving, record, **options))
             folder = tmp_path_factory.mktemp("page")
-            path = hs.page(record, view="head", **options).save(folder / "page.html")
-            return opened.enter_context(file_opened(browser, path))
+            path = hs.page(record, **{"view": "head"} | options).save(folder / "page.html")
+            return opened.enter_context(file_opened(browser, path, scheme=scheme))
 
         yield open_page
 
