@@ -139,9 +139,10 @@ def steps(view_name, hostile, every):
     return [(*pair, wanted_pinned(view_name, hostile, *pair)) for pair in pairs[::every]]
 
 
-def check_shown(frame, view_name, hostile, every=5):
-    """Every token is shown as text, all at once or where it is pinned."""
-    every = every if view_name in ALL else 1
+def check_shown(frame, view_name, hostile, every):
+    """Every token is shown as text where a view shows all at once, one pair in so many where it is
+    pinned.
+    """
     for selector in ALL.get(view_name, ()):
         assert frame.evaluate(TEXTS, selector) == wanted_all(view_name, hostile), selector
     if view_name in PINNED:
@@ -168,7 +169,7 @@ def test_tokens_are_text_in_every_view_of_a_page(view_name, show, hostile):
         for pieces, name in ((hostile, NAME), (harmless(hostile), "self"))
     )
     check_same(view.page, twin.page)
-    check_shown(view.page, view_name, hostile)
+    check_shown(view.page, view_name, hostile, every=5 if view_name in ALL else 1)
     width = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert view.page.evaluate(width) <= 0
 
@@ -223,7 +224,9 @@ def check_stacks(view, names):
         """async (choice) => {
             const { shadowRoot } = document.querySelector("#headscope");
             const wrong = [];
-            for (const button of [...shadowRoot.querySelectorAll(choice)].reverse()) {
+            // One name in five leads there: all differ from each other, and all are shown.
+            const buttons = [...shadowRoot.querySelectorAll(choice)].reverse();
+            for (const button of buttons.filter((_, number) => number % 5 === 0)) {
                 button.click();
                 const wanted = button.dataset.option;
                 let shown;
@@ -397,7 +400,8 @@ def test_tokens_are_text_in_every_live_shell(shell, request, hostile):
             if frame.locator("[data-headscope]").get_attribute("data-view") != view_name:
                 frame.locator(f'[data-option="{view_name}"]').click()
             frame.locator(f'[data-headscope][data-view="{view_name}"]').wait_for(state="attached")
-            check_shown(frame, view_name, hostile, every=10)
+            # All tokens were seen in the page; a shell brings them there by another way.
+            check_shown(frame, view_name, hostile, every=20)
         for frame in page.frames:
             census = frame.evaluate(CENSUS)
             assert census["broken"] == "undefined"
