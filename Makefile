@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check
-# The build writes live.js, model.js and frame.js beside it.
+# The build writes live.js, model.js and frame.js beside it, and which sources they were built of.
 BUNDLE := src/headscope/views/static/page.js
 FRONTEND := frontend/package.json frontend/package-lock.json $(shell find frontend/src frontend/tools -type f)
 
@@ -105,7 +105,7 @@ contract: setup ## Write the TypeScript types of the page contract anew
 	tools/with-node npm --prefix frontend run contract
 
 clean: ## Remove everything that was built or installed
-	rm -rf .venv .bench frontend/node_modules $(dir $(BUNDLE))*.js build dist site headscope-demo.html
+	rm -rf .venv .bench frontend/node_modules $(dir $(BUNDLE)) build dist site headscope-demo.html
 
 .venv/.created:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "headscope needs Python 3.11 or later: make PYTHON=python3.11")'

@@ -1,7 +1,8 @@
 // Bundles each shell into one ES module and holds it to its limits.
 //     node tools/build.mjs [--watch] [--out FOLDER]
-import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { basename, resolve } from "node:path";
+import { createHash } from "node:crypto";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { basename, join, relative, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
@@ -116,6 +117,27 @@ const contexts = await Promise.all([
   esbuild.context({ ...common, entryPoints: ["src/shells/frame.ts"], format: "iife" }),
 ]);
 
+/** Digests of the sources and of what they gave: tests/test_build.py tells by them whether bundles are old. */
+async function builtOf() {
+  const own = fileURLToPath(root);
+  const files = [join(own, "package-lock.json")];
+  for (const part of ["src", "tools"]) {
+    const entries = await readdir(join(own, part), { recursive: true, withFileTypes: true });
+    for (const entry of entries) if (entry.isFile()) files.push(join(entry.parentPath, entry.name));
+  }
+  const named = files.map((file) => [relative(own, file).split(sep).join("/"), file]);
+  named.sort(([one], [other]) => (one < other ? -1 : 1));
+  const sources = createHash("sha256");
+  for (const [name, file] of named) sources.update(`${name}\0`).update(await readFile(file));
+  const bundles = {};
+  for (const name of [...WITH_LICENCES, "frame.js"]) {
+    bundles[name] = createHash("sha256")
+      .update(await readFile(join(folder, name)))
+      .digest("hex");
+  }
+  return { sources: sources.digest("hex"), bundles };
+}
+
 for (const context of contexts) {
   if (options.watch) {
     await context.watch();
@@ -124,3 +146,4 @@ for (const context of contexts) {
     await context.dispose();
   }
 }
+if (!options.watch) await writeFile(join(folder, "built.json"), JSON.stringify(await builtOf()));
