@@ -24,6 +24,7 @@ export const FACTS: LiveFacts = {
   failed: "",
   threads: 1,
   text: "we went home",
+  beside: "",
   versions: { headscope: "0.0.0" },
 };
 

@@ -50,7 +50,10 @@ def served():
 
     live = LiveModel(tiny_model("gpt2", writes=True), tiny_tokenizer(), limits=LIMITS, text=TEXT)
     slowly = Slowly(live.model)
-    host = LiveHost(name="tiny", text=TEXT, limits=LIMITS, live=live)
+    other = LiveModel(
+        tiny_model("llama", writes=True), tiny_tokenizer(), limits=LIMITS, records=live.records
+    )
+    host = LiveHost(name="tiny", text=TEXT, limits=LIMITS, live=live, second=other)
     with listening_on(0) as listening:
         application = live_application(host, TOKEN)
         server = uvicorn.Server(uvicorn.Config(application, log_level="warning"))
@@ -86,8 +89,10 @@ def panel(tab, name):
     button = tab.locator(f'[data-panel="{name}"]')
     button.click()
     expect(button).to_have_attribute("aria-expanded", "true")
-    yield tab.locator("[data-open-panel]")
-    button.click()
+    try:
+        yield tab.locator("[data-open-panel]")
+    finally:
+        button.click()
 
 
 def color_of(tab, head):
@@ -160,3 +165,32 @@ def test_another_question_ends_it_without_a_complaint(tab, served):
         expect(tab.locator(".facts")).to_contain_text("6 tokens", timeout=SLOW)
         expect(opened.locator("[role=alert]")).to_be_empty()
         expect(tab.locator("[data-problem]")).to_be_empty()
+
+
+def test_two_texts_stand_beside_each_other_with_the_fewest_edits_marked(tab):
+    tab.locator('[data-field="text"]').fill("he said that he sat.")
+    with panel(tab, "two") as opened:
+        opened.locator("[data-other-text]").fill("we said that we sat.")
+        opened.locator("[data-side-by-side]").click()
+        shown = tab.locator('[data-headscope][data-view="compare"]')
+        shown.wait_for(state="attached", timeout=SLOW)
+        marked = opened.locator('[data-both="1"] mark')
+        expect(marked).to_have_count(2, timeout=SLOW)
+        pictures = tab.locator("[data-picture]")
+        expect(pictures).to_have_count(3)
+        expect(pictures.last).to_contain_text("difference")
+
+
+def test_the_second_model_stands_beside_the_first(tab):
+    with panel(tab, "two") as opened:
+        opened.locator("[data-beside-model]").click()
+        expect(opened.locator("[data-partner]")).to_contain_text("beside", timeout=SLOW)
+        expect(opened.locator("mark")).to_have_count(0)
+        expect(opened.locator('[data-both="1"]')).to_contain_text("Llama")
+        assert (
+            opened.locator('[data-both="0"] .live-note').inner_text()
+            != opened.locator('[data-both="1"] .live-note').inner_text()
+        )
+        expect(tab.locator("[data-picture]")).to_have_count(3)
+    tab.locator('[data-field="text"]').fill(TEXT)
+    tab.locator('[data-option="overview"]').click()

@@ -57,8 +57,11 @@ def page_of(model, tokenizer, **options):
     from headscope.live._queue import ModelQueue
     from headscope.live._server import LiveHost, live_application
 
+    beside = options.pop("beside", None)
     live = LiveModel(model, tokenizer, **options)
     host = LiveHost("tiny", limits=live.facts["limits"], live=live)
+    if beside is not None:
+        host.second = LiveModel(beside, tokenizer, records=live.records, **options)
     queue = ModelQueue(host.limits["queue"], host.limits["seconds"])
     client = TestClient(live_application(host, TOKEN, queue), base_url="http://localhost")
     page = Page(client)

@@ -8,6 +8,7 @@ import type {Page, PageMoved} from "./page";
 export interface LiveMessages {
   facts: LiveFacts;
   question: LiveQuestion;
+  compare: CompareQuestion;
   opening: LiveOpening;
   write: WriteQuestion;
   written: WrittenToken | WriteEnd | LiveError;
@@ -87,6 +88,10 @@ export interface LiveFacts {
    */
   text: string;
   /**
+   * Name of the second model, which the first can be compared with; empty without one.
+   */
+  beside: string;
+  /**
    * Of headscope, torch and transformers.
    */
   versions: {
@@ -144,6 +149,10 @@ export interface LiveQuestion {
   input: LiveInput;
   changes: ModelChange[];
   looking: LiveLooking;
+  /**
+   * Ask the second model.
+   */
+  second?: boolean;
 }
 /**
  * What the model reads.
@@ -221,6 +230,21 @@ export interface LiveLooking {
   quantity?: string;
 }
 /**
+ * ``POST /compare``: two records beside each other, token by token and head by head.
+ */
+export interface CompareQuestion {
+  page: string;
+  /**
+   * Id of the first record.
+   */
+  a: string;
+  /**
+   * Id of the second: of another text, or of the second model.
+   */
+  b: string;
+  looking: LiveLooking;
+}
+/**
  * The head of an answer in bytes: its length as four bytes, little-endian, then this as JSON,
  * then the bytes of its chunks, one after the other.
  */
@@ -253,6 +277,13 @@ export interface LiveOpening {
    * Name and number of bytes of each chunk, in order.
    */
   chunks: [string, number][];
+  /**
+   * Of two models whose heads are not matched by number, by stack of the first: layer and head of
+   * each of its heads, and of that of the second which stands beside it.
+   */
+  partners?: {
+    [k: string]: [number, number, number, number][];
+  };
 }
 /**
  * What the model says.

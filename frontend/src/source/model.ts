@@ -1,4 +1,5 @@
 import type {
+  CompareQuestion,
   LiveFacts,
   LiveInput,
   LiveLooking,
@@ -37,7 +38,7 @@ export interface Answered {
 export type Model = ReturnType<typeof httpModel>;
 
 /** The status of a record that the server no longer keeps. */
-const GONE = 410;
+export const GONE = 410;
 
 /** What the server said in place of an answer. */
 export class ModelError extends PageError {
@@ -56,6 +57,7 @@ export class ModelError extends PageError {
  */
 export function httpModel(base: string, token: string, page: string) {
   const known = { "X-Headscope-Token": token };
+  const beside = `${page}-beside`;
   const get = (address: string) => answerTo(address, { headers: known });
   const post = (path: string, question: unknown, signal?: AbortSignal) =>
     answerTo(`${base}${path}`, {
@@ -64,9 +66,19 @@ export function httpModel(base: string, token: string, page: string) {
       body: JSON.stringify(question),
       ...(signal && { signal }),
     });
-  async function ask(asked: Asked, looking: LiveLooking, signal?: AbortSignal, of = page): Promise<Answered> {
-    const question: LiveQuestion = { page: of, input: asked.input, changes: [...asked.changes], looking };
+  async function ask(asked: Asked, looking: LiveLooking, signal?: AbortSignal): Promise<Answered> {
+    const question: LiveQuestion = { page, input: asked.input, changes: [...asked.changes], looking };
     return answered(asked, await openingIn(await post("ask", question, signal)));
+  }
+  /** The same question to another text or to the second model; what the page itself asks goes on meanwhile. */
+  async function askBeside(asked: Asked, second: boolean, looking: LiveLooking, signal: AbortSignal) {
+    const question: LiveQuestion = { page: beside, input: asked.input, changes: [...asked.changes], looking, second };
+    return answered(asked, await openingIn(await post("ask", question, signal)));
+  }
+  /** Two records beside each other, which the server keeps. */
+  async function compare(a: Answered, b: Answered, looking: LiveLooking, signal: AbortSignal): Promise<Answered> {
+    const question: CompareQuestion = { page: beside, a: a.opening.id, b: b.opening.id, looking };
+    return answered(b.asked, await openingIn(await post("compare", question, signal)));
   }
   /** A record as a source: what came with the answer, and all else from the server. */
   function answered(asked: Asked, { opening, chunks }: Unpacked): Answered {
@@ -99,6 +111,8 @@ export function httpModel(base: string, token: string, page: string) {
   }
   return {
     ask,
+    askBeside,
+    compare,
     facts: async (): Promise<LiveFacts> => (await get(`${base}model.json`)).json(),
     /** The record of an id, such as one that was written. */
     async opened(id: string, asked: Asked, looking: LiveLooking): Promise<Answered> {

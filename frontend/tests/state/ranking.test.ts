@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
-import { exampleSource } from "../../src/examples/page";
 import { SKETCH_SIZE, sketchOf, stamped } from "../../src/state/ranking";
-import { besideEachOther, editOf } from "../../src/state/twoTexts";
+import { editOf } from "../../src/state/twoTexts";
 import { pageOf } from "../liveModel";
 
 test("ready drawings and those of a head have one size, the strongest cell full", () => {
@@ -11,11 +10,16 @@ test("ready drawings and those of a head have one size, the strongest cell full"
   expect(cells.map((row) => row.indexOf(1))).toEqual([...Array(SKETCH_SIZE).keys()]);
 });
 
-test("of two texts the edited tokens are marked, and both are one source", async () => {
-  const [first, second] = [pageOf("we went home"), pageOf("we came home")];
-  const of = ({ page }: typeof first) => page.stacks[0].query;
-  expect(editOf(of(first), of(second))).toEqual({ first: [2], second: [2] });
-  const both = besideEachOther(exampleSource(first), exampleSource(second));
-  expect(both.header.beside?.b.title).toBe("we came home");
-  expect(await both.chunk("beside/b/weights/self/2")).toEqual(second.chunks.get("weights/self/2"));
+test("of two texts as few tokens are marked as can be", () => {
+  const edit = (first: string, second: string) =>
+    editOf(pageOf(first).page.stacks[0].query, pageOf(second).page.stacks[0].query);
+  expect(edit("we went home", "we came home")).toEqual({ first: [2], second: [2] });
+  // Two edits far from each other leave what stands between them as it is.
+  expect(edit("he said that he knew him", "she said that she knew her")).toEqual({
+    first: [1, 4, 6],
+    second: [1, 4, 6],
+  });
+  expect(edit("the nurse", "the kind old nurse")).toEqual({ first: [], second: [2, 3] });
+  expect(edit("the kind old nurse", "the nurse")).toEqual({ first: [2, 3], second: [] });
+  expect(edit("same", "same")).toEqual({ first: [], second: [] });
 });

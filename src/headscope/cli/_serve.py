@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from headscope.cli._page import PageChoices, PageFiles, shown_page
-from headscope.cli._run import RECORD_SUFFIX, ModelOptions, quiet, say, say_what
+from headscope.cli._run import RECORD_SUFFIX, ModelOptions, check_model, quiet, say, say_what
 from headscope.errors import HeadscopeError
 from headscope.views.listening import (
     address_of,
@@ -38,6 +39,7 @@ def serve(
     page: PageChoices | None = None,
     files: PageFiles | None = None,
     model: ModelOptions | None = None,
+    beside: str | None = None,
     max_tokens: Count = None,
     seconds: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
     open_: Annotated[bool, Parameter(name="--open", negative="")] = False,
@@ -57,6 +59,7 @@ def serve(
         files: What can be looked at besides; of a record file.
         model: Model that reads what is typed; with a record file the one that reads the texts of
             the evidence.
+        beside: Second model, to compare the first with on what is typed: hub name or folder.
         max_tokens: Most tokens that the model reads at a time; by default 1024.
         seconds: Most seconds that a run may take; by default 60.
         open_: Open the page in the browser.
@@ -64,6 +67,13 @@ def serve(
     check_server()
     options = model or ModelOptions()
     is_file = record is not None and (record.endswith(RECORD_SUFFIX) or options.model is None)
+    if beside is not None:
+        check_model(beside, None)
+    if is_file and beside is not None:
+        raise HeadscopeError(
+            "--beside is a second model beside that of --model; compare two record files with "
+            "headscope compare"
+        )
     with listening_on(port) as listening:
         if record is not None and is_file:
             view = _view_of(Path(record), page or {}, files or PageFiles(), options)
@@ -76,7 +86,8 @@ def serve(
                 "Options of a page are for a record file; in the page of a model choose them there"
             )
         limits = {"tokens": max_tokens, "seconds": seconds}
-        _serve_model(record or "", listening, options, limits=limits, opens=open_)
+        asked = _ServedModel(record or "", options, beside, limits)
+        _serve_model(asked, listening, opens=open_)
 
 
 def _view_of(file: Path, choices: Any, files: PageFiles, options: ModelOptions) -> View:
@@ -90,30 +101,34 @@ def _view_of(file: Path, choices: Any, files: PageFiles, options: ModelOptions) 
     return view
 
 
-def _serve_model(
-    text: str,
-    listening: socket.socket,
-    options: ModelOptions,
-    *,
-    limits: dict[str, Any],
-    opens: bool,
-) -> None:
+@dataclass(frozen=True)
+class _ServedModel:
+    """What is served: a model, what it reads first, a second model, and limits."""
+
+    text: str
+    options: ModelOptions
+    beside: str | None
+    limits: dict[str, Any]
+
+
+def _serve_model(asked: _ServedModel, listening: socket.socket, *, opens: bool) -> None:
     from headscope.capturing import check_text
 
-    if text:
-        check_text(text)
-    options.check()
+    if asked.text:
+        check_text(asked.text)
+    asked.options.check()
     from headscope.live.serving import serve_named
 
     with quiet():
         serve_named(
-            options.model,
+            asked.options.model,
             listening,
-            text=text,
-            limits={name: value for name, value in limits.items() if value is not None},
+            text=asked.text,
+            limits={name: value for name, value in asked.limits.items() if value is not None},
             told=lambda token: _say_where(listening, token, opens),
             say=_say_now,
-            **options.loading,
+            beside=asked.beside,
+            **asked.options.loading,
         )
 
 

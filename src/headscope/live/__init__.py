@@ -13,6 +13,7 @@ carries the token in the header ``X-Headscope-Token``; a ``POST`` also needs ``O
 - ``GET /record/ID/header.json``, ``/record/ID/chunk/NAME``,
   ``/record/ID/figure/KIND?options=JSON``: as of ``headscope serve RECORD``.
   ``/record/ID/download``: the file. ``/record/ID/page``: one self-contained page.
+- ``POST /compare`` with `CompareQuestion`: the opening of two records beside each other.
 - ``POST /write`` with `WriteQuestion`: lines of `WrittenToken`, then `WriteEnd`.
 - ``POST /matters`` with `MattersQuestion`: lines of `MattersDone`, then `MattersValues` for each
   stack.

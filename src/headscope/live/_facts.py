@@ -67,6 +67,7 @@ def loading_facts(name: str, text: str, limits: LiveLimits, failed: str = "") ->
         "failed": failed,
         "threads": torch.get_num_threads(),
         "text": text,
+        "beside": "",
         "versions": {},
     }
 
@@ -106,6 +107,7 @@ def live_facts(model: Any, reads_with: Any, limits: LiveLimits, text: str) -> Li
         "failed": "",
         "threads": torch.get_num_threads(),
         "text": text,
+        "beside": "",
         "versions": dict(own.versions),
     }
 

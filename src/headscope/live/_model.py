@@ -85,10 +85,17 @@ class LiveModel:
         reads_with: its tokenizer or processor.
         limits: what a request may ask for; see `LiveLimits`.
         text: that the page begins with.
+        records: where they are kept, together with those of another model; by default apart.
     """
 
     def __init__(
-        self, model: Any, reads_with: Any, *, limits: LiveLimits = LIMITS, text: str = ""
+        self,
+        model: Any,
+        reads_with: Any,
+        *,
+        limits: LiveLimits = LIMITS,
+        text: str = "",
+        records: KeptRecords | None = None,
     ) -> None:
         self.model: Any = unwrapped(model)
         self.reads_with: Any = reads_with
@@ -97,7 +104,7 @@ class LiveModel:
         self.reader: Reader = Reader(
             self.model, self.tokenizer, self.facts["kind"], self.facts["untrained"]
         )
-        self.records: KeptRecords = KeptRecords()
+        self.records: KeptRecords = KeptRecords() if records is None else records
         self._intact: OrderedDict[str, IntactRun] = OrderedDict()
         self._others: OrderedDict[str, Record] = OrderedDict()
 
@@ -121,7 +128,8 @@ class LiveModel:
             TooLongError: where it took longer than it may.
             HeadscopeError: as of `headscope.capture` and `headscope.effect`.
         """
-        kept = self.records.answer_to(asked.key)
+        question = f"{id(self)} {asked.key}"
+        kept = self.records.answer_to(question)
         if kept is not None:
             return kept
         clock = Clock()
@@ -139,7 +147,7 @@ class LiveModel:
         kept = KeptRecord(
             answers, _with_moved(output, answers), asked.changes, clock.times, size_of(records)
         )
-        self.records.put(asked.key, kept)
+        self.records.put(question, kept)
         return kept
 
     def intact(self, read: ReadInput) -> IntactRun:

@@ -16,7 +16,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from headscope.errors import ModelError
 from headscope.live._changes import address_of, python_of
+from headscope.live._comparing import Partners, compared
 from headscope.live._facts import LIMITS, loading_facts
 from headscope.live._kept import KeptRecord
 from headscope.live._matters import matters, parse_matters
@@ -60,6 +62,7 @@ class LiveHost:
         limits: what a request may ask for.
         live: the model; None as long as it is not there.
         failed: why it could not be loaded; else empty.
+        second: a model that it can be compared with.
     """
 
     name: str
@@ -67,12 +70,14 @@ class LiveHost:
     limits: LiveLimits = field(default_factory=lambda: LIMITS)
     live: LiveModel | None = None
     failed: str = ""
+    second: LiveModel | None = None
 
     @property
     def facts(self) -> LiveFacts:
         """What is known of it now."""
         if self.live is not None:
-            return self.live.facts
+            beside = self.second.facts["name"] if self.second is not None else ""
+            return {**self.live.facts, "beside": beside}
         return loading_facts(self.name, self.text, self.limits, self.failed)
 
 
@@ -92,6 +97,7 @@ def live_application(host: LiveHost, token: str, queue: ModelQueue | None = None
     routes = [
         Route("/model.json", lambda request: JSONResponse(dict(host.facts))),
         Route("/ask", answers.post(answers.ask), methods=["POST"]),
+        Route("/compare", answers.post(answers.compare), methods=["POST"]),
         Route("/write", answers.post(answers.write), methods=["POST"]),
         Route("/matters", answers.post(answers.matters), methods=["POST"]),
         Route("/sketch", answers.post(answers.sketch), methods=["POST"]),
@@ -135,7 +141,8 @@ class _LiveAnswers:
 
     async def ask(self, request: Request, given: Any) -> Response:
         """The opening of a record: see `headscope.live.contract.LiveQuestion`."""
-        live, began = self._live(), time.perf_counter()
+        began = time.perf_counter()
+        live = self._second() if given.get("second") is True else self._live()
         asked = live.parsed(given)
         looking = given.get("looking") or {}
 
@@ -145,16 +152,26 @@ class _LiveAnswers:
             return kept, kept.answers.opening(looking)
 
         kept, chunks = await self._queue.run(_page_of(given), request.receive, run)
-        whole = round(1000 * (time.perf_counter() - began), 2)
-        head = {
-            "id": kept.id,
-            "header": kept.answers.header,
-            "output": kept.output,
-            "changes": kept.changes,
-            "address": address_of(kept.changes),
-            "python": python_of(kept.changes),
-            "timings": {**kept.timings, "all": whole},
-        }
+        head = _head_of(kept, began)
+        data = packed_opening(head, chunks)
+        return await anyio.to_thread.run_sync(sent, request, data, BYTES)
+
+    async def compare(self, request: Request, given: Any) -> Response:
+        """Two records beside each other: see `headscope.live.contract.CompareQuestion`."""
+        began, records = time.perf_counter(), self._live().records
+        a, b = (records.get(str(given.get(name))) for name in ("a", "b"))
+        if a is None or b is None:
+            return told(GONE, 410)
+        looking = given.get("looking") or {}
+
+        def run(_signal: StopSignal) -> tuple[KeptRecord, Partners, dict[str, bytes]]:
+            kept, partners = compared(records, a, b)
+            return kept, partners, kept.answers.opening(looking)
+
+        kept, partners, chunks = await self._queue.run(_page_of(given), request.receive, run)
+        head = _head_of(kept, began)
+        if partners:
+            head["partners"] = partners
         data = packed_opening(head, chunks)
         return await anyio.to_thread.run_sync(sent, request, data, BYTES)
 
@@ -201,11 +218,30 @@ class _LiveAnswers:
             raise GoneError(GONE)
         return self._host.live
 
+    def _second(self) -> LiveModel:
+        if self._host.second is None:
+            raise ModelError("There is no second model; serve one with --beside")
+        return self._host.second
+
     def _most_bytes(self) -> int:
         if not {"image", "audio"} & set(self._host.facts["fields"]):
             return MOST_BYTES
         # base64 makes four bytes of three
         return MOST_BYTES + self._host.limits["picture_bytes"] * 4 // 3
+
+
+def _head_of(kept: KeptRecord, began: float) -> dict[str, Any]:
+    """What an answer says of a record, beside its chunks."""
+    whole = round(1000 * (time.perf_counter() - began), 2)
+    return {
+        "id": kept.id,
+        "header": kept.answers.header,
+        "output": kept.output,
+        "changes": kept.changes,
+        "address": address_of(kept.changes),
+        "python": python_of(kept.changes),
+        "timings": {**kept.timings, "all": whole},
+    }
 
 
 def _page_of(given: Any) -> str:

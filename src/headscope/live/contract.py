@@ -87,6 +87,8 @@ class LiveFacts(TypedDict):
     """Of torch."""
     text: str
     """The text that the server was started with; empty without one."""
+    beside: str
+    """Name of the second model, which the first can be compared with; empty without one."""
     versions: dict[str, str]
     """Of headscope, torch and transformers."""
 
@@ -157,6 +159,19 @@ class LiveQuestion(TypedDict):
     input: LiveInput
     changes: list[ModelChange]
     looking: LiveLooking
+    second: NotRequired[bool]
+    """Ask the second model."""
+
+
+class CompareQuestion(TypedDict):
+    """``POST /compare``: two records beside each other, token by token and head by head."""
+
+    page: str
+    a: str
+    """Id of the first record."""
+    b: str
+    """Id of the second: of another text, or of the second model."""
+    looking: LiveLooking
 
 
 class LiveGuess(TypedDict):
@@ -219,6 +234,10 @@ class LiveOpening(TypedDict):
     """What took how long, in milliseconds."""
     chunks: list[tuple[str, int]]
     """Name and number of bytes of each chunk, in order."""
+    partners: NotRequired[dict[str, list[tuple[int, int, int, int]]]]
+    """Of two models whose heads are not matched by number, by stack of the first: layer and head of
+    each of its heads, and of that of the second which stands beside it.
+    """
 
 
 class WriteQuestion(TypedDict):
@@ -349,6 +368,7 @@ class LiveMessages(TypedDict):
 
     facts: LiveFacts
     question: LiveQuestion
+    compare: CompareQuestion
     opening: LiveOpening
     write: WriteQuestion
     written: WrittenToken | WriteEnd | LiveError

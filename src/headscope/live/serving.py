@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
-from typing_extensions import Unpack
+from typing_extensions import TypedDict, Unpack
 
 from headscope.capturing import LoadOptions, ParsedInput, load_for, parse_call
 from headscope.capturing.loading.load import kept_arguments
@@ -40,6 +40,17 @@ next ones.
 Say = Callable[[str], None]
 
 
+class ServeOptions(TypedDict, total=False):
+    """What a live model may be asked for, and what stands beside it."""
+
+    max_tokens: int
+    """Most tokens that are read at a time; by default 1,024."""
+    seconds: float
+    """Most seconds that a run may take; by default 60."""
+    beside: tuple[Any, Any] | None
+    """A second model and its tokenizer, to compare the first with on what is typed."""
+
+
 def serve(
     model: Any,
     tokenizer: Any,
@@ -47,8 +58,7 @@ def serve(
     *,
     port: int = 0,
     open_: bool = False,
-    max_tokens: int = LIMITS["tokens"],
-    seconds: float = LIMITS["seconds"],
+    **options: Unpack[ServeOptions],
 ) -> None:
     """Show a loaded model in the browser: what is typed there it reads, and heads can be changed.
 
@@ -62,8 +72,7 @@ def serve(
         text: that the page begins with.
         port: to listen on; 0 for any free one.
         open_: whether to open the page in the browser.
-        max_tokens: most tokens that are read at a time.
-        seconds: most seconds that a run may take.
+        **options: see `headscope.live.serving.ServeOptions`.
 
     Raises:
         HeadscopeError: without the extra ``server``, or where the port is taken.
@@ -74,7 +83,16 @@ def serve(
     check_server()
     from headscope.live._server import LiveHost, live_application
 
-    limits: LiveLimits = {**LIMITS, "tokens": max_tokens, "seconds": seconds}
+    unknown = options.keys() - ServeOptions.__annotations__.keys()
+    if unknown:
+        known = ", ".join(ServeOptions.__annotations__)
+        raise HeadscopeError(f"serve has no option {min(unknown)!r}; there are {known}")
+    limits: LiveLimits = {
+        **LIMITS,
+        "tokens": options.get("max_tokens", LIMITS["tokens"]),
+        "seconds": options.get("seconds", LIMITS["seconds"]),
+    }
+    beside = options.get("beside")
     with listening_on(port) as listening, _fewer_threads():
         live = LiveModel(model, tokenizer, limits=limits, text=text)
         token = new_token()
@@ -83,6 +101,8 @@ def serve(
         if open_:
             webbrowser.open(address)
         host = LiveHost(live.facts["name"], text, limits, live)
+        if beside is not None:
+            host.second = LiveModel(*beside, limits=limits, records=live.records)
         quiet_server(live_application(host, token)).run(sockets=[listening])
 
 
@@ -94,6 +114,7 @@ def serve_named(
     limits: Mapping[str, Any],
     told: Callable[[str], None],
     say: Say,
+    beside: str | Path | None = None,
     **loading: Unpack[LoadOptions],
 ) -> None:
     """Serve a model that is loaded meanwhile: its page opens at once and says so.
@@ -105,7 +126,8 @@ def serve_named(
         limits: those that are other than `LIMITS`.
         told: is called with the token before anything is loaded.
         say: is called with lines for the user.
-        **loading: see `headscope.capturing.LoadOptions`.
+        beside: hub name or folder of a second model, to compare the first with.
+        **loading: see `headscope.capturing.LoadOptions`; a revision is that of the first model.
     """
     from headscope.live._server import LiveHost, live_application
 
@@ -118,30 +140,43 @@ def serve_named(
         say(f"Loading {host.name}; torch has {threads} of {_cores()} cores, the page the rest")
 
         def load() -> None:
-            _load(host, name, loading)
-            if host.live is not None:
-                facts = host.live.facts
-                say(f"{facts['name']} runs on {facts['device']}, {facts['dtype']}")
-            elif host.failed:
+            _load(host, (name, beside), loading)
+            for live in filter(None, (host.live, host.second)):
+                say(f"{live.facts['name']} runs on {live.facts['device']}, {live.facts['dtype']}")
+            if host.failed:
                 say(f"error: {host.failed}")
 
         threading.Thread(target=load, daemon=True).start()
         server.run(sockets=[listening])
 
 
-def _load(host: LiveHost, name: str | Path | None, loading: LoadOptions) -> None:
-    """Load a model into its host, and let it read a first text."""
+def _load(
+    host: LiveHost, names: tuple[str | Path | None, str | Path | None], loading: LoadOptions
+) -> None:
+    """Load a model into its host, and a second one where it has a name."""
+    name, beside = names
     try:
-        reads = kept_arguments(name, **loading)
-        loaded = load_for(name, _any_input(reads), kept=True, allow_unfit=True, **loading)
+        loaded = _loaded(name, loading)
         live = LiveModel(*loaded, limits=host.limits, text=host.text)
         _warm(live)
-        # Not before: the model is for one thread at a time.
+        if beside is not None:
+            others: LoadOptions = {**loading, "revision": None}
+            loaded = _loaded(beside, others)
+            second = LiveModel(*loaded, limits=host.limits, text=host.text, records=live.records)
+            _warm(second)
+            host.second = second
+        # Not before: a model is for one thread at a time.
         host.live = live
     except HeadscopeError as error:
         host.failed = str(error)
     except Exception as error:  # noqa: BLE001 - a thread has nobody else to tell
         host.failed = f"The model cannot be loaded: {type(error).__name__}: {error}"
+
+
+def _loaded(name: str | Path | None, loading: LoadOptions) -> tuple[Any, Any]:
+    """A model with the head that it was kept with, and what it reads with."""
+    reads = kept_arguments(name, **loading)
+    return load_for(name, _any_input(reads), kept=True, allow_unfit=True, **loading)
 
 
 def _any_input(reads: Collection[str]) -> ParsedInput:

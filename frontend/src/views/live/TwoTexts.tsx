@@ -1,53 +1,35 @@
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import type { LiveOutput } from "../../contract/live";
-import { MOST_IN_TRAY } from "../../contract/values";
-import type { Answered } from "../../source/model";
+import type { PageTokens } from "../../contract/page";
 import { readable } from "../../state/label";
 import { headLine } from "../../state/store";
 import { replaceRecord } from "../../state/store/replace";
-import { ofEveryRecord } from "../../state/tray";
-import { besideEachOther, editOf } from "../../state/twoTexts";
+import { editOf, type Pair, pairState, partnerWords, sideBySide } from "../../state/twoTexts";
 import type { LiveParts } from "./LiveBar";
 import { chance } from "./OutputPanel";
 
-/** The same head on a second text, such as one with another word in it. */
+/** The same head on a second text, such as one with another word in it, or in the second model. */
 export function TwoTexts({ live, store }: LiveParts) {
   const text = useSignal(live.answer.peek().asked.input.text ?? "");
-  const other = useSignal<Answered | null>(null);
-  const problem = useSignal("");
-  const running = useRef<AbortController | null>(null);
-  useEffect(() => () => running.current?.abort(), []);
-  const show = async () => {
-    running.current?.abort();
-    const mine = new AbortController();
-    running.current = mine;
-    const first = live.answer.peek();
-    try {
-      const asked = { ...first.asked, input: { ...first.asked.input, text: text.value } };
-      const second = await live.model.ask(asked, live.looking(), mine.signal, `beside-${live.facts.name}`);
-      other.value = second;
-      problem.value = "";
-      const line = headLine(store, head());
-      const both = besideEachOther(first.source, second.source);
-      const tray = ofEveryRecord(line, both.header).slice(0, MOST_IN_TRAY);
-      await replaceRecord(store, both, (now) => ({ ...now, tray, view: "compare" }));
-    } catch (error) {
-      if (!mine.signal.aborted) problem.value = error instanceof Error ? error.message : String(error);
-    }
-  };
-  const head = () => {
-    const stack = store.stack.peek();
-    const row = stack.layers.findIndex(({ layer }) => layer === store.layerNumber.peek());
-    return store.full.peek() ?? row * stack.heads + (store.heads.peek()[0] ?? 0);
-  };
+  const state = useMemo(() => pairState(live), [live]);
+  useEffect(() => state.stop, [state]);
+  const { pair, problem } = state;
+  const waits = state.running.value || live.busy.value;
+  const show = (other: string | null) =>
+    state.show(other, ({ both }) => {
+      const stack = store.stack.peek();
+      const row = stack.layers.findIndex(({ layer }) => layer === store.layerNumber.peek());
+      const line = headLine(store, store.full.peek() ?? row * stack.heads + (store.heads.peek()[0] ?? 0));
+      return replaceRecord(store, both.source, (now) => sideBySide(line, now));
+    });
   return (
     <>
       <form
         class="live-from"
         onSubmit={(event) => {
           event.preventDefault();
-          void show();
+          void show(text.value);
         }}
       >
         <textarea
@@ -59,37 +41,57 @@ export function TwoTexts({ live, store }: LiveParts) {
             text.value = event.currentTarget.value;
           }}
         />
-        <button class="live-go" data-side-by-side>
+        <button class="live-go" data-side-by-side disabled={waits}>
           show side by side
         </button>
+        {live.facts.beside && (
+          <button type="button" class="live-go" data-beside-model disabled={waits} onClick={() => show(null)}>
+            beside {live.facts.beside}
+          </button>
+        )}
       </form>
       <small role="alert">{problem.value}</small>
-      {other.value && <Both first={live.answer.value} second={other.value} />}
+      {pair.value && <Both pair={pair.value} live={live} store={store} />}
     </>
   );
 }
 
-/** Both texts with what differs marked, and what the model says of each. */
-function Both({ first, second }: { first: Answered; second: Answered }) {
+/** Both texts with what differs marked, or both models, and what each says. */
+function Both({ pair: { first, second, both, models }, live, store }: LiveParts & { pair: Pair }) {
   const tokens = [first, second].map(({ source }) => source.header.stacks[0].query);
-  const edit = editOf(tokens[0], tokens[1]);
+  const edit = models ? { first: [], second: [] } : editOf(tokens[0], tokens[1]);
+  const places = new Set(store.selection.value.tray.map((line) => line.split(" ")[0]));
+  const beside = [...places].map((place) => partnerWords(both, store.pieceStack.value.name, place)).filter(Boolean);
+  const names = models ? [live.facts.name, live.facts.beside] : ["A", "B"];
   return (
-    <div class="live-both">
-      {[first, second].map(({ opening }, at) => (
-        <div key={at} data-both={at}>
-          <p dir="auto">
-            {tokens[at].labels.map((label, token) => {
-              const marked = (at === 0 ? edit.first : edit.second).includes(token);
-              const gap = token > 0 && !tokens[at].continues[token] ? " " : "";
-              const word = readable(label, 24).text;
-              return marked ? [gap, <mark key={token}>{word}</mark>] : tokens[at].special[token] ? "" : gap + word;
-            })}
-          </p>
-          <p class="live-note">{said(opening.output)}</p>
-        </div>
-      ))}
-    </div>
+    <>
+      <div class="live-both">
+        {[first, second].map(({ opening }, at) => (
+          <div key={at} data-both={at}>
+            <p dir="auto">
+              <small>{names[at]}</small> <Marked tokens={tokens[at]} marked={at === 0 ? edit.first : edit.second} />
+            </p>
+            <p class="live-note">{said(opening.output)}</p>
+          </div>
+        ))}
+      </div>
+      {beside.length > 0 && (
+        <p class="live-note" data-partner>
+          Heads of two models have no common numbers; each stands beside the nearest on this text: {beside.join(", ")}.
+        </p>
+      )}
+    </>
   );
+}
+
+/** A text, some of its tokens marked. */
+function Marked({ tokens, marked }: { tokens: PageTokens; marked: readonly number[] }) {
+  return tokens.labels.map((label, token) => {
+    if (tokens.special[token]) return "";
+    const word = readable(label, 24).text;
+    const gap = token > 0 && !tokens.continues[token] ? " " : "";
+    return marked.includes(token) ? [gap, <mark key={token}>{word}</mark>] : gap + word;
+  });
 }
 
 function said(output: LiveOutput | null): string {

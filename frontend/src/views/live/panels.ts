@@ -29,8 +29,8 @@ export function panelsOf({ facts }: Live): readonly PanelFacts[] {
     { name: "sketch", words: "sketch", title: "Draw a pattern and find the heads that look like it", Panel: Sketch },
     {
       name: "two",
-      words: "two texts",
-      title: "The same heads on a second text, side by side",
+      words: facts.beside ? "two texts, two models" : "two texts",
+      title: "The same heads on a second text or in a second model, side by side",
       Panel: TwoTexts,
       there: facts.fields.includes("text"),
     },
