@@ -12,6 +12,7 @@ from headscope.comparison import Comparison, Effect
 from headscope.errors import HeadscopeError, PageError
 from headscope.record import Record
 from headscope.results import Result, shows, view_of
+from headscope.views._answer_page import AnswerPage
 from headscope.views._differences import difference_page
 from headscope.views._frame import bare_frame, framed
 from headscope.views._html import page_html
@@ -118,7 +119,7 @@ def view(
 
 
 @overload
-def view(record: Result, *others: Any, **options: Any) -> ResultPage: ...
+def view(record: Result, *others: Any, **options: Any) -> ResultPage | AnswerPage: ...
 
 
 @overload
