@@ -112,7 +112,11 @@ ACROSS = {
 @pytest.mark.parametrize("view", ACROSS)
 def test_tokens_are_text_in_figures(view, hostile, see):
     side, options = ACROSS[view]
-    for number, column in enumerate(columns_of(hostile)):
+    columns = columns_of(hostile)
+    # Strips of numbers take most of its time, and its names are drawn as those of other views are.
+    if view == "neuron":
+        columns = columns[:2]
+    for number, column in enumerate(columns):
         drawn = []
         for pieces, name in ((column, NAME), (["w"] * len(column), "w")):
             sides = (pieces, KEYS) if side == "query" else (KEYS, pieces)
@@ -129,7 +133,11 @@ def test_tokens_are_text_in_figures(view, hostile, see):
 
 @pytest.fixture
 def neighbours(hostile):
-    """Two by two, with what stands for each in a figure."""
+    """Two by two, with what stands for each in a figure.
+
+    Of each of three tests a third: one figure for each string takes long, and all of them were seen
+    as tokens.
+    """
     tokens = [(token, shown.figure) for token, shown in hostile.items()]
     if len(tokens) % 2:
         tokens.append(tokens[0])
@@ -139,7 +147,8 @@ def neighbours(hostile):
 def test_chosen_tokens_and_names_of_models_are_text(neighbours, see):
     rng = np.random.default_rng(3)
     twin = hs.figure(record_of(KEYS, KEYS, rng, "cross", "w"), view="pair", query=0, key=1)
-    for number, (token, wanted) in enumerate(token for pair in neighbours for token in pair):
+    tokens = [token for pair in neighbours[::3] for token in pair]
+    for number, (token, wanted) in enumerate(tokens):
         record = record_of((token,), KEYS, rng, "self", token)
         figure = hs.figure(record, view="pair", query=0, key=1, width=400)
         texts = see(figure).texts
@@ -156,7 +165,7 @@ def test_titles_and_names_of_stacks_are_text(neighbours, see):
         hs.figure(record_of(KEYS, KEYS, rng, "cross"), view=view, title="w")
         for view in ("model", "matrix")
     ]
-    for number, ((title, wanted), (name, _)) in enumerate(neighbours):
+    for number, ((title, wanted), (name, _)) in enumerate(neighbours[1::3]):
         view = ("model", "matrix")[number % 2]
         record = record_of(KEYS, KEYS, rng, name if name.isprintable() else NAME, name)
         figure = hs.figure(record, view=view, title=title, width=400)
@@ -176,7 +185,7 @@ def test_names_of_labels_are_text(neighbours, see):
     record = Record(stacks={"self": stack}, model=ModelFacts(name=NAME))
     twin = None
     for number, ((first, wanted), (second, beside)) in enumerate(
-        [(("w", "w"), ("x", "x")), *neighbours]
+        [(("w", "w"), ("x", "x")), *neighbours[2::3]]
     ):
         patterns = tuple(
             dataclasses.replace(planted, name=name, says=name, source=name)
