@@ -12,9 +12,15 @@ import { crushedCss } from "./css.mjs";
 import { shortNames } from "./names.mjs";
 
 /** Bytes that each bundle may have. */
-const MOST_BYTES = { "page.js": 260_000, "live.js": 260_000, "model.js": 340_000, "frame.js": 1_500 };
+const MOST_BYTES = {
+  "page.js": 260_000,
+  "live.js": 260_000,
+  "model.js": 340_000,
+  "atlas.js": 120_000,
+  "frame.js": 1_500,
+};
 /** frame.js stands in every output of a notebook and holds nothing of others. */
-const WITH_LICENCES = ["page.js", "live.js", "model.js"];
+const WITH_LICENCES = ["page.js", "live.js", "model.js", "atlas.js"];
 const root = new URL("../", import.meta.url);
 const { values: options } = parseArgs({ options: { watch: { type: "boolean" }, out: { type: "string" } } });
 const folder = resolve(options.out ?? fileURLToPath(new URL("../src/headscope/views/static/", root)));
@@ -74,10 +80,11 @@ async function licences() {
   return [...holders].map(([terms, of]) => `/*! ${of.join("\n")}\n\n${terms}\n*/`).join("\n");
 }
 
-/** Sheets of the page of a model, which no other bundle has. */
+/** Sheets of the page of a model and of an atlas, which no other bundle has. */
 const ofModels = (name) => name.startsWith("views/live/");
-const css = await crushedCss((name) => !ofModels(name));
-const cssOfModels = await crushedCss();
+const ofAtlases = (name) => name.startsWith("views/atlas/");
+const css = await crushedCss((name) => !ofModels(name) && !ofAtlases(name));
+const cssOfModels = await crushedCss((name) => !ofAtlases(name));
 const common = {
   absWorkingDir: fileURLToPath(root),
   outdir: folder,
@@ -112,6 +119,18 @@ const contexts = await Promise.all([
     plugins: [cssOfModels.plugin, checkedWrite],
     entryPoints: ["src/shells/model.ts"],
     format: "esm",
+  }),
+  esbuild.context({
+    ...common,
+    ...elements,
+    // What its scripts hold keeps its names.
+    mangleProps: undefined,
+    // It stands once in a folder, and not in every page: its sheets may stay as they are.
+    loader: { ".css": "text" },
+    define: {},
+    plugins: [checkedWrite],
+    entryPoints: ["src/shells/atlas.tsx"],
+    format: "iife",
   }),
   // Runs once for each output of a notebook, in the notebook's own document: no name of it may stay behind.
   esbuild.context({ ...common, entryPoints: ["src/shells/frame.ts"], format: "iife" }),

@@ -4,7 +4,16 @@ import pytest
 
 from page_blocks import Reader
 
-PAGES = ("ablation", "alignment", "coref", "faithfulness", "many_texts", "probes", "relations")
+PAGES = (
+    "ablation",
+    "alignment",
+    "atlas",
+    "coref",
+    "faithfulness",
+    "many_texts",
+    "probes",
+    "relations",
+)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -14,6 +14,9 @@ from headscope.cli._study import parse_texts
 from headscope.cli._texts import groups_of
 from headscope.errors import FileError
 
+PAGE = "page"
+"""Folder of the page in that of the run."""
+
 
 def atlas(
     *,
@@ -33,7 +36,8 @@ def atlas(
     between which words, and examples.
 
     The folder keeps the finished parts, so that the same command goes on after them. When all are
-    done it holds result.safetensors, for headscope.load.
+    done it holds result.safetensors, for headscope.load, and page/, which opens by double click and
+    which any web server can host; `headscope serve` shows it too.
 
     Args:
         texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
@@ -72,4 +76,4 @@ def atlas(
         result = atlas_of(options.model, None, given, **named, **judged, **more)
     note_left_out(result.heads.tally.left_out, out)
     say(str(result))
-    say(f"Wrote {out.resolve()}")
+    say(f"Wrote {result.view().save(out / PAGE).resolve()}")

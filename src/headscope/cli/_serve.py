@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,15 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from headscope.cli._page import PageChoices, PageFiles, shown_page
-from headscope.cli._run import RECORD_SUFFIX, ModelOptions, check_model, quiet, say, say_what
+from headscope.cli._run import (
+    RECORD_SUFFIX,
+    ModelOptions,
+    check_model,
+    quiet,
+    say,
+    say_what,
+    status,
+)
 from headscope.errors import HeadscopeError
 from headscope.views.listening import (
     address_of,
@@ -45,15 +54,16 @@ def serve(
     open_: Annotated[bool, Parameter(name="--open", negative="")] = False,
 ) -> None:
     """Show a record in the browser and send only what is looked at; or a model, to type texts and
-    change heads.
+    change heads; or an atlas of heads.
 
-    With a record file it is shown, however large or remote it is. With --model, or without a record
+    With a record file it is shown, however large or remote it is; with the folder that `headscope
+    atlas` wrote, its atlas. With --model, or without a record
     file, the model is loaded once and reads what is typed in the page. The server listens on this
     machine only, and answers only requests with the token of the printed address.
 
     Args:
-        record: The record file (.safetensors) to show; with --model the text that the page begins
-            with.
+        record: The record file (.safetensors) to show, or the folder of an atlas; with --model the
+            text that the page begins with.
         port: Port to listen on; by default any free one.
         page: What can be looked at, and what is shown first; of a record file.
         files: What can be looked at besides; of a record file.
@@ -66,6 +76,10 @@ def serve(
     """
     check_server()
     options = model or ModelOptions()
+    if record is not None and options.model is None and Path(record).is_dir():
+        with listening_on(port) as listening:
+            _serve_atlas(Path(record), listening, open_)
+        return
     is_file = record is not None and (record.endswith(RECORD_SUFFIX) or options.model is None)
     if beside is not None:
         check_model(beside, None)
@@ -88,6 +102,25 @@ def serve(
         limits = {"tokens": max_tokens, "seconds": seconds}
         asked = _ServedModel(record or "", options, beside, limits)
         _serve_model(asked, listening, opens=open_)
+
+
+def _serve_atlas(folder: Path, listening: socket.socket, opens: bool) -> None:
+    """Serve the atlas of a run; its page is made anew, so that it fits this version."""
+    from headscope.atlases import Atlas
+    from headscope.results import load
+    from headscope.views.atlas_server import atlas_application
+
+    atlas = load(folder)
+    if not isinstance(atlas, Atlas):
+        raise HeadscopeError(f"{folder} holds {atlas!r} and no atlas; print it, or view() it")
+    say(atlas.summary())
+    with tempfile.TemporaryDirectory(prefix="headscope-") as page:
+        with status("Writing the page"):
+            atlas.view().save(page)
+        token = new_token()
+        host, port = listening.getsockname()[:2]
+        _say_listening(f"http://{host}:{port}/{token}/", opens)
+        quiet_server(atlas_application(Path(page), token)).run(sockets=[listening])
 
 
 def _view_of(file: Path, choices: Any, files: PageFiles, options: ModelOptions) -> View:
@@ -133,9 +166,12 @@ def _serve_model(asked: _ServedModel, listening: socket.socket, *, opens: bool) 
 
 
 def _say_where(listening: socket.socket, token: str, opens: bool) -> None:
+    _say_listening(address_of(listening, token), opens)
+
+
+def _say_listening(address: str, opens: bool) -> None:
     from headscope.views.file_page import open_page
 
-    address = address_of(listening, token)
     say(f"Listening on {address}")
     say("Ctrl-C ends it")
     sys.stdout.flush()

@@ -17,7 +17,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 PLUGINS: dict[Door, tuple[str, ...]] = {
     "figure": ("headscope.views.figures",),
-    "view": ("headscope.views.opening",),
+    "view": ("headscope.views.opening", "headscope.views.atlas_page"),
     "file": ("headscope.atlases", "headscope.comparison", "headscope.studies"),
 }
 """By what is done with a result: who can do it. Names and not imports, since these packages stand

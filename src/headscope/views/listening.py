@@ -11,8 +11,7 @@ from headscope.errors import HeadscopeError
 
 if TYPE_CHECKING:
     import uvicorn
-
-    from headscope.views.guard import Guard
+    from starlette.types import ASGIApp
 
 HOST = "127.0.0.1"
 
@@ -42,7 +41,7 @@ def address_of(listening: socket.socket, token: str) -> str:
     return f"http://{HOST}:{listening.getsockname()[1]}/?token={token}"
 
 
-def quiet_server(application: Guard) -> uvicorn.Server:
+def quiet_server(application: ASGIApp) -> uvicorn.Server:
     """A server that says nothing but errors, and waits for nobody when it ends."""
     import uvicorn
 

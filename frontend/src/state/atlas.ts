@@ -1,0 +1,199 @@
+import { parseHex, type RGB } from "../draw/color";
+import type { AtlasHead, AtlasIndex, AtlasTile } from "../source/atlas";
+
+// What an atlas says of heads, found by a word or by a drawing.
+
+/** Where one is: the map of all heads, with what is looked for; a head; a text as that head sees it. */
+export interface AtlasPlace {
+  readonly find: string;
+  readonly head: readonly [layer: number, head: number] | null;
+  readonly text: number | null;
+}
+
+/** What an address says: `#/`, `#/find/it`, `#/head/2-7`, `#/head/2-7/text/12`. */
+export function readPlace(fragment: string): AtlasPlace {
+  const head = /^#?\/head\/(\d+)-(\d+)(?:\/text\/(\d+))?$/.exec(fragment);
+  if (head) {
+    return { find: "", head: [Number(head[1]), Number(head[2])], text: head[3] ? Number(head[3]) : null };
+  }
+  const find = /^#?\/find\/(.+)$/.exec(fragment);
+  return { find: find ? unescaped(find[1]) : "", head: null, text: null };
+}
+
+export function headAddress(layer: number, head: number, text?: number): string {
+  return `#/head/${layer}-${head}${text === undefined ? "" : `/text/${text}`}`;
+}
+
+export function findAddress(find: string): string {
+  return find ? `#/find/${encodeURIComponent(find)}` : "#/";
+}
+
+function unescaped(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+export function bytesOf(text: string): Uint8Array {
+  return Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
+}
+
+/** One link of a head on a text. */
+export interface AtlasLink {
+  readonly query: number;
+  readonly key: number;
+  readonly weight: number;
+}
+
+/** Links that are kept of a text: the strongest of all, and the strongest between words. */
+export const LINKS = 24;
+export const WORD_LINKS = 16;
+const NO_LINK = 65535;
+
+/** The links of a head on one text of the sample, the strongest first; of words alone where that is asked. */
+export function linksOn(head: Pick<AtlasHead, "links">, text: number, words = false): AtlasLink[] {
+  const bytes = bytesOf(head.links);
+  const numbers = new Uint16Array(bytes.buffer);
+  const first = 3 * (LINKS + WORD_LINKS) * text + (words ? 3 * LINKS : 0);
+  const links = [];
+  for (let at = first; at < first + 3 * (words ? WORD_LINKS : LINKS); at += 3) {
+    if (numbers[at] !== NO_LINK)
+      links.push({ query: numbers[at], key: numbers[at + 1], weight: numbers[at + 2] / 65535 });
+  }
+  return links;
+}
+
+/** A head that was looked for, and why it is one. */
+export interface Hit {
+  readonly at: number;
+  readonly value: number;
+  readonly why: string;
+}
+
+/** The heads that a word says something of, those that it says most of first. */
+export function hitsOf(index: AtlasIndex, words: string): Hit[] {
+  const find = words.trim().toLowerCase();
+  if (!find) return [];
+  const hits: Hit[] = [];
+  index.heads.forEach((tile, at) => {
+    const hit = labelHit(index, tile, find) ?? classHit(index, tile, find) ?? pairHit(tile, find);
+    if (hit) hits.push({ at, ...hit });
+  });
+  return hits.sort((one, other) => other.value - one.value || one.at - other.at);
+}
+
+type Found = Omit<Hit, "at"> | undefined;
+
+function labelHit({ patterns }: AtlasIndex, { layer, head, labels }: AtlasTile, find: string): Found {
+  if (find === `${layer}-${head}`) return { value: 10, why: "its name" };
+  const known = new Set(patterns.filter(({ name }) => name.includes(find)).map(({ name }) => name));
+  const label = labels.find(({ name }) => known.has(name));
+  if (!label) return undefined;
+  const why = `${label.name} ${shortShare(label.score)}${label.holds ? "" : " (candidate)"}`;
+  return { value: (label.holds ? 6 : 4) + label.score, why };
+}
+
+/** Heads that attend to tokens of a class half as much again as even attention does. */
+function classHit({ classes }: AtlasIndex, { keys, evenKeys }: AtlasTile, find: string): Found {
+  const at = find.length > 2 ? classes.findIndex((name) => name.includes(find)) : -1;
+  if (at < 0 || keys[at] < 1.5 * evenKeys[at]) return undefined;
+  return { value: 2 + keys[at], why: `${percents(keys[at])} on ${classes[at]} (even ${percents(evenKeys[at])})` };
+}
+
+function pairHit({ pairs }: AtlasTile, find: string): Found {
+  const pair = pairs.find(([query, key]) => bare(query) === find || bare(key) === find);
+  if (!pair) return undefined;
+  return { value: pair[2], why: `${bare(pair[0])} → ${bare(pair[1])} ${percents(pair[2])}` };
+}
+
+/** A word without the mark of a piece that continues one. */
+export function bare(word: string): string {
+  return word.length > 2 && word.startsWith("##") ? word.slice(2) : word;
+}
+
+/** A share as it is written: 38 %, 3.8 %, 0.38 %. */
+export function percents(share: number): string {
+  const hundredths = 100 * share;
+  if (hundredths > 0 && hundredths < 0.005) return "<0.01 %";
+  return `${hundredths.toFixed(hundredths >= 9.95 ? 0 : hundredths >= 0.995 ? 1 : 2)} %`;
+}
+
+export function shortShare(share: number | null): string {
+  return share === null ? "–" : share.toFixed(2).replace(/^(-?)0\./, "$1.");
+}
+
+/** Rows and columns of the board: so many first and so many last tokens of a text. */
+export const BOARD = 10;
+
+/** What can be drawn by one press: where the query at a place looks. */
+export const STAMPS: Readonly<Record<string, (query: number) => number>> = {
+  previous: (query) => query - 1,
+  itself: (query) => query,
+  next: (query) => query + 1,
+  "first token": () => 0,
+  "last token": () => BOARD - 1,
+};
+
+export function emptyBoard(): number[] {
+  return Array(BOARD * BOARD).fill(0);
+}
+
+export function stampedBoard(stamp: string): number[] {
+  const board = emptyBoard();
+  for (let query = 0; query < BOARD; query++) {
+    const key = STAMPS[stamp](query);
+    if (key >= 0 && key < BOARD) board[query * BOARD + key] = 1;
+  }
+  return board;
+}
+
+/** The row of a mean map that a row of the board stands for. */
+export function boardRow(row: number, side: number): number {
+  return row < BOARD / 2 ? row : 2 * side - BOARD + row;
+}
+
+/** How much the mean map of each head looks like a drawing: the correlation over the cells of the board. */
+export function likeness(board: readonly number[], maps: Uint8Array, side: number): number[] {
+  const width = 2 * side;
+  const heads = maps.length / (width * width);
+  return Array.from({ length: heads }, (_, head) => {
+    const values = board.map((_, cell) => {
+      const row = boardRow(Math.floor(cell / BOARD), side);
+      const column = boardRow(cell % BOARD, side);
+      return (maps[head * width * width + row * width + column] / 255) ** 2;
+    });
+    return correlation(board, values);
+  });
+}
+
+function correlation(one: readonly number[], other: readonly number[]): number {
+  const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const [middle, otherMiddle] = [mean(one), mean(other)];
+  let [both, square, otherSquare] = [0, 0, 0];
+  one.forEach((value, at) => {
+    const [apart, otherApart] = [value - middle, other[at] - otherMiddle];
+    both += apart * otherApart;
+    square += apart * apart;
+    otherSquare += otherApart * otherApart;
+  });
+  const size = Math.sqrt(square * otherSquare);
+  return size > 0 ? both / size : 0;
+}
+
+/** From paper over a colour to ink: one step for each byte of the root of a weight. */
+export function tileRamp(color: string, dark: boolean): RGB[] {
+  const paper: RGB = dark ? [20, 24, 30] : [255, 255, 255];
+  const ink: RGB = dark ? [255, 255, 255] : [12, 18, 32];
+  const hue = parseHex(color);
+  return Array.from({ length: 256 }, (_, byte) => {
+    const part = byte / 255;
+    return part < 0.6 ? mixed(paper, hue, part / 0.6) : mixed(hue, ink, (0.75 * (part - 0.6)) / 0.4);
+  });
+}
+
+function mixed(one: RGB, other: RGB, part: number): RGB {
+  const mix = (channel: 0 | 1 | 2) => Math.round(one[channel] + part * (other[channel] - one[channel]));
+  return [mix(0), mix(1), mix(2)];
+}

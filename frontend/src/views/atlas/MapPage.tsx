@@ -1,0 +1,172 @@
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { ARROWS } from "../../parts/arrows";
+import { Mark } from "../../parts/Mark";
+import { emptyBoard, findAddress, type Hit, hitsOf, likeness, shortShare } from "../../state/atlas";
+import { counted } from "../../state/words";
+import { Board } from "./Board";
+import { type AtlasView, Tile } from "./parts";
+
+/** The map of all heads, found by a word or by a drawing. */
+export function MapPage({ view, find }: { view: AtlasView; find: string }) {
+  const { index } = view;
+  const [board, setBoard] = useState(emptyBoard);
+  const drawn = board.some((cell) => cell > 0);
+  const order = useMemo(
+    () => (drawn ? byLikeness(view, board) : hitsOf(index, find)),
+    [view, index, find, board, drawn],
+  );
+  const looking = drawn || find !== "";
+  return (
+    <>
+      <header>
+        <h1 tabIndex={-1}>{index.model || "Atlas of heads"}</h1>
+        <span class="facts">
+          {counted(index.heads.length, "head")} over {counted(index.texts, "text")}
+          {index.documents !== index.texts && ` of ${counted(index.documents, "document")}`},{" "}
+          {index.tokens.toLocaleString("en")} tokens
+        </span>
+      </header>
+      <Search key={find} find={find} />
+      <Chips view={view} find={find} />
+      {index.caution && <p class="caution">{index.caution}</p>}
+      <div class="atlas-body">
+        <section class="card atlas-all" aria-label="All heads">
+          <p class="atlas-says" role="status">
+            {looking
+              ? found(order, find, drawn)
+              : "Each tile is the mean attention of one head: rows look, columns are looked at, from the first to the last tokens of a text."}
+          </p>
+          {looking ? <Ranked view={view} hits={order} /> : <Layers view={view} />}
+        </section>
+        <Board board={board} onDraw={setBoard} />
+      </div>
+      <p class="note">{index.summary}</p>
+    </>
+  );
+}
+
+function byLikeness({ maps, index }: AtlasView, board: readonly number[]): Hit[] {
+  const hits = likeness(board, maps, index.side).map((value, at) => ({ at, value, why: shortShare(value) }));
+  return hits.sort((one, other) => other.value - one.value || one.at - other.at);
+}
+
+function found(hits: readonly Hit[], find: string, drawn: boolean): string {
+  if (drawn) return "Heads whose mean map looks most like the drawing first, with the correlation.";
+  if (hits.length === 0) {
+    return `Nothing says “${find}”. Look for a label (previous), a kind of token (punctuation), a word (it) or a head (2-7).`;
+  }
+  return `${counted(hits.length, "head")}, those first of which “${find}” says most.`;
+}
+
+function Search({ find }: { find: string }) {
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key !== "/" || event.target !== document.body) return;
+      event.preventDefault();
+      field.current?.focus();
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+  return (
+    <form
+      class="atlas-search"
+      role="search"
+      onSubmit={(event) => {
+        event.preventDefault();
+        location.hash = findAddress(field.current?.value.trim() ?? "");
+      }}
+    >
+      <input
+        ref={field}
+        type="search"
+        defaultValue={find}
+        placeholder="previous, punctuation, it, 2-7"
+        aria-label="Find heads by a label, a kind of token, a word or a name"
+      />
+      <button class="quiet" type="submit">
+        Find
+      </button>
+    </form>
+  );
+}
+
+/** The labels that heads hold, with how many do. */
+function Chips({ view, find }: { view: AtlasView; find: string }) {
+  const counts = view.index.patterns.map(({ name, says }) => ({
+    name,
+    says,
+    heads: view.index.heads.filter(({ labels }) => labels.some((label) => label.holds && label.name === name)).length,
+  }));
+  return (
+    <nav class="label-chips" aria-label="Labels">
+      {counts
+        .filter(({ heads }) => heads > 0)
+        .map(({ name, says, heads }) => (
+          <a
+            key={name}
+            class="label-chip"
+            href={findAddress(find === name ? "" : name)}
+            aria-current={find === name ? "true" : undefined}
+            title={says}
+          >
+            <Mark shape={view.marks.get(name)} />
+            <bdi>{name}</bdi>
+            <small>{heads}</small>
+          </a>
+        ))}
+    </nav>
+  );
+}
+
+/** All heads, a row for each layer. */
+function Layers({ view }: { view: AtlasView }) {
+  const { heads } = view.index;
+  const layers = [...new Set(heads.map(({ layer }) => layer))];
+  const rows = layers.map((layer) => [...heads.keys()].filter((at) => heads[at].layer === layer));
+  const columns = Math.max(...rows.map((row) => row.length));
+  const first = rows[0]?.[0];
+  return (
+    <div
+      class="atlas-grid"
+      role="group"
+      aria-label="Heads by layer"
+      data-tiles
+      data-small={columns > 16 || undefined}
+      style={{ "--columns": columns }}
+      onKeyDown={(event) => walk(event, columns)}
+    >
+      {rows.map((row, at) => (
+        <div class="atlas-row" key={layers[at]}>
+          <span class="atlas-layer" aria-hidden="true">
+            {layers[at]}
+          </span>
+          {row.map((head) => (
+            <Tile key={head} view={view} at={head} tabbed={head === first} />
+          ))}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+function Ranked({ view, hits }: { view: AtlasView; hits: readonly Hit[] }) {
+  return (
+    <div class="atlas-ranked" role="group" aria-label="Heads in order" data-tiles onKeyDown={(event) => walk(event, 1)}>
+      {hits.map(({ at, why }, place) => (
+        <Tile key={at} view={view} at={at} note={why} tabbed={place === 0} named />
+      ))}
+    </div>
+  );
+}
+
+/** Arrows go from tile to tile; one of them is reached by Tab. */
+function walk(event: KeyboardEvent & { currentTarget: HTMLElement }, columns: number): void {
+  const [down, right] = ARROWS[event.key] ?? [0, 0];
+  if (down === 0 && right === 0) return;
+  event.preventDefault();
+  const tiles = [...event.currentTarget.querySelectorAll<HTMLElement>("[data-tile]")];
+  const now = tiles.indexOf(event.target as HTMLElement);
+  tiles[now + down * columns + right]?.focus();
+}

@@ -1,0 +1,68 @@
+import type { Mark as Shape } from "../../draw/marks";
+import { Mark } from "../../parts/Mark";
+import type { AtlasIndex, AtlasSource, AtlasTile } from "../../source/atlas";
+import { headAddress, shortShare } from "../../state/atlas";
+import { type Sprite, spriteStyle } from "./sprite";
+
+/** What all parts of the page are given. */
+export interface AtlasView {
+  readonly index: AtlasIndex;
+  readonly source: AtlasSource;
+  readonly dark: boolean;
+  /** Mean maps of all heads, a byte for the root of each weight. */
+  readonly maps: Uint8Array;
+  readonly marks: ReadonlyMap<string, Shape>;
+  readonly sprite: Sprite;
+}
+
+/** The place of a head among all. */
+export function placeOf({ heads }: AtlasIndex, layer: number, head: number): number {
+  return heads.findIndex((tile) => tile.layer === layer && tile.head === head);
+}
+
+/** What a head is called, and its labels, in words. */
+export function tileWords({ layer, head, labels }: AtlasTile): string {
+  const told = labels.map(({ name, score, holds }) => `${name} ${shortShare(score)}${holds ? "" : " (candidate)"}`);
+  return `Head ${layer}-${head}: ${told.join(", ") || "no label"}`;
+}
+
+interface TileProps {
+  view: AtlasView;
+  at: number;
+  note?: string;
+  dim?: boolean;
+  tabbed?: boolean;
+  named?: boolean;
+  /** Number of a text that is to be shown. */
+  text?: number;
+}
+
+/** The mean map of one head: a link to its page. */
+export function Tile({ view, at, note, dim = false, tabbed = true, named = false, text }: TileProps) {
+  const tile = view.index.heads[at];
+  const held = tile.labels.filter(({ holds }) => holds);
+  return (
+    <a
+      class="atlas-tile"
+      href={headAddress(tile.layer, tile.head, text)}
+      aria-label={`${tileWords(tile)}${note ? `; ${note}` : ""}`}
+      title={`${tileWords(tile)}${note ? `\n${note}` : ""}`}
+      data-tile={`${tile.layer}-${tile.head}`}
+      data-dim={dim || undefined}
+      tabIndex={tabbed ? 0 : -1}
+    >
+      <span class="atlas-map" style={spriteStyle(view.sprite, at)} />
+      <span class="atlas-marks">
+        {held.slice(0, 3).map(({ name }) => (
+          <Mark key={name} shape={view.marks.get(name)} size={10} />
+        ))}
+      </span>
+      {named && (
+        <span class="atlas-name">
+          {tile.layer}-{tile.head}
+        </span>
+      )}
+      {note && <span class="atlas-note">{note}</span>}
+    </a>
+  );
+}

@@ -1,0 +1,6 @@
+import controls from "../../styles/controls.css";
+import evidence from "../../styles/evidence.css";
+import { withBase } from "../../styles/index";
+import atlas from "./atlas.css";
+
+export const atlasStyles = withBase(controls, evidence, atlas);

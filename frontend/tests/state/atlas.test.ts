@@ -1,0 +1,99 @@
+import { expect, test } from "vitest";
+import type { AtlasIndex, AtlasTile } from "../../src/source/atlas";
+import {
+  BOARD,
+  boardRow,
+  findAddress,
+  headAddress,
+  hitsOf,
+  likeness,
+  linksOn,
+  percents,
+  readPlace,
+  stampedBoard,
+} from "../../src/state/atlas";
+
+const tile = (head: number, more: Partial<AtlasTile>): AtlasTile => ({
+  layer: 2,
+  head,
+  labels: [],
+  measures: [],
+  pairs: [],
+  keys: [0.1, 0.1],
+  evenKeys: [0.1, 0.1],
+  alike: [],
+  ...more,
+});
+const index = {
+  patterns: [
+    { name: "previous", says: "" },
+    { name: "next", says: "" },
+  ],
+  classes: ["first", "punctuation"],
+  heads: [
+    tile(0, { pairs: [["it", "dog", 0.01, 0.002, 1]] }),
+    tile(1, { labels: [{ name: "previous", score: 0.7, holds: true }] }),
+    tile(2, { labels: [{ name: "previous", score: 0.9, holds: true }] }),
+    tile(3, { labels: [{ name: "previous", score: 0.95, holds: false }] }),
+    tile(4, { keys: [0.1, 0.3], pairs: [["##it", "x", 0.02, 0.01, 1]] }),
+  ],
+} as unknown as AtlasIndex;
+const found = (words: string) => hitsOf(index, words).map(({ at }) => at);
+
+test("a label is found, those that hold it and most of it first, candidates after them", () => {
+  expect(found("Previous ")).toEqual([2, 1, 3]);
+  expect(found("next")).toEqual([]);
+});
+
+test("kinds of tokens, words and names are found", () => {
+  expect(found("punct")).toEqual([4]);
+  expect(found("it")).toEqual([4, 0]);
+  expect(found("2-3")).toEqual([3]);
+  expect(found("")).toEqual([]);
+});
+
+test("addresses are read as they were written", () => {
+  expect(readPlace(headAddress(2, 7))).toEqual({ find: "", head: [2, 7], text: null });
+  expect(readPlace(headAddress(2, 7, 12))).toEqual({ find: "", head: [2, 7], text: 12 });
+  expect(readPlace(findAddress("50 %/x"))).toEqual({ find: "50 %/x", head: null, text: null });
+  expect(readPlace("#/find/%E0%A4%A")).toEqual({ find: "%E0%A4%A", head: null, text: null });
+  expect(readPlace("")).toEqual({ find: "", head: null, text: null });
+});
+
+test("a drawing is most like the head that was drawn", () => {
+  const [side, width] = [12, 24];
+  const maps = new Uint8Array(3 * width * width);
+  for (let row = 0; row < width; row++) {
+    maps[row * width + Math.max(0, row - 1)] = 255;
+    maps[width * width + row * width + row] = 255;
+    maps[2 * width * width + row * width] = 255;
+  }
+  expect(boardRow(0, side)).toBe(0);
+  expect(boardRow(BOARD - 1, side)).toBe(width - 1);
+  const best = (stamp: string) => {
+    const values = likeness(stampedBoard(stamp), maps, side);
+    return values.indexOf(Math.max(...values));
+  };
+  expect([best("previous"), best("itself"), best("first token")]).toEqual([0, 1, 2]);
+});
+
+test("links are those of the text, the strongest and those of words by themselves", () => {
+  const numbers = new Uint16Array(2 * 3 * 40).fill(65535);
+  numbers.set([4, 1, 65535], 3 * 40);
+  numbers.set([3, 2, 0x8000], 3 * 40 + 3 * 24);
+  const links = btoa(String.fromCharCode(...new Uint8Array(numbers.buffer)));
+  expect(linksOn({ links }, 0)).toEqual([]);
+  expect(linksOn({ links }, 1)).toEqual([{ query: 4, key: 1, weight: 1 }]);
+  expect(linksOn({ links }, 1, true)[0]).toMatchObject({ query: 3, key: 2 });
+});
+
+test("shares have two digits, and none looks like nothing that is something", () => {
+  expect([0, 0.00001, 0.0038, 0.038, 0.38, 1].map(percents)).toEqual([
+    "0.00 %",
+    "<0.01 %",
+    "0.38 %",
+    "3.8 %",
+    "38 %",
+    "100 %",
+  ]);
+});

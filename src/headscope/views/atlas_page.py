@@ -1,0 +1,250 @@
+"""An atlas as a folder of files that any web server can host, and that opens by double click.
+
+A page opened from a disk may not fetch, so what it reads comes in scripts: each calls one function
+with its name and its JSON. ``data/index.js`` is read first and holds what the map of all heads
+draws; each head and the texts are read when they are looked at.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.atlases import CLASSES, SIDE, STEP, Atlas, AtlasHead, Stratum, bin_names
+from headscope.errors import FileError
+from headscope.patterns import MEASURES, Label
+from headscope.results import shows
+from headscope.storage import written_whole
+from headscope.views import _html
+
+SCRIPT = "atlas.js"
+SEARCHED = 10
+"""Pairs of words of each head that the index has, for the search of all heads."""
+POLICY = (
+    "default-src 'none'; script-src 'self' file:; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'"
+)
+TEMPLATE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
+<title>{title}</title>
+</head>
+<body style="margin:0">
+<div id="headscope"></div>
+<noscript>This page draws attention with JavaScript, which is switched off.</noscript>
+<script src="{script}" defer></script>
+</body>
+</html>
+"""
+
+
+@dataclass(frozen=True, repr=False)
+class AtlasPage:
+    """An atlas as something to look at. Made by `view`.
+
+    Args:
+        atlas: what is shown.
+    """
+
+    atlas: Atlas
+
+    def __repr__(self) -> str:
+        return f"<AtlasPage of {self.atlas!r}: save(folder) writes it>"
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the folder: index.html, its script, and the data. Files that are there are
+        replaced.
+
+        Returns:
+            The path of index.html.
+
+        Raises:
+            FileError: where it cannot be written.
+            PageError: where the viewer was not built.
+        """
+        folder = Path(folder)
+        try:
+            (folder / "data").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(
+                f"Cannot make the folder {folder}: {error.strerror}; choose another place"
+            ) from None
+        atlas = self.atlas
+        _write(folder / SCRIPT, _html.bundle(SCRIPT))
+        for at, (layer, head) in enumerate(atlas.cells):
+            said = _head_said(atlas, at, atlas.head(layer, head))
+            _write_data(folder, f"head-{layer}-{head}", said)
+        texts = [{"words": text.words, "special": _places(text.special)} for text in atlas.sample]
+        _write_data(folder, "texts", texts)
+        # Last, so that what it names is there.
+        _write_data(folder, "index", _index_said(atlas))
+        title = html.escape(f"{atlas.model or 'A model'}: atlas of {len(atlas.cells)} heads")
+        page = TEMPLATE.format(policy=POLICY, title=title, script=SCRIPT)
+        _write(folder / "index.html", page)
+        return folder / "index.html"
+
+
+@shows(Atlas.KIND)
+def atlas_page(atlas: Atlas) -> AtlasPage:
+    """An atlas as a folder of files to look at."""
+    return AtlasPage(atlas)
+
+
+def _index_said(atlas: Atlas) -> dict[str, Any]:
+    """What the map of all heads and its search need."""
+    patterns = atlas.heads.tally.patterns
+    return {
+        "model": atlas.model,
+        "texts": atlas.texts,
+        "tokens": atlas.tokens,
+        "documents": atlas.heads.documents,
+        "summary": atlas.summary(),
+        "caution": atlas.heads.caution,
+        "confidence": atlas.heads.confidence,
+        "patterns": [{"name": each.name, "says": each.says} for each in patterns],
+        "measures": [{"name": name, "says": each.legend} for name, each in MEASURES.items()],
+        "classes": list(CLASSES),
+        "distances": bin_names(),
+        "side": SIDE,
+        "heads": [_tile_said(atlas, at) for at in range(len(atlas.cells))],
+        "maps": _base64(_as_bytes(atlas.maps)),
+    }
+
+
+def _tile_said(atlas: Atlas, at: int) -> dict[str, Any]:
+    """What the map of all heads says of one."""
+    layer, head = atlas.cells[at]
+    measures = atlas.heads.measures
+    pairs = [pair for pair in atlas.pairs[at] if pair.is_words][:SEARCHED]
+    return {
+        "layer": layer,
+        "head": head,
+        "labels": [_short(label) for label in atlas.labels_of(at) if _is_told(label)],
+        "measures": [_number(float(measures[name][at])) for name in MEASURES],
+        "pairs": [_pair(pair) for pair in pairs],
+        "keys": _key_classes(atlas, at),
+        "evenKeys": _key_classes(atlas, atlas.even_of(at)),
+        "alike": [[each.layer, each.head] for each in atlas.neighbours_of(at)[:3]],
+    }
+
+
+def _head_said(atlas: Atlas, at: int, head: AtlasHead) -> dict[str, Any]:
+    """What the page of one head needs."""
+    places = {text.name: number for number, text in enumerate(atlas.sample)}
+    score = atlas.scores.index(head.score)
+    links = [_links(text.links[at], text.weights[at]) for text in atlas.sample]
+    return {
+        "layer": head.layer,
+        "head": head.head,
+        "labels": [_evidence(label) for label in head.labels],
+        "score": head.score,
+        "spread": head.spread,
+        "strata": [_stratum_said(each, places) for each in head.strata],
+        "scores": [_number(float(text.scores[score, at])) for text in atlas.sample],
+        "pairs": [_pair(pair) for pair in head.pairs],
+        "distance": [[_number(part) for part in both] for both in head.distance.values()],
+        "relations": {
+            name: [_number(part) for part in both] for name, both in head.relations.items()
+        },
+        "keys": _key_classes(atlas, at),
+        "evenKeys": _key_classes(atlas, atlas.even_of(at)),
+        "classes": _table(head.classes),
+        "evenClasses": _table(head.even_classes),
+        "neighbours": [[each.layer, each.head, _number(each.alike)] for each in head.neighbours],
+        "links": _base64(np.concatenate(links) if links else np.zeros(0, np.uint16)),
+    }
+
+
+def _stratum_said(stratum: Stratum, places: Mapping[str, int]) -> dict[str, Any]:
+    """A fifth of the texts; its examples by their places in the sample."""
+    return {
+        "low": stratum.low,
+        "high": stratum.high,
+        "texts": stratum.texts,
+        "examples": [places[each.name] for each in stratum.examples],
+    }
+
+
+def _links(ends: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Query, key and weight of each link in 16 bits each; what there is not has 65535 as query."""
+    whole = np.rint(np.clip(weights.astype(np.float64), 0, 1) * 65535)
+    return np.concatenate([ends % 65536, whole[:, None]], axis=1).astype("<u2").reshape(-1)
+
+
+def _is_told(label: Label) -> bool:
+    return label.holds or label.candidate
+
+
+def _short(label: Label) -> dict[str, Any]:
+    return {"name": label.pattern, "score": _number(label.score), "holds": label.holds}
+
+
+def _evidence(label: Label) -> dict[str, Any]:
+    numbers = ("score", "low", "high", "baseline", "threshold", "effect", "corrected", "excess")
+    told = {name: _number(float(getattr(label, name))) for name in numbers}
+    return told | {
+        "name": label.pattern,
+        "holds": label.holds,
+        "candidate": label.candidate,
+        "against": label.against,
+        "texts": label.texts,
+        "on": label.on,
+    }
+
+
+def _pair(pair: Any) -> list[Any]:
+    return [pair.query, pair.key, _number(pair.share), _number(pair.even), int(pair.is_words)]
+
+
+def _key_classes(atlas: Atlas, of: int) -> list[float | None]:
+    """Share of all attention that goes to tokens of each class."""
+    sums = atlas.counts["classes"][of].reshape(len(CLASSES), len(CLASSES)).sum(axis=0)
+    return [_number(float(each)) for each in sums / STEP / max(1, atlas.tokens)]
+
+
+def _table(values: Float[np.ndarray, "query_class key_class"]) -> list[list[float | None]]:
+    return [[_number(each) for each in row] for row in values.tolist()]
+
+
+def _number(value: float) -> float | None:
+    """As JSON has it: four digits, and nothing for what is not known."""
+    return float(f"{value:.4g}") if math.isfinite(value) else None
+
+
+def _places(flags: tuple[bool, ...]) -> list[int]:
+    return [place for place, flag in enumerate(flags) if flag]
+
+
+def _as_bytes(maps: Float[np.ndarray, "head query key"]) -> np.ndarray:
+    """Roots of the weights, so that weak ones are told apart; places that no text has are 0."""
+    return np.rint(np.sqrt(np.clip(np.nan_to_num(maps), 0, 1)) * 255).astype(np.uint8)
+
+
+def _base64(values: np.ndarray) -> str:
+    return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()
+
+
+def _write_data(folder: Path, name: str, said: Mapping[str, Any] | list[Any]) -> None:
+    told = json.dumps(said, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    script = f'headscopeAtlas("{name}",{told.translate(_html.ESCAPES)})\n'
+    _write(folder / "data" / f"{name}.js", script)
+
+
+def _write(path: Path, content: str) -> None:
+    with written_whole(path) as temporary:
+        temporary.write_text(content, encoding="utf-8")
