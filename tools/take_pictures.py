@@ -3,8 +3,9 @@ front end.
 
 make pictures
 
-The examples (frontend/src/examples/named.ts) are also the playground and the snapshots of the
-tests; docs/examples.md shows them all and is written anew too.
+Those of a live model are taken by take_live_pictures.py. The examples
+(frontend/src/examples/named.ts) are also the playground and the snapshots of the tests;
+docs/examples.md shows them all and is written anew too.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from headscope.capturing import load_model
 from headscope.linguistics import Sentence
 from headscope.testing import tiny_model
 from picture_texts import TEXTS
+from take_live_pictures import live_pictures
 
 PAIR = (
     "The rabbit quickly hopped across the road.",
@@ -239,6 +241,7 @@ def main() -> None:
         )
         example_pictures(browser)
         demo_pictures(browser)
+        live_pictures(browser)
         browser.close()
 
 
