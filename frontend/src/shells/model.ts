@@ -1,25 +1,19 @@
-import type { LiveFacts, LiveInput, LiveLooking } from "../contract/live";
 import { DEFAULTS } from "../contract/values";
-import { mountChoice, mounting, mountMessage } from "../parts/mount";
-import { PageError } from "../source/errors";
-import { type Answered, type Asked, httpModel, type Model, ModelError } from "../source/model";
+import { mounting } from "../parts/mount";
+import { httpModel } from "../source/model";
 import { readAsked, writeAsked } from "../state/address";
-import { readFragment } from "../state/fragment";
 import { isSame, type Live, liveState } from "../state/live";
 import { pageSelection } from "../state/selection";
 import { styles } from "../views/app/styles";
-import { FILES, FileField, withPicture } from "../views/live/Fields";
 import { liveApp } from "../views/live/LiveApp";
 import { liveStyles } from "../views/live/styles";
+import { firstAnswer, loadedFacts, randomName } from "./modelStart";
 import { type Extra, openPage } from "./show";
 import { takeToken } from "./token";
 
 // The page of `headscope serve --model`: all views, and a model that answers.
 
-/** What is read where neither the address nor the server gives a text. */
-const FIRST_TEXT = "The cat sat on the mat because it was tired.";
-/** Milliseconds between two looks whether the model has been loaded. */
-const LOOK_AGAIN = 400;
+export { default } from "./modelWidget";
 
 /** The page of a model. */
 export async function serve(element: HTMLElement): Promise<void> {
@@ -30,76 +24,12 @@ export async function serve(element: HTMLElement): Promise<void> {
     async () => {
       const facts = await loadedFacts(model, element);
       document.title = facts.name;
-      const first = await firstAnswer(model, facts, element);
+      const first = await firstAnswer(model, facts, element, location.hash.slice(1));
       live = liveState(model, facts, first);
       return first.source;
     },
     () => extraOf(live as Live),
   );
-}
-
-/** Crypto names are only there in secure contexts; a name that nobody else has is all that is wanted. */
-function randomName(): string {
-  return `${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`;
-}
-
-async function loadedFacts(model: Model, element: HTMLElement): Promise<LiveFacts> {
-  for (;;) {
-    const facts = await model.facts();
-    if (facts.failed) throw new PageError(facts.failed);
-    if (!facts.loading) return facts;
-    mountMessage(element, `Loading ${facts.name || "the model"} …`, styles);
-    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN));
-  }
-}
-
-async function firstAnswer(model: Model, facts: LiveFacts, element: HTMLElement): Promise<Answered> {
-  const fragment = location.hash.slice(1);
-  const linked = readAsked(fragment);
-  const { fields } = facts;
-  const alone = linked !== null || fields.includes("text");
-  const input = linked?.input ?? firstInput(facts, alone ? {} : await chosenInput(facts, element));
-  const asked: Asked = { input, changes: linked?.changes ?? [] };
-  const { view, layer, heads, stack, quantity } = readFragment(fragment, {
-    ...DEFAULTS,
-    view: "overview",
-    stack: "",
-    layer: 0,
-  });
-  const looking = { view, layer, quantity, ...(stack && { stack }), ...(heads && { heads: [...heads] }) };
-  try {
-    return await model.ask(asked, looking);
-  } catch (error) {
-    if (!(error instanceof ModelError)) throw error;
-    // Changes of a link may be of another model: the text is shown all the same.
-    if (asked.changes.length > 0) return model.ask({ ...asked, changes: [] }, looking);
-    if (!alone || !(fields.includes("image") || fields.includes("audio"))) throw error;
-    // A model such as CLIP reads no text without a picture; a link never holds one.
-    return askWithFile(model, facts, element, { asked, looking });
-  }
-}
-
-interface FirstQuestion {
-  readonly asked: Asked;
-  readonly looking: LiveLooking;
-}
-
-async function askWithFile(model: Model, facts: LiveFacts, element: HTMLElement, { asked, looking }: FirstQuestion) {
-  const input = withPicture({ ...asked.input, ...(await chosenInput(facts, element)) }, facts);
-  return model.ask({ ...asked, input }, looking);
-}
-
-/** What is read first where the address says nothing; a model of pictures or sounds is given one. */
-function firstInput({ text, fields }: LiveFacts, chosen: Partial<LiveInput>): LiveInput {
-  return fields.includes("text") ? { text: text || FIRST_TEXT, ...chosen } : chosen;
-}
-
-/** A picture or a sound that the reader chooses before anything can be shown. */
-async function chosenInput(facts: LiveFacts, element: HTMLElement): Promise<Partial<LiveInput>> {
-  const name: "image" | "audio" = facts.fields.includes("image") ? "image" : "audio";
-  const lead = `${facts.name} reads ${FILES[name].one}. Choose one:`;
-  const given = { name, facts, lead } as const;
-  return { [name]: await mountChoice<typeof given>(element, FileField, given, `${styles}${liveStyles}`) };
 }
 
 /** How the page of a model keeps its text and its changes in the address. */

@@ -50,14 +50,18 @@ export class ModelError extends PageError {
   }
 }
 
+/** Sends a request: `fetch`, or what asks a kernel instead. */
+export type Fetch = (address: string, options: RequestInit) => Promise<Response>;
+
 /**
  * The model of a server: what it is asked goes there as JSON, with the token in a header.
  *
  * @param page - a random name of this tab: of each tab only the newest question is answered.
  */
-export function httpModel(base: string, token: string, page: string) {
+export function httpModel(base: string, token: string, page: string, send: Fetch = (...request) => fetch(...request)) {
   const known = { "X-Headscope-Token": token };
   const beside = `${page}-beside`;
+  const answerTo = answering(send);
   const get = (address: string) => answerTo(address, { headers: known });
   const post = (path: string, question: unknown, signal?: AbortSignal) =>
     answerTo(`${base}${path}`, {
@@ -131,16 +135,18 @@ export function httpModel(base: string, token: string, page: string) {
   };
 }
 
-async function answerTo(address: string, options: RequestInit): Promise<Response> {
-  let response: Response;
-  try {
-    response = await fetch(address, options);
-  } catch (cause) {
-    if (options.signal?.aborted) throw cause;
-    throw new PageError("The server does not answer: it has ended. Start `headscope serve` again.", { cause });
-  }
-  if (response.ok) return response;
-  throw new ModelError(messageOf(await response.text(), response.status), response.status);
+function answering(send: Fetch): Fetch {
+  return async (address, options) => {
+    let response: Response;
+    try {
+      response = await send(address, options);
+    } catch (cause) {
+      if (options.signal?.aborted) throw cause;
+      throw new PageError("The server does not answer: it has ended. Start `headscope serve` again.", { cause });
+    }
+    if (response.ok) return response;
+    throw new ModelError(messageOf(await response.text(), response.status), response.status);
+  };
 }
 
 /** What an answer without success says, as JSON or as text. */

@@ -4,10 +4,8 @@ is needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import anywidget
 import traitlets
 from typing_extensions import Unpack
 
@@ -17,30 +15,10 @@ from headscope.views._download import figure_file
 from headscope.views._on_demand import OnDemand
 from headscope.views._selection import changed_selection
 from headscope.views.options import PageOptions
+from headscope.views.widget_base import AnyWidget
 
 if TYPE_CHECKING:
     from headscope.views.opening import View
-
-    class AnyWidget(traitlets.HasTraits):
-        """What a reader of `anywidget.AnyWidget` needs of it, with types: ipywidgets below it has
-        none.
-        """
-
-        layout: Any
-        """Its size on the page; see ipywidgets."""
-
-        def __init__(self, **traits: Any) -> None: ...
-
-        def send(self, content: dict[str, Any], buffers: list[Any] | None = None) -> None:
-            """Send a message to the page."""
-
-        def on_msg(self, callback: Callable[[Any, Any, Any], None], remove: bool = False) -> None:
-            """Be called with the widget, each message of the page, and its buffers."""
-
-        def close(self) -> None:
-            """Take it off the page."""
-else:
-    AnyWidget = anywidget.AnyWidget
 
 
 class ViewWidget(AnyWidget):

@@ -10,8 +10,8 @@ import { listenToChanges } from "./listen";
 /** A picture is no lower than this, whatever stands above it. */
 const LOWEST_PICTURE = 320;
 
-/** All views with the bar of a model above them. */
-export function liveApp(live: Live) {
+/** All views with the bar of a model above them; `keys` is where the key of changes is listened to. */
+export function liveApp(live: Live, keys: EventTarget = document) {
   return function LiveApp({ store, room }: ViewParts) {
     const bar = useRef<HTMLDivElement>(null);
     const taken = useSignal(0);
@@ -23,7 +23,7 @@ export function liveApp(live: Live) {
       const stopSize = followSize(element, () => {
         taken.value = Math.min(element.offsetHeight, LOWEST_PICTURE);
       });
-      const stopChanges = listenToChanges(element, store, live);
+      const stopChanges = listenToChanges(element, store, live, keys);
       return () => {
         stopSize();
         stopChanges();

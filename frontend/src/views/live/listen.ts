@@ -3,7 +3,7 @@ import type { Store } from "../../state/store";
 import { quickChange, subjectAt, subjectOf } from "../../state/subject";
 
 /** Listens to clicks with Alt and to the key x, which change a head, a link or a token; gives what ends that. */
-export function listenToChanges(bar: HTMLElement, store: Store, live: Live): () => void {
+export function listenToChanges(bar: HTMLElement, store: Store, live: Live, keys: EventTarget): () => void {
   const root = bar.closest("[data-headscope]") ?? bar;
   const several = () => store.page.stacks.length > 1;
   const onClick = (event: Event) => {
@@ -29,10 +29,10 @@ export function listenToChanges(bar: HTMLElement, store: Store, live: Live): () 
     live.toggle(quickChange(subject, several()));
   };
   root.addEventListener("click", onClick, { capture: true });
-  document.addEventListener("keydown", onKey);
+  keys.addEventListener("keydown", onKey);
   return () => {
     root.removeEventListener("click", onClick, { capture: true });
-    document.removeEventListener("keydown", onKey);
+    keys.removeEventListener("keydown", onKey);
   };
 }
 

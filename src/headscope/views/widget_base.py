@@ -1,0 +1,30 @@
+"""The class that widgets of notebooks derive from, with types: ipywidgets below it has none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import anywidget
+import traitlets
+
+if TYPE_CHECKING:
+
+    class AnyWidget(traitlets.HasTraits):
+        """What a reader of `anywidget.AnyWidget` needs of it."""
+
+        layout: Any
+        """Its size on the page; see ipywidgets."""
+
+        def __init__(self, **traits: Any) -> None: ...
+
+        def send(self, content: dict[str, Any], buffers: list[Any] | None = None) -> None:
+            """Send a message to the page."""
+
+        def on_msg(self, callback: Callable[[Any, Any, Any], None], remove: bool = False) -> None:
+            """Be called with the widget, each message of the page, and its buffers."""
+
+        def close(self) -> None:
+            """Take it off the page."""
+else:
+    AnyWidget = anywidget.AnyWidget
