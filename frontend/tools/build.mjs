@@ -95,7 +95,7 @@ const common = {
   charset: "ascii",
   legalComments: "none",
   mangleProps: await shortNames(new URL("src/", root)),
-  define: css.define,
+  define: { ...css.define, OF_MODEL: "false" },
   plugins: [css.plugin, checkedWrite],
   logLevel: "warning",
 };
@@ -115,7 +115,7 @@ const contexts = await Promise.all([
   esbuild.context({
     ...common,
     ...elements,
-    define: cssOfModels.define,
+    define: { ...cssOfModels.define, OF_MODEL: "true" },
     plugins: [cssOfModels.plugin, checkedWrite],
     entryPoints: ["src/shells/model.ts"],
     format: "esm",

@@ -19,7 +19,7 @@ const { outputFiles } = await esbuild.build({
   charset: "ascii",
   jsx: "automatic",
   jsxImportSource: "preact",
-  define: css.define,
+  define: { ...css.define, OF_MODEL: "false" },
   plugins: [css.plugin],
   logLevel: "warning",
 });

@@ -39,7 +39,6 @@ from .interventions import (
     Zero as Zero,
     intervene as intervene,
 )
-from .live import live_widget as live_widget
 from .live import serve as serve
 from .norms import (
     flow as flow,

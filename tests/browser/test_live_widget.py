@@ -10,7 +10,7 @@ pytest.importorskip("anywidget", reason="needs the extra notebook")
 
 from playwright.sync_api import expect
 
-import headscope as hs
+from headscope.live import live_widget
 from headscope.testing import tiny_model, tiny_tokenizer
 from headscope.views import _html
 
@@ -51,7 +51,7 @@ def notebook(browser, tmp_path, monkeypatch):
     from headscope.live._widget import LiveWidget
 
     monkeypatch.setattr(LiveWidget, "send", lambda self, *told: self.sending(*told))
-    widget = hs.live_widget(tiny_model("gpt2", writes=True), tiny_tokenizer(), TEXT)
+    widget = live_widget(tiny_model("gpt2", writes=True), tiny_tokenizer(), TEXT)
     told, whole = {}, threading.Condition()
 
     def sent(content, buffers):

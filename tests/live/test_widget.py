@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-import headscope as hs
 from headscope import RecordError
+from headscope.live import live_widget
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from .conftest import TEXT, unpacked
@@ -46,7 +46,7 @@ def kernel(monkeypatch):
 
     # The instance's own send is set before the page can ask.
     monkeypatch.setattr(LiveWidget, "send", lambda self, *told: self.sending(*told))
-    widget = hs.live_widget(tiny_model("gpt2", writes=True), tiny_tokenizer(), TEXT)
+    widget = live_widget(tiny_model("gpt2", writes=True), tiny_tokenizer(), TEXT)
     kernel = Kernel(widget)
     widget.sending = kernel.sent
     yield kernel

@@ -98,7 +98,9 @@ export function writeChanges(changes: readonly ModelChange[]): string {
 }
 
 const LIST = "(\\d+(?:,\\d+)*)";
-const WORD = new RegExp(`^([a-z]+):(?:([^:;~]+):)?(\\d+)(?:-${LIST})?(?:q${LIST})?(?:k${LIST})?(?:~([^;~]*))?$`);
+/** Made where it is read, so that bundles without a model can leave it out. */
+const wordOfAddress = () =>
+  new RegExp(`^([a-z]+):(?:([^:;~]+):)?(\\d+)(?:-${LIST})?(?:q${LIST})?(?:k${LIST})?(?:~([^;~]*))?$`);
 
 /** The changes of an address, one switch for each head; what is none of them is left out. */
 export function readChanges(text: string): ModelChange[] {
@@ -106,7 +108,7 @@ export function readChanges(text: string): ModelChange[] {
 }
 
 function readChange(word: string): ModelChange | null {
-  const [, kind, stack, layer, heads, queries, keys, from] = WORD.exec(word) ?? [];
+  const [, kind, stack, layer, heads, queries, keys, from] = wordOfAddress().exec(word) ?? [];
   if (kind === undefined || !Object.hasOwn(CHANGE_WORDS, kind)) return null;
   const list = (numbers: string) => numbers.split(",").map(Number);
   return {

@@ -15,10 +15,9 @@ from headscope.errors import RecordError
 from headscope.live._model import LiveModel
 from headscope.live._server import LiveHost, live_application
 from headscope.record import Record
-from headscope.views import _html
 from headscope.views.guard import TOKEN_HEADER
 from headscope.views.listening import new_token
-from headscope.views.widget_base import AnyWidget
+from headscope.views.widget_base import AnyWidget, script_of
 
 LOCAL = "localhost"
 """What a request that comes from no network calls its host."""
@@ -38,13 +37,13 @@ class LiveWidget(AnyWidget):
 
     asked: traitlets.Dict[str, Any] = traitlets.Dict().tag(sync=True)
     selection: traitlets.Dict[str, Any] = traitlets.Dict().tag(sync=True)
-    _shown_id: traitlets.Unicode[str, str] = traitlets.Unicode().tag(sync=True)
+    _shown_id: traitlets.Unicode[str, str | bytes] = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, live: LiveModel) -> None:
         self._live = live
         host = LiveHost(live.facts["name"], live.facts["text"], live.facts["limits"], live)
         self._messages = MessageAnswers(host, self.send)
-        super().__init__(_esm=_html.bundle("model.js"))
+        super().__init__(_esm=script_of("model.js"))
         self.on_msg(self._heard)
 
     @property

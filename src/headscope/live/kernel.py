@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from headscope.errors import HeadscopeError
 from headscope.live._facts import LIMITS
 from headscope.live._model import LiveModel
+from headscope.live.contract import LiveLimits
 from headscope.views.listening import check_server
 
 if TYPE_CHECKING:
@@ -48,5 +49,5 @@ def live_widget(
         raise HeadscopeError(
             "A widget needs anywidget: pip install 'headscope[notebook,server]'"
         ) from None
-    limits = {**LIMITS, "tokens": max_tokens, "seconds": seconds}
+    limits: LiveLimits = {**LIMITS, "tokens": max_tokens, "seconds": seconds}
     return LiveWidget(LiveModel(model, tokenizer, limits=limits, text=text))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import anywidget
 import traitlets
 
+from headscope.views import _html
+
 if TYPE_CHECKING:
 
     class AnyWidget(traitlets.HasTraits):
@@ -28,3 +30,15 @@ if TYPE_CHECKING:
             """Take it off the page."""
 else:
     AnyWidget = anywidget.AnyWidget
+
+
+def script_of(name: str) -> str:
+    """The script of a widget.
+
+    Args:
+        name: of the bundle, such as ``model.js``.
+
+    Raises:
+        PageError: where the viewer bundle was not built.
+    """
+    return _html.bundle(name)

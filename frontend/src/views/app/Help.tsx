@@ -16,6 +16,12 @@ const KEYS: readonly (readonly [keys: string, does: string])[] = [
   ["Esc", "unpins, closes"],
 ];
 
+const KEYS_OF_MODEL: typeof KEYS = [
+  ["x", "silences the head that has the focus, or the one that is shown; again undoes it"],
+  ["Alt-click", "silences a head; cuts a token or a cell"],
+  ["Tab", "from the text to the changes, to what else can be asked, to the heads; Enter presses"],
+];
+
 /** What the signs in the pictures are. */
 const MARKS: readonly (readonly [mark: string, means: string])[] = [
   ["from, query", "the token that looks"],
@@ -62,7 +68,7 @@ export function Help({ store }: { store: Store }) {
         head.
       </p>
       <div class="help-columns">
-        <List title="Keys" rows={KEYS} keys />
+        <List title="Keys" rows={OF_MODEL ? [...KEYS, ...KEYS_OF_MODEL] : KEYS} keys />
         <List title="Marks" rows={MARKS} />
         {store.stack.value.kinds && (
           <section>

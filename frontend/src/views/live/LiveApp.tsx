@@ -4,6 +4,7 @@ import { followSize } from "../../parts/followSize";
 import type { ViewParts } from "../../parts/mount";
 import type { Live } from "../../state/live";
 import { App } from "../app/App";
+import { LiveContext } from "./HeadChanges";
 import { LiveBar } from "./LiveBar";
 import { listenToChanges } from "./listen";
 
@@ -33,11 +34,13 @@ export function liveApp(live: Live, keys: EventTarget = document) {
       store.said.value = live.said.value;
     });
     return (
-      <App store={store} room={left}>
-        <div ref={bar} class="live-place">
-          <LiveBar live={live} store={store} />
-        </div>
-      </App>
+      <LiveContext.Provider value={live}>
+        <App store={store} room={left}>
+          <div ref={bar} class="live-place">
+            <LiveBar live={live} store={store} />
+          </div>
+        </App>
+      </LiveContext.Provider>
     );
   };
 }

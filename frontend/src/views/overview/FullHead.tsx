@@ -8,6 +8,7 @@ import { headWords, kindOf } from "../../state/kinds";
 import type { Store } from "../../state/store";
 import { FreezeButton } from "../app/Toolbar";
 import { Picture } from "../head/Picture";
+import { HeadChanges } from "../live/HeadChanges";
 import { Numbers } from "./Numbers";
 
 interface FullHeadProps {
@@ -50,6 +51,7 @@ function Headline({ store }: { store: Store }) {
       </h2>
       <div class="headline-tools">
         {hasChoice(store) && <QuantityChoice store={store} />}
+        {OF_MODEL && <HeadChanges store={store} />}
         <FreezeButton store={store} />
       </div>
       <p data-more title={more}>

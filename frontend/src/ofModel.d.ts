@@ -1,0 +1,2 @@
+/** Whether the bundle is that of the page of a model: what only that page has is left out of the others. */
+declare const OF_MODEL: boolean;
