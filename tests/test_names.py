@@ -57,3 +57,9 @@ def test_a_long_function_is_found_without_its_docstring():
 def test_src_has_no_long_file_or_function():
     done = subprocess.run([sys.executable, ROOT / "tools" / "check_sizes.py"], check=False)
     assert done.returncode == 0
+
+
+def test_a_private_word_that_comes_back_is_printed(tmp_path, capsys):
+    (tmp_path / "_a.py").write_text("class Sides: ...\n")
+    assert check_names.main(tmp_path) == 1
+    assert capsys.readouterr().out == "_a.py:1: class Sides is called QueryKeyTokens\n"

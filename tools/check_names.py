@@ -17,6 +17,21 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1] / "src" / "headscope"
 EMPTY = ("found",)
 """Names that say nothing."""
+PRIVATE_WORDS = {
+    "Copied": "RebuiltWhenCopied",
+    "Draws": "WordShuffles",
+    "Given": "SetWeights",
+    "LeftBehind": "MissingFunction",
+    "Maps": "AttentionMaps",
+    "Sides": "QueryKeyTokens",
+    "Standing": "RunStatus",
+    "Strand": "LayerSteps",
+    "Tampering": "CounterfactualAttention",
+    "Telling": "EvidenceOptions",
+    "Trail": "ModuleStack",
+    "Tried": "ModelTrial",
+}
+"""Class names that nobody outside understood, and what they are called now."""
 ON_PURPOSE: dict[str, str] = {}
 """Class names that are there twice, and why."""
 
@@ -55,6 +70,9 @@ def main(package: Path = PACKAGE) -> int:
             lines.append(f"{place}:{line}: {name!r} says nothing; call it what it is")
         for line, name in classes_of(source):
             classes[name.removeprefix("_")].append(f"{place}:{line}")
+            if name.removeprefix("_") in PRIVATE_WORDS:
+                instead = PRIVATE_WORDS[name.removeprefix("_")]
+                lines.append(f"{place}:{line}: class {name} is called {instead}")
     for name, places in repeated(classes).items():
         lines.append(f"class {name} is several things: {', '.join(places)}")
     for line in lines:

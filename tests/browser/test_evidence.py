@@ -178,7 +178,7 @@ def test_evidence_reaches_a_served_page(served, records, found):
 
 def test_the_call_that_the_page_shows_opens_the_same_picture(show, records, found):
     view = show(records[0], evidence=found, view="scatter", label="next", min_score=40)
-    view.page.locator('[data-axis="across"]').select_option("map")
+    view.page.locator('[data-axis="x axis"]').select_option("map")
     call = view.text("[data-call]")
     again = eval(call, {"hs": hs, "record": records[0], "found": found})
     selection = again.header["selection"]

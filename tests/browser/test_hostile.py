@@ -289,7 +289,8 @@ def test_names_of_labels_are_text(view_name, show, hostile, evidence_of):
         assert page.evaluate(TEXTS, ".label-chip bdi") == valid
     if view_name == "scatter":
         assert (
-            page.evaluate(TEXTS, "[data-axis=across] [label='scores of patterns'] option") == valid
+            page.evaluate(TEXTS, "[data-axis='x axis'] [label='scores of patterns'] option")
+            == valid
         )
     width = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert page.evaluate(width) <= 0

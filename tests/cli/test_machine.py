@@ -229,13 +229,10 @@ def test_every_command_refuses_before_torch_is_imported(here):
     }
 
 
-@pytest.mark.parametrize(
-    "command",
-    [["heads", "--texts", "a.txt"], ["support"], ["generate", "x", "--out", "r.safetensors"]],
-)
-def test_a_hub_that_cannot_be_reached_is_told_before_torch_is_imported(command, here, tmp_path):
-    (here / "a.txt").write_text("a cat\n", encoding="utf-8")
-    words = [*command, *(["a/b"] if command == ["support"] else ["--model", "a/b"])]
+def run_without_hub(words, folder):
+    """A command in a process of its own, whose hub cannot be reached; it prints the exit code, and
+    whether torch was imported.
+    """
     script = (
         f"import sys; from headscope.cli import run; code = run({words!r}); print(code, 'torch' "
         "in sys.modules)"
@@ -244,12 +241,22 @@ def test_a_hub_that_cannot_be_reached_is_told_before_torch_is_imported(command, 
     hub = {
         **os.environ,
         "HF_ENDPOINT": "http://127.0.0.1:9",
-        "HF_HOME": str(tmp_path / "hf"),
+        "HF_HOME": str(folder / "hf"),
         "HF_HUB_OFFLINE": "0",
     }
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=hub
     )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["heads", "--texts", "a.txt"], ["support"], ["generate", "x", "--out", "r.safetensors"]],
+)
+def test_a_hub_that_cannot_be_reached_is_told_before_torch_is_imported(command, here, tmp_path):
+    (here / "a.txt").write_text("a cat\n", encoding="utf-8")
+    words = [*command, *(["a/b"] if command == ["support"] else ["--model", "a/b"])]
+    done = run_without_hub(words, tmp_path)
     assert done.stdout == "1 False\n"
     assert "http://127.0.0.1:9 cannot be reached" in done.stderr
 
@@ -270,19 +277,7 @@ def test_so_is_a_hub_that_is_asked_for_a_tokenizer(command, folder, here, tmp_pa
     (here / "pairs.jsonl").write_text('{"source": "a cat", "target": "a dog"}\n', encoding="utf-8")
     words = [str(folder) if word == "{folder}" else word for word in command]
     words += ["--target-tokenizer", "a/b"]
-    script = (
-        f"import sys; from headscope.cli import run; code = run({words!r}); print(code, 'torch' "
-        "in sys.modules)"
-    )
-    hub = {
-        **os.environ,
-        "HF_ENDPOINT": "http://127.0.0.1:9",
-        "HF_HOME": str(tmp_path / "hf"),
-        "HF_HUB_OFFLINE": "0",
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=hub
-    )
+    done = run_without_hub(words, tmp_path)
     assert done.stdout == "1 False\n"
     assert "Cannot load 'a/b': http://127.0.0.1:9 cannot be reached" in done.stderr
 

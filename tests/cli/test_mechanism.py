@@ -70,40 +70,11 @@ def test_labels_are_told_by_the_neurons_of_the_demo_model(here, capsys):
 
 
 def test_without_an_embedding(here, folder, capsys):
-    assert (
-        run(
-            [
-                "mechanism",
-                "--texts",
-                "a.txt",
-                "--model",
-                folder,
-                "--without",
-                "position",
-                "--out",
-                "b.csv",
-            ]
-        )
-        == 0
-    )
+    command = ["mechanism", "--texts", "a.txt", "--model", folder, "--without", "position"]
+    assert run([*command, "--out", "b.csv"]) == 0
     assert "without the embedding of positions" in capsys.readouterr().out
     assert (here / "b.csv").read_text(encoding="utf-8").startswith("layer,head,pattern,before,")
-    assert (
-        run(
-            [
-                "mechanism",
-                "--texts",
-                "a.txt",
-                "--model",
-                folder,
-                "--without",
-                "position",
-                "--by",
-                "mean",
-            ]
-        )
-        == 0
-    )
+    assert run([*command, "--by", "mean"]) == 0
     assert "without the embedding of positions (its mean left)" in capsys.readouterr().out
 
 

@@ -4,7 +4,7 @@ import { Check } from "./Check";
 
 /** What is measured on pieces, or what of a view follows from their words in another way. */
 const FURTHER: { readonly [Of in View]?: string } = {
-  overview: " What is said of heads, and the ten numbers, are of the pieces.",
+  overview: " Descriptions of heads and the ten numbers are of the pieces.",
   neuron:
     " Its query and key are means over its pieces, q · k and the score over their pairs; the softmax is the sum and mean of the weights.",
 };

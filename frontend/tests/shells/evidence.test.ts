@@ -119,12 +119,12 @@ test("axes are chosen, or the map, which says how far it can be trusted", async 
   const root = await open(exampleEvidence(), "v=2&view=scatter&x=same&y=class%20vertical");
   await soon(() => expect(one(root, "[data-scatter]").dataset.scatter).toBe("same,class vertical"));
   expect(one(root, ".title-y").textContent).toBe("share of vertical maps");
-  const across = one(root, '[data-axis="across"]') as HTMLSelectElement;
+  const across = one(root, '[data-axis="x axis"]') as HTMLSelectElement;
   across.value = "map";
   across.dispatchEvent(new Event("change", { bubbles: true }));
   await soon(() => expect(one(root, "[data-scatter]").dataset.scatter).toBe("map"));
   expect(one(root, "[data-map-note]").textContent).toMatch(/from 4 of its 5 queries.*Stress 0\.31: a poor map/);
-  expect(root.querySelector('[data-axis="up"]')).toBeNull();
+  expect(root.querySelector('[data-axis="y axis"]')).toBeNull();
 });
 
 test("the card beside the head view has evidence, examples and pairs that pin themselves", async () => {

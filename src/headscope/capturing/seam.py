@@ -130,6 +130,8 @@ def changing(session: ChangeSession) -> Generator[None]:
 @contextmanager
 def intact() -> Generator[None]:
     """Change nothing while the block is open, and let no watch see it that was open before."""
+    # Watches compare the level they were opened at with that of now: a number tells runs inside a
+    # run apart, where a flag could not be set back.
     token, level = _sessions.set(()), _level.set(_level.get() + 1)
     try:
         yield
@@ -192,6 +194,8 @@ class Edit:
                     part.rows, queries if where == "query" else keys, tensor.shape[2], tensor.device
                 )
                 old = changed[:, index]
+                # The tensor is the model's own: others may read it, and gradients may need what it
+                # was.
                 changed = changed.clone()
                 changed[:, index] = (
                     part.make(old, at).to(old.dtype).where(chosen[:, None, :, None], old)
@@ -224,6 +228,7 @@ class Edit:
                 raise InterventionError(
                     f"{self._name} does not use its {part.where} in a form that can be changed"
                 )
+            # Removed, since the same layer may run again within one pass of the model.
             self.session.done.remove(id(part))
 
     @property
@@ -277,12 +282,15 @@ class _Changing:
         touched &= (
             True if alive is None else alive.any(-1)
         )  # rows that may look at nothing stay what they are
+        # Grouped heads read the value of the head that they share.
         shared = index // (self._call.size[1] // self._call.value.shape[1])
         made = (
             (new @ self._call.value[:, shared].to(new.dtype))
             .transpose(1, 2)
             .to(self._context.dtype)
         )
+        # Only rows whose weights changed are taken from the product: the others stay what the model
+        # computed, to the last bit, whatever kernel made them.
         old = self._context[:, :, index]
         self._context[:, :, index] = made.where(touched.transpose(1, 2)[..., None], old)
         if self._every is not None:

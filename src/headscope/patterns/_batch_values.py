@@ -149,6 +149,7 @@ class BatchValues:
             even = AttentionMaps(uniform_map(maps.visible), maps.tokens, maps.visible)
             scores = [pattern.of(even)[0] for _, pattern in self._by_layout]
             self._even[key] = np.array(scores)
+            # Masks of long texts are large, and few layouts come back after many others.
             if len(self._even) > EVEN_KNOWN:
                 self._even.popitem(last=False)
         return self._even[key]
@@ -192,6 +193,8 @@ class BatchValues:
                         wanted[3 * place + kind], known[3 * place + kind] = share, True
             if not known.any():
                 continue
+            # One product for all patterns and draws: a mean over pairs is a sum over the map,
+            # weighted.
             scores = (weights.reshape(len(weights), -1) @ wanted.T).T
             scores[~known] = np.nan
             on_even = np.where(known, wanted @ even, np.nan)
@@ -202,6 +205,8 @@ class BatchValues:
                 values[text.place, row + 1, block.heads] = on_even[at]
                 values[text.place, row + 2, block.heads] = scores[at + 1]
                 values[text.place, row + 4, block.heads] = scores[at + 2]
+                # A pattern of places is what the average map shows: compared with it, no such head
+                # would be left.
                 if on_placed is not None and known[at] and not pattern.by_place:
                     values[text.place, row + 3, block.heads] = on_placed[at]
 
@@ -234,6 +239,7 @@ def _blocks(
     texts: Sequence[_BatchText], stack: BatchStack
 ) -> Iterator[tuple[Sequence[_BatchText], _LayerGroup]]:
     """The weights of some texts and layers at a time, in the order of these texts."""
+    # Layers that see alike are one block: the pairs of each pattern are then masked once for all.
     by_mask: dict[Mask, list[tuple[BatchLayer, np.ndarray]]] = {}
     first = 0
     for layer in stack.layers:

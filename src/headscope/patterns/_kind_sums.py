@@ -127,6 +127,8 @@ class HeadSums:
         """Add the rows of the queries from ``first`` on."""
         facts = self.facts
         queries = np.arange(first, first + len(weights))
+        # Word rows alone count below; what leaves special tokens is kept as one link, to name the
+        # head.
         seen = visible.sum(axis=1)
         leaving = ~facts.words[queries] & (queries > 0) & (seen > 0)
         if facts.alone and leaving.any():
@@ -140,6 +142,7 @@ class HeadSums:
         self.sums["seen"] += float(visible.sum())
         self.sums["sharpness"] += float(weights.max(axis=1).sum())
         logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
+        # exp of the entropy: how many keys a row would spread over evenly.
         self.sums["keys"] += float(np.exp(-(weights * logs).sum(axis=1)).sum())
         row = RowBlock.of(weights, visible)
         special = (~facts.key_words).astype(float)
@@ -155,6 +158,8 @@ class HeadSums:
         if facts.alone:
             self._neighbours(weights, words, queries, row)
             self._between_words(weights * facts.key_words, words, queries, row)
+            # Here, since `_neighbours` above measures the token itself, and the strongest link is
+            # to another.
             words[np.arange(len(queries)), queries] = 0.0
         self._strongest("link", np.where(words > 0, weights, -1.0), queries)
 
@@ -178,10 +183,13 @@ class HeadSums:
         self, weights: np.ndarray, visible: np.ndarray, queries: np.ndarray, row: RowBlock
     ) -> None:
         """The token itself and those beside it, inside one text."""
+        # The last token has none after it.
         neighbours = np.append(self.facts.neighbours, False)
         beside = {"next": neighbours[queries], "previous": (queries > 0) & neighbours[queries - 1]}
         beside["itself"] = np.ones(len(queries), bool)
         for name, step in (("next", 1), ("previous", -1), ("itself", 0)):
+            # Index 0 stands for no neighbour: it keeps the lookup inside the row, and `there` takes
+            # it out.
             at = np.where(beside[name], queries + step, 0)
             there = beside[name] & (visible[np.arange(len(queries)), at] > 0)
             got = np.where(there, weights[np.arange(len(queries)), at], 0.0)

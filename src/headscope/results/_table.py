@@ -115,10 +115,14 @@ class TextTable:
         parts, part, room = [], [key], self.width - _size(key)
         for column in rest:
             fits = _size(column) + len(GAP) <= room
+            # A column that may wrap stays in its row as long as a few words fit on each of its
+            # lines.
             if not fits and len(part) > 1 and not (column.wraps and room >= LEAST_WRAPPED):
                 parts.append(part)
                 part, room = [key], self.width - _size(key)
                 fits = _size(column) + len(GAP) <= room
+            # Alone behind the first column and still too wide: its cells are broken, whatever they
+            # hold.
             part.append(column if fits else _broken(column, room - len(GAP)))
             room -= _size(part[-1]) + len(GAP)
         return [*parts, part]
@@ -163,6 +167,7 @@ def wrapped(text: str, width: int = WIDTH) -> str:
             line,
             width,
             subsequent_indent=inset,
+            # Names of files and models are copied from tables, so that they stay in one piece.
             break_long_words=False,
             break_on_hyphens=False,
             drop_whitespace=True,

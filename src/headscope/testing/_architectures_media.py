@@ -57,6 +57,17 @@ QWEN_VL: Sizes = {
 }
 
 
+PYRAMID: Sizes = {
+    "image_size": (32, 64),
+    "num_encoder_blocks": 2,
+    "depths": [1, 2],
+    "sr_ratios": [2, 1],
+    "hidden_sizes": [12, 24],
+    "num_attention_heads": [2, 3],
+    "mlp_ratios": [2, 2],
+    "patch_sizes": [7, 3],
+}
+"""A stage with fewer and larger patches after another."""
 PICTURES: dict[str, Sizes] = {
     "vit": VISION | PATCHES,
     "deit": VISION | PATCHES,
@@ -76,32 +87,8 @@ PICTURES: dict[str, Sizes] = {
     | {"embed_dim": 12, "depths": [2, 2], "num_heads": [2, 3]},
     "swinv2": {"image_size": (16, 32), "patch_size": 2, "window_size": 4}
     | {"embed_dim": 12, "depths": [2, 2], "num_heads": [2, 3]},
-    "segformer": {
-        "image_size": (32, 64),
-        "num_encoder_blocks": 2,
-        "depths": [1, 2],
-        "sr_ratios": [2, 1],
-    }
-    | {
-        "hidden_sizes": [12, 24],
-        "num_attention_heads": [2, 3],
-        "mlp_ratios": [2, 2],
-        "patch_sizes": [7, 3],
-    }
-    | {"strides": [4, 2], "decoder_hidden_size": 8},
-    "pvt_v2": {
-        "image_size": (32, 64),
-        "num_encoder_blocks": 2,
-        "depths": [1, 2],
-        "sr_ratios": [2, 1],
-    }
-    | {
-        "hidden_sizes": [12, 24],
-        "num_attention_heads": [2, 3],
-        "mlp_ratios": [2, 2],
-        "patch_sizes": [7, 3],
-    }
-    | {"strides": [4, 2]},
+    "segformer": PYRAMID | {"strides": [4, 2], "decoder_hidden_size": 8},
+    "pvt_v2": PYRAMID | {"strides": [4, 2]},
     "glpn": {
         "num_encoder_blocks": 2,
         "depths": [1, 2],

@@ -117,6 +117,8 @@ class HalfScores:
 
     def weights(self, layer: Layer, position: int) -> Float[np.ndarray, "query key"]:
         """What the page will recompute for the head at this position among those it holds."""
+        # `_shared` puts each key head once where heads divide evenly among them, else one for each
+        # head: both are found by this.
         shared = position * self.keys.shape[0] // self.queries.shape[0]
         bias = self.bias
         if bias is not None:
@@ -209,10 +211,13 @@ def made_layer(
         kinds.append(list(head_numbers(exact, layer.visible, facts).values()))
         if stored is not None:
             stored.put(position, exact)
+        # Measured against exact weights by the arithmetic of the page, so that the error it names
+        # is that of what is drawn.
         if half is not None:
             away = np.abs(half.weights(layer, position) - exact).max(initial=0)
             error = max(error, float(away) + ROUNDING)
     recompute = False
+    # Half precision of large scores may miss a weight by far; then bytes of the weights travel.
     if half is not None and recomputes and error <= MOST_ERROR:
         recompute = stored is None or half.packed < stored.packed
     if not recompute and stored is None:

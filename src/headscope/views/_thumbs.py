@@ -18,6 +18,7 @@ def max_pooled(
     Blocks are as even as they can be; a side of up to ``most`` tokens stays as it is.
     """
     for axis, count in enumerate(weights.shape):
+        # A side at a time: the maximum of maxima is that of the block, and reduceat takes one axis.
         starts = np.arange(min(most, count)) * count // min(most, count)
         weights = np.maximum.reduceat(weights, starts, axis=axis)
     return weights

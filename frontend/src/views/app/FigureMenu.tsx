@@ -34,7 +34,7 @@ export function FigureMenu({ store }: { store: Store }) {
   };
   const picture = async () => {
     const stage = menu.current?.closest("[data-headscope]")?.querySelector<HTMLElement>(".stage, .stage-bare");
-    if (!stage) throw new PageError("There is nothing to be seen yet.");
+    if (!stage) throw new PageError("Nothing is shown yet.");
     return withWords(await snapshot(stage), words(store, call));
   };
   const copy = async (text: string) => {

@@ -9,9 +9,9 @@ const KEYS: readonly (readonly [keys: string, does: string])[] = [
   ["/", "find a token; Enter pins it, Enter again goes to the next"],
   ["[ ]", "the layer before, the layer after"],
   ["o", "overview of all heads"],
-  ["a c", "adds what is shown to the compared pictures; compares them, or the clearest heads"],
+  ["a c", "a keeps this picture; c compares the kept ones, or the clearest heads"],
   ["click", "pins a token; Shift adds one more, or a head of the overview to compare"],
-  ["Ctrl-Z", "undoes a step, with Shift does it again; Back does, too"],
+  ["Ctrl-Z", "undoes a step, with Shift redoes it; so does Back"],
   ["arrows", "from token to token, from head to head; Enter pins or opens"],
   ["Esc", "unpins, closes"],
 ];
@@ -26,13 +26,13 @@ const KEYS_OF_MODEL: typeof KEYS = [
 const MARKS: readonly (readonly [mark: string, means: string])[] = [
   ["from, query", "the token that looks"],
   ["to, key", "the token that is looked at"],
-  ["weight", "what part of its attention a token gives to another; one row adds up to 1"],
+  ["weight", "the share of its attention that a token gives to another; a row sums to 1"],
   ["31 ×", "from 200 tokens on: 31 times the even share, which is 1 over the number of tokens"],
   ["score", "what goes into the softmax; only differences within a row count"],
   ["sink", "a key that gets much of all attention, often [CLS], [SEP] or the first token"],
-  ["value norm", "length of what a key adds to the output when it has all the weight"],
-  ["▒ hatched", "nothing to see here: masked, hidden, or a layer without attention"],
-  ["– piece", "goes on with the word before"],
+  ["value norm", "norm of what a key adds to the output at weight 1"],
+  ["▒ hatched", "no value: masked, hidden, or a layer without attention"],
+  ["– piece", "continues the word before"],
   ["␣ ↵ ∅", "a space, a line break, an empty token"],
 ];
 

@@ -156,7 +156,7 @@ function ShareChoice({ store: { selection, choose, step } }: { store: Store }) {
   return (
     <div
       class="choice"
-      title="Of each token and head only its strongest lines, which together make up so much of its attention"
+      title="Only the strongest lines of each token and head that make up this share of its attention"
     >
       <label class="choice">
         <span>show top</span>
@@ -178,7 +178,7 @@ function ShareChoice({ store: { selection, choose, step } }: { store: Store }) {
       <button
         class="quiet"
         aria-pressed={automatic}
-        title="As many lines as can be told apart: about ten for each token"
+        title="As many lines as stay legible: about ten per token"
         onClick={() => choose({ top_percent: automatic ? share : null })}
       >
         auto

@@ -60,7 +60,7 @@ export function CompareView({ store, room }: ViewParts) {
         </small>
         <Check
           name="data-linked"
-          title="Pointing at a token of one picture points at it in all with the same tokens"
+          title="Pointing at a token marks it in all pictures with the same tokens"
           checked={linked}
           label="linked"
           onChange={(linked) => store.choose({ linked })}

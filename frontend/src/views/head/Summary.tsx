@@ -21,7 +21,7 @@ export function NormName({ store, received = false }: { store: Store; received?:
   const norms = store.valueNorms.value;
   if (!norms) return <span>to (key){received && <small> · share each gets</small>}</span>;
   return (
-    <span title="Length of what a key adds when it has all the weight, mean of the chosen heads">
+    <span title="Norm of what a key adds at weight 1, mean of the chosen heads">
       to (key) <small data-norm-name>value norm, up to {amount(norms.most)}</small>
     </span>
   );

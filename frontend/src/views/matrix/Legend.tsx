@@ -47,7 +47,7 @@ export function Legend({ store, picture, view, stretch }: LegendProps) {
           class="quiet"
           data-stretch
           aria-pressed={stretch.value}
-          title="Let the colours end at the largest value of this picture in place of 1"
+          title="End the colour scale at the largest value here instead of 1"
           onClick={() => {
             store.choose({ stretch: !stretch.value });
           }}

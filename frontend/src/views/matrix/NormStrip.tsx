@@ -32,7 +32,7 @@ export function NormStrip({ store, view, width: room }: NormStripProps) {
   if (!norms) return null;
   return (
     <>
-      <small class="norm-name" title="Length of what a key adds when it has all the weight">
+      <small class="norm-name" title="Norm of what a key adds at weight 1">
         value norm, up to {amount(norms.most)}
       </small>
       <div class="norm-strip" aria-hidden="true">

@@ -114,13 +114,13 @@ function Axes({ store, evidence, x, y }: AxesProps) {
     <div class="view-bar">
       <AxisChoice
         evidence={evidence}
-        label="across"
+        label="x axis"
         chosen={x}
         first={evidence.places ? [[MAP, "map of like heads"]] : []}
         onChoose={(name) => store.choose({ x: name })}
       />
       {x !== MAP && (
-        <AxisChoice evidence={evidence} label="up" chosen={y} onChoose={(name) => store.choose({ y: name })} />
+        <AxisChoice evidence={evidence} label="y axis" chosen={y} onChoose={(name) => store.choose({ y: name })} />
       )}
     </div>
   );

@@ -200,7 +200,7 @@ function noteOf(store: Store, direction: Direction): string {
 function NormNote({ store: { valueNorms } }: { store: Store }) {
   if (!valueNorms.value) return null;
   return (
-    <small class="norm-note" title="Length of what a key adds when it has all the weight, mean of the chosen heads">
+    <small class="norm-note" title="Norm of what a key adds at weight 1, mean of the chosen heads">
       under the words: value norm, up to {amount(valueNorms.value.most)}
     </small>
   );

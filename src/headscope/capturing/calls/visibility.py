@@ -69,6 +69,8 @@ def visibility_of(call: Call) -> Visibility:
         return Visibility(visible=mask if mask.dtype == torch.bool else ~hidden, bias=bias)
     causal = call.causal
     if not causal and call.query is None and call.weights is not None:
+        # Given weights alone, the triangle above the diagonal is all that can tell: exact zeros
+        # there.
         causal = not call.weights.triu(1).any()
     return Visibility(causal=bool(causal), bias=call.bias)
 
@@ -91,12 +93,14 @@ def row_visibility_of(
         if isinstance(rows, slice):
             rows = torch.arange(rows.start, rows.stop, device=call.context.device)
         stop = min(keys, int(rows[-1]) + 1)
+        # Every row of the tile sees the keys before its first query; only those after are marked.
         since = 0 if bias is not None else min(stop, int(rows[0]) + 1)
         hidden = torch.arange(since, stop, device=rows.device) > rows[:, None]
         return _narrowed(hidden[None, None], bias, start=0, stop=stop)
     if call.mask is None:
         return RowVisibility(start=0, stop=keys, added=bias)
     hidden, bias = _read(_rows_of(call.mask, texts, rows, keys), bias, dtype)
+    # Keys that no row of the tile sees, as outside a sliding window, are not computed.
     seen = (_any_of(~hidden, (0, 1, 2)) > 0).nonzero()[:, 0]
     start, stop = (int(seen[0]), int(seen[-1]) + 1) if len(seen) else (0, 1)
     alive = _any_of(~hidden[..., start:stop], -1) > 0
@@ -119,7 +123,9 @@ def _read(
     """
     if mask.dtype == torch.bool:
         return mask.logical_not(), bias
+    # Half: libraries add masks to each other or to a bias, which moves the least number a little.
     hidden = mask <= torch.finfo(mask.dtype).min / 2
+    # What hides must not be added as well: the least number plus a score would overflow to -inf.
     added = mask.masked_fill(hidden, 0)
     if not bool(added.count_nonzero()):
         return hidden, bias

@@ -135,6 +135,7 @@ class NormsWatch(TorchFunctionMode):
                 layer["contributions"] = refused(f"{call.name}: {NO_PROJECTION}")
             return
         sides, visibility = known
+        # A copy, since models add the residual into this very tensor.
         output = call.output.reshape(call.size[0], call.size[2], -1).detach().clone()
         packed = seen.output is not None and seen.output.numel() != output.numel()
         if packed:  # the model has no padding where the layout has
@@ -174,6 +175,7 @@ class NormsWatch(TorchFunctionMode):
         if parts is None:
             return func(*args, **options)
         with self.looking_away():
+            # The first addend will hold the sum when it is looked at.
             if func in SUMS_IN_PLACE:
                 parts = parts[0].clone(), parts[1]
             meant = []
@@ -200,6 +202,8 @@ class NormsWatch(TorchFunctionMode):
             if path.takes(own) and path.takes(other):
                 if any(same(own, tensor) for tensor in known):
                     return own, other
+                # By numbers, not by identity: dropout, a reshape or a scale makes another tensor of
+                # it.
                 if path.stream is None and self._is_branch(path, own):
                     return own, other
         return None
@@ -287,6 +291,7 @@ class NormsWatch(TorchFunctionMode):
         given = _first_tensor(args, options)
         if given is None or self._away:
             return
+        # The same stream is read by queries, keys and values: one copy of it is enough.
         if not any(
             given.data_ptr() == seen.data_ptr() and given.shape == seen.shape
             for seen in self._reads

@@ -69,6 +69,8 @@ class Accumulator:
         if equal is not None:
             columns[4] = torch.mul(weights, equal, out=tile.spare).sum(-1)
             if marks.excludes_itself:
+                # Both terms are sums in single precision, so that their difference may fall below
+                # 0.
                 columns[4].sub_(offsets[OFFSETS.index(0)]).clamp_(min=0)
         for column, segment in zip(
             columns[SINGLE + len(OFFSETS) :], marks.segments or (None,), strict=True
@@ -78,6 +80,8 @@ class Accumulator:
             columns[1:] = tile.scaled(columns[1:])
         means = self._real[:, None, part].to(weights.dtype).expand(measured.entropy.shape)
         means = means if tile.share is None else means * tile.share
+        # A product with the vector of means, since a weighted copy of the tile would double its
+        # memory.
         received = torch.bmm(means.flatten(0, 1).unsqueeze(1), weights.flatten(0, 1))
         self._received[:, heads, keys] += received.view(*weights.shape[:2], -1)
         if self._top:
@@ -132,12 +136,15 @@ class Accumulator:
         """Weights at `OFFSETS` from the query, ``[offset text head row]``."""
         keys = self._rows[part, None] + self._offsets - tile.start
         there = (keys >= 0) & (keys < tile.weights.shape[-1])
+        # gather wants an index for every entry: what lies outside the tile reads key 0, and counts
+        # 0.
         places = keys.where(there, 0).expand(*tile.weights.shape[:2], -1, -1)
         return (tile.weights.gather(-1, places) * there).permute(3, 0, 1, 2)
 
     def _equal_in(self, part: slice, keys: slice) -> torch.Tensor | None:
         """Where keys have the number of the query, the same for all heads of a tile."""
         place = part, keys
+        # A tile of rows comes once for each group of heads, and all of them share these marks.
         if self._equal[0] != place:
             self._equal = place, self._marks.equal(self._rows[part], keys)
         return self._equal[1]

@@ -68,6 +68,7 @@ def statistics_of_call(
         for place in _places(call, group.texts, queries[rows], scratch):
             tile, measured = place.source.measured(place.heads, place.rows, place.visibility)
             real = _without_padding(tile, group, place.part, call.name)
+            # A tile may lie wholly on padding, such as that on the left of a short text.
             if real.weights.shape[-1]:
                 accumulator.enter(real, measured, place.heads, place.part)
         statistics += accumulator.statistics(covered, len(queries))
@@ -166,8 +167,11 @@ def _groups(
     batch, heads, queries, keys = call.size
     sides = list(zip(kept_queries, kept_keys, strict=True))
     lengths = tuple((len(rows), len(columns)) for rows, columns in sides)
+    # Whole texts at a time, padding included, cost fewer calls than their tiles one by one.
     together = max(1, (TILE if most is None else most) // max(1, heads * queries * keys))
     is_whole = all(each == (queries, keys) for each in lengths)
+    # Sampled rows are other ones in each text, and padding on the left or inside puts tokens of a
+    # text at other positions: neither is one slice of a batch.
     regular = is_whole or (not sampled and all(map(_begins, (*kept_queries, *kept_keys))))
     if not regular:
         together = 1
@@ -224,6 +228,7 @@ def _places(
         run = _run(rows)
         visibility = row_visibility_of(call, texts, run, scratch.dtype)
         of_head = count * len(rows) * (visibility.stop - visibility.start)
+        # In multiples of the heads that share their keys, which are one product.
         heads_at_once = shared * max(1, scratch.shape[1] // (shared * of_head))
         for first in range(0, heads, heads_at_once):
             yield TilePlace(
@@ -270,6 +275,7 @@ def _scratch(call: Call, tile: int) -> torch.Tensor:
 
 def _dtype(call: Call) -> torch.dtype:
     given = call.weights if call.query is None else call.query
+    # Half precision would lose the entropy of long rows: their weights are below its least steps.
     return torch.promote_types((call.context if given is None else given).dtype, torch.float32)
 
 

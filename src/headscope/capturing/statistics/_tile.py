@@ -101,6 +101,7 @@ class FromScores:
         query = self._scaled(heads, rows)
         weights, spare = _memory(self.scratch, query.shape[:3], visibility)
         scores = self._scores(heads, query, visibility, weights)
+        # Without sinks only the shape of this is read, so that no sum over the keys is paid for.
         log_sum = scores[..., 0] if self.call.sinks is None else scores.logsumexp(-1)
         share = self._share(heads, log_sum, visibility)
         weights = weights if into is None else into
@@ -115,12 +116,16 @@ class FromScores:
         weights, spare = _memory(self.scratch, query.shape[:3], visibility)
         scores = self._scores(heads, query, visibility, spare)
         top = scores.amax(-1)
+        # Less the largest score, so that p ln p below is made of small numbers; no row changes by
+        # it.
         torch.softmax(scores.sub_(top.unsqueeze(-1)), -1, out=weights)
         largest = weights.amax(-1)
         rest = -largest.log()  # log-sum-exp of the row, less its largest score
+        # -sum p ln p with ln p = s - lse is lse - sum p s: no logarithm of a weight that became 0.
         entropy = (rest - torch.mul(weights, scores, out=spare).sum(-1)).clamp_(min=0)
         share = self._share(heads, top + rest, visibility)
         if share is not None:
+            # A row p scaled to a p has the entropy a H(p) - a ln a.
             entropy = share * entropy + torch.special.entr(share)
         tile = Tile(weights=weights, start=visibility.start, share=share, spare=spare)
         return tile, RowMeasures(entropy=entropy, largest=largest)
@@ -158,6 +163,7 @@ class FromScores:
         if self.call.sinks is None:
             return _alive(heads, log_sum, visibility)
         sinks = self.call.sinks.reshape(-1)[heads].to(log_sum.dtype)
+        # The sigmoid of the difference is the fraction above, and cannot overflow as its parts can.
         return torch.sigmoid(log_sum - sinks.unsqueeze(-1))
 
 

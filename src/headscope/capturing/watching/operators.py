@@ -139,8 +139,12 @@ class OperatorWatch(TorchFunctionMode):
     ) -> Any:
         """Run one torch function as it is, or as a session changes it, then note what it did."""
         func, options = original_of(func), kwargs or {}
+        # Another level is a run of our own inside the pass, such as a check, which is nobody's
+        # attention.
         if self.idle or level() != self._level:
             return func(*args, **options)
+        # These compute scores and weights in one function, so that queries, keys and values must be
+        # changed before it runs.
         if (func in HOLD_OPERANDS or is_flex(func)) and (edit := self._edit()) is not None:
             with self.looking_away():
                 args, options = with_operands(edit, (func, args, options), self._split)
@@ -151,6 +155,7 @@ class OperatorWatch(TorchFunctionMode):
             return self._multi_head(args, options, result)
         if is_flex(func):
             return self._flex(args, result)
+        # Attention on tensors of fewer axes has no room for queries, keys and a batch or heads.
         if isinstance(result, torch.Tensor) and result.ndim >= 3:
             return self._look(func, args, options, result)
         return result
@@ -207,6 +212,8 @@ class OperatorWatch(TorchFunctionMode):
             return result if new is turned[2] else alike(new.transpose(-1, -2), result)
         if _is_activation(left) and _is_activation(right):
             query, key = self._split(left), self._split(right)
+            # An unreadable product is remembered too, without factors: its softmax is then known to
+            # be weights, and the module is refused and not silently passed over.
             known = () if query is None or key is None else (Product(query, key.transpose(-1, -2)),)
             remember(result, ScoreTrace(known, sizes=((result.shape[-2], result.shape[-1]),)))
             self.made[id(self._module_stack.innermost())] += 1

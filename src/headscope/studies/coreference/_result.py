@@ -16,8 +16,8 @@ from headscope.results import Kept, TextTable
 from headscope.studies.coreference._head import FIELDS, AntecedentHead
 from headscope.studies.coreference._table import blocks_of, summary_of
 from headscope.studies.coreference._tally import ALL, CANDIDATES, PassageHits, answers_of
-from headscope.studies.shared._chosen_head import columns_of, places_of
-from headscope.studies.shared._head_study import EvidenceOptions, HeadStudy, added, joined
+from headscope.studies.shared._chosen_head import places_of
+from headscope.studies.shared._head_study import EvidenceOptions, HeadStudy
 from headscope.studies.shared._held_out import DocumentHits
 
 
@@ -42,6 +42,8 @@ class Coreference(HeadStudy):
 
     KIND: ClassVar[str] = "coreference"
     TEXT: ClassVar[str] = "passage"
+    SOURCE: ClassVar[str] = "data"
+    ASKED_BY: ClassVar[tuple[str, str]] = ("kind", "candidates")
 
     control: Coreference | None
     _read: dict[str, PassageHits]
@@ -78,18 +80,6 @@ class Coreference(HeadStudy):
             self.left_out[passage.name] = str(error)
             return
         self._keep(passage.name, answers_of(passage, self._word_maps(stack, words)), record, stack)
-
-    def __add__(self, other: Coreference) -> Coreference:
-        """The passages of both.
-
-        Raises:
-            RecordError: where they share a passage, or heads or options differ.
-        """
-        if not isinstance(other, Coreference):
-            return NotImplemented
-        both = added(self, other)
-        both.data = joined(self.data, other.data)
-        return both
 
     @property
     def passages(self) -> int:
@@ -156,13 +146,7 @@ class Coreference(HeadStudy):
         ``random_held_out_accuracy`` are its own.
         """
         listed = [each for candidates in CANDIDATES for each in self.heads_of(candidates)]
-        control = self.control
-        twins = (
-            None
-            if control is None
-            else [control.best(each.kind, each.candidates) for each in listed]
-        )
-        return columns_of(FIELDS, listed, twins)
+        return self._table(FIELDS, listed)
 
     def _kept(self) -> Kept:
         from headscope.studies.coreference._file import kept_of

@@ -9,7 +9,7 @@ import numpy as np
 from headscope.errors import RecordError
 from headscope.evidence import Statistic
 from headscope.linguistics import DIRECTIONS, OFFSETS
-from headscope.patterns import Heads, Maps, Pattern, Tally
+from headscope.patterns import AttentionMaps, Heads, Pattern, Tally
 
 if TYPE_CHECKING:
     from headscope.studies.dependencies._head import RelationHead
@@ -92,5 +92,5 @@ def _shares(corpus: AllSentences, each: RelationHead) -> tuple[np.ndarray, np.nd
 
 
 # A pattern must say how it is scored; these come with their scores, and no text can add to them.
-def _counted(maps: Maps) -> np.ndarray:
+def _counted(maps: AttentionMaps) -> np.ndarray:
     raise RecordError("A relation needs a treebank; it cannot be scored on a text without its tree")

@@ -23,8 +23,8 @@ from headscope.studies.dependencies._tally import (
     corpus_of,
     read_heads,
 )
-from headscope.studies.shared._chosen_head import columns_of, places_of
-from headscope.studies.shared._head_study import EvidenceOptions, HeadStudy, added, joined
+from headscope.studies.shared._chosen_head import places_of
+from headscope.studies.shared._head_study import EvidenceOptions, HeadStudy
 
 COMMON = 100
 """How many words a relation has that is a label of heads."""
@@ -53,6 +53,8 @@ class Relations(HeadStudy):
 
     KIND: ClassVar[str] = "relations"
     TEXT: ClassVar[str] = "sentence"
+    SOURCE: ClassVar[str] = "treebank"
+    ASKED_BY: ClassVar[tuple[str, str]] = ("relation", "score")
     READING: ClassVar[tuple[str, ...]] = ("rows", "trees", "universal", "stack")
 
     control: Relations | None
@@ -97,18 +99,6 @@ class Relations(HeadStudy):
             return
         read = read_heads(sentence, self._word_maps(stack, words), trees=self.trees)
         self._keep(sentence.name, read, record, stack)
-
-    def __add__(self, other: Relations) -> Relations:
-        """The sentences of both.
-
-        Raises:
-            RecordError: where they share a sentence, or heads or options differ.
-        """
-        if not isinstance(other, Relations):
-            return NotImplemented
-        both = added(self, other)
-        both.treebank = joined(self.treebank, other.treebank)
-        return both
 
     @property
     def sentences(self) -> int:
@@ -165,13 +155,7 @@ class Relations(HeadStudy):
         ``random_held_out_accuracy`` are its own.
         """
         listed = [each for score in self.scores for each in self.heads_of(score)]
-        control = self.control
-        twins = (
-            None
-            if control is None
-            else [control.best(each.relation, each.score) for each in listed]
-        )
-        return columns_of(FIELDS, listed, twins)
+        return self._table(FIELDS, listed)
 
     def as_heads(self, *, least: int | None = None, threshold: float = 0.3) -> Heads:
         """Relations as labels of heads, in the direction of the best head: ``hs.view(record,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, TypedDict, TypeVar, Unpack
+from typing import Any, ClassVar, Self, TypedDict, TypeVar, Unpack
 
 import numpy as np
 from jaxtyping import Float
@@ -19,6 +19,7 @@ from headscope.linguistics import Words, word_attention
 from headscope.patterns.records import OneModelStudy
 from headscope.record import Record, Stack
 from headscope.results import Result
+from headscope.studies.shared._chosen_head import columns_of
 from headscope.studies.shared._held_out import SPLITS, DocumentHits, halves_of, measured
 from headscope.studies.shared._printing import cells_of
 
@@ -48,6 +49,10 @@ class HeadStudy(OneModelStudy, Result):
         RecordError: where confidence, correction or splits are not what they may be.
     """
 
+    SOURCE: ClassVar[str]
+    """The attribute that names what was read, such as a treebank."""
+    ASKED_BY: ClassVar[tuple[str, str]]
+    """The attributes of a `ChosenHead` that its question is found by, as `best` takes them."""
     TEXT: ClassVar[str]
     """What a text is called."""
     READING: ClassVar[tuple[str, ...]] = ("rows", "stack")
@@ -94,6 +99,22 @@ class HeadStudy(OneModelStudy, Result):
         """Count one text."""
         raise NotImplementedError
 
+    def __add__(self, other: Self) -> Self:
+        """The texts of both.
+
+        Raises:
+            RecordError: where they share a text, or heads or options differ.
+        """
+        if not isinstance(other, type(self)):
+            return NotImplemented
+        both = added(self, other)
+        setattr(both, self.SOURCE, joined(getattr(self, self.SOURCE), getattr(other, self.SOURCE)))
+        return both
+
+    def best(self, question: str, how: str, /) -> Any:
+        """The best head for one question, asked in one way."""
+        raise NotImplementedError
+
     @property
     def names(self) -> tuple[str, ...]:
         """The texts that were counted."""
@@ -132,6 +153,16 @@ class HeadStudy(OneModelStudy, Result):
 
     def _heads_of(self, how: str, /) -> tuple[Any, ...]:
         raise NotImplementedError
+
+    def _table(self, fields: tuple[str, ...], listed: Sequence[Any]) -> dict[str, list[Any]]:
+        """These heads as columns, with the numbers of the model with random weights, if any."""
+        twins = None
+        if self.control is not None:
+            question, how = self.ASKED_BY
+            twins = [
+                self.control.best(getattr(each, question), getattr(each, how)) for each in listed
+            ]
+        return columns_of(fields, listed, twins)
 
     def _measured(self, asked: Sequence[DocumentHits]) -> list[dict[str, Any]]:
         """The numbers of `ChosenHead`, of everything that was asked."""
