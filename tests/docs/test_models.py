@@ -8,6 +8,7 @@ from page_blocks import PAGES as PAGES_BY_NAME
 from page_blocks import ROOT, Reader
 
 PAGES = (
+    "answers",
     "capturing",
     "compare",
     "foreign",

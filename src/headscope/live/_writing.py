@@ -111,7 +111,9 @@ def _prompt(live: LiveModel, request: WriteRequest) -> str:
     """
     texts = request.asked.read.parsed.texts
     if len(texts) != 1 or request.asked.read.parsed.has_media:
-        raise TextError("Writing continues one text")
+        raise TextError(
+            "Writing continues one text; for an answer about a picture use headscope answer"
+        )
     text = texts[0]
     ids = list(encode(live.model, live.tokenizer, texts, truncate=False)["input_ids"])
     if request.at is not None:

@@ -166,7 +166,7 @@ def _written(
     if ids[:prompt].tolist() != given["input_ids"][0].tolist() or len(ids) <= prompt:
         raise CaptureError(
             f"{type(model).__name__} gives back another text than the prompt and what it wrote, so "
-            "that no row can be told to have written a word"
+            "that it is unknown which row wrote a word"
         )
     for step, logits in enumerate(made.logits):
         odds.look(logits[0])
@@ -185,7 +185,7 @@ def _read_again(model: Any, inputs: Inputs, tokenizer: Any, ids: list[int]) -> I
         if tensor.ndim > 2:
             raise CaptureError(
                 f"{type(model).__name__} reads {name} of shape {list(tensor.shape)}, and it is "
-                "not known how that goes on with the words of an answer"
+                "not known how that continues with the words of an answer"
             )
         # What is written is a word that may be looked at, and of no kind but text.
         value = int(name == "attention_mask")
