@@ -33,7 +33,7 @@ class SampledText:
 
     Args:
         key: its hash; texts are drawn by it.
-        name: what tells it from others.
+        name: of the text.
         words: its tokens, marked where one continues a word.
         special: True for those that stand for no text.
         links: query and key of the strongest links of each head; `NO_LINK` where there are fewer.

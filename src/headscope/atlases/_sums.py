@@ -95,7 +95,7 @@ class AtlasSums:
         """Count one text.
 
         Args:
-            name: what tells it from others; whether it is in the sample follows from it.
+            name: of the text; whether it is in the sample follows from it.
             text: its attention.
             scores: of each head, NaN where it has none.
             times: how often the text is there.

@@ -54,7 +54,7 @@ SUMS = "sums."
 
 
 def kept_of(heads: Heads) -> Kept:
-    """What a file of heads holds: what was counted, and how it is told."""
+    """What a file of heads holds: what was counted, and the options of its labels."""
     tally = heads.tally
     options = {name: getattr(heads, name) for name in OPTIONS}
     patterns = []

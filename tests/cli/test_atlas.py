@@ -1,0 +1,38 @@
+"""headscope atlas: the folder that it writes, and what it refuses."""
+
+import pytest
+
+import headscope as hs
+from headscope.cli import run
+from headscope.testing import tiny_model, tiny_tokenizer
+
+TEXTS = ["the cat sat", "the dog ran by us", "it sat on me", "all ran", "us and the cat", "me"]
+
+
+@pytest.fixture
+def texts(here):
+    tiny_model("bert").save_pretrained(here / "tiny")
+    tiny_tokenizer().save_pretrained(here / "tiny")
+    (here / "texts.txt").write_text("\n".join(TEXTS * 2))
+    return "texts.txt"
+
+
+def test_it_writes_a_run_and_its_page(texts, here, capsys):
+    command = ["atlas", "--texts", texts, "--model", "tiny", "--out", "run"]
+    assert run(command) == 0
+    told = capsys.readouterr().out
+    assert "most alike" in told
+    assert str(here / "run" / "page" / "index.html") in told
+    atlas = hs.load("run")
+    assert (atlas.texts, len(atlas.cells)) == (12, 6)
+    heads = sorted(path.name for path in (here / "run" / "page" / "data").glob("head-*"))
+    assert len(heads) == 6
+    assert run(command) == 0
+
+
+def test_what_is_no_folder_or_no_atlas_is_refused(texts, here, capsys):
+    assert run(["atlas", "--texts", texts, "--model", "tiny", "--out", "atlas.csv"]) != 0
+    assert "Expected a folder for --out, got atlas.csv" in capsys.readouterr().err
+    pytest.importorskip("uvicorn", reason="needs the extra server")
+    assert run(["serve", str(here)]) != 0
+    assert "has no result.safetensors" in capsys.readouterr().err
