@@ -194,3 +194,28 @@ def test_the_second_model_stands_beside_the_first(tab):
         expect(tab.locator("[data-picture]")).to_have_count(3)
     tab.locator('[data-field="text"]').fill(TEXT)
     tab.locator('[data-option="overview"]').click()
+
+
+def painted(tab):
+    return tab.locator('[data-paint][aria-pressed="true"]').count()
+
+
+def test_a_pattern_is_painted_by_keyboard_and_in_one_stroke(tab):
+    with panel(tab, "sketch") as opened:
+        opened.locator('[data-paint="0,0"]').focus()
+        for key in ("ArrowDown", " ", "ArrowRight", "ArrowDown", "Enter"):
+            tab.keyboard.press(key)
+        assert painted(tab) == 2
+        expect(opened.locator('[data-paint="2,1"]')).to_have_attribute("aria-pressed", "true")
+        opened.locator("[data-stamp-clear]").click()
+        first, last = (
+            opened.locator(f'[data-paint="3,{column}"]').bounding_box() for column in (0, 6)
+        )
+        tab.mouse.move(first["x"] + 8, first["y"] + 8)
+        tab.mouse.down()
+        tab.mouse.move(last["x"] + 8, last["y"] + 8, steps=20)
+        tab.mouse.up()
+        assert painted(tab) == 7
+        expect(opened.locator("[data-sketched-head]").first).to_be_visible(timeout=SLOW)
+        opened.locator("[data-stamp-head]").click()
+        expect(opened.locator("[data-sketched-head]").first).to_be_visible(timeout=SLOW)

@@ -8,6 +8,15 @@ interface Branch {
   readonly choice: number;
 }
 
+/** What was written up to a branch, with the token that was chosen in place of the next. */
+function branched(tokens: readonly WrittenToken[], { at, choice }: Branch): readonly WrittenToken[] {
+  const was = tokens[at];
+  const chosen = was?.alternatives.find(({ id }) => id === choice);
+  if (!chosen) return tokens.slice(0, at);
+  const { id, label, continues, probability } = chosen;
+  return [...tokens.slice(0, at), { ...was, id, continues, probability, token: label }];
+}
+
 /** What a model writes on: tokens as they come, ended at will, and branched off from an alternative. */
 export function writingState(live: Live) {
   const tokens = signal<readonly WrittenToken[]>([]);
@@ -26,7 +35,7 @@ export function writingState(live: Live) {
   }
   function begin(from?: Branch): void {
     const { asked, source } = live.answer.peek();
-    tokens.value = from ? tokens.peek().slice(0, from.at) : [];
+    tokens.value = from ? branched(tokens.peek(), from) : [];
     [running.value, problem.value] = [true, ""];
     if (from) return;
     given = source.header.stacks[0].query.labels.length;
