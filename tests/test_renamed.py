@@ -35,7 +35,6 @@ def test_a_class_under_its_old_name_is_taken_with_a_warning():
     ("package", "old", "now"),
     [
         ("headscope", "Given", "SetWeights"),
-        ("headscope", "Tampering", "CounterfactualAttention"),
         ("headscope.capturing", "Together", "BatchOutcome"),
         ("headscope.evidence", "length_said", "length_text"),
         ("headscope.evidence", "p_shown", "p_text"),
@@ -65,12 +64,13 @@ def test_the_tokens_of_maps_under_their_old_name_come_with_a_warning():
 
 def test_the_attention_of_a_faithfulness_study_is_taken_under_its_old_name():
     import headscope as hs
+    from headscope.studies import CounterfactualAttention
 
     with (
         pytest.warns(DeprecationWarning, match="tampering= of faithfulness is called counter"),
         pytest.raises(hs.RecordError, match="confidence"),
     ):
-        hs.faithfulness(None, tampering=hs.CounterfactualAttention(), confidence=2)
+        hs.faithfulness(None, tampering=CounterfactualAttention(), confidence=2)
 
 
 def test_a_method_under_its_old_name_comes_with_a_warning():

@@ -33,11 +33,13 @@ _MOVED = {
         "AlignedPair",
         "AlignmentStudy",
         "Coreference",
+        "CounterfactualAttention",
         "Explained",
         "Faithfulness",
         "NormStudy",
         "Probing",
         "Relations",
+        "Tampering",
         "load_alignment_study",
         "load_coref",
         "load_norm_study",
@@ -61,27 +63,31 @@ _MOVED = {
 """Names that stood here in 0.1 and are in their packages now; from here they come with a warning
 until 0.3.
 """
-_RENAMED = {"Given": "SetWeights", "Tampering": "CounterfactualAttention"}
+_RENAMED = {"Given": "SetWeights"}
 """Names of 0.1 that are called otherwise now; by their old names they come with a warning until
 0.3.
 """
+_ALSO_RENAMED = {
+    "Explained": "ExplainedText",
+    "Tampering": "CounterfactualAttention",
+}
+"""What is called otherwise in its package."""
 _MOVED_TO = {name: place for place, names in _MOVED.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     if name in _MOVED_TO:
         place = _MOVED_TO[name]
-        instead = f"{place}.{name}"
+        now = _ALSO_RENAMED.get(name, name)
+        instead = f"{place}.{now}"
         if name.startswith("load_"):
             instead = "headscope.load(path)"
         if name.endswith("_figure"):
             instead = "headscope.figure(result)"
-        if name == "Explained":
-            instead = "headscope.studies.ExplainedText"
         warnings.warn(
             f"headscope.{name} goes away in 0.3; use {instead}", DeprecationWarning, stacklevel=2
         )
-        return getattr(importlib.import_module(place), name)
+        return getattr(importlib.import_module(place), now)
     if name not in __all__:
         return renamed_name(__name__, name, _RENAMED)
     return _load(name)

@@ -63,7 +63,6 @@ from .results import (
     save as save,
 )
 from .studies import (
-    CounterfactualAttention as CounterfactualAttention,
     ablate as ablate,
     alignment_study as alignment_study,
     answer as answer,
