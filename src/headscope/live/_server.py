@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -142,7 +142,8 @@ class _LiveAnswers:
     async def ask(self, request: Request, given: Any) -> Response:
         """The opening of a record: see `headscope.live.contract.LiveQuestion`."""
         began = time.perf_counter()
-        live = self._second() if given.get("second") is True else self._live()
+        second = isinstance(given, Mapping) and given.get("second") is True
+        live = self._second() if second else self._live()
         asked = live.parsed(given)
         looking = given.get("looking") or {}
 
