@@ -6,8 +6,8 @@ import torch
 
 import headscope as hs
 from headscope import CaptureError
-from headscope.capturing import batches as _batches
 from headscope.capturing import capture_batches
+from headscope.capturing import equal_lengths as _batches
 from headscope.capturing.building import _waiting_calls
 from headscope.record import Record, TextBatch
 from headscope.testing import tiny_model, tiny_tokenizer

@@ -1,8 +1,8 @@
 import { DEFAULTS } from "../contract/values";
 import { mounting } from "../parts/mount";
 import { httpModel } from "../source/model";
-import { readAsked, writeAsked } from "../state/address";
 import { isSame, type Live, liveState } from "../state/live";
+import { readAsked, writeAsked } from "../state/liveAddress";
 import { pageSelection } from "../state/selection";
 import { styles } from "../views/app/styles";
 import { liveApp } from "../views/live/LiveApp";

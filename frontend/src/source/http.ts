@@ -1,4 +1,4 @@
-import { encoded } from "./address";
+import { encoded } from "./chunkName";
 import { PageError } from "./errors";
 import { checkHeader } from "./header";
 import type { FigureKind, FigureOptions, Source } from "./source";

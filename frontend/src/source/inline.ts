@@ -1,5 +1,5 @@
-import { encoded } from "./address";
 import { unpack } from "./bytes";
+import { encoded } from "./chunkName";
 import { PageError } from "./errors";
 import { parseHeader } from "./header";
 import type { Source } from "./source";

@@ -15,7 +15,7 @@ import type {
   WriteQuestion,
   WrittenToken,
 } from "../contract/live";
-import { encoded } from "./address";
+import { encoded } from "./chunkName";
 import { PageError } from "./errors";
 import { checkHeader } from "./header";
 import { readingAt } from "./http";

@@ -2,7 +2,7 @@ import type { ModelChange } from "../contract/live";
 import type { PageStack } from "../contract/page";
 import { literal } from "./call";
 import { readable } from "./label";
-import { follower } from "./pins";
+import { follower } from "./movedPins";
 
 // What is done to heads: as switches that a reader sees, as a request, in an address, and in words.
 

@@ -2,7 +2,7 @@ import { signal } from "@preact/signals-core";
 import type { LiveFacts, LiveInput, LiveLooking, ModelChange } from "../contract/live";
 import { type Answered, type Asked, type Model, ModelError } from "../source/model";
 import { followed, isAtTokens, keyOfChange, merged, toggled } from "./changes";
-import { movedPins } from "./pins";
+import { movedPins } from "./movedPins";
 import { mattersState } from "./ranking";
 import type { Selection } from "./selection";
 import type { Store } from "./store";

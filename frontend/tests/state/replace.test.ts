@@ -3,7 +3,7 @@ import { afterEach, expect, test } from "vitest";
 import { EXAMPLES } from "../../src/examples/named";
 import { type Example, examplePage, exampleSource, tokens } from "../../src/examples/page";
 import type { Source } from "../../src/source/source";
-import { follower, movedPins } from "../../src/state/pins";
+import { follower, movedPins } from "../../src/state/movedPins";
 import { chooseLayer } from "../../src/state/selection";
 import { createStore, type Store } from "../../src/state/store";
 import { replaceRecord } from "../../src/state/store/replace";

@@ -7,12 +7,12 @@ from ._embeddings import without_embedding as without_embedding
 from ._random_twin import random_twin as random_twin
 from ._word_masking import Masking as Masking
 from ._word_masking import masking_drops as masking_drops
-from .batches import BatchOptions as BatchOptions
-from .batches import BatchOutcome as BatchOutcome
-from .batches import capture_batches as capture_batches
 from .entry import capture as capture
 from .entry import capture_encoded as capture_encoded
 from .entry import capture_ids as capture_ids
+from .equal_lengths import BatchOptions as BatchOptions
+from .equal_lengths import BatchOutcome as BatchOutcome
+from .equal_lengths import capture_batches as capture_batches
 from .facts import facts_of as facts_of
 from .fitness import MOST_UNKNOWN as MOST_UNKNOWN
 from .fitness import check_known as check_known

@@ -3,9 +3,9 @@
 from headscope.testing._architectures import ARCHITECTURES, KINDS
 from headscope.testing._cipher import cipher_pairs, cipher_tokenizer, cipher_translator
 from headscope.testing._every_type import every_type, examine_type, family_of
+from headscope.testing._examine import Support, examine
 from headscope.testing._models import tiny_model, tiny_tokenizer
 from headscope.testing._records import random_record, random_weights
-from headscope.testing._support import Support, examine
 from headscope.testing._type_process import examine_types
 
 __all__ = [

@@ -10,9 +10,9 @@ from typing import Any
 
 from headscope.errors import ModelError
 from headscope.testing._architectures import ARCHITECTURES, KINDS
+from headscope.testing._examine import READS_NOTHING, UNREADABLE, Support, examine
 from headscope.testing._models import sharpen, tiny_model
 from headscope.testing._shrink import Shrinking
-from headscope.testing._support import READS_NOTHING, UNREADABLE, Support, examine
 
 SHRINKINGS = (
     Shrinking(8),

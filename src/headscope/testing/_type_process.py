@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from headscope.testing._support import Support
+from headscope.testing._examine import Support
 
 SECONDS = 120.0
 """What one model type may take; most take one or two."""

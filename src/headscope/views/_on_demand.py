@@ -33,7 +33,7 @@ from headscope.views._payload import (
     scores_part,
 )
 from headscope.views._quantise import quantise
-from headscope.views._quantities import (
+from headscope.views._quantity_arrays import (
     CONTRIBUTION,
     Given,
     given_quantities,

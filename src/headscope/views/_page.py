@@ -13,19 +13,19 @@ from headscope.errors import PageError, RecordError
 from headscope.patterns import COLUMNS, KINDS, text_facts
 from headscope.record import Layer, Record, Stack, Tokens
 from headscope.views._beside import PREFIX, options_beside, records_beside, shown_record
-from headscope.views._differences import put_comparison, words_of
-from headscope.views._evidence import check_choice, page_evidence
-from headscope.views._generation import put_generation
-from headscope.views._links import page_links
-from headscope.views._options import (
+from headscope.views._checked_options import (
     check_options,
     first_selection,
     held_heads,
     held_layers,
 )
+from headscope.views._differences import put_comparison, words_of
+from headscope.views._evidence import check_choice, page_evidence
+from headscope.views._generation import put_generation
+from headscope.views._links import page_links
 from headscope.views._page_text import valid
 from headscope.views._payload import Chunks, layer_facts, made_layer
-from headscope.views._quantities import (
+from headscope.views._quantity_arrays import (
     Given,
     check_quantity,
     further_quantities,

@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
 from headscope.errors import PageError
+from headscope.views._checked_options import check_options
 from headscope.views._evidence import check_choice
-from headscope.views._options import check_options
 from headscope.views._page import held_beside
-from headscope.views._quantities import check_quantity, quantity_names
+from headscope.views._quantity_arrays import check_quantity, quantity_names
 from headscope.views._renamed import renamed
 from headscope.views._token_words import token_positions
 from headscope.views._tray import checked_tray, no_record

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentType } from "preact";
-import { isInAddress, MOST_IN_ADDRESS } from "../../state/address";
 import type { Live } from "../../state/live";
+import { isInAddress, MOST_IN_ADDRESS } from "../../state/liveAddress";
 import type { Store } from "../../state/store";
 import { count } from "../../state/words";
 import { ChangeMaker, Switches } from "./Changes";

@@ -27,8 +27,8 @@ from headscope.evidence.groups import group_of
 from headscope.interventions import Intervention, Mean, MeanOutput, Uniform, Zero
 from headscope.interventions.plan import LayerPlace, ModelPlan
 from headscope.interventions.session import plan_on
+from headscope.studies.ablation._averaged import averaged
 from headscope.studies.ablation._journal import Journal
-from headscope.studies.ablation._mean import averaged
 from headscope.studies.ablation._result import Ablation, Cell
 from headscope.studies.ablation._run import TaskRun
 from headscope.studies.ablation._screen import TOP, check_screen, screened

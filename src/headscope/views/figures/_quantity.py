@@ -10,7 +10,7 @@ import numpy as np
 
 from headscope.errors import FigureError
 from headscope.record import Layer, Record, Stack
-from headscope.views._quantities import (
+from headscope.views._quantity_arrays import (
     Given,
     given_quantities,
     quantities_of,
