@@ -38,7 +38,7 @@ def test_a_wheel_without_the_bundles_is_refused(hook):
         hook[0].initialize("standard", {})
 
 
-@pytest.mark.parametrize("missing", range(4))
+@pytest.mark.parametrize("missing", range(5))
 def test_a_wheel_without_one_of_the_bundles_is_refused(missing, hook):
     write(hook[1][:missing] + hook[1][missing + 1 :])
     with pytest.raises(
@@ -58,7 +58,7 @@ def test_with_the_bundles_it_is_built(hook):
 
 BUNDLES = [
     ROOT / "src/headscope/views/static" / name
-    for name in ("page.js", "live.js", "model.js", "frame.js")
+    for name in ("page.js", "live.js", "model.js", "atlas.js", "frame.js")
 ]
 
 
@@ -148,7 +148,7 @@ def test_a_wheel_holds_the_viewer_and_its_notices(first):
     with zipfile.ZipFile(first[0]) as wheel:
         names = set(wheel.namelist())
     assert {
-        f"headscope/views/static/{name}.js" for name in ("page", "live", "model", "frame")
+        f"headscope/views/static/{name}.js" for name in ("page", "live", "model", "atlas", "frame")
     } <= names
     assert any(name.endswith("licenses/NOTICE") for name in names)
     assert "headscope/py.typed" in names

@@ -3,10 +3,10 @@ import { marksOf } from "../../draw/marks";
 import { followSystemTheme } from "../../parts/theme";
 import type { AtlasIndex, AtlasSource } from "../../source/atlas";
 import { bytesOf, readPlace } from "../../state/atlas";
+import { headColors } from "./colors";
 import { HeadPage } from "./HeadPage";
 import { MapPage } from "./MapPage";
 import type { AtlasView } from "./parts";
-import { spriteOf } from "./sprite";
 
 /** The page of an atlas: the map of all heads, or one head, as the address says. */
 export function AtlasApp({ source, host }: { source: AtlasSource; host: HTMLElement }) {
@@ -52,7 +52,7 @@ function viewOf(index: AtlasIndex, source: AtlasSource, dark: boolean): AtlasVie
     dark,
   );
   const marks = new Map(index.patterns.map(({ name }, at) => [name, shapes[at]]));
-  return { index, source, dark, maps, marks, sprite: spriteOf(index, maps, dark) };
+  return { index, source, dark, maps, marks, colors: headColors(index, dark) };
 }
 
 function useDark(host: HTMLElement): boolean {

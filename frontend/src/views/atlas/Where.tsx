@@ -1,23 +1,18 @@
 import type { AtlasHead, Shares } from "../../source/atlas";
 import { percents } from "../../state/atlas";
+import { MeanMap } from "./MeanMap";
 import type { AtlasView } from "./parts";
-import { headColors, spriteStyle } from "./sprite";
 
 /** Where the attention of a head goes: its mean map, by distance, by what a key is. */
 export function Where({ view, at, said }: { view: AtlasView; at: number; said: AtlasHead }) {
-  const color = headColors(view.index, view.dark)[at];
+  const color = view.colors[at];
   const { side } = view.index;
   return (
     <section class="card atlas-card atlas-where" aria-label="Where its attention goes" style={{ "--color": color }}>
       <h2>Where its attention goes</h2>
       <div class="atlas-where-body">
         <figure class="atlas-mean">
-          <span
-            class="atlas-map"
-            role="img"
-            aria-label={`Mean attention of the first ${side} and last ${side} tokens`}
-            style={spriteStyle(view.sprite, at)}
-          />
+          <MeanMap view={view} at={at} label={`Mean attention of the first ${side} and last ${side} tokens`} />
           <figcaption>
             mean map: first {side} and last {side} tokens; rows look
           </figcaption>

@@ -2,7 +2,7 @@ import type { Mark as Shape } from "../../draw/marks";
 import { Mark } from "../../parts/Mark";
 import type { AtlasIndex, AtlasSource, AtlasTile } from "../../source/atlas";
 import { headAddress, shortShare } from "../../state/atlas";
-import { type Sprite, spriteStyle } from "./sprite";
+import { MeanMap } from "./MeanMap";
 
 /** What all parts of the page are given. */
 export interface AtlasView {
@@ -12,7 +12,8 @@ export interface AtlasView {
   /** Mean maps of all heads, a byte for the root of each weight. */
   readonly maps: Uint8Array;
   readonly marks: ReadonlyMap<string, Shape>;
-  readonly sprite: Sprite;
+  /** Of each head that of its label. */
+  readonly colors: readonly string[];
 }
 
 /** The place of a head among all. */
@@ -51,7 +52,7 @@ export function Tile({ view, at, note, dim = false, tabbed = true, named = false
       data-dim={dim || undefined}
       tabIndex={tabbed ? 0 : -1}
     >
-      <span class="atlas-map" style={spriteStyle(view.sprite, at)} />
+      <MeanMap view={view} at={at} />
       <span class="atlas-marks">
         {held.slice(0, 3).map(({ name }) => (
           <Mark key={name} shape={view.marks.get(name)} size={10} />
