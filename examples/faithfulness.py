@@ -23,6 +23,7 @@ from transformers.utils import logging
 
 import headscope as hs
 from headscope.capturing import demo_model
+from headscope.studies import CounterfactualAttention
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "banking77"
 WHERE = (
@@ -80,7 +81,7 @@ def main() -> None:
             model,
             tokenizer,
             chosen,
-            counterfactual=hs.CounterfactualAttention(adversary=steps),
+            counterfactual=CounterfactualAttention(adversary=steps),
             progress=True,
         )
     )

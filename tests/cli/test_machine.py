@@ -188,6 +188,12 @@ REFUSED_BY_COMMAND = [
     (["norms", "--texts", "gone.txt", "--model", "a/b"], 1, "gone.txt does not exist"),
     (["mechanism", "--texts", "a.txt", "--at", "nonsense"], 1, "Expected layer and heads for --at"),
     (["faithfulness", "--texts", "empty.txt", "--model", "a/b"], 1, "empty.txt holds no example"),
+    (["atlas", "--texts", "empty.txt", "--model", "a/b", "--out", "run"], 1, "holds no example"),
+    (
+        ["answer", "What?", "--image", "gone.png", "--model", "no/such/folder"],
+        1,
+        "The picture gone.png does not exist",
+    ),
     (["effect", "x"], 1, "Expected heads to disable with --zero or --uniform"),
     (["probe", "--treebank", "gone.conllu"], 1, "gone.conllu does not exist"),
     (["relations", "--treebank", "empty.txt"], 1, "has no sentences"),

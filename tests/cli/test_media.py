@@ -131,7 +131,7 @@ def test_effect_changes_a_model_of_pictures(here, models, capsys):
             "Cannot read the picture notes.png: cannot identify",
         ),
         (["--sound", "gone.wav", "--model", "wav2vec2"], "The sound gone.wav does not exist"),
-        (["--sound", "cat.png", "--model", "wav2vec2"], "Cannot read the sound cat.png"),
+        (["--sound", "cat.png", "--model", "wav2vec2"], "The sound cat.png cannot be read"),
         (["--image", "cat.png", "--model", "bert"], "BertModel reads no pictures; give it a text"),
         (
             ["a", "--image", "cat.png", "--model", "bert"],

@@ -11,7 +11,6 @@ from hypothesis.extra.numpy import arrays
 
 import headscope as hs
 from headscope import (
-    CounterfactualAttention,
     InterventionError,
     ModelError,
     RecordError,
@@ -20,7 +19,7 @@ from headscope import (
 )
 from headscope.capturing import random_twin
 from headscope.cli import run
-from headscope.studies import erasure
+from headscope.studies import CounterfactualAttention, erasure
 from headscope.studies.explaining._explained import SIGNALS
 from headscope.studies.explaining._explaining import FLOWING, divergence
 from headscope.testing import tiny_model, tiny_tokenizer

@@ -16,7 +16,7 @@ import headscope as hs
 from headscope import PageError, RecordError
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 from headscope.testing import random_record, random_weights
-from headscope.views import _html, _options, _page
+from headscope.views import _checked_options, _html, _page
 from headscope.views import contract as _contract
 from headscope.views._on_demand import OnDemand
 from headscope.views.options import PageSelection, declared
@@ -419,7 +419,7 @@ def test_a_page_may_hold_some_heads_which_keep_their_numbers():
 
 
 def test_one_head_is_shown_first_where_all_would_be_slow(monkeypatch):
-    monkeypatch.setattr(_options, "QUICK", 3 * 5 * 7 - 1)
+    monkeypatch.setattr(_checked_options, "QUICK", 3 * 5 * 7 - 1)
     assert hs.page(random_record()).header["selection"]["heads"] == [0]
 
 

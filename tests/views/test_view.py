@@ -112,7 +112,8 @@ def test_open_without_a_browser_says_where_the_page_is(monkeypatch, tmp_path):
 
 
 def test_a_widget_without_its_packages_says_what_to_install(monkeypatch):
-    monkeypatch.delitem(sys.modules, "headscope.views._widget", raising=False)
+    for module in ("_widget", "widget_base"):
+        monkeypatch.delitem(sys.modules, f"headscope.views.{module}", raising=False)
     monkeypatch.setitem(sys.modules, "anywidget", None)
     with pytest.raises(
         HeadscopeError, match=r"package anywidget: pip install 'headscope\[notebook\]'"

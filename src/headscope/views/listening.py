@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import socket
 import sys
@@ -56,7 +57,13 @@ def quiet_server(application: ASGIApp) -> uvicorn.Server:
         proxy_headers=False,
         timeout_graceful_shutdown=1,
     )
+    # A connection that comes while the server ends is cut off after that second: no error of ours.
+    logging.getLogger("uvicorn.error").addFilter(_is_no_late_connection)
     return uvicorn.Server(config)
+
+
+def _is_no_late_connection(line: logging.LogRecord) -> bool:
+    return "timeout graceful shutdown exceeded" not in line.getMessage()
 
 
 def listening_on(port: int) -> socket.socket:

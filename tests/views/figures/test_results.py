@@ -10,7 +10,7 @@ import headscope as hs
 from headscope import FigureError, RecordError
 from headscope.testing import tiny_model, tiny_tokenizer
 from headscope.views.figures import heads_figure
-from headscope.views.figures._heads_figure import told
+from headscope.views.figures._heads_plane import rarest_labels
 
 pytest.importorskip("matplotlib", reason="needs the extra figures")
 TEXTS = ["the cat sat on it", ("a dog ran", "it ran"), "she saw us all"]
@@ -60,10 +60,10 @@ def test_the_maps_name_patterns_measures_and_labels(found):
     )
 
 
-def test_the_rarest_label_is_told(found):
-    assert told(found)[0, 0] in ("next", "positional-next")
-    assert told(found)[1, 1] == "delimiter"
-    assert (0, 1) not in told(found)
+def test_the_rarest_label_is_rarest_labels(found):
+    assert rarest_labels(found)[0, 0] in ("next", "positional-next")
+    assert rarest_labels(found)[1, 1] == "delimiter"
+    assert (0, 1) not in rarest_labels(found)
 
 
 def test_colours_are_the_scores(found):

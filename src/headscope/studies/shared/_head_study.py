@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, Self, TypedDict, TypeVar, Unpack
+from typing import Any, ClassVar, TypedDict, TypeVar, Unpack
 
 import numpy as np
 from jaxtyping import Float
@@ -22,6 +22,8 @@ from headscope.results import Result
 from headscope.studies.shared._chosen_head import columns_of
 from headscope.studies.shared._held_out import SPLITS, DocumentHits, halves_of, measured
 from headscope.studies.shared._printing import cells_of
+
+Same = TypeVar("Same", bound="HeadStudy")
 
 
 class EvidenceOptions(TypedDict, total=False):
@@ -99,7 +101,7 @@ class HeadStudy(OneModelStudy, Result):
         """Count one text."""
         raise NotImplementedError
 
-    def __add__(self, other: Self) -> Self:
+    def __add__(self: Same, other: Same) -> Same:
         """The texts of both.
 
         Raises:
