@@ -17,6 +17,7 @@ import headscope as hs
 import headscope.testing
 from headscope.capturing import demo_model
 from headscope.cli import _serve
+from headscope.corpus._engines import this_process
 from headscope.patterns import Tally
 from headscope.testing import cipher_pairs, cipher_translator, tiny_model, tiny_tokenizer
 from headscope.views import _html
@@ -314,6 +315,9 @@ def desk(no_type_checks, models, files, tmp_path, monkeypatch):
     monkeypatch.setattr(_html, "bundle", lambda name="page.js": f"viewer('{name}')")
     # taught for two steps, not 800: what is printed then is not looked at
     monkeypatch.setattr(headscope.testing, "cipher_translator", partial(cipher_translator, steps=2))
+    # Each worker loads torch for seconds; tests/corpus and tests/studies have real ones, and the bits
+    # are the same.
+    monkeypatch.setattr("headscope.corpus._run.pool", lambda workers: this_process())
     monkeypatch.setattr("webbrowser.open", lambda address: True)
     monkeypatch.setattr(_serve, "server_of", lambda view, token: Interrupted())
     monkeypatch.setattr("headscope.live.serving.quiet_server", lambda application: Interrupted())
