@@ -315,8 +315,8 @@ def desk(no_type_checks, models, files, tmp_path, monkeypatch):
     monkeypatch.setattr(_html, "bundle", lambda name="page.js": f"viewer('{name}')")
     # taught for two steps, not 800: what is printed then is not looked at
     monkeypatch.setattr(headscope.testing, "cipher_translator", partial(cipher_translator, steps=2))
-    # Each worker loads torch for seconds; tests/corpus and tests/studies have real ones, and the bits
-    # are the same.
+    # Each worker loads torch for seconds; tests/corpus and tests/studies have real ones, and the
+    # same bits come out.
     monkeypatch.setattr("headscope.corpus._run.pool", lambda workers: this_process())
     monkeypatch.setattr("webbrowser.open", lambda address: True)
     monkeypatch.setattr(_serve, "server_of", lambda view, token: Interrupted())

@@ -3,7 +3,7 @@ import { ARROWS } from "../../parts/arrows";
 import { Mark } from "../../parts/Mark";
 import { emptyBoard, findAddress, type Hit, hitsOf, likeness, shortShare } from "../../state/atlas";
 import { counted } from "../../state/words";
-import { Board } from "./Board";
+import { Board } from "./SketchBoard";
 import { type AtlasView, Tile } from "./parts";
 
 /** The map of all heads, found by a word or by a drawing. */
