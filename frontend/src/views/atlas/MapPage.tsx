@@ -3,8 +3,8 @@ import { ARROWS } from "../../parts/arrows";
 import { Mark } from "../../parts/Mark";
 import { emptyBoard, findAddress, type Hit, hitsOf, likeness, shortShare } from "../../state/atlas";
 import { counted } from "../../state/words";
-import { Board } from "./SketchBoard";
 import { type AtlasView, Tile } from "./parts";
+import { Board } from "./SketchBoard";
 
 /** The map of all heads, found by a word or by a drawing. */
 export function MapPage({ view, find }: { view: AtlasView; find: string }) {
