@@ -124,7 +124,8 @@ def test_a_killed_scheduler_leaves_a_run_that_goes_on(corpus, tmp_path):
     assert done(corpus, job, out=tmp_path / "run") == done(corpus, job)
 
 
-def test_an_address_where_nobody_answers_is_an_error():
+def test_an_address_where_nobody_answers_is_an_error(monkeypatch):
+    monkeypatch.setattr("headscope.corpus._engines.ANSWERS_WITHIN", 1)
     match = "No Dask scheduler answers at tcp://127.0.0.1:9"
     with pytest.raises(RunError, match=match), dask_cluster("tcp://127.0.0.1:9"):
         pass

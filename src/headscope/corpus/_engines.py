@@ -18,6 +18,8 @@ from headscope.errors import RunError
 
 LOCAL = "local"
 """In place of an address: a Dask cluster of processes on this machine, for this run."""
+ANSWERS_WITHIN = 20
+"""Seconds that a Dask scheduler has to answer."""
 DEATHS = ("KilledWorker", "WorkerCrashedError", "OwnerDiedError", "NodeDiedError")
 """What Dask and Ray raise where the worker of a task died; pools raise a `BrokenExecutor`."""
 LOST = ("CancelledError", "FutureCancelledError", "CommClosedError", "RayActorError")
@@ -128,7 +130,7 @@ def dask_cluster(address: str, workers: int | None = None) -> Generator[Executor
             yield _executor_of(client)
         return
     try:
-        client = Client(address, timeout="20s")
+        client = Client(address, timeout=ANSWERS_WITHIN)
     except (OSError, ValueError) as error:
         raise RunError(
             f"No Dask scheduler answers at {address}: {error}; give its address, such as "
