@@ -238,19 +238,23 @@ class Atlas(Result):
         return [TextTable.of_rows(rows, says=SAYS, wraps=("labels",))]
 
     def _row(self, at: int, layer: int, head: int) -> dict[str, Any]:
-        held = [label for label in self.labels_of(at) if label.holds]
-        near = self.neighbours_of(at)[:1]
-        words = [pair for pair in self.pairs[at] if pair.is_words][:1]
+        held = [label.pattern for label in self.labels_of(at) if label.holds]
         row: dict[str, Any] = {
             "layer": layer,
             "head": head,
-            "labels": ", ".join(label.pattern for label in held),
-            "most alike": "".join(f"{each.layer}-{each.head}" for each in near),
-            "alike": near[0].alike if near else float("nan"),
-            "pair": "".join(f"{pair.query} to {pair.key}" for pair in words),
-            "pair share": words[0].share if words else float("nan"),
-            "pair even": words[0].even if words else float("nan"),
+            "labels": ", ".join(held),
+            "most alike": "",
+            "alike": float("nan"),
+            "pair": "",
+            "pair share": float("nan"),
+            "pair even": float("nan"),
         }
+        for near in self.neighbours_of(at)[:1]:
+            row |= {"most alike": f"{near.layer}-{near.head}", "alike": near.alike}
+        words = [pair for pair in self.pairs[at] if pair.is_words]
+        for pair in words[:1]:
+            row["pair"] = f"{pair.query} to {pair.key}"
+            row |= {"pair share": pair.share, "pair even": pair.even}
         for name, (share, _) in self._both("relations", RELATIONS, (at, at)).items():
             row[name] = share
         return row

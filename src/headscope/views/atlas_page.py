@@ -148,6 +148,10 @@ def _head_said(atlas: Atlas, at: int, head: AtlasHead) -> dict[str, Any]:
     places = {text.name: number for number, text in enumerate(atlas.sample)}
     score = atlas.scores.index(head.score)
     links = [_links(text.links[at], text.weights[at]) for text in atlas.sample]
+    scores = [_number(float(text.scores[score, at])) for text in atlas.sample]
+    relations = {}
+    for name, both in head.relations.items():
+        relations[name] = [_number(part) for part in both]
     return {
         "layer": head.layer,
         "head": head.head,
@@ -155,12 +159,10 @@ def _head_said(atlas: Atlas, at: int, head: AtlasHead) -> dict[str, Any]:
         "score": head.score,
         "spread": head.spread,
         "strata": [_stratum_said(each, places) for each in head.strata],
-        "scores": [_number(float(text.scores[score, at])) for text in atlas.sample],
+        "scores": scores,
         "pairs": [_pair(pair) for pair in head.pairs],
         "distance": [[_number(part) for part in both] for both in head.distance.values()],
-        "relations": {
-            name: [_number(part) for part in both] for name, both in head.relations.items()
-        },
+        "relations": relations,
         "keys": _key_classes(atlas, at),
         "evenKeys": _key_classes(atlas, atlas.even_of(at)),
         "classes": _table(head.classes),

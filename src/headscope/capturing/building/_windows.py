@@ -31,20 +31,25 @@ def joined(calls: Sequence[Call]) -> Call:
             f"{first.name} attends to batches of pieces one by one; such models cannot be "
             "captured yet"
         )
-    query, key = ([getattr(call, name) for call in calls] for name in ("query", "key"))
-    seen = all(tensor is not None for tensor in (*query, *key))
     known = [call.weights for call in calls if call.weights is not None]
     weights = _diagonal(known, 0.0) if len(known) == len(calls) else None
     masks = [_added(call) for call in calls]
     added = None
     if first.added is not None:
         added = torch.cat([_given(call) for call in calls], dim=1)
+    query = _end_to_end([call.query for call in calls])
+    key = _end_to_end([call.key for call in calls])
+    # One without the other would be taken for a layer whose scores can be recomputed.
+    if query is None or key is None:
+        query, key = None, None
+    value = torch.cat([call.value for call in calls], dim=2)
+    context = torch.cat([call.context for call in calls], dim=1)
     return replace(
         first,
-        query=torch.cat(query, dim=2) if seen else None,
-        key=torch.cat(key, dim=2) if seen else None,
-        value=torch.cat([call.value for call in calls], dim=2),
-        context=torch.cat([call.context for call in calls], dim=1),
+        query=query,
+        key=key,
+        value=value,
+        context=context,
         added=added,
         weights=weights,
         mask=_diagonal(masks, LOW),
