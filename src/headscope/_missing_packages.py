@@ -1,4 +1,4 @@
-"""What is said where a package is not installed: which extra of headscope brings it."""
+"""The message where a package is not installed: which extra of headscope brings it."""
 
 from __future__ import annotations
 

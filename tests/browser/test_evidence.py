@@ -165,9 +165,7 @@ def test_one_text_is_said_to_be_one_in_every_view_that_shows_labels(show, record
     assert "seen on one text only" in view.text('[data-evidence-of="next"]')
     for name in ("model", "scatter"):
         view.choose(name)
-        assert (
-            view.text("[data-caution]") == "Seen on one text only: nothing can be said of others."
-        )
+        assert view.text("[data-caution]") == "Seen on one text only: nothing is known of others."
 
 
 def test_evidence_reaches_a_served_page(served, records, found):

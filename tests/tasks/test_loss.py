@@ -97,8 +97,8 @@ def test_repeats_count_what_is_said_again(writer, scored):
     [
         (lambda t: next_word(t, []), "No text was given"),
         (lambda t: next_word(t, ["a"], batch=0), "batch is 0"),
-        (lambda t: repeats(range(3), period=5), "64 runs of 5 of 3 tokens, said 3 times"),
-        (lambda t: repeats(range(30), period=5, times=1), "said 1 times"),
+        (lambda t: repeats(range(3), period=5), "64 runs of 5 of 3 tokens, each 3 times"),
+        (lambda t: repeats(range(30), period=5, times=1), "each 1 times"),
     ],
 )
 def test_bad_input_is_refused(act, line, tokenizer):

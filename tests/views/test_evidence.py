@@ -137,7 +137,7 @@ def test_one_text_is_told_as_such(records):
     view = hs.view(records[0], evidence=hs.heads(records[0]))
     evidence = view.header["evidence"]
     assert evidence["texts"] == 1
-    assert evidence["caution"] == "Seen on one text only: nothing can be said of others"
+    assert evidence["caution"] == "Seen on one text only: nothing is known of others"
     assert set(array(view, evidence["status"]).ravel().tolist()) == {0, 1}
     assert evidence["shown"]
     json.dumps(view.header, allow_nan=False)

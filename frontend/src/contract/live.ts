@@ -116,7 +116,7 @@ export interface LiveLimits {
   characters: number;
   changes: number;
   /**
-   * Pages that may wait for the model; one more is told to come again (503).
+   * Pages that may wait for the model; one more is asked to come again (503).
    */
   queue: number;
   /**
@@ -311,7 +311,7 @@ export interface LiveOutput {
  */
 export interface LivePlace {
   /**
-   * The query token; -1 where it is said of the whole.
+   * The query token; -1 where it concerns the whole.
    */
   at: number;
   /**
@@ -367,7 +367,7 @@ export interface WriteQuestion {
    */
   choice?: number;
   /**
-   * Also what each layer would have said (logit lens).
+   * Also what each layer would have predicted (logit lens).
    */
   lens?: boolean;
 }

@@ -572,7 +572,7 @@ export interface PageEvidence {
    */
   correction: string;
   /**
-   * What keeps anything from being told; empty where nothing does.
+   * Why nothing can be concluded; empty where nothing prevents it.
    */
   caution: string;
   patterns: PagePattern[];
@@ -600,7 +600,7 @@ export interface PageEvidence {
    */
   examples: string[];
   /**
-   * For the labels that are told.
+   * For the labels that are shown.
    */
   shown: PageShown[];
 }
@@ -744,7 +744,7 @@ export interface PageLinks {
   arcs: PageArc[];
 }
 /**
- * A word that gold links are told of, or that could have been chosen in place of one that
+ * A word that has gold links, or that could have been chosen in place of one that
  * is.
  */
 export interface PageWord {

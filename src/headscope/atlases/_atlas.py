@@ -150,7 +150,7 @@ class Atlas(Result):
         return mean.reshape(heads, side, side)
 
     def head(self, layer: int, head: int) -> AtlasHead:
-        """What is said of one head.
+        """All that an atlas knows of one head.
 
         Raises:
             RecordError: where there is no such head.

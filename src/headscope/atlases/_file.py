@@ -31,7 +31,7 @@ def atlas_of(heads: Heads, sums: AtlasSums) -> Atlas:
 
 def kept_of_atlas(atlas: Atlas) -> Kept:
     """What a file of an atlas holds."""
-    said, arrays = kept_of_heads(atlas.heads)
+    fields, arrays = kept_of_heads(atlas.heads)
     sample = TextSample()
     for text in atlas.sample:
         sample.add(text)
@@ -40,10 +40,10 @@ def kept_of_atlas(atlas: Atlas) -> Kept:
     number = {word: at for at, word in enumerate(words)}
     ends = [[head, number[pair.query], number[pair.key], pair.is_words] for head, pair in flat]
     shares = [[pair.share, pair.even] for _, pair in flat]
-    told = {
-        "heads": said,
+    document = {
+        "heads": fields,
         "scores": list(atlas.scores),
-        "sample": sample.said,
+        "sample": sample.fields,
         "words": words,
     }
     kept = {f"{HEADS}{name}": each for name, each in arrays.items()}
@@ -51,7 +51,7 @@ def kept_of_atlas(atlas: Atlas) -> Kept:
     kept |= {f"sample.{name}": each for name, each in sample.arrays.items()}
     kept["pairs.ends"] = np.array(ends, np.int32).reshape(-1, 4)
     kept["pairs.shares"] = np.array(shares, np.float64).reshape(-1, 2)
-    return told, kept
+    return document, kept
 
 
 @reads(Atlas.KIND)
@@ -61,23 +61,23 @@ def load_atlas(path: str | os.PathLike[str]) -> Atlas:
     Raises:
         FileError: where the file does not exist, is cut, or is none of ours.
     """
-    said, arrays = load_kept(path, Atlas.KIND)
+    fields, arrays = load_kept(path, Atlas.KIND)
     with reading(path, Atlas.KIND):
-        heads = heads_of_kept(dict(said["heads"]), arrays_below(arrays, HEADS))
-        sample = TextSample.of_kept(said["sample"], arrays_below(arrays, "sample."))
+        heads = heads_of_kept(dict(fields["heads"]), arrays_below(arrays, HEADS))
+        sample = TextSample.of_kept(fields["sample"], arrays_below(arrays, "sample."))
         return Atlas(
             heads,
-            tuple(map(str, said["scores"])),
+            tuple(map(str, fields["scores"])),
             arrays_below(arrays, "counts."),
             tuple(sample.texts()),
-            _pairs(said, arrays, len(heads.cells)),
+            _pairs(fields, arrays, len(heads.cells)),
         )
 
 
 def _pairs(
-    said: dict[str, Any], arrays: dict[str, np.ndarray], heads: int
+    fields: dict[str, Any], arrays: dict[str, np.ndarray], heads: int
 ) -> tuple[tuple[FrequentPair, ...], ...]:
-    words: list[str] = said["words"]
+    words: list[str] = fields["words"]
     pairs: list[list[FrequentPair]] = [[] for _ in range(heads)]
     flat = zip(arrays["pairs.ends"].tolist(), arrays["pairs.shares"].tolist(), strict=True)
     for (head, query, key, is_words), (share, even) in flat:

@@ -18,7 +18,7 @@ from headscope.atlases._sample import NO_LINK, SampledText
 from headscope.atlases._sums import STEP, AtlasSums
 
 PAIRS = 30
-"""Pairs that are told of each head, and as many of words alone."""
+"""Pairs that are kept of each head, and as many of words alone."""
 LEAST = 3
 """Times the typical excess of a sketch: what lies below may be nothing but that."""
 
@@ -66,7 +66,7 @@ def frequent_pairs(sums: AtlasSums, even: Sequence[int]) -> tuple[tuple[Frequent
     }
     queries = max(1, int(sums.counts["totals"][1]))
     excess = typical_excess(sums.counts["pairs"])
-    told = []
+    chosen_pairs = []
     for head, against in enumerate(even):
         candidates = _candidates(texts, head)
         shares = _shares(sums, candidates, (head, against), queries)
@@ -79,8 +79,8 @@ def frequent_pairs(sums: AtlasSums, even: Sequence[int]) -> tuple[tuple[Frequent
         pairs.sort(key=lambda pair: (-pair.share, pair.query, pair.key))
         words = [pair for pair in pairs if pair.is_words][:PAIRS]
         chosen = {*pairs[:PAIRS], *words}
-        told.append(tuple(pair for pair in pairs if pair in chosen))
-    return tuple(told)
+        chosen_pairs.append(tuple(pair for pair in pairs if pair in chosen))
+    return tuple(chosen_pairs)
 
 
 def _candidates(texts: Sequence[SampledText], head: int) -> list[tuple[str, str]]:

@@ -82,15 +82,15 @@ class TextSample:
         return [self._texts[key] for key in sorted(self._texts)]
 
     @property
-    def said(self) -> list[dict[str, Any]]:
+    def fields(self) -> list[dict[str, Any]]:
         """What a file holds of the texts as JSON."""
-        told = []
+        listed = []
         for text in self.texts():
             special = [place for place, each in enumerate(text.special) if each]
-            told.append(
+            listed.append(
                 {"key": text.key, "name": text.name, "words": list(text.words), "special": special}
             )
-        return told
+        return listed
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -105,11 +105,11 @@ class TextSample:
 
     @classmethod
     def of_kept(
-        cls, said: Sequence[Mapping[str, Any]], arrays: Mapping[str, np.ndarray]
+        cls, fields: Sequence[Mapping[str, Any]], arrays: Mapping[str, np.ndarray]
     ) -> TextSample:
-        """The sample that was taken apart by `said` and `arrays`."""
+        """The sample that was written as `fields` and `arrays`."""
         sample = cls()
-        for place, text in enumerate(said):
+        for place, text in enumerate(fields):
             special = np.zeros(len(text["words"]), bool)
             special[list(text["special"])] = True
             sample.add(

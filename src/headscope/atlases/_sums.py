@@ -184,22 +184,22 @@ class AtlasSums:
         arrays = self.counts | {
             f"sample.{name}": array for name, array in self.sample.arrays.items()
         }
-        return {"scores": list(self.scores), "sample": self.sample.said}, arrays
+        return {"scores": list(self.scores), "sample": self.sample.fields}, arrays
 
     @classmethod
     def of_kept(
         cls,
         cells: Sequence[tuple[int, int]],
-        said: Mapping[str, Any],
+        fields: Mapping[str, Any],
         arrays: Mapping[str, np.ndarray],
     ) -> AtlasSums:
         """The sums that were taken apart by `kept`."""
-        sums = cls(cells, said["scores"])
+        sums = cls(cells, fields["scores"])
         for name in sums.counts:
             sums.counts[name] = arrays[name]
         named = [(name, f"sample.{name}") for name in ("links", "weights", "scores")]
         sums.sample = TextSample.of_kept(
-            said["sample"], {name: arrays[there] for name, there in named if there in arrays}
+            fields["sample"], {name: arrays[there] for name, there in named if there in arrays}
         )
         return sums
 

@@ -175,4 +175,4 @@ RULES: tuple[tuple[Callable[[str], str], str], ...] = (
     ),
     (lambda code: LAST.sub(r"\1.attentions", code), "takes .attentions in place of [-1]"),
 )
-"""What is done to code, one after the other, and how it is said."""
+"""What is done to code, one after the other, and how it is described."""

@@ -158,8 +158,7 @@ def _record(
     try:
         return from_weights(*whole, **read)
     except RecordError as error:
-        # BertViz's notebooks set the weights of delimiters to 0: what is missing of rows is said to
-        # be
+        # BertViz's notebooks set the weights of delimiters to 0, so rows may sum to less than 1.
         try:
             return from_weights(*whole, **read, partial=True)
         except RecordError:

@@ -1,4 +1,4 @@
-"""What a capture would keep, told before it is run."""
+"""What a capture would keep, estimated before it is run."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Budget:
         for name, text in names.items():
             line = f"{text} {_size(getattr(self, name))}"
             (parts if name in self.what else rest).append(line)
-        # These two are rarely asked for, so that nobody need be told what they would take.
+        # These two are rarely asked for, so what they would take is not printed.
         if "before" in self.what:
             parts.append(f"queries and keys before positions {_size(self.before)}")
         if "norms" in self.what:

@@ -34,7 +34,7 @@ from headscope.record import Record, Tokens
 AT_ONCE = 64
 """How many inputs are read ahead, so that those of like length can share a batch."""
 HELD = 2**30
-"""Bytes of records that may wait for the ones before them, unless told otherwise: 1 GiB."""
+"""Default for the bytes of records that may wait for the ones before them: 1 GiB."""
 OF_ONE_INPUT = (HeadscopeError, RuntimeError, ValueError, LookupError)
 """What a model or tokenizer raises at an input that it cannot take; it costs that input alone."""
 
@@ -108,7 +108,7 @@ def capture_many(
         ...     model, processor, [{"image": path} for path in folder.glob("*.png")]
         ... )
     """
-    # Whatever is wrong with the options is said here, before any model is loaded or input read.
+    # Whatever is wrong with the options is raised here, before any model is loaded or input read.
     _check_names(options)
     keeping_of(options)
     shared = {"batch_tokens": batch_tokens, "max_unknown": max_unknown}

@@ -203,7 +203,7 @@ class Edit:
         return changed if changed is tensor else alike(changed, tensor)
 
     def changed(self, call: Call, *, with_weights: bool) -> Call:
-        """The call with its context, and where somebody is told of it its weights, changed.
+        """The call with its context, and its weights where ``with_weights`` asks for them, changed.
 
         A row whose output was replaced has no weights: none of what the head looked at went
         further.

@@ -23,7 +23,7 @@ def parameters(options: Mapping[str, Option], **helps: str) -> dict[str, Any]:
 
     Args:
         options: by name.
-        **helps: what is said of an option here, where it is given in another way than in Python.
+        **helps: the help of an option here, where it is given in another way than in Python.
     """
     fields = {}
     for name, option in options.items():

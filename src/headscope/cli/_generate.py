@@ -175,7 +175,7 @@ def _records(
         lost.add(index)
         left_out.number(index, error)
 
-    # a prompt that is left out is told before the record of any later one comes
+    # a prompt that is left out is reported before the record of any later one comes
     numbers = (number for number in range(len(given)) if number not in lost)
     with quiet():
         for record in generate_many(*loaded, given, on_error=lose, progress=True, **options):

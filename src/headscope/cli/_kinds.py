@@ -19,7 +19,7 @@ STARTS = {
     b"PK\x03\x04": ".npz",
     b"PAR1": ".parquet",
 }
-"""How files begin whose kind can be told."""
+"""How files begin whose kind is known."""
 PAGES = (".html", ".htm", ".xhtml")
 READ = 512
 

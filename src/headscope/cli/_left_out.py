@@ -80,6 +80,6 @@ class LeftOut:
 
 
 left_out = LeftOut()
-"""Of the command that runs: one process runs one command, and its exit code is told at the border,
+"""Of the command that runs: one process runs one command, and its exit code is set at the border,
 in `run`.
 """

@@ -78,7 +78,7 @@ def check_model(name: str | None, revision: str | None) -> None:
     """Raise where a model is named as none is, a revision is of none, or the hub with it cannot be
     reached.
 
-    All of it is told before torch is imported.
+    All of it is reported before torch is imported.
 
     Raises:
         ModelError: saying how it is named, or what could not be reached.
@@ -236,8 +236,8 @@ def quiet() -> Generator[None]:
     """Keep transformers and the hub's client from writing bars, reports and retries between our
     lines.
 
-    That positions are numbered, or layers not seen, is told as a line of its own (`say_what`), not
-    as a warning.
+    That positions are numbered, or layers not seen, is printed as a line of its own (`say_what`),
+    not as a warning.
     """
     from huggingface_hub.utils import logging as hub
     from transformers.utils import logging as transformers

@@ -124,7 +124,7 @@ def _serve_atlas(folder: Path, listening: socket.socket, opens: bool) -> None:
 
 
 def _view_of(file: Path, choices: Any, files: PageFiles, options: ModelOptions) -> View:
-    """The view of a record file; what it is of is said."""
+    """The view of a record file; its model and text are printed."""
     from headscope.storage import load
 
     files.check()
@@ -158,7 +158,7 @@ def _serve_model(asked: _ServedModel, listening: socket.socket, *, opens: bool) 
             listening,
             text=asked.text,
             limits={name: value for name, value in asked.limits.items() if value is not None},
-            told=lambda token: _say_where(listening, token, opens),
+            announce=lambda token: _say_where(listening, token, opens),
             say=_say_now,
             beside=asked.beside,
             **asked.options.loading,

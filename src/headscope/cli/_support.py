@@ -77,7 +77,7 @@ KINDS = (
 """Headings of the tables, by what a model reads."""
 
 EXAMPLES = 2
-"""How many made-up texts each model is given at once, unless told otherwise."""
+"""Default for how many made-up texts each model is given at once."""
 HEADER = """\
 | family | model type | class | stacks: layers x heads, kind | route | layer output | weights |
 | --- | --- | --- | --- | --- | ---: | ---: |"""

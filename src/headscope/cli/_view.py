@@ -136,7 +136,7 @@ def write_pages(
         on_error(number, error)
 
     options: dict[str, Any] = {}
-    # a text that is left out is told before the record of any later one comes
+    # a text that is left out is reported before the record of any later one comes
     numbers = (number for number in range(len(given)) if number not in lost)
     for record in capture_many(
         *source, given, keep="norms" if norms else "auto", on_error=lose, **reading

@@ -66,7 +66,7 @@ class ThisProcess(Executor):
 
 def this_process() -> Engine:
     """One part after the other, in the process that asks."""
-    # What is submitted is run at once: of the next part nobody would be told before it is done.
+    # What is submitted runs at once, so progress of the next part would come only after it.
     return Engine(ThisProcess, 1, True, "this process", ahead=1)
 
 
@@ -141,7 +141,7 @@ def dask_cluster(address: str, workers: int | None = None) -> Generator[Executor
 
 
 def _executor_of(client: Any) -> Executor:
-    # Equal calls are one task to Dask unless told otherwise, and the error of a part that failed
+    # Dask runs equal calls as one task by default, and the error of a part that failed
     # would be given again. Retries are ours: Dask's run what kills workers for minutes.
     return client.get_executor(pure=False, retries=0)
 
@@ -205,7 +205,7 @@ def stop(executor: Executor) -> None:
 
 
 def _begin_worker() -> None:
-    # The driver is told of Ctrl-C and ends its workers; traces of all of them would hide its words.
+    # The driver gets Ctrl-C and ends its workers; traces of all of them would hide its words.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: _leave())
     threading.Thread(target=_end_with_parent, daemon=True).start()

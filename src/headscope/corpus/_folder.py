@@ -20,7 +20,7 @@ from headscope.storage import RecordFile, load_kept, reading, save_kept, written
 
 try:
     import fcntl
-except ImportError:  # Windows: two calls in one folder are not told apart there
+except ImportError:  # Windows: two runs in one folder are not noticed there
     fcntl = None
 
 CORPUS, RUN, FAILED, LOCK = "corpus.json", "run.json", "failed.jsonl", "run.lock"
@@ -210,7 +210,7 @@ class RunFolder:
         save_kept(self._file(part), KIND, {**document, "state": state}, arrays)
 
     def document_of(self, part: str, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """What is said of a finished part; its arrays are not read.
+        """The fields of a finished part; its arrays are not read.
 
         Raises:
             RunError: where it is of another run, named by what differs.

@@ -10,7 +10,7 @@ import numpy as np
 from headscope.corpus._text import CorpusText
 
 Kept = tuple[dict[str, Any], dict[str, np.ndarray]]
-"""What is said of something, as JSON takes it, and its arrays by name."""
+"""The fields of something that JSON can hold, and its arrays by name."""
 
 
 @runtime_checkable

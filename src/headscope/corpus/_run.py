@@ -66,7 +66,7 @@ class FinishedRun:
     failed: list[dict[str, Any]]
 
     def parts(self) -> Iterator[Kept]:
-        """What is said of each part of the texts, and its arrays, in the order of their names.
+        """The fields and the arrays of each part of the texts, in the order of their names.
 
         Raises:
             RunError: where a part is of another run.

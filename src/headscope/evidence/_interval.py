@@ -56,8 +56,8 @@ def interval(
         seed: of the draw.
 
     Returns:
-        Lower and upper end; NaN for a head with fewer than two documents, of which nothing can be
-        said.
+        Lower and upper end; NaN for a head with fewer than two documents, whose mean has no
+        interval.
 
     Raises:
         RecordError: where method or confidence are not what they may be, or there is not a group

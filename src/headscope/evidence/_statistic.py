@@ -181,7 +181,7 @@ class Statistic:
         """Sum over texts, rounded once. A share pooled over texts is the total of parts by the
         total of wholes.
         """
-        # math.prod and not -1, which cannot be told where there is no text.
+        # math.prod and not -1, which is unknown where there is no text.
         columns = self.values.reshape(len(self), math.prod(self.shape)).T
         sums = [math.fsum(column[~np.isnan(column)].tolist()) for column in columns]
         return np.array(sums, np.float64).reshape(self.shape)
@@ -266,7 +266,7 @@ def load_beside(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """
     with reading(path, STATISTIC):
         arrays = read_npz(path) if is_npz(path) else load_kept(path, STATISTIC)[1]
-    # In an .npz file everything is an array, what is said of the statistic too.
+    # In an .npz file everything is an array, the fields of the statistic too.
     own = (*CONTENTS, GROUPS, LENGTHS)
     return {name: array for name, array in arrays.items() if name not in own}
 
@@ -277,7 +277,7 @@ def _of_safetensors(path: str | os.PathLike[str]) -> tuple[dict[str, Any], np.nd
 
 
 def _of_npz(path: str | os.PathLike[str]) -> tuple[dict[str, Any], np.ndarray]:
-    """What is said of a statistic, and its values, in a file of headscope 0.1."""
+    """The fields of a statistic, and its values, in a file of headscope 0.1."""
     kept = read_npz(path)
     version, shape, names, texts, values = (kept[name] for name in CONTENTS)
     _check_version(path, int(version))

@@ -137,7 +137,7 @@ def gate_slopes(
         Stack, layer and head of each column, and the slopes.
 
     Raises:
-        InterventionError: where layers work on windows, so that examples cannot be told apart.
+        InterventionError: where layers work on windows, so that examples cannot be distinguished.
     """
     batches: list[np.ndarray] = []
     cells: tuple[Cell, ...] = ()

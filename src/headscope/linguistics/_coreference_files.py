@@ -209,8 +209,8 @@ def _winogender(path: Path, lines: list[str]) -> Iterator[Passage]:
             )
         places = {"Pronoun": pronouns[0], "A": first, "B": second}
         right = {"A": facts[2] == "0", "B": facts[2] == "1"}
-        told = {"document": facts[0], "group": facts[3]}
-        yield _asking(parts[0].removesuffix(".txt"), text, places, right, kind="nominal", **told)
+        known = {"document": facts[0], "group": facts[3]}
+        yield _asking(parts[0].removesuffix(".txt"), text, places, right, kind="nominal", **known)
 
 
 def _personal_pronouns(text: str) -> list[Span]:
@@ -281,11 +281,17 @@ def _other_nouns(text: str, nouns: set[str], places: list[Span]) -> list[Span]:
 
 
 def _asking(
-    name: str, text: str, places: dict[str, Span], right: dict[str, bool], *, kind: str, **told: str
+    name: str,
+    text: str,
+    places: dict[str, Span],
+    right: dict[str, bool],
+    *,
+    kind: str,
+    **known: str,
 ) -> Passage:
     """One pronoun, and A and B to choose from."""
     candidates = [(places[side], right[side]) for side in "AB"]
-    return _passage(name, text, [places["Pronoun"]], candidates, kind=kind, **told)
+    return _passage(name, text, [places["Pronoun"]], candidates, kind=kind, **known)
 
 
 def _passage(
@@ -298,13 +304,13 @@ def _passage(
     **known: str,
 ) -> Passage:
     spans = _words_around(text, [*pronouns, *(span for span, _ in candidates)])
-    told = []
+    mentions = []
     for span, right in candidates:
-        told.append((_mention(spans, span, "asked" if right else None, kind), right))
+        mentions.append((_mention(spans, span, "asked" if right else None, kind), right))
     # A Question wants its candidates in this order, so that of equal ones the last is taken.
-    told.sort(key=lambda each: order_of(each[0]))
-    others = tuple(mention for mention, _ in told)
-    answers = tuple(right for _, right in told)
+    mentions.sort(key=lambda each: order_of(each[0]))
+    others = tuple(mention for mention, _ in mentions)
+    answers = tuple(right for _, right in mentions)
     asking = [_mention(spans, span, "asked", "pronoun") for span in pronouns]
     questions = tuple(
         Question(mention=each, candidates=others, right=answers, by_start=True) for each in asking

@@ -45,8 +45,8 @@ def parse_changes(given: Any, most: int) -> list[ModelChange]:
         most: how many there may be.
 
     Raises:
-        InterventionError: where it is no list of known changes; what a model lacks is told when it
-            is run.
+        InterventionError: where it is no list of known changes; what a model lacks is reported
+            when it is run.
     """
     if not isinstance(given, list) or len(given) > most:
         raise InterventionError(f"changes is a list of at most {most} changes")

@@ -24,7 +24,7 @@ class KeptRecord:
 
     Args:
         answers: to the page.
-        output: what the model said; None of a text that it wrote itself.
+        output: the prediction of the model; None of a text that it wrote itself.
         changes: that were made.
         timings: what took how long, in milliseconds.
         size: bytes that it takes, about.

@@ -70,7 +70,7 @@ def matters(live: LiveModel, request: MattersRequest, signal: StopSignal, tell: 
     """Tell how far it got, and then the effect of each head, a line for each stack.
 
     Raises:
-        StoppedError: where it was told to stop.
+        StoppedError: where it was asked to stop.
         HeadscopeError: where the guess is none, or a change cannot be made.
     """
     with ExitStack() as opened:

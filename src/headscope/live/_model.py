@@ -124,7 +124,7 @@ class LiveModel:
         """The model on an input, intact or changed.
 
         Raises:
-            StoppedError: where it was told to stop.
+            StoppedError: where it was asked to stop.
             TooLongError: where it took longer than it may.
             HeadscopeError: as of `headscope.capture` and `headscope.effect`.
         """

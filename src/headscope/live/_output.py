@@ -19,7 +19,7 @@ from headscope.studies.runs import divergence
 SHOWN = 5
 """Guesses at each place."""
 MOST_PLACES = 64
-"""Places of which something is said: the last ones. Of a long text and a large vocabulary all of
+"""Positions whose guesses are given: the last ones. Of a long text and a large vocabulary all of
 them would be megabytes of JSON.
 """
 NO_HEAD = "The model has no head that predicts; only how far a change moves its states is shown"
@@ -182,8 +182,8 @@ class Reader:
         return {"kind": self.kind, "stack": before.stack, "places": places, "note": note}
 
     def change(self, before: Answer, after: Answer) -> OutputChange | None:
-        """How far a change moved the output, as `headscope.effect` tells it; None where that
-        cannot be told.
+        """How far a change moved the output, as `headscope.effect` measures it; None where that
+        is unknown.
         """
         moved = _moved(before, after)
         if moved is None or not len(moved):
@@ -239,7 +239,7 @@ class Reader:
 
 def _moved(before: Answer, after: Answer) -> torch.Tensor | None:
     """How far each place moved: KL in nats of distributions, the cosine distance of states, the
-    absolute difference of a number; None where that cannot be told.
+    absolute difference of a number; None where that is unknown.
     """
     first, second = before.rows.double(), after.rows.double()
     if before.form in (TOKENS, CLASSES):

@@ -98,21 +98,21 @@ async def _outcome_in_thread(work: Callable[[], Any], limiter: anyio.CapacityLim
 
 
 def error_answer(error: Exception) -> Response:
-    """What is told of an error; of one that nobody thought of, that there was one.
+    """The answer to an error; the name of its type where it is not one of ours.
 
     The server goes on after each of them.
     """
     if isinstance(error, StoppedError):
-        return told(NEWER, 409)
+        return error_line(NEWER, 409)
     if isinstance(error, BusyError):
-        return told(str(error), 503)
+        return error_line(str(error), 503)
     if isinstance(error, HeadscopeError | TooLongError | ValueError):
-        return told(str(error), 400)
+        return error_line(str(error), 400)
     what = " ".join(str(error).split())[:300]
-    return told(f"The model cannot be run on this: {type(error).__name__}: {what}", 400)
+    return error_line(f"The model cannot be run on this: {type(error).__name__}: {what}", 400)
 
 
-def told(error: str, status: int) -> Response:
+def error_line(error: str, status: int) -> Response:
     """An error as one line of JSON."""
     return JSONResponse({"error": error}, status)
 
@@ -195,10 +195,10 @@ def refusal_of_post(request: Request) -> Response | None:
     browser names the origin of a POST, so that one without is none of our page.
     """
     if request.headers.get("origin") is None:
-        return told("The model is run for the page itself only", 403)
+        return error_line("The model is run for the page itself only", 403)
     if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
-        return told("The model is run for the page itself only", 403)
+        return error_line("The model is run for the page itself only", 403)
     kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
     if kind != "application/json":
-        return told("A question comes as application/json", 415)
+        return error_line("A question comes as application/json", 415)
     return None

@@ -29,8 +29,8 @@ from headscope.live._queue import (
     TooLargeError,
     body_of,
     error_answer,
+    error_line,
     refusal_of_post,
-    told,
 )
 from headscope.live._sketching import sketched
 from headscope.live._stop import StopSignal
@@ -129,11 +129,11 @@ class _LiveAnswers:
                 return refused
             if self._host.live is None:
                 failed = self._host.failed
-                return told(failed or "The model is being loaded; ask again in a moment", 503)
+                return error_line(failed or "The model is being loaded; ask again in a moment", 503)
             try:
                 return await handler(request, await body_of(request, self._most_bytes()))
             except TooLargeError as error:
-                return told(str(error), 413)
+                return error_line(str(error), 413)
             except Exception as error:  # noqa: BLE001 - whatever it is, the server goes on
                 return error_answer(error)
 
@@ -162,7 +162,7 @@ class _LiveAnswers:
         began, records = time.perf_counter(), self._live().records
         a, b = (records.get(str(given.get(name))) for name in ("a", "b"))
         if a is None or b is None:
-            return told(GONE, 410)
+            return error_line(GONE, 410)
         looking = given.get("looking") or {}
 
         def run(_signal: StopSignal) -> tuple[KeptRecord, Partners, dict[str, bytes]]:
@@ -194,7 +194,7 @@ class _LiveAnswers:
         """Heads like a drawing: see `headscope.live.contract.SketchQuestion`."""
         kept = self._live().records.get(str(given.get("id")))
         if kept is None:
-            return told(GONE, 410)
+            return error_line(GONE, 410)
         return JSONResponse(await anyio.to_thread.run_sync(sketched, kept.record, given))
 
     def download(self, request: Request) -> Response:

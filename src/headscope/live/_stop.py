@@ -48,7 +48,7 @@ class StopSignal:
         """Raise where the run is to stop.
 
         Raises:
-            StoppedError: because it was told to.
+            StoppedError: because it was asked to.
             TooLongError: because its time is over.
         """
         if self._event.is_set():

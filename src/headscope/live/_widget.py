@@ -90,7 +90,7 @@ class MessageAnswers:
         self._application = live_application(host, self._token)
         self._going: dict[str, asyncio.Event] = {}
         self._loop = asyncio.new_event_loop()
-        # A daemon: a kernel that is told to end does not wait for a page.
+        # A daemon: a kernel that is asked to end does not wait for a page.
         threading.Thread(target=self._run, daemon=True).start()
 
     def hear(self, content: Any) -> None:
@@ -140,8 +140,8 @@ class MessageAnswers:
                 status = message["status"]
                 return
             more = message.get("more_body", False)
-            told = {"type": "answer", "id": name, "status": status, "more": more}
-            self._tell(told, [message.get("body", b"")])
+            header = {"type": "answer", "id": name, "status": status, "more": more}
+            self._tell(header, [message.get("body", b"")])
 
         try:
             await self._application(self._scope(content), receive, send)

@@ -1,4 +1,4 @@
-"""Going on with a text, token by token, each told as soon as it is written."""
+"""Going on with a text, token by token, each sent as soon as it is written."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def write(live: LiveModel, request: WriteRequest, signal: StopSignal, tell: Tell
     """Write on: a line for each token, then one with the record of all.
 
     Raises:
-        StoppedError: where it was told to stop.
+        StoppedError: where it was asked to stop.
         HeadscopeError: as of `headscope.generate`.
     """
     prompt = _prompt(live, request)

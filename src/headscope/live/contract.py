@@ -2,7 +2,7 @@
 
 Declared here once, as `headscope.views.contract` declares the header of a page;
 ``frontend/src/contract/live.ts`` holds the TypeScript types generated from it (``make contract``).
-What is asked for and answered where is said in `headscope.live`.
+`headscope.live` lists what is asked and answered at each address.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class LiveLimits(TypedDict):
     """Of a text."""
     changes: int
     queue: int
-    """Pages that may wait for the model; one more is told to come again (503)."""
+    """Pages that may wait for the model; one more is asked to come again (503)."""
     picture_bytes: int
     """Of a picture or sound, before it is written as text."""
 
@@ -189,7 +189,7 @@ class LivePlace(TypedDict):
     """What the model says at one place of what it reads."""
 
     at: int
-    """The query token; -1 where it is said of the whole."""
+    """The query token; -1 where it concerns the whole."""
     token: str
     """As a reader sees it."""
     before: list[LiveGuess]
@@ -253,7 +253,7 @@ class WriteQuestion(TypedDict):
     choice: NotRequired[int]
     """The number of the token that comes next: to go on from an alternative."""
     lens: NotRequired[bool]
-    """Also what each layer would have said (logit lens)."""
+    """Also what each layer would have predicted (logit lens)."""
 
 
 class LensLayer(TypedDict):

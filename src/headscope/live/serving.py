@@ -112,7 +112,7 @@ def serve_named(
     *,
     text: str,
     limits: Mapping[str, Any],
-    told: Callable[[str], None],
+    announce: Callable[[str], None],
     say: Say,
     beside: str | Path | None = None,
     **loading: Unpack[LoadOptions],
@@ -124,7 +124,7 @@ def serve_named(
         listening: where.
         text: that the page begins with.
         limits: those that are other than `LIMITS`.
-        told: is called with the token before anything is loaded.
+        announce: is called with the token before anything is loaded.
         say: is called with lines for the user.
         beside: hub name or folder of a second model, to compare the first with.
         **loading: see `headscope.capturing.LoadOptions`; a revision is that of the first model.
@@ -136,7 +136,7 @@ def serve_named(
     token = new_token()
     with _fewer_threads() as threads:
         server = quiet_server(live_application(host, token))
-        told(token)
+        announce(token)
         say(f"Loading {host.name}; torch has {threads} of {_cores()} cores, the page the rest")
 
         def load() -> None:

@@ -22,7 +22,7 @@ def entropy(
     ``H = mean_q -sum_k A'[q, k] ln A'[q, k]`` with ``A' = (1 - s) A + s / n`` and ``0 ln 0 = 0``.
 
     Source: Clark et al. 2019, section 3.3, whose code smooths with s = 0.0001 (`CLARK_SMOOTHING`);
-    ours does not unless told to. A row that sums to less than 1 is taken as it is; see
+    ours does not by default. A row that sums to less than 1 is taken as it is; see
     `with_missing_mass`.
 
     Args:

@@ -36,7 +36,7 @@ def evenness(
     sums, counts = weights.sum(axis=-1), pairs.sum(axis=1)
     counted = (counts > 1) & (sums > 0)
     inside = weights / np.where(counted, sums, 1.0)[:, :, None]
-    # ln 1 is 0, and no even row can be told from any other on a single pair: such rows are not
+    # ln 1 is 0, and on a single pair an even row looks like any other: such rows are not
     # counted, and are divided by ln 2 to keep them finite.
     shares = row_entropy(inside) / np.log(np.maximum(counts, 2))
     rows = counted.sum(axis=1)

@@ -92,7 +92,7 @@ def repeated_tokens(
     repeats: int = 4,
     start: int | None = None,
 ) -> Int[np.ndarray, " token"]:
-    """Random tokens, said again and again, to try `prefix_matching` on.
+    """Random tokens, repeated several times, to try `prefix_matching` on.
 
     Source: Olsson et al. 2022, appendix: 25 tokens, 4 times, a start token in front, 10 such
     sequences. They leave the most and the least common tokens out of the candidates. Ours draws
@@ -102,7 +102,7 @@ def repeated_tokens(
         rng: where the randomness comes from.
         candidates: vocabulary numbers to draw from.
         length: of the run.
-        repeats: how often it is said.
+        repeats: how often the run occurs.
         start: vocabulary number of the token in front, if any.
 
     Raises:

@@ -96,7 +96,8 @@ def same_form(query: Tokens, key: Tokens, *, itself: bool = True) -> Bool[np.nda
     of_key = of_query if is_self else [form(word) for word in whole_words(key)]
     pairs = _equal(query, key, of_query, of_key)
     if is_self:
-        # Numbers of whole words: the pieces of one word all have its form, and are told by these.
+        # Numbers of whole words: the pieces of one word all have its form, and these numbers
+        # distinguish them.
         occurrences = np.cumsum(~np.array(query.continues, bool))
         pairs &= occurrences[:, None] != occurrences
         if itself:

@@ -1,6 +1,6 @@
 """The rows of `Tally` for all texts of a batch at once.
 
-What a pattern or measure says of heads is said of each by itself, so that the heads of all layers,
+A pattern or measure looks at each head by itself, so that the heads of all layers,
 and of all texts whose tokens are laid out alike, are given to it as the heads of one map. What
 depends on the words, the pairs of patterns of content in the text and after its words changed
 places, is written into one matrix for each text, and all heads are multiplied with it.

@@ -166,7 +166,7 @@ class Changes(Result):
         return [table, "\n".join([note, *self._notes(), *beside])]
 
     def _notes(self) -> list[str]:
-        """How long the texts are, and what keeps labels from being told."""
+        """How long the texts are, and why labels cannot be given where they cannot."""
         length = (
             []
             if np.isnan(self.before.tokens)

@@ -240,7 +240,7 @@ class Heads(Result):
         return f"<Heads: {len(self.cells)} heads, {self.texts} texts, {len(self.labels)} labels>"
 
     def _blocks(self) -> list[TextTable | str]:
-        once = ["Seen on one text only: nothing can be said of others"] if self.texts == 1 else []
+        once = ["Seen on one text only: nothing is known of others"] if self.texts == 1 else []
         columns = [
             *HEADER,
             *(["labels"] if self.texts > 1 or self.labels else []),
@@ -253,11 +253,11 @@ class Heads(Result):
 
     @property
     def caution(self) -> str:
-        """What keeps anything from being told: one text only, or too few; empty where nothing
+        """Why nothing can be concluded: one text only, or too few; empty where nothing
         does.
         """
         if self.texts == 1:
-            return "Seen on one text only: nothing can be said of others"
+            return "Seen on one text only: nothing is known of others"
         return "".join(self._too_few())
 
     @property
@@ -402,7 +402,7 @@ def heads(
 
     Raises:
         RecordError: where there is no record, or an option there is not.
-        HeadscopeError: where SciPy is not installed; said before any record is read.
+        HeadscopeError: where SciPy is not installed; raised before any record is read.
 
     Example:
         >>> from headscope.testing import random_record
@@ -423,7 +423,7 @@ def heads(
 
 
 def check_heads_options(options: Mapping[str, Any]) -> None:
-    """Raise where there is no such option of `Heads`, or SciPy is missing; so that it is said
+    """Raise where there is no such option of `Heads`, or SciPy is missing; so that the error comes
     before any work.
 
     Raises:

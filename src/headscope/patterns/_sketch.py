@@ -28,8 +28,9 @@ def sketch(rule: str, *, threshold: float = 0.3, name: str = "") -> Pattern:
 
     ``QUERY -> KEY``, with ``in own`` or ``in other`` behind it to stay within the sentence or leave
     it. Both sides may be ``any``, ``word``, a class of `token_class` (``sep``, ``punctuation`` ...)
-    or a ``"word"`` in quotes, whatever its case. The key may also be said from the query: ``self``,
-    ``same`` (the same form, elsewhere), ``next``, ``previous``, or an offset such as ``+2``.
+    or a ``"word"`` in quotes, whatever its case. The key may also be given relative to the query:
+    ``self``, ``same`` (the same form, elsewhere), ``next``, ``previous``, or an offset such as
+    ``+2``.
 
     Args:
         rule: such as ``'word -> sep'``, ``'"it" -> word in other'`` or ``'punctuation -> -2'``.

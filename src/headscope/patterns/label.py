@@ -74,8 +74,8 @@ class Label:
             above the margin, corrected p below alpha.
         candidate: whether score and excess are high enough, but on too few texts to tell; in a
             study of several texts on two at least.
-        only_one_text: whether it is a candidate in a study of one text, of which nothing can be
-            said.
+        only_one_text: whether it is a candidate in a study of one text, of which nothing is
+            known beyond that text.
     """
 
     layer: int
@@ -165,7 +165,7 @@ def labels_of(
     """
     evidence = []
     for pattern in tally.patterns:
-        evidence.append(_told_of(tally, pattern, confidence, levels))
+        evidence.append(_label_of(tally, pattern, confidence, levels))
     if not evidence:
         return ()
     p = CORRECTIONS[correction](np.stack([each["p"] for each in evidence]))
@@ -186,7 +186,7 @@ def labels_of(
     return tuple(labels)
 
 
-def _told_of(
+def _label_of(
     tally: Tally | TallySums, pattern: Pattern, confidence: float, levels: dict[str, float]
 ) -> dict[str, Any]:
     """The numbers of the labels of a pattern, for every head."""

@@ -37,7 +37,7 @@ class LayerArrays:
         keys: ``[kv_head key feature]``, after positions are applied.
         values: ``[kv_head key feature]``.
         output: ``[head query feature]``, weights times values, before the output projection.
-        scores: ``[head query key]``, what is said to have gone into the softmax; believed only if
+        scores: ``[head query key]``, what is taken to have gone into the softmax; believed only if
             it gives the weights.
         scales: what scores may have been multiplied by; the first that fits best is taken.
         soft_cap: as in `Layer`.

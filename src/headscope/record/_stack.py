@@ -73,7 +73,7 @@ class Stack(RebuiltWhenCopied):
         twice = sorted(set(self.others) & set(numbers))
         if twice:
             raise RecordError(
-                f"Stack {self.name!r}: layers {twice} are said to have attention and to have none"
+                f"Stack {self.name!r}: layers {twice} are listed both with attention and without"
             )
         # Of routers in a file only the shapes are looked at: .kept does not read them.
         kept = self.routers.kept if isinstance(self.routers, StoredArrays) else dict(self.routers)

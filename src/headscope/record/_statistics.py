@@ -14,8 +14,8 @@ from headscope.record._stored import Array, array_field, held
 from headscope.record._tokens import Tokens
 
 OFFSETS = (-3, -2, -1, 0, 1, 2, 3)
-"""Distances from a query to the keys around it that are told apart: -1 is the token before, 0 the
-token itself.
+"""Distances from a query to the keys around it that are counted separately: -1 is the token before,
+0 the token itself.
 """
 STATISTICS = {
     "entropy": "head row",

@@ -57,7 +57,7 @@ def _named(against: str, counts: Counter[str]) -> str:
 
 def _numbers(layers: Sequence[Layer]) -> str:
     """The difference that comes nearest to its limit."""
-    # Files written before the limit was kept have none; then only the difference can be said.
+    # Files written before the limit was kept have none; then only the difference can be given.
     limited = [layer for layer in layers if layer.verified_limit]
     if len(limited) < len(layers):
         return f"largest difference {max(layer.verified or 0.0 for layer in layers):.1e}"

@@ -18,7 +18,7 @@ from headscope.results._table import TextTable, wrapped
 from headscope.storage import save_kept
 
 Kept = tuple[dict[str, Any], dict[str, np.ndarray]]
-"""What is said of a result, as JSON takes it, and its arrays by name."""
+"""The fields of a result that JSON can hold, and its arrays by name."""
 
 
 class Summary(str):
@@ -111,8 +111,8 @@ class Result:
         Raises:
             FileError: where this kind of result is not kept, or the file cannot be written.
         """
-        said, arrays = self._kept()
-        return save_kept(path, self.KIND, said, arrays)
+        fields, arrays = self._kept()
+        return save_kept(path, self.KIND, fields, arrays)
 
     def _kept(self) -> Kept:
         """What a file of it holds.
@@ -159,7 +159,7 @@ class Result:
 
 def _with_each_legend_once(blocks: Sequence[TextTable | str]) -> list[TextTable | str]:
     """The blocks; what a legend says of a column stands below the first table that has it."""
-    said: set[tuple[str, str]] = set()
+    explained: set[tuple[str, str]] = set()
     shown: list[TextTable | str] = []
     for block in blocks:
         if not isinstance(block, TextTable):
@@ -167,9 +167,9 @@ def _with_each_legend_once(blocks: Sequence[TextTable | str]) -> list[TextTable 
             continue
         columns = []
         for column in block.columns:
-            again = (column.name, column.says) in said
+            again = (column.name, column.says) in explained
             columns.append(replace(column, says="") if again else column)
-        said |= {(column.name, column.says) for column in block.columns}
+        explained |= {(column.name, column.says) for column in block.columns}
         shown.append(replace(block, columns=tuple(columns)))
     return shown
 

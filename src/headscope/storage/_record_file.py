@@ -168,7 +168,7 @@ def _stack_facts(stack: Stack) -> dict[str, Any]:
 
 
 def _layer_facts(layer: Layer) -> dict[str, Any]:
-    facts = {name: getattr(layer, name) for name in LAYER_FACTS} | _said_of(layer.contributions)
+    facts = {name: getattr(layer, name) for name in LAYER_FACTS} | _facts_of(layer.contributions)
     # The order of names is that of earlier versions: the same record gives the same file.
     facts |= {name: getattr(layer, name) for name in RARE_FACTS if getattr(layer, name)}
     if layer.held_heads is not None:
@@ -431,7 +431,7 @@ def _added(layer: Layer) -> dict[str, np.ndarray]:
     return {name: np.ascontiguousarray(array) for name, array in named.items() if array is not None}
 
 
-def _said_of(contributions: Contributions | None) -> dict[str, Any]:
+def _facts_of(contributions: Contributions | None) -> dict[str, Any]:
     if contributions is None:
         return {}
     facts = {name: getattr(contributions, name) for name in CONTRIBUTION_FACTS}

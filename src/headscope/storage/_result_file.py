@@ -1,4 +1,4 @@
-"""Results as files: numbers as arrays, and what is said of them as one JSON document.
+"""Results as files: numbers as arrays, and their fields as one JSON document.
 
 The format is that of records: a ``.safetensors`` file whose metadata hold the document under
 ``headscope``, with CRC-32 of each array. Its ``kind`` is that of the result, ``version`` the
@@ -37,14 +37,15 @@ OWN_FORMATS = {
     STATISTIC: {"shape", "names", "texts", "values"},
     OLD_ABLATION: {"scores", "intact", "words"},
 }
-"""Kinds of .npz files that `save_kept` did not write, and the arrays that they are told by."""
+"""Kinds of .npz files that `save_kept` did not write, and the arrays that they are recognised
+by."""
 AGAIN = "run the study again, or take a copy"
 
 
 def save_kept(
     path: str | os.PathLike[str],
     kind: str,
-    said: dict[str, Any],
+    fields: dict[str, Any],
     arrays: dict[str, np.ndarray],
     *,
     stacklevel: int = 3,
@@ -54,7 +55,7 @@ def save_kept(
     Args:
         path: of the file; one that ends in ``.npz`` gets the format of headscope 0.1.
         kind: what it holds, such as ``"relations"``; a file of one kind is not read as another.
-        said: goes into the file as JSON.
+        fields: written into the file as JSON.
         arrays: by name.
         stacklevel: of the warning, so that it names the line of the caller.
 
@@ -67,7 +68,7 @@ def save_kept(
     path = Path(path)
     if path.suffix == NPZ:
         warn_of_npz(path, stacklevel + 1)
-        words = {"kind": PROJECT + kind, "version": VERSION} | said
+        words = {"kind": PROJECT + kind, "version": VERSION} | fields
         everything: dict[str, Any] = {
             "said": np.frombuffer(json.dumps(words).encode(), np.uint8)
         } | arrays
@@ -79,7 +80,7 @@ def save_kept(
         "kind": kind,
         "version": VERSION,
         "headscope": __version__,
-        "said": said,
+        "said": fields,
     }
     tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     sums = {name: checksum_of(array) for name, array in tensors.items()}
@@ -105,8 +106,8 @@ def warn_of_npz(path: Path, stacklevel: int) -> None:
 def load_kept(
     path: str | os.PathLike[str], kind: str
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What is said, and the arrays, of a file that `save_kept` wrote; every array is compared with
-    its checksum.
+    """The fields and the arrays of a file that `save_kept` wrote; every array is compared with its
+    checksum.
 
     What is put together from them belongs inside `reading`, too.
 
@@ -115,17 +116,17 @@ def load_kept(
             written by a newer headscope.
     """
     with reading(path, kind):
-        there, said, arrays = _from_npz(path) if is_npz(path) else _from_safetensors(path)
+        there, fields, arrays = _from_npz(path) if is_npz(path) else _from_safetensors(path)
         if there != kind:
             raise FileError(f"{path} holds no {kind}")
-        version = said.pop("version")
+        version = fields.pop("version")
         if not isinstance(version, int):
             raise TypeError(f"format {version!r} is none")
     if version > VERSION:
         raise FileError(
             f"{path} was written by a newer headscope (format {version}, this one reads {VERSION})"
         )
-    return said, arrays
+    return fields, arrays
 
 
 def kind_of(path: str | os.PathLike[str], what: str = "result") -> str:
@@ -164,11 +165,11 @@ def is_npz(path: str | os.PathLike[str]) -> bool:
 
 def _from_npz(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
     arrays = read_npz(path)
-    said = json.loads(arrays.pop("said").tobytes())
+    fields = json.loads(arrays.pop("said").tobytes())
     # No kind is called "", so that this is refused as a file of another kind.
-    if not isinstance(said, dict):
+    if not isinstance(fields, dict):
         return "", {"version": 0}, {}
-    return str(said.pop("kind", "")).removeprefix(PROJECT), said, arrays
+    return str(fields.pop("kind", "")).removeprefix(PROJECT), fields, arrays
 
 
 def _from_safetensors(
@@ -185,7 +186,7 @@ def _from_safetensors(
         if checksum_of(array) != file.checksums.get(name):
             raise FileError(f"{path} is damaged: {name} is not what was written; {AGAIN}")
         arrays[name] = array
-    said = file.document["said"]
-    if not isinstance(said, dict):
-        raise TypeError(f"what is said of it is {str(said)[:40]!r}")
-    return kind, said | {"version": file.document["version"]}, arrays
+    fields = file.document["said"]
+    if not isinstance(fields, dict):
+        raise TypeError(f"its fields are {str(fields)[:40]!r}")
+    return kind, fields | {"version": file.document["version"]}, arrays

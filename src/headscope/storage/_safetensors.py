@@ -130,7 +130,7 @@ def _opened(path: Path) -> OpenFile:
 
 
 def _header(file: OpenFile) -> tuple[int, dict[str, Any]]:
-    """Where the arrays begin, and what is said of them."""
+    """Where the arrays begin, and the header that describes them."""
     # 8 bytes with the length of the header, the header as JSON, the arrays.
     (size,) = struct.unpack("<Q", _bytes(file, 0, 8))
     # Before anything is read: a damaged length may ask for more memory than there is.

@@ -101,7 +101,7 @@ def _begin(target: Path) -> tuple[int | None, Path]:
         if fcntl is None:
             os.close(handle)
             return None, Path(name)
-        # A file system may have no locks: leftovers cannot be told there, and stay.
+        # A file system may have no locks: leftovers cannot be recognised there, and stay.
         with suppress(OSError):
             fcntl.flock(handle, fcntl.LOCK_EX)
         # Another writer may have taken the file for a leftover before it was locked.

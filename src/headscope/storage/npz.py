@@ -145,8 +145,7 @@ def array_of(
     if array.dtype.kind != kind or not fits:
         wanted = ", ".join("any" if size is None else str(size) for size in shape)
         raise ValueError(
-            f"{name} is {array.dtype} {list(array.shape)}, and what is said of it makes it "
-            f"[{wanted}]"
+            f"{name} is {array.dtype} {list(array.shape)}, and its description makes it [{wanted}]"
         )
     return array
 

@@ -27,14 +27,15 @@ numbered.
 def induction_battery(
     model: Any, tokenizer: Any, patterns: tuple[Pattern, ...], stack: str | None
 ) -> Tally | None:
-    """How far heads look at what followed the same token before, on random tokens that are said
-    again and again.
+    """How far heads look at what followed the same token before, on random tokens that are
+    repeated.
 
     On prose, words that come back are mostly of few kinds, and a head that heeds parts of speech
     looks where an induction head would; random tokens have no parts of speech.
 
     Source: Olsson et al. 2022, appendix. They leave the most and the least common tokens out; ours
-    are told by their place in the vocabulary, which tokenizers number about by how common they are.
+    are distinguished by their number in the vocabulary, which tokenizers give roughly by how common
+    they are.
 
     Args:
         model: loaded.
@@ -112,7 +113,7 @@ def _candidates(model: Any, tokenizer: Any) -> list[int]:
 
 
 def _sizes(model: Any, around: int, candidates: int) -> tuple[int, int]:
-    """How many tokens a run has and how often it is said, as far as the model has room for them."""
+    """How many tokens a run has and how often it occurs, as far as the model has room for them."""
     from headscope.capturing import positions_of
 
     limit = positions_of(model)

@@ -65,7 +65,7 @@ def embedding_role(
 
     def changes(source: Source) -> Changes:
         # First without: a model that has no such embedding is refused before hours of work. Texts
-        # that cannot be captured are told of once, in the run after it.
+        # that cannot be captured are reported once, in the run after it.
         with without_embedding(source.model, role, by=by):
             after = heads_of(**source.grouped(on_error=passed), **options)
         before = heads_of(**source.grouped(), **options)

@@ -72,7 +72,7 @@ def heads(
         RunError: of a run, see `headscope.corpus.run`.
         CaptureError: a model whose attention cannot be captured, or without a masked-word head
             where that is needed.
-        HeadscopeError: where SciPy is not installed; said before any record is read.
+        HeadscopeError: where SciPy is not installed; raised before any record is read.
 
     Example:
         >>> result = heads(
@@ -105,7 +105,7 @@ def heads(
     warn_of_few(source, options)
     mean = _array(position_mean)
     if random_weights is True:
-        # Only what is measured must be the same; how sure it is, is told of the model itself.
+        # Only what is measured must be the same; confidence is reported of the model itself.
         shared = {name: options[name] for name in ("patterns", "stack") if name in options}
         random_weights = _heads(source.random_twin(), **shared)
     if position_mean is True:

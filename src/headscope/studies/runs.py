@@ -187,7 +187,7 @@ class Runs:
     def _name(self, number: int, count: int) -> str:
         """Of a class, or of a token."""
         config = self.model.config
-        # Configurations have labels even where the model has no classes: two, unless told.
+        # Configurations have labels even where the model has no classes: two by default.
         if count == getattr(config, "num_labels", 0) != getattr(config, "vocab_size", None):
             return str(config.id2label.get(number, number))
         if self.tokenizer is None:

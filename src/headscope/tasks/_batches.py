@@ -68,7 +68,7 @@ def read_examples(
     """What the tokenizer makes of each example; one that cannot be read costs itself alone.
 
     Args:
-        tokenizer: of the model, which unknown tokens are told by.
+        tokenizer: of the model, which knows its unknown token.
         examples: of the task.
         read: gives the rows of one example.
         options: of the task.

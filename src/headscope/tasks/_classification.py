@@ -103,11 +103,11 @@ def pictures(
 
 
 def f1(values: Values) -> float:
-    """``2 tp / (2 tp + fp + fn)`` of class 1; 0 where it is neither there nor told."""
+    """``2 tp / (2 tp + fp + fn)`` of class 1; 0 where it is neither a label nor a prediction."""
     # Examples that were left out of a run have no values.
     values = values[np.isfinite(values).all(axis=1)]
     predicted, right = values[:, 2] == 1, values[:, 3] == 1
-    # told != right are the false positives and the false negatives together.
+    # predicted != right are the false positives and the false negatives together.
     both = 2 * int((predicted & right).sum())
     return both / max(both + int((predicted != right).sum()), 1)
 

@@ -162,28 +162,28 @@ def repeats(
     seed: int = 0,
     batch: int = AT_ONCE,
 ) -> Task:
-    """Mean log likelihood, in nats, of random tokens said again: what induction is for.
+    """Mean log likelihood, in nats, of repeated random tokens: what induction is for.
 
-    Runs of tokens drawn without replacement, each said several times; only the repeats count.
+    Runs of tokens drawn without replacement, each repeated several times; only the repeats count.
 
     Source: Olsson et al. 2022, appendix (25 tokens, 4 times); the score is ours.
 
     Args:
         tokens: ids that are drawn from.
         period: length of a run.
-        times: how often it is said.
+        times: how often a run occurs.
         count: number of examples.
         start: id of a token that stands in front, if any.
         seed: of the draw.
         batch: how many at once.
 
     Raises:
-        TextError: where there are fewer tokens than a run needs, or nothing is said again.
+        TextError: where there are fewer tokens than a run needs, or nothing is repeated.
     """
     if period > len(tokens) or times < 2 or count < 1:
         raise TextError(
-            f"{count} runs of {period} of {len(tokens)} tokens, said {times} times; expected as "
-            "many tokens as a run has, said twice at least"
+            f"{count} runs of {period} of {len(tokens)} tokens, each {times} times; expected as "
+            "many tokens as a run has, at least twice"
         )
     rng = np.random.default_rng(seed)
     runs = np.stack(

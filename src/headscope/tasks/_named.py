@@ -36,7 +36,7 @@ def named_task(
         tokenizer: of the model.
         path: of the examples; see `read_rows`.
         limit: how many examples are read at most.
-        **options: of the task; a row that holds no text is left out as there is said.
+        **options: of the task, which also say what becomes of a row without text.
 
     Raises:
         TextError: where there is no such task, it needs a file, or no row can be read.

@@ -1,4 +1,4 @@
-"""Names of tasks, and what can be said of one before anything is loaded."""
+"""Names of tasks, and what is known of one before anything is loaded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMES: Mapping[str, str] = {
         "whether the good sentence is the more likely one (sentence_good, sentence_bad)"
     ),
     "translation": "how likely translations or summaries are (source, target)",
-    "repeats": "how likely random tokens are when they are said again (no file)",
+    "repeats": "how likely random tokens are when they are repeated (no file)",
 }
 
 

@@ -172,7 +172,7 @@ def _number(given: Any, known: Mapping[str, int], place: str) -> float:
 
 
 def _field(rows: Sequence[Row], names: Sequence[str], place: str) -> str:
-    """The first of the names that is a field; empty where none is and nothing is said of a
+    """The first of the names that is a field; empty where none is and nothing is known of a
     place.
     """
     # Rows of .jsonl need not have the same fields; the first hundred are enough to know them.

@@ -151,8 +151,8 @@ class AnswerPage(FilePage):
     @cached_property
     def _id(self) -> str:
         """A name of its own, so that several answers can stand in one notebook."""
-        told = f"{self.answer.prompt} {self.answer.text} {self.answer.attention.tobytes()!r}"
-        return f"answer-{hashlib.sha256(told.encode()).hexdigest()[:10]}"
+        content = f"{self.answer.prompt} {self.answer.text} {self.answer.attention.tobytes()!r}"
+        return f"answer-{hashlib.sha256(content.encode()).hexdigest()[:10]}"
 
     @cached_property
     def _styles(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headscope.views import _html
 
 HEIGHT = 720
-"""Pixels, until the frame has told its own; for good where the host runs no scripts."""
+"""Pixels, until the frame has reported its own; for good where the host runs no scripts."""
 
 UNTRUSTED = (
     "<style>.headscope-untrusted { display: none }</style>"

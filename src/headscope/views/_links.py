@@ -32,7 +32,7 @@ def page_links(links: Any, record: Record, stacks: Sequence[PageStack], first: s
 
     Raises:
         PageError: links of another text, or to tokens that there are not.
-        RecordError: words that tokens cannot be told for.
+        RecordError: words whose tokens are unknown.
     """
     same = [stack for stack in stacks if record[stack["name"]].query == record[stack["name"]].key]
     same.sort(key=lambda stack: stack["name"] != first)

@@ -63,7 +63,7 @@ class ResultPage(FilePage):
         theme = self.options.get("theme", "light")
         if theme not in THEMES:
             raise PageError(f"theme is {theme!r}; give {' or '.join(map(repr, THEMES))}")
-        # so that a wrong option is said where the page is made, and not where it is shown
+        # so that a wrong option is an error where the page is made, and not where it is shown
         self._picture  # noqa: B018
 
     @cached_property

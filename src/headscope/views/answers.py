@@ -147,7 +147,7 @@ def packed_opening(head: Mapping[str, Any], chunks: Mapping[str, bytes]) -> byte
     names the chunks, and their bytes.
 
     Args:
-        head: what is said beside the chunks.
+        head: the fields beside the chunks.
         chunks: by name.
     """
     sizes = [[name, len(data)] for name, data in chunks.items()]

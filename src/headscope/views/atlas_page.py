@@ -87,12 +87,12 @@ class AtlasPage:
         atlas = self.atlas
         _write(folder / SCRIPT, _html.bundle(SCRIPT))
         for at, (layer, head) in enumerate(atlas.cells):
-            said = _head_said(atlas, at, atlas.head(layer, head))
-            _write_data(folder, f"head-{layer}-{head}", said)
+            data = _head_data(atlas, at, atlas.head(layer, head))
+            _write_data(folder, f"head-{layer}-{head}", data)
         texts = [{"words": text.words, "special": _places(text.special)} for text in atlas.sample]
         _write_data(folder, "texts", texts)
         # Last, so that what it names is there.
-        _write_data(folder, "index", _index_said(atlas))
+        _write_data(folder, "index", _index_data(atlas))
         title = html.escape(f"{atlas.model or 'A model'}: atlas of {len(atlas.cells)} heads")
         page = TEMPLATE.format(policy=POLICY, title=title, script=SCRIPT)
         _write(folder / "index.html", page)
@@ -105,7 +105,7 @@ def atlas_page(atlas: Atlas) -> AtlasPage:
     return AtlasPage(atlas)
 
 
-def _index_said(atlas: Atlas) -> dict[str, Any]:
+def _index_data(atlas: Atlas) -> dict[str, Any]:
     """What the map of all heads and its search need."""
     patterns = atlas.heads.tally.patterns
     return {
@@ -121,12 +121,12 @@ def _index_said(atlas: Atlas) -> dict[str, Any]:
         "classes": list(CLASSES),
         "distances": bin_names(),
         "side": SIDE,
-        "heads": [_tile_said(atlas, at) for at in range(len(atlas.cells))],
+        "heads": [_tile_data(atlas, at) for at in range(len(atlas.cells))],
         "maps": _base64(_as_bytes(atlas.maps)),
     }
 
 
-def _tile_said(atlas: Atlas, at: int) -> dict[str, Any]:
+def _tile_data(atlas: Atlas, at: int) -> dict[str, Any]:
     """What the map of all heads says of one."""
     layer, head = atlas.cells[at]
     measures = atlas.heads.measures
@@ -134,7 +134,7 @@ def _tile_said(atlas: Atlas, at: int) -> dict[str, Any]:
     return {
         "layer": layer,
         "head": head,
-        "labels": [_short(label) for label in atlas.labels_of(at) if _is_told(label)],
+        "labels": [_short(label) for label in atlas.labels_of(at) if _is_shown(label)],
         "measures": [_number(float(measures[name][at])) for name in MEASURES],
         "pairs": [_pair(pair) for pair in pairs],
         "keys": _key_classes(atlas, at),
@@ -143,7 +143,7 @@ def _tile_said(atlas: Atlas, at: int) -> dict[str, Any]:
     }
 
 
-def _head_said(atlas: Atlas, at: int, head: AtlasHead) -> dict[str, Any]:
+def _head_data(atlas: Atlas, at: int, head: AtlasHead) -> dict[str, Any]:
     """What the page of one head needs."""
     places = {text.name: number for number, text in enumerate(atlas.sample)}
     score = atlas.scores.index(head.score)
@@ -158,7 +158,7 @@ def _head_said(atlas: Atlas, at: int, head: AtlasHead) -> dict[str, Any]:
         "labels": [_evidence(label) for label in head.labels],
         "score": head.score,
         "spread": head.spread,
-        "strata": [_stratum_said(each, places) for each in head.strata],
+        "strata": [_stratum_data(each, places) for each in head.strata],
         "scores": scores,
         "pairs": [_pair(pair) for pair in head.pairs],
         "distance": [[_number(part) for part in both] for both in head.distance.values()],
@@ -172,7 +172,7 @@ def _head_said(atlas: Atlas, at: int, head: AtlasHead) -> dict[str, Any]:
     }
 
 
-def _stratum_said(stratum: Stratum, places: Mapping[str, int]) -> dict[str, Any]:
+def _stratum_data(stratum: Stratum, places: Mapping[str, int]) -> dict[str, Any]:
     """A fifth of the texts; its examples by their places in the sample."""
     return {
         "low": stratum.low,
@@ -188,7 +188,7 @@ def _links(ends: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.concatenate([ends % 65536, whole[:, None]], axis=1).astype("<u2").reshape(-1)
 
 
-def _is_told(label: Label) -> bool:
+def _is_shown(label: Label) -> bool:
     return label.holds or label.candidate
 
 
@@ -198,8 +198,8 @@ def _short(label: Label) -> dict[str, Any]:
 
 def _evidence(label: Label) -> dict[str, Any]:
     numbers = ("score", "low", "high", "baseline", "threshold", "effect", "corrected", "excess")
-    told = {name: _number(float(getattr(label, name))) for name in numbers}
-    return told | {
+    known = {name: _number(float(getattr(label, name))) for name in numbers}
+    return known | {
         "name": label.pattern,
         "holds": label.holds,
         "candidate": label.candidate,
@@ -233,7 +233,9 @@ def _places(flags: tuple[bool, ...]) -> list[int]:
 
 
 def _as_bytes(maps: Float[np.ndarray, "head query key"]) -> np.ndarray:
-    """Roots of the weights, so that weak ones are told apart; places that no text has are 0."""
+    """Roots of the weights, so that weak ones can be distinguished; places that no text has are
+    0.
+    """
     return np.rint(np.sqrt(np.clip(np.nan_to_num(maps), 0, 1)) * 255).astype(np.uint8)
 
 
@@ -241,9 +243,9 @@ def _base64(values: np.ndarray) -> str:
     return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()
 
 
-def _write_data(folder: Path, name: str, said: Mapping[str, Any] | list[Any]) -> None:
-    told = json.dumps(said, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    script = f'headscopeAtlas("{name}",{told.translate(_html.ESCAPES)})\n'
+def _write_data(folder: Path, name: str, data: Mapping[str, Any] | list[Any]) -> None:
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    script = f'headscopeAtlas("{name}",{text.translate(_html.ESCAPES)})\n'
     _write(folder / "data" / f"{name}.js", script)
 
 

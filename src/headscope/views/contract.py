@@ -322,7 +322,7 @@ class PageEvidence(TypedDict):
     correction: str
     """For trying many heads and patterns."""
     caution: str
-    """What keeps anything from being told; empty where nothing does."""
+    """Why nothing can be concluded; empty where nothing prevents it."""
     patterns: list[PagePattern]
     status: PageArray
     """Axes pattern, layer, head: 0 for no label, 1 for a candidate, on one or too few texts, 2 for
@@ -340,11 +340,11 @@ class PageEvidence(TypedDict):
     examples: list[str]
     """Texts, cut where they are long."""
     shown: list[PageShown]
-    """For the labels that are told."""
+    """For the labels that are shown."""
 
 
 class PageWord(TypedDict):
-    """A word that gold links are told of, or that could have been chosen in place of one that
+    """A word that has gold links, or that could have been chosen in place of one that
     is.
     """
 

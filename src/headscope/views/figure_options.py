@@ -73,7 +73,8 @@ class FigureLook(TypedDict, total=False):
     labels: Sequence[Any]
     """View ``texts``: what each text is, the first of the record itself; a column beside them."""
     predictions: Sequence[Any]
-    """View ``texts``: what the model said of each; in bold with ≠ where it is not the label."""
+    """View ``texts``: the prediction of the model for each; in bold with ≠ where it is not the
+    label."""
     theme: FigureTheme
     """``"light"`` (default) or ``"dark"``."""
     title: str

@@ -43,7 +43,7 @@ class View(FilePage):
     options: PageOptions
 
     def __post_init__(self) -> None:
-        # so that what is wrong is said where the view is made, and not where it is shown
+        # so that an error is raised where the view is made, and not where it is shown
         check_page(self.record, self.options)
 
     @property
@@ -143,7 +143,7 @@ def view(record: Any, *others: Any, **options: Any) -> Any:
 
     Raises:
         PageError: an unknown option, or a value that there is not. Where the record is more than a
-            page can hold, that is said when the page is made; `View.widget` and ``headscope
+            page can hold, the error comes when the page is made; `View.widget` and ``headscope
             serve`` show it anyway.
         RecordError: a stack or layer that the record does not have.
 

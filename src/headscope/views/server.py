@@ -132,7 +132,9 @@ class GoneError(Exception):
 
 
 def in_thread(act: Act, limiter: anyio.CapacityLimiter) -> Callable[[Request], Awaitable[Response]]:
-    """An answer that is made in a thread of its own; what is wrong with the request is told."""
+    """An answer that is made in a thread of its own; what is wrong with the request is its
+    answer.
+    """
 
     def answer(request: Request) -> Response:
         try:

@@ -291,7 +291,7 @@ class Builder:
 
     def _routers_of(self, entry: StackLayers, example: int) -> dict[int, np.ndarray]:
         """Router scores ``[token expert]`` of the real tokens in the blocks of a stack, by number;
-        they belong to the block and are told of its self-attention alone.
+        they belong to the block and are kept with its self-attention alone.
         """
         if entry.group.cross:
             return {}

@@ -122,8 +122,8 @@ class CallTokens:
         _, _, queries, keys = call.size
         query, key = self._roles(call)
         seen = self._side(call, key, keys, is_key=True)
-        # numbered keys are told apart from padding by what looks at them, which says the same of
-        # their queries
+        # Numbered keys are distinguished from padding by the queries that look at them, which also
+        # settles their queries.
         return (
             seen
             if (query, queries) == (key, keys)
@@ -215,8 +215,8 @@ class CallTokens:
         return even and self._rows == rows
 
     def _real(self, call: Call, role: str, size: int) -> torch.Tensor | None:
-        """``[batch position]``, nonzero where there is no padding; None where the model was not
-        told of so many.
+        """``[batch position]``, nonzero where there is no padding; None where no mask
+        of that length was given.
 
         A mask with an axis of queries, such as ``[batch 1 query key]``, hides padding from all of
         them.
@@ -234,7 +234,7 @@ class CallTokens:
         return mask if mask.shape == shape else None
 
     def _is_padded(self) -> bool:
-        """Whether the model was told that some of its input is padding."""
+        """Whether the model was given a mask of padding."""
         masks = (
             given
             for name, given in self._inputs.arguments.items()

@@ -45,7 +45,7 @@ class Call:
         changes: what was done to the call on purpose, in words.
         added: ``[batch query head feature]``, what was handed on beside weights times values.
         odd: why these are no weights of all queries over all keys; empty where they may be.
-        layout: how batch and heads were told apart, and what may have to be done otherwise.
+        layout: how batch and heads were distinguished, and what may have to be done otherwise.
     """
 
     module: nn.Module

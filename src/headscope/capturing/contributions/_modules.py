@@ -103,7 +103,7 @@ def value_columns_of(
 
     Returns:
         None where there is none (a norm follows it, or attention works in windows), or columns
-        cannot be told apart.
+        cannot be distinguished.
     """
     rows = value.permute(0, 2, 1, 3).flatten(2).flatten(0, 1)  # [batch * key, kv_head * feature]
     for use in applied:

@@ -57,7 +57,7 @@ class ResidualPath:
         reads: what modules with parameters read before the output was there.
         values: the last matrices that were used before, among them perhaps the one that made the
             values.
-        layers: arguments of `Layer` for each example, that are told what was found.
+        layers: arguments of `Layer` for each example, into which the results are written.
         output: ``[batch query model]``, or ``[query model]`` of all examples where they are packed.
         packed: whether the model keeps examples of different lengths one after the other, without
             padding.
@@ -111,7 +111,7 @@ class ResidualPath:
 
     @cached_property
     def expansion(self) -> float | None:
-        """Rate at which f stretches vectors; None where W_V cannot be told, or does not take the
+        """Rate at which f stretches vectors; None where W_V is unknown, or does not take the
         model's vectors.
         """
         columns, projection = value_columns_of(self.call.value, self.values), self.call.projection

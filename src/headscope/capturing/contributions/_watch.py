@@ -120,8 +120,8 @@ class NormsWatch(TorchFunctionMode):
         known: tuple[tuple[SideTokens, SideTokens], Visibility],
         layers: list[dict[str, Any]],
     ) -> None:
-        """From now on, look for what becomes of this call's output; its layers are told once that
-        is known.
+        """From now on, follow the output of this call into the residual stream; what is learned
+        goes into its layers.
 
         Args:
             seen: the call as it was made, with its projection.

@@ -113,7 +113,7 @@ class PromptRunner:
             size: how many are run at once at most; None where only their tokens count.
             report: is called with number and error of a prompt that is left out.
         """
-        # Nobody need be told why prompts run one by one who asked for that, or for no number.
+        # No reason is given for prompts run one by one where that was asked for.
         reason = "" if size == 1 else self._alone_because()
         if reason and size is not None:
             warnings.warn(f"Prompts are run one at a time: {reason}", stacklevel=5)

@@ -161,8 +161,8 @@ class GenerationRun:
         }
 
     def _router_places(self, source: list[int]) -> dict[str, int]:
-        """Where router scores are found, where these are wanted: told by one pass over the
-        prompt.
+        """Where router scores are found, where these are wanted: one pass over the prompt shows
+        it.
         """
         if not self.keeping.routers:
             return {}

@@ -96,7 +96,7 @@ class StepJoiner:
                 key=key,
                 layers=layers,
                 others=self._others(group, by_number),
-                # Routers belong to the block, and are told of its self-attention alone.
+                # Routers belong to the block, and are kept with its self-attention alone.
                 routers={} if group.cross else _routed(routers, group, name, query),
             )
         if self._keeping.heads is not None:

@@ -1,7 +1,7 @@
 """A text that a model writes about pictures, and what it attended to for each token.
 
 The text is written first, by the model's own ``generate``. Then everything is read once more in one
-pass, which is watched: where the patches of a picture stand among the tokens is told by following
+pass, which is watched: where the patches of a picture stand among the tokens is known by following
 them through a whole pass.
 """
 

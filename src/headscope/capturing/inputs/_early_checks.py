@@ -1,4 +1,4 @@
-"""What can be told of a model's name before torch is imported, which takes seconds."""
+"""Checks of a model's name before torch is imported, which takes seconds."""
 
 from __future__ import annotations
 

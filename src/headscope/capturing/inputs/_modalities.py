@@ -1,4 +1,4 @@
-"""What a model reads, told by the arguments of its forward."""
+"""What a model reads, from the arguments of its forward."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def check_reads(model: Any, given: ParsedInput) -> None:
     """Raise where a model does not read what was given, or reads a text that was not.
 
     Args:
-        model: the model, or its class, so that this can be told before it is loaded.
+        model: the model, or its class, so that this is known before it is loaded.
         given: what it is to read.
 
     Raises:

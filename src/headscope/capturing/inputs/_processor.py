@@ -105,7 +105,9 @@ def _check_given(model: Any, given: ParsedInput) -> None:
 def _truncation(
     model: Any, processor: Any, given: ParsedInput, *, truncate: bool
 ) -> dict[str, Any]:
-    """How a tokenizer is told to cut the text to the model's positions; empty to leave it whole."""
+    """The arguments with which a tokenizer cuts the text to the model's positions; empty to leave
+    it whole.
+    """
     if given.text is None:
         return {}
     marks = _check_placeholder(processor, given.text, len(given.pictures))

@@ -24,8 +24,8 @@ class Inputs:
 
     Where there are pictures or sounds, ``input_positions`` says where they are; texts may be
     missing then. Where nothing is known of the arguments, ``sides`` are tokens that a side of the
-    same length has. ``pictures`` are those of each example as the model sees them, where that can
-    be told. ``numbered`` says why positions that are no tokens of a text are numbered; where it is
+    same length has. ``pictures`` are those of each example as the model sees them, where that is
+    known. ``numbered`` says why positions that are no tokens of a text are numbered; where it is
     empty, they are refused. ``examples`` is their number where nothing else tells. ``as_given`` are
     arguments that make up a call of the user's own, to which nothing is added.
     """
@@ -65,11 +65,11 @@ def followed_inputs(
     seconds: float | None = None,
     pictures: tuple[tuple[Picture, ...], ...] = (),
 ) -> Inputs:
-    """Inputs with pictures or sounds, whose positions are followed; numbered where it cannot be
-    told what they hold.
+    """Inputs with pictures or sounds, whose positions are followed; numbered where it is
+    unknown what they hold.
 
     Raises:
-        CaptureError: where it cannot be told which pictures belong to which text.
+        CaptureError: where it is unknown which pictures belong to which text.
     """
     try:
         input_positions = origins_of(model, arguments, seconds)

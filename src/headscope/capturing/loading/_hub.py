@@ -1,5 +1,5 @@
-"""Whether the hub can be reached, told in seconds: its client tries for half a minute before it
-gives up.
+"""Whether the hub can be reached, known within seconds: its client tries for half a minute before
+it gives up.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ class Picture:
 def pictures_of(
     processor: Any, features: Mapping[str, Any], given: Sequence[Any] = ()
 ) -> tuple[Picture, ...]:
-    """The pictures that a processor made, as what can be looked at; none where their pixels cannot
-    be told.
+    """The pictures that a processor made, as what can be looked at; none where their pixels are
+    unknown.
 
     With the processor's own numbers: ``pixel = (value * image_std + image_mean) / rescale_factor``,
     each part where the processor did it. Channels that are no colours, and values that do not come

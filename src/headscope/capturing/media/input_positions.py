@@ -27,7 +27,7 @@ ARGUMENTS = {
 
 
 class UnnamedPositions(CaptureError):
-    """A model works on positions of which it cannot be told what they stand for; they can still be
+    """A model works on positions whose meaning is unknown; they can still be
     numbered.
     """
 
@@ -83,7 +83,7 @@ def origins_of(
     """The spots of these arguments.
 
     Raises:
-        CaptureError: where it cannot be told which pictures belong to which text.
+        CaptureError: where it is unknown which pictures belong to which text.
     """
     pictures, sounds = _pictures(model, arguments), _sounds(arguments)
     count = _count_of(arguments, pictures or sounds)

@@ -27,7 +27,7 @@ class PictureInput:
     opened: Callable[[], Any]
 
     def read(self, channels: int | None = None) -> Any:
-        """The PIL picture, with so many channels; three where that is not said.
+        """The PIL picture, with so many channels; three by default.
 
         Raises:
             FileError: where the file is not a picture.

@@ -185,9 +185,8 @@ def _ends(func: Any, args: tuple, result: torch.Tensor, trace: ScoreTrace) -> bo
     given = args[0]
     if not isinstance(given, torch.Tensor) or trace_of(given) is not trace:
         return True
-    if (
-        trace.is_weights
-    ):  # heads mixed after the softmax are told of where they are multiplied with values
+    if trace.is_weights:
+        # Heads mixed after the softmax are reported where they are multiplied with values.
         return given.shape != result.shape
     if name == "linear" and given.ndim == 4:
         return given.shape != result.shape or tuple(given.shape[1:3]) not in trace.sizes

@@ -121,7 +121,7 @@ class OperatorWatch(TorchFunctionMode):
 
     @contextmanager
     def looking_away(self) -> Generator[None]:
-        """See nothing inside: what happens there is told by somebody else."""
+        """See nothing inside: what happens there is reported elsewhere."""
         outer = nullcontext() if self._outer is None else self._outer.looking_away()
         self._away += 1
         try:

@@ -16,7 +16,7 @@ from headscope.tasks import Task
 
 SCREENS = ("gradient",)
 TOP = 10
-"""Heads that are disabled after a screen, unless told otherwise."""
+"""Default for the number of heads that are disabled after a screen."""
 
 
 def check_screen(options: Mapping[str, Any], by: Any) -> None:

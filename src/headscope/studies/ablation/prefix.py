@@ -87,7 +87,7 @@ class Prefix:
         with self._wrapped(names, self._recorded):
             yield
         # What was written to in place after its call is no longer what the module was given; an
-        # empty call keeps its place, as later calls are told by their number.
+        # empty call keeps its place, as later calls are known by their number.
         for calls in self._kept.values():
             calls[:] = [
                 call if _versions(call) == call.versions else _ModuleCall(None, None, ())

@@ -121,7 +121,7 @@ def _parsed(pair: AlignedPair) -> ParsedInput:
 
 
 def _grouped(pairs: Iterable[AlignedPair], groups: Iterable[Any] | None) -> Iterable[AlignedPair]:
-    """The pairs with the documents that they are said to be of."""
+    """The pairs with the documents given for them."""
     if groups is None:
         return pairs
     listed, given = list(pairs), list(groups)

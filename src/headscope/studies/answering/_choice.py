@@ -52,7 +52,8 @@ class HeadChoice:
         for layer in layers:
             heads = self.numbers
             if heads is None:
-                # A layer that does not exist has one head that does not exist, so that it is told.
+                # A layer that does not exist has one head that does not exist, so that this is
+                # reported.
                 heads = tuple(sorted(head for at, head in there if at == layer)) or (0,)
             asked += [(layer, head) for head in heads]
         return tuple(asked)

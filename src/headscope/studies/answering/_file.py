@@ -21,7 +21,7 @@ from headscope.storage import (
 from headscope.studies.answering._result import PictureAnswer
 from headscope.studies.answering._words import AnswerWord
 
-SAID: dict[str, Any] = {
+FIELDS: dict[str, Any] = {
     "question": str,
     "prompt": str,
     "text": str,
@@ -45,16 +45,16 @@ ARRAYS = ("attention", "shares", "even", "times")
 
 def kept_of(answer: PictureAnswer) -> Kept:
     """What a file of it holds."""
-    said = {name: getattr(answer, name) for name in AS_THEY_ARE}
+    fields = {name: getattr(answer, name) for name in AS_THEY_ARE}
     for name in ("tokens", "probabilities", "chosen", "layers", "grids", "places", "picture_of"):
-        said[name] = list(getattr(answer, name))
-    said["words"] = [[word.text, list(word.tokens)] for word in answer.words]
-    said["pictures"] = len(answer.pictures)
+        fields[name] = list(getattr(answer, name))
+    fields["words"] = [[word.text, list(word.tokens)] for word in answer.words]
+    fields["pictures"] = len(answer.pictures)
     arrays = {name: np.asarray(getattr(answer, name)) for name in ARRAYS}
     arrays |= {
         f"picture.{number}": packed_pixels(each) for number, each in enumerate(answer.pictures)
     }
-    return said, arrays
+    return fields, arrays
 
 
 @reads(PictureAnswer.KIND)
@@ -64,29 +64,29 @@ def load_answer(path: str | os.PathLike[str]) -> PictureAnswer:
     Raises:
         FileError: where the file does not exist, is cut, or is none of ours.
     """
-    said, arrays = load_kept(path, PictureAnswer.KIND)
+    fields, arrays = load_kept(path, PictureAnswer.KIND)
     with reading(path, PictureAnswer.KIND):
-        check_document(said, SAID)
-        _check(said)
-        tokens, patches = len(said["tokens"]), len(said["places"])
+        check_document(fields, FIELDS)
+        _check(fields)
+        tokens, patches = len(fields["tokens"]), len(fields["places"])
         sizes = {
             "attention": (tokens, patches),
-            "shares": (tokens, len(said["layers"]), None),
+            "shares": (tokens, len(fields["layers"]), None),
             "even": (tokens,),
             "times": (patches,),
         }
         read = {name: array_of(arrays, name, "f", sizes[name]) for name in ARRAYS}
         return PictureAnswer(
-            **{name: said[name] for name in AS_THEY_ARE},
-            tokens=tuple(said["tokens"]),
-            probabilities=tuple(said["probabilities"]),
-            layers=tuple(said["layers"]),
-            picture_of=tuple(said["picture_of"]),
-            words=tuple(AnswerWord(text, tuple(of)) for text, of in said["words"]),
-            chosen=_pairs(said["chosen"]),
-            grids=_pairs(said["grids"]),
-            places=_pairs(said["places"]),
-            pictures=tuple(_picture(arrays, number) for number in range(said["pictures"])),
+            **{name: fields[name] for name in AS_THEY_ARE},
+            tokens=tuple(fields["tokens"]),
+            probabilities=tuple(fields["probabilities"]),
+            layers=tuple(fields["layers"]),
+            picture_of=tuple(fields["picture_of"]),
+            words=tuple(AnswerWord(text, tuple(of)) for text, of in fields["words"]),
+            chosen=_pairs(fields["chosen"]),
+            grids=_pairs(fields["grids"]),
+            places=_pairs(fields["places"]),
+            pictures=tuple(_picture(arrays, number) for number in range(fields["pictures"])),
             **read,
         )
 
@@ -100,22 +100,22 @@ def _picture(arrays: dict[str, np.ndarray], number: int) -> np.ndarray:
     return pixels_of(array_of(arrays, f"picture.{number}", "i", (None, None)))
 
 
-def _check(said: dict[str, Any]) -> None:
+def _check(fields: dict[str, Any]) -> None:
     """Raise where numbers point at what is not there.
 
     Raises:
         ValueError: saying what.
     """
-    tokens, grids = len(said["tokens"]), said["grids"]
-    if not said["chosen"]:
+    tokens, grids = len(fields["tokens"]), fields["grids"]
+    if not fields["chosen"]:
         raise ValueError("it does not say which heads it is the mean of")
-    if len(said["probabilities"]) != tokens or len(said["picture_of"]) != len(said["places"]):
+    if len(fields["probabilities"]) != tokens or len(fields["picture_of"]) != len(fields["places"]):
         raise ValueError("its lists are of different lengths")
-    if said["pictures"] not in (0, len(grids)):
-        raise ValueError(f"it has {said['pictures']} pictures for {len(grids)} grids")
-    if any(not of or not all(0 <= at < tokens for at in of) for _, of in said["words"]):
+    if fields["pictures"] not in (0, len(grids)):
+        raise ValueError(f"it has {fields['pictures']} pictures for {len(grids)} grids")
+    if any(not of or not all(0 <= at < tokens for at in of) for _, of in fields["words"]):
         raise ValueError("a word is made of tokens that are not there")
-    for (row, column), of in zip(said["places"], said["picture_of"], strict=True):
+    for (row, column), of in zip(fields["places"], fields["picture_of"], strict=True):
         if not 0 <= of < len(grids):
             raise ValueError(f"a patch is of picture {of}")
         if not (0 <= row < grids[of][0] and 0 <= column < grids[of][1]):

@@ -210,13 +210,13 @@ class PictureAnswer(Result):
             return f"{begin} There is no word in it."
         shares = self.word_shares
         most = int(shares.argmax())
-        told = (
+        sentence = (
             f"{begin} Its words gave {_percent(shares.mean())} of their attention to the picture "
             f"({self.heads_in_words}; even attention would give {_percent(self.word_even.mean())})"
         )
         if len(self.words) > 1:
-            told += f", most for “{self.words[most].text}” ({_percent(shares[most])})"
-        return f"{told}. {self.sinks_in_words}"
+            sentence += f", most for “{self.words[most].text}” ({_percent(shares[most])})"
+        return f"{sentence}. {self.sinks_in_words}"
 
     @property
     def sinks_in_words(self) -> str:
@@ -227,10 +227,10 @@ class PictureAnswer(Result):
         had = _percent(self.word_attention[:, self.is_sink].sum() / self.word_shares.sum())
         done = "kept" if self.keep_sinks else "left out"
         if count == 1:
-            said = f"1 patch of {len(self.places)} is a sink"
+            sinks = f"1 patch of {len(self.places)} is a sink"
         else:
-            said = f"{count} patches of {len(self.places)} are sinks"
-        return f"{said} with {had} of the attention on the picture, {done}."
+            sinks = f"{count} patches of {len(self.places)} are sinks"
+        return f"{sinks} with {had} of the attention on the picture, {done}."
 
     def columns(self) -> dict[str, list[Any]]:
         """A line for each word of the answer, one list for each column."""

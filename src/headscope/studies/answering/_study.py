@@ -77,7 +77,7 @@ def answer(
         written,
         processor,
         choice=choice,
-        said={
+        facts={
             "question": asked,
             "prompt": prompt,
             "model": display_name(model),
@@ -122,7 +122,7 @@ def _loaded(model: Any, processor: Any, given: ParsedInput, options: dict[str, A
 
 
 def _result(
-    written: WrittenAbout, processor: Any, *, choice: HeadChoice, said: dict[str, Any]
+    written: WrittenAbout, processor: Any, *, choice: HeadChoice, facts: dict[str, Any]
 ) -> PictureAnswer:
     """What is seen in the record of an answer."""
     record = written.record
@@ -135,7 +135,7 @@ def _result(
     tokens, patches = stack.key, patches_of(stack)
     places, pictures = tokens.places or (), tokens.pictures or ()
     return PictureAnswer(
-        **said,
+        **facts,
         text=generation.text,
         tokens=generation.tokens.labels,
         probabilities=generation.probabilities,

@@ -36,8 +36,8 @@ def coref(
     taken, as by the rules. A passage that cannot be read, or whose words and tokens cannot be
     aligned, is left out, counted and named.
 
-    Source: Clark et al. 2019, section 4.2, where it is not said among what the largest is sought;
-    there the best head is chosen and measured on the same texts.
+    Source: Clark et al. 2019, section 4.2, which does not say among which tokens the largest is
+    sought; there the best head is chosen and measured on the same texts.
 
     Args:
         model: loaded, its name or folder, or None for the demo model.
@@ -90,7 +90,7 @@ def _parsed(passages: Any, reading: dict[str, Any]) -> tuple[str, tuple[Passage,
 
 
 def _grouped(passages: tuple[Passage, ...], groups: Iterable[Any] | None) -> tuple[Passage, ...]:
-    """The passages with the documents that they are said to be of."""
+    """The passages with the documents given for them."""
     if groups is None:
         return passages
     listed = list(groups)

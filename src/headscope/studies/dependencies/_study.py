@@ -92,7 +92,7 @@ def relations(
 
 
 def grouped(bank: Treebank, groups: Iterable[Any] | None) -> Treebank:
-    """The sentences with the documents that they are said to be of.
+    """The sentences with the documents given for them.
 
     Raises:
         RecordError: where there is not one for each sentence.

@@ -63,7 +63,7 @@ def with_maps(
         model, tokenizer, given, progress=progress, on_error=note, max_unknown=max_unknown
     )
     items, number = {}, -1
-    # Records do not say which text they are of: a text that fails is told before any later record
+    # Records do not name their text: a text that fails is reported before any later record
     # comes, so the next number that did not fail is its own.
     for record in records:
         number += 1

@@ -40,7 +40,7 @@ class EvidenceOptions(TypedDict, total=False):
 
 
 class HeadStudy(OneModelStudy, Result):
-    """What every head said of texts of a kind, by their names; parts of one model add up.
+    """The answers of every head on texts of a kind, by their names; parts of one model add up.
 
     Args:
         rows: how rows of a word's tokens become one; see `headscope.linguistics.word_attention`.

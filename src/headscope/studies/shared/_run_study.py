@@ -68,7 +68,7 @@ def _numbered(source: Source, lost: dict[int, str]) -> Iterator[tuple[int, Recor
     records = source.records(keep=("weights",), on_error=lose)
     place = 0
     for record in records:
-        # those that are left out are told before any later record comes
+        # those that are left out are reported before any later record comes
         while place in lost:
             place += 1
         yield place, record

@@ -28,7 +28,7 @@ LOADING = (
 )
 """Names of `headscope.capturing.LoadOptions`, for studies of records, which do without torch."""
 FEW = "are too few to tell up to"
-"""What is said of too few texts, before the number of scores."""
+"""The words about too few texts, before the number of scores."""
 LOOKED_AT = 256
 """So many texts are looked at for unknown tokens before any is run."""
 
@@ -86,7 +86,7 @@ class Source:
         more["on_error"] = lose
 
         def left() -> Iterator[Any]:
-            # A text that is left out is told before any later record comes.
+            # A text that is left out is reported before any later record comes.
             yield from (group for number, group in enumerate(groups) if number not in lost)
 
         return {"records": self.records(model, **more), "groups": left()}

@@ -145,15 +145,15 @@ def _strip(sheet: Sheet, answer: Any, y: float) -> float:
     pitch = 1.5 * style.em + small + tall + 0.6 * style.em
     x = 0.0
     for word, share, even in zip(answer.words, shares, answer.word_even, strict=True):
-        text, told = sheet.fitted(sheet.shown(word.text), sheet.width), f"{100 * share:.1f} %"
-        width = max(sheet.width_of(text), sheet.width_of(told, style.small))
+        text, percent = sheet.fitted(sheet.shown(word.text), sheet.width), f"{100 * share:.1f} %"
+        width = max(sheet.width_of(text), sheet.width_of(percent, style.small))
         if x > 0 and x + width > sheet.width:
             x, y = 0.0, y + pitch
         sheet.text(x, y + 0.75 * style.em, text)
         foot = y + 1.5 * style.em + tall
         sheet.rect(x, foot - tall * share / most, width, tall * share / most, fill=style.accent)
         sheet.line((x, x + width), (foot - tall * even / most,) * 2, colour=style.muted, line=0.6)
-        sheet.note(x, foot + 0.6 * small, told)
+        sheet.note(x, foot + 0.6 * small, percent)
         x += width + 0.7 * style.em
     return y + pitch + 0.6 * style.em
 
@@ -174,14 +174,14 @@ def _panels(sheet: Sheet, plan: AnswerPlan, scale: Scale, y: float) -> float:
             box = (x, top, width, height)
             _panel(sheet, plan, number=number, values=values, scale=scale, box=box)
             top += height + 0.5
-        told = f"{100 * answer.word_shares[word]:.1f} %"
-        room = width - sheet.width_of(told, style.small) - 0.5 * style.em
+        percent = f"{100 * answer.word_shares[word]:.1f} %"
+        room = width - sheet.width_of(percent, style.small) - 0.5 * style.em
         text = sheet.fitted(sheet.shown(answer.words[word].text), room)
         sheet.text(x, top + 0.4 * style.em, text)
         sheet.text(
             x + width,
             top + 0.4 * style.em,
-            told,
+            percent,
             size=style.small,
             colour=style.muted,
             anchor="right",

@@ -59,7 +59,7 @@ def heads_figure(
     label.
 
     Args:
-        result: what was told of the heads.
+        result: the labels of the heads.
         show: patterns and measures, by name; by default every pattern that some text shows and
             every measure.
         mds: whether to draw the map of all heads (Clark et al. 2019), or nothing else; by default

@@ -54,7 +54,7 @@ def label_colours(result: Heads, sheet: Sheet) -> dict[str, str]:
 
 
 def axis_names(result: Heads) -> list[str]:
-    """What heads can be told apart by: measures, shares of Kovaleva's classes, scores of patterns,
+    """What heads can be compared by: measures, shares of Kovaleva's classes, scores of patterns,
     the layer.
     """
     measured = [name for name, values in result.measures.items() if not np.isnan(values).all()]

@@ -20,7 +20,7 @@ MARK = 1.7
 MOST_SIDE = 0.4
 """Share of the width that names of rows take at most."""
 COLOURS = (0, 1, 2, 5, 8, 10)
-"""Of a palette of twelve, those that are told apart best."""
+"""Of a palette of twelve, those that are easiest to distinguish."""
 
 
 @dataclass(frozen=True)
