@@ -31,7 +31,7 @@ def atlas_of(heads: Heads, sums: AtlasSums) -> Atlas:
 
 def kept_of_atlas(atlas: Atlas) -> Kept:
     """What a file of an atlas holds."""
-    fields, arrays = kept_of_heads(atlas.heads)
+    heads, arrays = kept_of_heads(atlas.heads)
     sample = TextSample()
     for text in atlas.sample:
         sample.add(text)
@@ -41,9 +41,9 @@ def kept_of_atlas(atlas: Atlas) -> Kept:
     ends = [[head, number[pair.query], number[pair.key], pair.is_words] for head, pair in flat]
     shares = [[pair.share, pair.even] for _, pair in flat]
     document = {
-        "heads": fields,
+        "heads": heads,
         "scores": list(atlas.scores),
-        "sample": sample.fields,
+        "sample": sample.documents,
         "words": words,
     }
     kept = {f"{HEADS}{name}": each for name, each in arrays.items()}
@@ -61,23 +61,23 @@ def load_atlas(path: str | os.PathLike[str]) -> Atlas:
     Raises:
         FileError: where the file does not exist, is cut, or is none of ours.
     """
-    fields, arrays = load_kept(path, Atlas.KIND)
+    document, arrays = load_kept(path, Atlas.KIND)
     with reading(path, Atlas.KIND):
-        heads = heads_of_kept(dict(fields["heads"]), arrays_below(arrays, HEADS))
-        sample = TextSample.of_kept(fields["sample"], arrays_below(arrays, "sample."))
+        heads = heads_of_kept(dict(document["heads"]), arrays_below(arrays, HEADS))
+        sample = TextSample.of_kept(document["sample"], arrays_below(arrays, "sample."))
         return Atlas(
             heads,
-            tuple(map(str, fields["scores"])),
+            tuple(map(str, document["scores"])),
             arrays_below(arrays, "counts."),
             tuple(sample.texts()),
-            _pairs(fields, arrays, len(heads.cells)),
+            _pairs(document, arrays, len(heads.cells)),
         )
 
 
 def _pairs(
-    fields: dict[str, Any], arrays: dict[str, np.ndarray], heads: int
+    document: dict[str, Any], arrays: dict[str, np.ndarray], heads: int
 ) -> tuple[tuple[FrequentPair, ...], ...]:
-    words: list[str] = fields["words"]
+    words: list[str] = document["words"]
     pairs: list[list[FrequentPair]] = [[] for _ in range(heads)]
     flat = zip(arrays["pairs.ends"].tolist(), arrays["pairs.shares"].tolist(), strict=True)
     for (head, query, key, is_words), (share, even) in flat:

@@ -82,15 +82,15 @@ class TextSample:
         return [self._texts[key] for key in sorted(self._texts)]
 
     @property
-    def fields(self) -> list[dict[str, Any]]:
+    def documents(self) -> list[dict[str, Any]]:
         """What a file holds of the texts as JSON."""
-        listed = []
+        documents = []
         for text in self.texts():
             special = [place for place, each in enumerate(text.special) if each]
-            listed.append(
+            documents.append(
                 {"key": text.key, "name": text.name, "words": list(text.words), "special": special}
             )
-        return listed
+        return documents
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -105,11 +105,11 @@ class TextSample:
 
     @classmethod
     def of_kept(
-        cls, fields: Sequence[Mapping[str, Any]], arrays: Mapping[str, np.ndarray]
+        cls, documents: Sequence[Mapping[str, Any]], arrays: Mapping[str, np.ndarray]
     ) -> TextSample:
-        """The sample that was written as `fields` and `arrays`."""
+        """The sample that was written as `documents` and `arrays`."""
         sample = cls()
-        for place, text in enumerate(fields):
+        for place, text in enumerate(documents):
             special = np.zeros(len(text["words"]), bool)
             special[list(text["special"])] = True
             sample.add(

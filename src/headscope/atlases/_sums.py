@@ -184,22 +184,22 @@ class AtlasSums:
         arrays = self.counts | {
             f"sample.{name}": array for name, array in self.sample.arrays.items()
         }
-        return {"scores": list(self.scores), "sample": self.sample.fields}, arrays
+        return {"scores": list(self.scores), "sample": self.sample.documents}, arrays
 
     @classmethod
     def of_kept(
         cls,
         cells: Sequence[tuple[int, int]],
-        fields: Mapping[str, Any],
+        document: Mapping[str, Any],
         arrays: Mapping[str, np.ndarray],
     ) -> AtlasSums:
         """The sums that were taken apart by `kept`."""
-        sums = cls(cells, fields["scores"])
+        sums = cls(cells, document["scores"])
         for name in sums.counts:
             sums.counts[name] = arrays[name]
         named = [(name, f"sample.{name}") for name in ("links", "weights", "scores")]
         sums.sample = TextSample.of_kept(
-            fields["sample"], {name: arrays[there] for name, there in named if there in arrays}
+            document["sample"], {name: arrays[there] for name, there in named if there in arrays}
         )
         return sums
 

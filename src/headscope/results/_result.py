@@ -111,8 +111,8 @@ class Result:
         Raises:
             FileError: where this kind of result is not kept, or the file cannot be written.
         """
-        fields, arrays = self._kept()
-        return save_kept(path, self.KIND, fields, arrays)
+        document, arrays = self._kept()
+        return save_kept(path, self.KIND, document, arrays)
 
     def _kept(self) -> Kept:
         """What a file of it holds.

@@ -1,4 +1,4 @@
-"""Results as files: numbers as arrays, and their fields as one JSON document.
+"""Results as files: numbers as arrays, and all else as one JSON document.
 
 The format is that of records: a ``.safetensors`` file whose metadata hold the document under
 ``headscope``, with CRC-32 of each array. Its ``kind`` is that of the result, ``version`` the
@@ -45,7 +45,7 @@ AGAIN = "run the study again, or take a copy"
 def save_kept(
     path: str | os.PathLike[str],
     kind: str,
-    fields: dict[str, Any],
+    document: dict[str, Any],
     arrays: dict[str, np.ndarray],
     *,
     stacklevel: int = 3,
@@ -55,7 +55,7 @@ def save_kept(
     Args:
         path: of the file; one that ends in ``.npz`` gets the format of headscope 0.1.
         kind: what it holds, such as ``"relations"``; a file of one kind is not read as another.
-        fields: written into the file as JSON.
+        document: written into the file as JSON.
         arrays: by name.
         stacklevel: of the warning, so that it names the line of the caller.
 
@@ -68,27 +68,25 @@ def save_kept(
     path = Path(path)
     if path.suffix == NPZ:
         warn_of_npz(path, stacklevel + 1)
-        words = {"kind": PROJECT + kind, "version": VERSION} | fields
+        words = {"kind": PROJECT + kind, "version": VERSION} | document
         everything: dict[str, Any] = {
             "said": np.frombuffer(json.dumps(words).encode(), np.uint8)
         } | arrays
         with written_whole(path) as temporary:
             write_npz(temporary, everything)
         return path
-    document = {
+    header = {
         "format": FORMAT,
         "kind": kind,
         "version": VERSION,
         "headscope": __version__,
-        "said": fields,
+        "said": document,
     }
     tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     sums = {name: checksum_of(array) for name, array in tensors.items()}
     with written_whole(path) as temporary:
         try:
-            save_file(
-                tensors, temporary, metadata={"headscope": document_with_sums(document, sums)}
-            )
+            save_file(tensors, temporary, metadata={"headscope": document_with_sums(header, sums)})
         except SafetensorError as error:  # such as a full disk
             raise FileError(f"Cannot write {path}: {error}; choose another place") from None
     return path
@@ -106,8 +104,8 @@ def warn_of_npz(path: Path, stacklevel: int) -> None:
 def load_kept(
     path: str | os.PathLike[str], kind: str
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The fields and the arrays of a file that `save_kept` wrote; every array is compared with its
-    checksum.
+    """The document and the arrays of a file that `save_kept` wrote; every array is compared with
+    its checksum.
 
     What is put together from them belongs inside `reading`, too.
 
@@ -116,17 +114,17 @@ def load_kept(
             written by a newer headscope.
     """
     with reading(path, kind):
-        there, fields, arrays = _from_npz(path) if is_npz(path) else _from_safetensors(path)
+        there, document, arrays = _from_npz(path) if is_npz(path) else _from_safetensors(path)
         if there != kind:
             raise FileError(f"{path} holds no {kind}")
-        version = fields.pop("version")
+        version = document.pop("version")
         if not isinstance(version, int):
             raise TypeError(f"format {version!r} is none")
     if version > VERSION:
         raise FileError(
             f"{path} was written by a newer headscope (format {version}, this one reads {VERSION})"
         )
-    return fields, arrays
+    return document, arrays
 
 
 def kind_of(path: str | os.PathLike[str], what: str = "result") -> str:
@@ -165,11 +163,11 @@ def is_npz(path: str | os.PathLike[str]) -> bool:
 
 def _from_npz(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
     arrays = read_npz(path)
-    fields = json.loads(arrays.pop("said").tobytes())
+    document = json.loads(arrays.pop("said").tobytes())
     # No kind is called "", so that this is refused as a file of another kind.
-    if not isinstance(fields, dict):
+    if not isinstance(document, dict):
         return "", {"version": 0}, {}
-    return str(fields.pop("kind", "")).removeprefix(PROJECT), fields, arrays
+    return str(document.pop("kind", "")).removeprefix(PROJECT), document, arrays
 
 
 def _from_safetensors(
@@ -186,7 +184,7 @@ def _from_safetensors(
         if checksum_of(array) != file.checksums.get(name):
             raise FileError(f"{path} is damaged: {name} is not what was written; {AGAIN}")
         arrays[name] = array
-    fields = file.document["said"]
-    if not isinstance(fields, dict):
-        raise TypeError(f"its fields are {str(fields)[:40]!r}")
-    return kind, fields | {"version": file.document["version"]}, arrays
+    document = file.document["said"]
+    if not isinstance(document, dict):
+        raise TypeError(f"its document is {str(document)[:40]!r}")
+    return kind, document | {"version": file.document["version"]}, arrays

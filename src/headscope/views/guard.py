@@ -39,18 +39,19 @@ CLOSED = {
 
 @dataclass(frozen=True)
 class Guard:
-    """Refuses who comes from elsewhere or does not know the token, and adds the headers that keep
-    the page closed.
+    """Refuses requests from elsewhere or without the token, and adds the headers that keep the page
+    closed.
 
     Args:
-        app: what answers to all others.
-        token: what a request must know.
+        app: answers all other requests.
         policy: the content security policy of every answer.
+        token: what the header of a request must hold; None where the path holds it, as of pages
+            that read their data as scripts, which can send no header.
     """
 
     app: ASGIApp
-    token: str
     policy: str
+    token: str | None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, as ASGI has it."""
@@ -71,7 +72,7 @@ class Guard:
         await answer(scope, receive, send_closed)
 
     def _refusal_of_path(self, path: str, headers: Headers) -> str:
-        if path in OPEN_TO_ALL:
+        if self.token is None or path in OPEN_TO_ALL:
             return ""
         given = headers.get(TOKEN_HEADER, "")
         if secrets.compare_digest(given.encode(), self.token.encode()):

@@ -75,7 +75,7 @@ def guarded(routes: Sequence[BaseRoute], token: str, *, script: str) -> Guard:
         _fixed(f"/{script}", _html.bundle(script), "text/javascript; charset=utf-8"),
     ]
     policy = POLICY.format(hash=_html.script_hash(starter))
-    return Guard(Starlette(routes=[*fixed, *routes]), token, policy)
+    return Guard(Starlette(routes=[*fixed, *routes]), policy, token)
 
 
 def record_routes(find: FindAnswers, prefix: str = "") -> list[Route]:

@@ -21,7 +21,7 @@ from headscope.storage import (
 from headscope.studies.answering._result import PictureAnswer
 from headscope.studies.answering._words import AnswerWord
 
-FIELDS: dict[str, Any] = {
+DOCUMENT: dict[str, Any] = {
     "question": str,
     "prompt": str,
     "text": str,
@@ -45,16 +45,16 @@ ARRAYS = ("attention", "shares", "even", "times")
 
 def kept_of(answer: PictureAnswer) -> Kept:
     """What a file of it holds."""
-    fields = {name: getattr(answer, name) for name in AS_THEY_ARE}
+    document = {name: getattr(answer, name) for name in AS_THEY_ARE}
     for name in ("tokens", "probabilities", "chosen", "layers", "grids", "places", "picture_of"):
-        fields[name] = list(getattr(answer, name))
-    fields["words"] = [[word.text, list(word.tokens)] for word in answer.words]
-    fields["pictures"] = len(answer.pictures)
+        document[name] = list(getattr(answer, name))
+    document["words"] = [[word.text, list(word.tokens)] for word in answer.words]
+    document["pictures"] = len(answer.pictures)
     arrays = {name: np.asarray(getattr(answer, name)) for name in ARRAYS}
     arrays |= {
         f"picture.{number}": packed_pixels(each) for number, each in enumerate(answer.pictures)
     }
-    return fields, arrays
+    return document, arrays
 
 
 @reads(PictureAnswer.KIND)
@@ -64,29 +64,29 @@ def load_answer(path: str | os.PathLike[str]) -> PictureAnswer:
     Raises:
         FileError: where the file does not exist, is cut, or is none of ours.
     """
-    fields, arrays = load_kept(path, PictureAnswer.KIND)
+    document, arrays = load_kept(path, PictureAnswer.KIND)
     with reading(path, PictureAnswer.KIND):
-        check_document(fields, FIELDS)
-        _check(fields)
-        tokens, patches = len(fields["tokens"]), len(fields["places"])
+        check_document(document, DOCUMENT)
+        _check(document)
+        tokens, patches = len(document["tokens"]), len(document["places"])
         sizes = {
             "attention": (tokens, patches),
-            "shares": (tokens, len(fields["layers"]), None),
+            "shares": (tokens, len(document["layers"]), None),
             "even": (tokens,),
             "times": (patches,),
         }
         read = {name: array_of(arrays, name, "f", sizes[name]) for name in ARRAYS}
         return PictureAnswer(
-            **{name: fields[name] for name in AS_THEY_ARE},
-            tokens=tuple(fields["tokens"]),
-            probabilities=tuple(fields["probabilities"]),
-            layers=tuple(fields["layers"]),
-            picture_of=tuple(fields["picture_of"]),
-            words=tuple(AnswerWord(text, tuple(of)) for text, of in fields["words"]),
-            chosen=_pairs(fields["chosen"]),
-            grids=_pairs(fields["grids"]),
-            places=_pairs(fields["places"]),
-            pictures=tuple(_picture(arrays, number) for number in range(fields["pictures"])),
+            **{name: document[name] for name in AS_THEY_ARE},
+            tokens=tuple(document["tokens"]),
+            probabilities=tuple(document["probabilities"]),
+            layers=tuple(document["layers"]),
+            picture_of=tuple(document["picture_of"]),
+            words=tuple(AnswerWord(text, tuple(of)) for text, of in document["words"]),
+            chosen=_pairs(document["chosen"]),
+            grids=_pairs(document["grids"]),
+            places=_pairs(document["places"]),
+            pictures=tuple(_picture(arrays, number) for number in range(document["pictures"])),
             **read,
         )
 
@@ -100,22 +100,23 @@ def _picture(arrays: dict[str, np.ndarray], number: int) -> np.ndarray:
     return pixels_of(array_of(arrays, f"picture.{number}", "i", (None, None)))
 
 
-def _check(fields: dict[str, Any]) -> None:
+def _check(document: dict[str, Any]) -> None:
     """Raise where numbers point at what is not there.
 
     Raises:
         ValueError: saying what.
     """
-    tokens, grids = len(fields["tokens"]), fields["grids"]
-    if not fields["chosen"]:
+    tokens, grids = len(document["tokens"]), document["grids"]
+    if not document["chosen"]:
         raise ValueError("it does not say which heads it is the mean of")
-    if len(fields["probabilities"]) != tokens or len(fields["picture_of"]) != len(fields["places"]):
+    patches = len(document["places"])
+    if len(document["probabilities"]) != tokens or len(document["picture_of"]) != patches:
         raise ValueError("its lists are of different lengths")
-    if fields["pictures"] not in (0, len(grids)):
-        raise ValueError(f"it has {fields['pictures']} pictures for {len(grids)} grids")
-    if any(not of or not all(0 <= at < tokens for at in of) for _, of in fields["words"]):
+    if document["pictures"] not in (0, len(grids)):
+        raise ValueError(f"it has {document['pictures']} pictures for {len(grids)} grids")
+    if any(not of or not all(0 <= at < tokens for at in of) for _, of in document["words"]):
         raise ValueError("a word is made of tokens that are not there")
-    for (row, column), of in zip(fields["places"], fields["picture_of"], strict=True):
+    for (row, column), of in zip(document["places"], document["picture_of"], strict=True):
         if not 0 <= of < len(grids):
             raise ValueError(f"a patch is of picture {of}")
         if not (0 <= row < grids[of][0] and 0 <= column < grids[of][1]):

@@ -12,26 +12,15 @@ from headscope.results import Kept, reads
 from headscope.storage import array_of
 from headscope.studies.coreference._result import Coreference
 from headscope.studies.coreference._tally import CANDIDATES, PassageHits
-from headscope.studies.shared._head_file import load_study, parts_of
+from headscope.studies.shared._head_file import kept_of_study, load_study, parts_of
 
 DOCUMENT: dict[str, Any] = {"data": str, "passages": [[str, str, [[str]]]]}
 
 
 def kept_of(coreference: Coreference) -> Kept:
     """What a file of it holds: what was answered of each text; without the random twin."""
-    kept = [coreference._read[name] for name in coreference.names]
-    facts = coreference._document() | {
-        "data": coreference.data,
-        "passages": [
-            [name, each.document, each.kinds]
-            for name, each in zip(coreference.names, kept, strict=True)
-        ],
-    }
-    arrays = {}
-    if kept:
-        arrays["rules"] = np.concatenate([each.rules for each in kept], axis=-1)
-        arrays["heads"] = np.concatenate([each.heads for each in kept], axis=-1)
-    return facts, arrays
+    axes = {"rules": -1, "heads": -1}
+    return kept_of_study(coreference, "passages", lambda hits: [hits.document, hits.kinds], axes)
 
 
 @reads(Coreference.KIND)

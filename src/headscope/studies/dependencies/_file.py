@@ -12,26 +12,18 @@ from headscope.results import Kept, reads
 from headscope.storage import array_of
 from headscope.studies.dependencies._result import Relations
 from headscope.studies.dependencies._tally import DECODINGS, SentenceHeads
-from headscope.studies.shared._head_file import load_study, parts_of
+from headscope.studies.shared._head_file import kept_of_study, load_study, parts_of
 
 DOCUMENT: dict[str, Any] = {"treebank": str, "sentences": [([str, [str]], [str, [str], str])]}
 
 
 def kept_of(relations: Relations) -> Kept:
     """What a file of it holds: what was read of each text; without the random twin."""
-    kept = [relations._read[name] for name in relations.names]
-    facts = relations._document() | {
-        "treebank": relations.treebank,
-        "sentences": [
-            [name, list(each.relations), each.document]
-            for name, each in zip(relations.names, kept, strict=True)
-        ],
-    }
-    arrays = {}
-    if kept:
-        arrays["heads"] = np.concatenate([each.heads for each in kept])
-        arrays["predicted"] = np.concatenate([each.predicted for each in kept], axis=-1)
-    return facts, arrays
+
+    def facts(sentence: SentenceHeads) -> list[Any]:
+        return [list(sentence.relations), sentence.document]
+
+    return kept_of_study(relations, "sentences", facts, {"heads": 0, "predicted": -1})
 
 
 @reads(Relations.KIND)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from headscope.results import Kept
 from headscope.storage import PAIR, Finite, Seed, check_document, load_kept, reading
 from headscope.studies.shared._head_study import Study
 
@@ -29,6 +30,27 @@ DOCUMENT: dict[str, Any] = {
 """What `HeadStudy._document` gives."""
 MOST_SPLITS = 10_000
 """Of a file; a damaged number would keep a reader waiting for hours."""
+
+
+def kept_of_study(
+    study: Any, texts: str, facts: Callable[[Any], list[Any]], axes: Mapping[str, int]
+) -> Kept:
+    """What a file of a study holds: what was read of each text; without the random twin.
+
+    Args:
+        study: a `HeadStudy`.
+        texts: the field of the document that lists the texts.
+        facts: what it lists of a text beside its name.
+        axes: the arrays of each text by name, with the axis along which they are joined.
+    """
+    kept = [study._read[name] for name in study.names]
+    listed = [[name, *facts(each)] for name, each in zip(study.names, kept, strict=True)]
+    document = study._document() | {study.SOURCE: getattr(study, study.SOURCE), texts: listed}
+    arrays = {}
+    if kept:  # there is nothing to join of no text
+        for name, axis in axes.items():
+            arrays[name] = np.concatenate([getattr(each, name) for each in kept], axis=axis)
+    return document, arrays
 
 
 def load_study(

@@ -7,11 +7,10 @@ from typing import Any
 from typing_extensions import Unpack
 
 from headscope.results import draws
-from headscope.views.figures._axis import percent_written
+from headscope.views.figures._best_heads import BestHeadsWords, best_heads_figure
 from headscope.views.figures._figure import Figure
-from headscope.views.figures._ranges import Row, Value, draw_ranges
-from headscope.views.figures._result import FigureWords, ResultOptions, draw_result
-from headscope.views.figures._sheet import Sheet
+from headscope.views.figures._ranges import Row, Value
+from headscope.views.figures._result import ResultOptions
 
 
 @draws("coreference")
@@ -34,28 +33,16 @@ def coreference_figure(
         >>> coreference_figure(coref(model, tokenizer, passages)).save("coref.pdf")
     """
     rows = [_row(coreference, each) for each in coreference.heads_of(candidates)]
-    drawn = FigureWords(
-        kind="coreference",
-        title=f"{coreference.model or 'A model'}, {coreference.data or 'texts'}: heads that find "
-        "antecedents",
-        note="share of mentions whose antecedent the best attention head finds, held out; "
+    words: BestHeadsWords = {
+        "title": f"{coreference.model or 'A model'}, {coreference.data or 'texts'}: heads that "
+        "find antecedents",
+        "note": "share of mentions whose antecedent the best attention head finds, held out; "
         f"{coreference.passages:,} passages",
-        model=coreference.model,
-        layers=[layer for layer, _ in coreference.cells],
-        heads=[head for _, head in coreference.cells],
-        texts=coreference.names,
-        chosen=f", candidates={candidates!r}",
-    )
-
-    def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
-        notes = [
-            "in brackets: how many mentions",
-            "on the right: the head that was chosen most often",
-            f"lines: {coreference.confidence:.0%} interval over documents",
-        ]
-        return draw_ranges(sheet, rows, y, ends=(0.0, 1.0), written=percent_written), notes
-
-    return draw_result(drawn, options, draw)
+        "chosen": f", candidates={candidates!r}",
+        "counted": "mentions",
+        "beside": "the head that was chosen most often",
+    }
+    return best_heads_figure(coreference, rows, words, options)
 
 
 def _row(coreference: Any, each: Any) -> Row:

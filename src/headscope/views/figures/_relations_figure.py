@@ -8,11 +8,10 @@ from typing_extensions import Unpack
 
 from headscope.errors import FigureError
 from headscope.results import draws
-from headscope.views.figures._axis import percent_written
+from headscope.views.figures._best_heads import BestHeadsWords, best_heads_figure
 from headscope.views.figures._figure import Figure
-from headscope.views.figures._ranges import Row, Value, draw_ranges
-from headscope.views.figures._result import FigureWords, ResultOptions, draw_result
-from headscope.views.figures._sheet import Sheet
+from headscope.views.figures._ranges import Row, Value
+from headscope.views.figures._result import ResultOptions
 
 LEAST = 20
 """How many words a relation has that is drawn, as of the printed tables."""
@@ -53,28 +52,16 @@ def relations_figure(
         )
     shown.sort(key=lambda each: -each.held_out_accuracy)
     rows = [_row(relations, each) for each in shown]
-    drawn = FigureWords(
-        kind="relations",
-        title=f"{relations.model or 'A model'}, {relations.treebank or 'a treebank'}: heads that "
-        "look along relations",
-        note=f"share of words whose head the best attention head names, held out; "
+    words: BestHeadsWords = {
+        "title": f"{relations.model or 'A model'}, {relations.treebank or 'a treebank'}: heads "
+        "that look along relations",
+        "note": "share of words whose head the best attention head names, held out; "
         f"{relations.sentences:,} sentences",
-        model=relations.model,
-        layers=[layer for layer, _ in relations.cells],
-        heads=[head for _, head in relations.cells],
-        texts=relations.names,
-        chosen=f", least={least!r}, score={score!r}",
-    )
-
-    def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
-        notes = [
-            "in brackets: how many words",
-            "on the right: the head that was chosen most often, and who looks at whom",
-            f"lines: {relations.confidence:.0%} interval over documents",
-        ]
-        return draw_ranges(sheet, rows, y, ends=(0.0, 1.0), written=percent_written), notes
-
-    return draw_result(drawn, options, draw)
+        "chosen": f", least={least!r}, score={score!r}",
+        "counted": "words",
+        "beside": "the head that was chosen most often, and who looks at whom",
+    }
+    return best_heads_figure(relations, rows, words, options)
 
 
 def _row(relations: Any, each: Any) -> Row:
