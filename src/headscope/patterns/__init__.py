@@ -21,7 +21,9 @@ from headscope.patterns._kinds import (
     TextFacts,
     head_kinds,
     head_numbers,
+    numbers_of_heads,
     text_facts,
+    weights_in_groups,
 )
 from headscope.patterns._kovaleva import CLASSES, kovaleva_class, strengths
 from headscope.patterns._maps import AttentionMaps, QueryKeyTokens, maps_of
@@ -82,6 +84,7 @@ __all__ = [
     "load_tally",
     "maps_of",
     "mechanism",
+    "numbers_of_heads",
     "painted",
     "predictive",
     "predictive_pattern",
@@ -90,6 +93,7 @@ __all__ = [
     "strengths",
     "text_facts",
     "units_of",
+    "weights_in_groups",
 ]
 
 _NAMES_OF_0_1 = {

@@ -1,11 +1,12 @@
-"""The sums over the rows of words that the numbers of a head on one text are made of."""
+"""The sums over the rows of words that the numbers of heads on one text are made of."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from headscope.patterns._text_facts import TextFacts
 
@@ -17,34 +18,20 @@ have patterns by chance.
 """
 
 
-class KeyShare:
-    """How much of each row goes to some of the keys, and how much would by chance.
+class KeyShare(NamedTuple):
+    """How much of each row of a head goes to some of the keys, and how much would by chance.
 
     By chance means: the weights of a row lie in any order on the keys that it could look at. Then
     what falls on ``k`` of ``K`` keys has mean ``k`` times that of the row and the variance of
     drawing without replacement.
     """
 
-    def __init__(self) -> None:
-        self.got = self.expected = self.variance = self.mass = 0.0
-        self.reach = 0.0
-        self.rows = 0
-
-    def add(self, row: RowBlock, got: np.ndarray, keys: np.ndarray) -> None:
-        """Add rows: what goes to the target, and how many keys of each row it has; rows without any
-        do not count.
-        """
-        used = (keys > 0) & (keys < row.count)
-        keys, count, mean = keys[used], row.count[used], row.mean[used]
-        self.rows += int((keys > 0).sum())
-        self.got += float(got[used].sum())
-        self.mass += float(row.mass[used].sum())
-        self.expected += float((keys * mean).sum())
-        self.variance += float(
-            (keys * (count - keys) / np.maximum(1, count - 1) * row.variance[used]).sum()
-        )
-        if used.any():
-            self.reach = max(self.reach, float((row.mass[used] - keys * mean).max()))
+    got: float
+    mass: float
+    expected: float
+    variance: float
+    reach: float
+    rows: int
 
     @property
     def mean(self) -> float:
@@ -83,85 +70,155 @@ class KeyShare:
         return spread / self.reach**2 * ((1 + ratio) * np.log1p(ratio) - ratio)
 
 
+class KeyShares:
+    """Sums of a `KeyShare` of several heads, all of the same rows.
+
+    Args:
+        heads: how many.
+    """
+
+    def __init__(self, heads: int) -> None:
+        self.got, self.mass, self.expected = (np.zeros(heads) for _ in range(3))
+        self.variance, self.reach = (np.zeros(heads) for _ in range(2))
+        self.rows = 0
+
+    def add(
+        self, row: RowBlock, got: Float[np.ndarray, "head query"], keys: Float[np.ndarray, " query"]
+    ) -> None:
+        """Add rows: what goes to the target, and how many keys of each row it has; rows with none,
+        or with no other key, do not count.
+        """
+        used = (keys > 0) & (keys < row.count)
+        if not used.any():
+            return
+        self.rows += int(used.sum())
+        keys, count = keys[used], row.count[used]
+        mass, mean = row.mass[:, used], row.mean[:, used]
+        self.got += got[:, used].sum(axis=1)
+        self.mass += mass.sum(axis=1)
+        self.expected += mean @ keys
+        self.variance += row.variance[:, used] @ (keys * (count - keys) / np.maximum(1, count - 1))
+        self.reach = np.maximum(self.reach, (mass - keys * mean).max(axis=1))
+
+    def of_each(self) -> list[KeyShare]:
+        """The share of each head."""
+        sums = (self.got, self.mass, self.expected, self.variance, self.reach)
+        columns = (each.tolist() for each in sums)
+        return [KeyShare(*own, self.rows) for own in zip(*columns, strict=True)]
+
+
 @dataclass(frozen=True)
 class RowBlock:
-    """What rows give to the keys that they could look at."""
+    """What rows of heads give to the keys that they could look at."""
 
     count: Float[np.ndarray, " query"]
-    mass: Float[np.ndarray, " query"]
-    mean: Float[np.ndarray, " query"]
-    variance: Float[np.ndarray, " query"]
+    mass: Float[np.ndarray, "head query"]
+    mean: Float[np.ndarray, "head query"]
+    variance: Float[np.ndarray, "head query"]
 
     @classmethod
     def of(
-        cls, weights: Float[np.ndarray, "query key"], keys: Float[np.ndarray, "query key"]
+        cls, weights: Float[np.ndarray, "head query key"], keys: Float[np.ndarray, "query key"]
     ) -> RowBlock:
         """Of the keys that are 1; all else must weigh nothing."""
         count = keys.sum(axis=1)
         least = np.maximum(1, count)
-        mass = weights.sum(axis=1)
+        mass = weights.sum(axis=2)
         mean = mass / least
-        return cls(count, mass, mean, np.maximum(0.0, (weights**2).sum(axis=1) / least - mean**2))
+        return cls(count, mass, mean, np.maximum(0.0, (weights**2).sum(axis=2) / least - mean**2))
 
 
 TARGETS = ("next", "previous", "itself", "same", "special", "own", "near", "top")
+LINKS = ("link", "same_link", "leaver")
+
+
+class StrongestLinks:
+    """The strongest link of each of several heads; query and key are -1 where there is none."""
+
+    def __init__(self, heads: int) -> None:
+        self.query, self.key = (np.full(heads, -1) for _ in range(2))
+        self.weight = np.full(heads, -1.0)
+
+    def add(
+        self, values: Float[np.ndarray, "head query key"], queries: Int[np.ndarray, " query"]
+    ) -> None:
+        """Look at more rows; what is below 0 is no link."""
+        heads, _, keys = values.shape
+        flat = values.reshape(heads, -1)
+        best = flat.argmax(axis=1)
+        weight = flat[np.arange(heads), best]
+        better = weight > self.weight
+        self.weight[better] = weight[better]
+        self.query[better] = queries[best // keys][better]
+        self.key[better] = (best % keys)[better]
 
 
 class HeadSums:
-    """The sums over word rows that the numbers of one head are made of."""
+    """The sums over word rows that the numbers of heads on one text are made of.
 
-    def __init__(self, facts: TextFacts, keys: int) -> None:
+    Of several heads at once: on a text of a sentence, the calls of NumPy take longer than the sums.
+
+    Args:
+        facts: what the tokens say.
+        heads: how many.
+        keys: of each query.
+    """
+
+    def __init__(self, facts: TextFacts, heads: int, keys: int) -> None:
         self.facts = facts
-        self.columns = np.zeros(keys)
-        self.sums = dict.fromkeys(("keys", "sharpness", "seen", "between", "by_distance"), 0.0)
+        self.columns = np.zeros((heads, keys))
+        names = ("keys", "sharpness", "between", "by_distance")
+        self.sums = {name: np.zeros(heads) for name in names}
+        self.seen = 0.0
         self.rows = 0
-        self.targets = {name: KeyShare() for name in TARGETS}
-        self.links = {"link": (-1, -1, -1.0), "same_link": (-1, -1, -1.0), "leaver": (-1, -1, -1.0)}
+        self.targets = {name: KeyShares(heads) for name in TARGETS}
+        self.links = {name: StrongestLinks(heads) for name in LINKS}
 
     def add(
         self,
-        weights: Float[np.ndarray, "query key"],
+        weights: Float[np.ndarray, "head query key"],
         visible: Bool[np.ndarray, "query key"],
         first: int,
     ) -> None:
         """Add the rows of the queries from ``first`` on."""
         facts = self.facts
-        queries = np.arange(first, first + len(weights))
+        queries = np.arange(first, first + len(visible))
         # Word rows alone count below; what leaves special tokens is kept as one link, to name the
         # head.
-        seen = visible.sum(axis=1)
-        leaving = ~facts.words[queries] & (queries > 0) & (seen > 0)
+        seen = visible.any(axis=1)
+        leaving = ~facts.words[queries] & (queries > 0) & seen
         if facts.alone and leaving.any():
-            self._strongest("leaver", weights[leaving], queries[leaving])
-        used = facts.words[queries] & (seen > 0)
+            self.links["leaver"].add(weights[:, leaving], queries[leaving])
+        used = facts.words[queries] & seen
         if not used.any():
             return
-        weights, visible, queries = weights[used], visible[used].astype(float), queries[used]
+        weights, sees, queries = weights[:, used], visible[used].astype(float), queries[used]
         self.rows += len(queries)
-        self.columns += weights.sum(axis=0)
-        self.sums["seen"] += float(visible.sum())
-        self.sums["sharpness"] += float(weights.max(axis=1).sum())
+        self.columns += weights.sum(axis=1)
+        self.seen += float(sees.sum())
+        self.sums["sharpness"] += weights.max(axis=2).sum(axis=1)
         logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
         # exp of the entropy: how many keys a row would spread over evenly.
-        self.sums["keys"] += float(np.exp(-(weights * logs).sum(axis=1)).sum())
-        row = RowBlock.of(weights, visible)
+        self.sums["keys"] += np.exp(-(weights * logs).sum(axis=2)).sum(axis=1)
+        row = RowBlock.of(weights, sees)
         special = (~facts.key_words).astype(float)
-        self.targets["special"].add(row, weights @ special, visible @ special)
+        self.targets["special"].add(row, weights @ special, sees @ special)
         # Which key gets most is known at the end only; any one key has the same mean and variance
         # by chance.
-        self.targets["top"].add(row, np.zeros(len(queries)), np.ones(len(queries)))
+        self.targets["top"].add(row, np.zeros(row.mass.shape), np.ones(len(queries)))
         # Patterns are compared with other words alone: what rests on a special token says nothing
         # of them.
-        words = visible * facts.key_words
-        row = RowBlock.of(weights * facts.key_words, words)
+        words = sees * facts.key_words
+        between = weights * facts.key_words
+        row = RowBlock.of(between, words)
         self._same(weights, words, queries, row)
         if facts.alone:
             self._neighbours(weights, words, queries, row)
-            self._between_words(weights * facts.key_words, words, queries, row)
+            self._between_words(between, words, queries, row)
             # Here, since `_neighbours` above measures the token itself, and the strongest link is
             # to another.
             words[np.arange(len(queries)), queries] = 0.0
-        self._strongest("link", np.where(words > 0, weights, -1.0), queries)
+        self.links["link"].add(np.where(words > 0, weights, -1.0), queries)
 
     def _same(
         self, weights: np.ndarray, visible: np.ndarray, queries: np.ndarray, row: RowBlock
@@ -176,8 +233,9 @@ class HeadSums:
         if self.facts.alone:
             same[np.arange(len(queries)), queries] = False
         if same.any():
-            self.targets["same"].add(row, (weights * same).sum(axis=1), same.sum(axis=1))
-            self._strongest("same_link", np.where(same, weights, -1.0), queries)
+            on_same = (weights * same).sum(axis=2)
+            self.targets["same"].add(row, on_same, same.sum(axis=1).astype(float))
+            self.links["same_link"].add(np.where(same, weights, -1.0), queries)
 
     def _neighbours(
         self, weights: np.ndarray, visible: np.ndarray, queries: np.ndarray, row: RowBlock
@@ -187,12 +245,13 @@ class HeadSums:
         neighbours = np.append(self.facts.neighbours, False)
         beside = {"next": neighbours[queries], "previous": (queries > 0) & neighbours[queries - 1]}
         beside["itself"] = np.ones(len(queries), bool)
+        rows = np.arange(len(queries))
         for name, step in (("next", 1), ("previous", -1), ("itself", 0)):
             # Index 0 stands for no neighbour: it keeps the lookup inside the row, and `there` takes
             # it out.
             at = np.where(beside[name], queries + step, 0)
-            there = beside[name] & (visible[np.arange(len(queries)), at] > 0)
-            got = np.where(there, weights[np.arange(len(queries)), at], 0.0)
+            there = beside[name] & (visible[rows, at] > 0)
+            got = np.where(there, weights[:, rows, at], 0.0)
             self.targets[name].add(row, got, there.astype(float))
 
     def _between_words(
@@ -200,27 +259,22 @@ class HeadSums:
     ) -> None:
         """Of the weight between words: what stays near, and what stays in one text."""
         facts = self.facts
-        near, near_keys = np.zeros(len(queries)), np.zeros(len(queries))
+        rows, keys = np.arange(len(queries)), weights.shape[2]
+        near, near_keys = np.zeros(row.mass.shape), np.zeros(len(queries))
         for step in range(-WINDOW, WINDOW + 1):
-            there = (queries + step >= 0) & (queries + step < weights.shape[1])
+            there = (queries + step >= 0) & (queries + step < keys)
             at = np.where(there, queries + step, 0)
-            near += there * weights[np.arange(len(queries)), at]
-            near_keys += there * visible[np.arange(len(queries)), at]
+            near += there * weights[:, rows, at]
+            near_keys += there * visible[rows, at]
         self.targets["near"].add(row, near, near_keys)
-        self.sums["between"] += float(weights.sum())
+        self.sums["between"] += weights.sum(axis=(1, 2))
         if facts.pair:
             segments = np.array(facts.query.segments)
             inside = (segments[queries][:, None] == segments[None, :]).astype(float)
-            self.targets["own"].add(
-                row, (weights * inside).sum(axis=1), (visible * inside).sum(axis=1)
-            )
-            distance = np.abs(queries[:, None] - np.arange(weights.shape[1])[None, :])
-            self.sums["by_distance"] += float((weights * facts.own_at[distance]).sum())
-
-    def _strongest(self, name: str, values: np.ndarray, queries: np.ndarray) -> None:
-        row, key = np.unravel_index(int(values.argmax()), values.shape)
-        if values[row, key] > self.links[name][2]:
-            self.links[name] = (int(queries[row]), int(key), float(values[row, key]))
+            own = np.einsum("hqk,qk->hq", weights, inside)
+            self.targets["own"].add(row, own, (visible * inside).sum(axis=1))
+            distance = np.abs(queries[:, None] - np.arange(keys)[None, :])
+            self.sums["by_distance"] += np.einsum("hqk,qk->h", weights, facts.own_at[distance])
 
 
 def part(amount: float, of: float | int) -> float:

@@ -6,14 +6,16 @@ A kind is a description of one text, not a label: labels need many texts, baseli
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from jaxtyping import Float
 
 from headscope.patterns._kind_sums import HeadSums, KeyShare, part
 from headscope.patterns._text_facts import TextFacts, text_facts
-from headscope.record import Mask, Stack
+from headscope.record import Layer, Mask, Stack
 
 NUMBERS = (
     "next",
@@ -62,6 +64,11 @@ BLOCK = 256
 tokens.
 """
 
+MOST_AT_ONCE = 2**17
+"""Weights of the heads that are measured at a time: 1 MiB in double precision, and some times that
+while they are summed.
+"""
+
 PATTERN = 0.3
 """A pattern is named from this mean weight on."""
 PATTERN_BESIDE_REST = 0.15
@@ -103,50 +110,92 @@ def head_numbers(
         where no word comes twice, positions where queries and keys are other tokens, ``own`` where
         there is one text), -1 for places that there are not.
     """
-    sums = HeadSums(facts, weights.shape[1])
+    (values,) = numbers_of_heads(weights[None], visible, facts)
+    return dict(zip(COLUMNS, values.tolist(), strict=True))
+
+
+def numbers_of_heads(
+    weights: Float[np.ndarray, "head query key"], visible: Mask | None, facts: TextFacts
+) -> Float[np.ndarray, "head column"]:
+    """What several heads of one layer do with one text: `head_numbers` of each, in the order of
+    `COLUMNS`.
+    """
+    heads, queries, keys = weights.shape
+    sums = HeadSums(facts, heads, keys)
     if facts.causal and (visible is None or visible.is_full):  # bare weights, without a mask
-        visible = Mask.causal(*weights.shape)
-    for first in range(0, len(weights), BLOCK):
+        visible = Mask.causal(queries, keys)
+    for first in range(0, queries, BLOCK):
         rows = slice(first, first + BLOCK)
-        block = np.asarray(weights[rows], np.float64)
-        sums.add(
-            block, np.ones(block.shape, bool) if visible is None else visible.dense(rows), first
-        )
+        block = np.asarray(weights[:, rows], np.float64)
+        sees = np.ones(block.shape[1:], bool) if visible is None else visible.dense(rows)
+        sums.add(block, sees, first)
     return _numbers(sums)
 
 
-def _numbers(sums: HeadSums) -> dict[str, float]:
-    targets, rows = sums.targets, sums.rows
-    numbers = {name: part(sums.sums[name], rows) for name in ("keys", "sharpness", "seen")}
+def weights_in_groups(
+    layer: Layer, heads: Sequence[int]
+) -> Iterator[tuple[list[int], Float[np.ndarray, "head query key"]]]:
+    """The weights of heads of a layer, as many heads at a time as are not large.
+
+    Args:
+        layer: the layer.
+        heads: numbers of heads that it holds.
+
+    Yields:
+        numbers of heads, and their weights.
+    """
+    held = list(layer.head_numbers)
+    if len(held) * prod(layer.size) <= MOST_AT_ONCE:
+        yield list(heads), layer.held_weights()[[held.index(head) for head in heads]]
+        return
+    for head in heads:
+        yield [head], layer.weights_of(head)[None]
+
+
+def _numbers(sums: HeadSums) -> Float[np.ndarray, "head column"]:
+    sums.targets["top"].got = sums.columns.max(axis=1, initial=0)
+    shares = {name: each.of_each() for name, each in sums.targets.items()}
+    values = np.full((len(sums.columns), len(COLUMNS)), np.nan)
+    for head in range(len(values)):
+        numbers = _numbers_of(sums, head, {name: each[head] for name, each in shares.items()})
+        values[head] = [numbers[name] for name in COLUMNS]
+    return values
+
+
+def _numbers_of(sums: HeadSums, head: int, targets: Mapping[str, KeyShare]) -> dict[str, float]:
+    rows, columns = sums.rows, sums.columns[head]
+    numbers = {name: part(float(each[head]), rows) for name, each in sums.sums.items()}
+    numbers["seen"] = part(sums.seen, rows)
     numbers |= {name: targets[name].mean for name in ("next", "previous", "itself", "same")}
     numbers["special"] = 0.0 if rows else np.nan
     if targets["special"].rows:
         numbers["special"] = targets["special"].mean
     numbers["near"], numbers["own"] = targets["near"].share, targets["own"].share
     numbers["own_even"] = targets["own"].even_share
-    numbers["own_by_distance"] = part(sums.sums["by_distance"], sums.sums["between"])
-    top = int(sums.columns.argmax()) if rows else -1
-    targets["top"].got = float(sums.columns.max(initial=0))
+    between, by_distance = sums.sums["between"][head], sums.sums["by_distance"][head]
+    numbers["own_by_distance"] = part(float(by_distance), float(between))
+    top = int(columns.argmax()) if rows else -1
     numbers["top"], numbers["top_key"] = part(targets["top"].got, rows), float(top)
-    for name, (query, key, weight) in sums.links.items():
+    for name, links in sums.links.items():
         short = name.removesuffix("_link")
-        numbers[f"{short}_query"], numbers[f"{short}_key"] = float(query), float(key)
-        numbers[name] = weight if query >= 0 else np.nan
-    numbers["rest_key"], numbers["rest_other"] = map(float, _resting_places(sums))
+        query = float(links.query[head])
+        numbers[f"{short}_query"], numbers[f"{short}_key"] = query, float(links.key[head])
+        numbers[name] = float(links.weight[head]) if query >= 0 else np.nan
+    numbers["rest_key"], numbers["rest_other"] = map(float, _resting_places(sums.facts, columns))
     top_special = rows > 0 and not bool(sums.facts.key_words[top])
     numbers["kind"], numbers["score"] = _kind_of(numbers, targets, top_special=top_special)
-    return {name: float(numbers[name]) for name in COLUMNS}
+    return numbers
 
 
-def _resting_places(sums: HeadSums) -> tuple[int, int]:
+def _resting_places(facts: TextFacts, columns: Float[np.ndarray, " key"]) -> tuple[int, int]:
     """The first place of the special token with most of the weight, all of its places together, and
     of the second.
     """
-    labels = sums.facts.key.labels
+    labels = facts.key.labels
     weight: dict[str, float] = {}
     first_position: dict[str, int] = {}
-    for key in np.flatnonzero(~sums.facts.key_words).tolist():
-        weight[labels[key]] = weight.get(labels[key], 0.0) + float(sums.columns[key])
+    for key in np.flatnonzero(~facts.key_words).tolist():
+        weight[labels[key]] = weight.get(labels[key], 0.0) + float(columns[key])
         first_position.setdefault(labels[key], key)
     ranked = sorted(weight, key=lambda label: -weight[label])
     total = sum(weight.values())
@@ -157,7 +206,7 @@ def _resting_places(sums: HeadSums) -> tuple[int, int]:
 
 
 def _kind_of(
-    numbers: dict[str, float], targets: dict[str, KeyShare], *, top_special: bool
+    numbers: dict[str, float], targets: Mapping[str, KeyShare], *, top_special: bool
 ) -> tuple[int, float]:
     """The first kind whose rule holds, as place in `KINDS`, and how clearly."""
     kind, score = _pattern(numbers, targets)
@@ -172,7 +221,9 @@ def _kind_of(
     return KINDS.index(kind), 0.0 if np.isnan(score) else score
 
 
-def _pattern(numbers: dict[str, float], targets: dict[str, KeyShare]) -> tuple[str | None, float]:
+def _pattern(
+    numbers: dict[str, float], targets: Mapping[str, KeyShare]
+) -> tuple[str | None, float]:
     """Next, previous, or the same word (the token itself counts as that)."""
     names = [name for name in ("next", "previous", "same", "itself") if targets[name].rows > 0]
     if not names:
@@ -187,7 +238,7 @@ def _pattern(numbers: dict[str, float], targets: dict[str, KeyShare]) -> tuple[s
 
 
 def _resting(
-    numbers: dict[str, float], targets: dict[str, KeyShare], *, top_special: bool
+    numbers: dict[str, float], targets: Mapping[str, KeyShare], *, top_special: bool
 ) -> tuple[str | None, float]:
     special, top = targets["special"], targets["top"]
     least = max(RESTING, special.even + BEYOND_EVEN) if special.rows else np.inf
@@ -200,7 +251,7 @@ def _resting(
     return None, np.nan
 
 
-def _local(numbers: dict[str, float], targets: dict[str, KeyShare]) -> tuple[str | None, float]:
+def _local(numbers: dict[str, float], targets: Mapping[str, KeyShare]) -> tuple[str | None, float]:
     if 1 - numbers["special"] < BETWEEN_WORDS:
         return None, np.nan
     own, near = targets["own"], targets["near"]
@@ -282,8 +333,6 @@ def head_kinds(stack: Stack) -> HeadKinds:
     values = np.full((len(layers), stack.heads, len(COLUMNS)), np.nan)
     facts = text_facts(stack)
     for row, layer in enumerate(layers):
-        for head in layer.head_numbers:
-            values[row, head] = list(
-                head_numbers(layer.weights_of(head), layer.visible, facts).values()
-            )
+        for heads, weights in weights_in_groups(layer, layer.head_numbers):
+            values[row, heads] = numbers_of_heads(weights, layer.visible, facts)
     return HeadKinds(tuple(layer.layer for layer in layers), values)

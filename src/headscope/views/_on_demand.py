@@ -17,7 +17,7 @@ from threading import Lock
 import numpy as np
 
 from headscope.axes import HEAD, KEY, QUERY
-from headscope.patterns import COLUMNS, head_numbers, text_facts
+from headscope.patterns import COLUMNS, numbers_of_heads, text_facts, weights_in_groups
 from headscope.record import Layer, Record, Stack
 from headscope.record.recompute import scores_of, softmax_of
 from headscope.views._beside import PREFIX, options_beside, records_beside
@@ -359,10 +359,11 @@ def _make_small(stack: Stack, layer: Layer, heads: list[int], shape: list[int]) 
     thumbs = np.zeros(shape, np.uint8)
     kinds = np.full((shape[0], len(COLUMNS)), np.nan, np.float32)
     facts = text_facts(stack)
-    for at in held_positions(layer, heads):
-        weights = layer.weights_of(heads[at])
+    places = {heads[at]: at for at in held_positions(layer, heads)}
+    for numbers, weights in weights_in_groups(layer, list(places)):
+        at = [places[number] for number in numbers]
         thumbs[at] = quantise(max_pooled(weights))
-        kinds[at] = list(head_numbers(weights, layer.visible, facts).values())
+        kinds[at] = numbers_of_heads(weights, layer.visible, facts)
     return LayerThumbs(thumbs.tobytes(), kinds.tobytes())
 
 

@@ -10,14 +10,15 @@ MOST = 48
 
 
 def max_pooled(
-    weights: Float[np.ndarray, "query key"], most: int = MOST
-) -> Float[np.ndarray, "query_block key_block"]:
+    weights: Float[np.ndarray, "*heads query key"], most: int = MOST
+) -> Float[np.ndarray, "*heads query_block key_block"]:
     """The largest weight of each block, so that a single strong weight is seen however many tokens
     there are.
 
     Blocks are as even as they can be; a side of up to ``most`` tokens stays as it is.
     """
-    for axis, count in enumerate(weights.shape):
+    for axis in (-2, -1):
+        count = weights.shape[axis]
         # A side at a time: the maximum of maxima is that of the block, and reduceat takes one axis.
         starts = np.arange(min(most, count)) * count // min(most, count)
         weights = np.maximum.reduceat(weights, starts, axis=axis)
