@@ -49,7 +49,7 @@ export interface Page {
    */
   other_pictures?: PageArray[];
   /**
-   * Where the page was given some.
+   * Where evidence was given.
    */
   evidence?: PageEvidence;
   /**
@@ -321,21 +321,21 @@ export interface PageRotary {
 export interface PageAbsent {
   layer: number;
   /**
-   * What it does instead, or why its attention is not here.
+   * What it has instead of attention, or why its attention is missing.
    */
   why: string;
 }
 /**
- * What each head does on the shown text: a description of one text, and no label.
+ * The kind of each head on the shown text: a description of one text, not a label.
  */
 export interface PageKinds {
   /**
-   * All that there are; a head's ``kind`` is a place among them.
+   * All kinds; a head's ``kind`` is an index into them.
    */
   kinds: ("next" | "previous" | "same" | "own" | "near" | "broad" | "resting" | "none")[];
   /**
-   * Names of the numbers of a head: its ten numbers, the places and links that a sentence names,
-   * kind and score.
+   * Names of the numbers of a head: its ten numbers, the positions and links that a sentence
+   * names, kind and score.
    */
   columns: string[];
   /**
@@ -357,11 +357,11 @@ export interface PageMoved {
    */
   label: string;
   /**
-   * What values must be larger than to count.
+   * The baseline that a value must exceed to count.
    */
   spread: string;
   /**
-   * None for heads that there are not, and for those that were changed on purpose.
+   * None for heads that do not exist, and for those that were changed on purpose.
    */
   values: (number | null)[][];
   /**
@@ -542,8 +542,7 @@ export interface PageSelection {
   tray: string[];
 }
 /**
- * What kinds of heads there are, and how sure that is: measured over texts, of which the page
- * shows one at most.
+ * Evidence about the heads, measured over texts, of which the page shows at most one.
  */
 export interface PageEvidence {
   /**
@@ -560,7 +559,7 @@ export interface PageEvidence {
    */
   tokens: number | null;
   /**
-   * Of the intervals.
+   * Confidence level of the intervals.
    */
   confidence: number;
   /**
@@ -661,13 +660,13 @@ export interface PageMap {
  */
 export interface PageShown {
   /**
-   * Place among the patterns.
+   * Index into the patterns.
    */
   pattern: number;
   layer: number;
   head: number;
   /**
-   * Places among the examples: the texts with the highest scores, best first.
+   * Indices into the examples: the texts with the highest scores, best first.
    */
   texts: number[];
   /**
@@ -690,8 +689,8 @@ export interface PagePair {
 /**
  * How the model wrote the text itself; every list has one entry for each token written.
  *
- * Of the model's own distribution, before temperature, top-p or anything else changed it. The last
- * token was never read, so that no query and no key stands for it.
+ * Probabilities are of the model's own distribution, before temperature, top-p or anything else
+ * changed it. The model never read the last token, so it has no query and no key.
  */
 export interface PageGeneration {
   /**
@@ -744,8 +743,7 @@ export interface PageLinks {
   arcs: PageArc[];
 }
 /**
- * A word that has gold links, or that could have been chosen in place of one that
- * is.
+ * A word of the shown text; it has gold links, or could have been chosen instead.
  */
 export interface PageWord {
   label: string;
@@ -759,11 +757,11 @@ export interface PageWord {
  */
 export interface PageArc {
   /**
-   * Place among the words.
+   * Index into the words.
    */
   dependent: number;
   /**
-   * Place among the words.
+   * Index into the words.
    */
   head: number;
   /**

@@ -1,7 +1,7 @@
-"""Record to something to look at.
+"""Records and results as pages and live views.
 
-Loaded on first use: the command line takes the names of views and quantities from `_contract` for
-its help, which is read more often than anything is drawn.
+Submodules are loaded on first use: the command line reads the names of views and quantities for its
+help, which is asked for more often than anything is drawn.
 """
 
 from __future__ import annotations
@@ -40,15 +40,14 @@ __all__ = [
     "view",
 ]
 
-PLACES = {"PageOptions": "options", "ResultPage": "_result_page"}
-"""All else is in `opening`."""
+MODULES = {"PageOptions": "options", "ResultPage": "_result_page"}
+"""The submodule of each name; all others are in `opening`."""
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"headscope.views has no {name!r}; it has {', '.join(__all__)}")
-    place = PLACES.get(name, "opening")
-    module = importlib.import_module(f"headscope.views.{place}")
+    module = importlib.import_module(f"headscope.views.{MODULES.get(name, 'opening')}")
     return getattr(module, "view" if name == "page" else name)
 
 

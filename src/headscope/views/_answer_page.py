@@ -1,7 +1,7 @@
-"""An answer about a picture as a page: choose a word, and its heat lies over the picture.
+"""An answer about a picture as a page: choose a word, and its heat is drawn over the picture.
 
-Without a script: the words are radio buttons, so that arrow keys go from one to the next, and the
-sheet of styles shows the heat of the one that is chosen or pointed at.
+The page has no script. The words are radio buttons, so that arrow keys go from one to the next, and
+the style sheet shows the heat of the word that is chosen or pointed at.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from headscope.views.file_page import FilePage
 THEMES = ("auto", "light", "dark")
 OPTIONS = ("theme", "title")
 POSITIVE, NEGATIVE = (28, 92, 214), (214, 96, 20)
-"""Of heat above and below 0: blue and orange that can be seen on light and on dark paper."""
+"""Colours of heat above and below 0: blue and orange, visible on light and on dark paper."""
 BEND = 0.75
-"""Opacity moves with ``|value| ** 0.75``, as in figures."""
+"""Exponent of the opacity, ``|value| ** 0.75``, as in figures."""
 LIGHT = "--paper:#fff;--ink:#15181d;--muted:#5d646f;--edge:#d5d9df;--bar:#a9c4f5"
 DARK = "--paper:#111419;--ink:#e8eaee;--muted:#98a0ac;--edge:#343b46;--bar:#2c4f8f"
 STYLES = """
@@ -87,8 +87,8 @@ TEMPLATE = """<!doctype html>
 
 @dataclass(frozen=True, repr=False)
 class AnswerPage(FilePage):
-    """An answer about a picture as something to look at: shows itself in a notebook, saves itself
-    as one page, opens in a browser. Made by `view`.
+    """Page of an answer about a picture: it shows itself in a notebook, saves itself as one file,
+    and opens in a browser. Made by `view`.
 
     Args:
         answer: a `PictureAnswer`.
@@ -114,7 +114,7 @@ class AnswerPage(FilePage):
 
     @property
     def title(self) -> str:
-        """What stands above: the question, unless another title was given."""
+        """The heading of the page: the question, unless another title was given."""
         return str(self.options.get("title") or self.answer.question)
 
     @cached_property
@@ -150,7 +150,9 @@ class AnswerPage(FilePage):
 
     @cached_property
     def _id(self) -> str:
-        """A name of its own, so that several answers can stand in one notebook."""
+        """The id of the page's element, so that a notebook can show several answers."""
+        # A digest of the answer and not a running number: the same answer always gives the same
+        # file.
         content = f"{self.answer.prompt} {self.answer.text} {self.answer.attention.tobytes()!r}"
         return f"answer-{hashlib.sha256(content.encode()).hexdigest()[:10]}"
 
@@ -177,7 +179,9 @@ class AnswerPage(FilePage):
 
     @cached_property
     def _values(self) -> dict[str, Float[np.ndarray, "word patch"]]:
-        """What is shown, by class: attention, and the difference to the mean over words."""
+        """The values that are shown, by style class: attention, and its difference to the mean over
+        all words.
+        """
         values = {"plain": self.answer.values()}
         if len(self.answer.words) > 1:
             values["signed"] = self.answer.values(relative=True)
@@ -217,6 +221,8 @@ class AnswerPage(FilePage):
             f"M{column + 0.2} {row + 0.2}l.6 .6m0-.6l-.6 .6"
             for row, column in np.argwhere(sinks > 0)
         ]
+        # One unit is one patch, and patches need not be square: without non-scaling-stroke the
+        # lines of a cross would be thicker in one direction.
         return (
             f'<svg viewBox="0 0 {columns} {rows}" preserveAspectRatio="none" aria-hidden="true">'
             f'<path stroke-width="1" vector-effect="non-scaling-stroke" d="{" ".join(lines)}"/>'
@@ -225,12 +231,13 @@ class AnswerPage(FilePage):
 
     @property
     def _scales(self) -> str:
-        """The bars of both scales, of which one is shown."""
+        """The colour bars of both scales; the style sheet shows one of them."""
         parts = []
         for kind, values in self._values.items():
             largest = float(np.nanmax(np.abs(values), initial=0.0))
-            places = np.linspace(-1 if kind == "signed" else 0, 1, 9)
-            stops = ",".join(_colour(place) for place in places)
+            # A gradient of CSS is linear between its stops: nine follow the curve of the opacity.
+            parts_of_bar = np.linspace(-1 if kind == "signed" else 0, 1, 9)
+            stops = ",".join(_colour(part) for part in parts_of_bar)
             least = f"−{largest:.2g}" if kind == "signed" else "0"
             says = "less the mean over words" if kind == "signed" else "attention on the patch"
             parts.append(
@@ -244,6 +251,7 @@ class AnswerPage(FilePage):
     def _words(self) -> str:
         """The words as radio buttons, each over a bar as high as its share."""
         answer = self.answer
+        # The lower limit keeps the division below defined where no word looks at the picture.
         most = float(max(answer.word_shares.max(initial=0.0), 1e-9))
         labels = []
         for word, (each, share) in enumerate(zip(answer.words, answer.word_shares, strict=True)):
@@ -293,7 +301,7 @@ def answer_page(answer: Any, **options: Any) -> AnswerPage:
         **options: ``theme`` (``"auto"``, ``"light"`` or ``"dark"``) and ``title``.
 
     Raises:
-        PageError: an option that there is not.
+        PageError: an unknown option.
     """
     return AnswerPage(answer, options)
 
@@ -303,9 +311,7 @@ def _when_dark(where: str) -> str:
 
 
 def _overlay(values: Float[np.ndarray, "row column"], largest: float) -> np.ndarray:
-    """Red, green, blue and opacity of each patch; sinks and patches that are not there are
-    clear.
-    """
+    """Red, green, blue and opacity of each patch; sinks and missing patches are transparent."""
     part = np.clip(np.nan_to_num(np.abs(values)) / (largest or 1.0), 0, 1)
     overlay = np.empty((*values.shape, 4), np.uint8)
     overlay[..., :3] = np.where((values < 0)[..., None], NEGATIVE, POSITIVE)
@@ -313,7 +319,7 @@ def _overlay(values: Float[np.ndarray, "row column"], largest: float) -> np.ndar
     return overlay
 
 
-def _colour(place: float) -> str:
-    """Of the bar, at a number from -1 to 1."""
-    red, green, blue = NEGATIVE if place < 0 else POSITIVE
-    return f"rgba({red},{green},{blue},{VEIL * abs(place) ** BEND:.3f})"
+def _colour(value: float) -> str:
+    """Colour of the bar at a number from -1 to 1."""
+    red, green, blue = NEGATIVE if value < 0 else POSITIVE
+    return f"rgba({red},{green},{blue},{VEIL * abs(value) ** BEND:.3f})"

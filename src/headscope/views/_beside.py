@@ -1,4 +1,4 @@
-"""Further records of a page or a figure, whose pictures the tray shows beside those of its own."""
+"""Further records of a page or a figure, which the tray shows next to those of the first record."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ if TYPE_CHECKING:
     from headscope.views.options import PageOptions
 
 LETTERS = "bcdef"
-"""What records are called where they come without names; a tray has six pictures."""
+"""Names of records that come without one. The first record counts as ``a``, and a tray has six
+pictures.
+"""
+# A name is written into a line of the tray, whose words are separated by blanks, and into the names
+# of chunks, whose parts are separated by slashes: it may hold neither.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,19}")
 PASSED_ON = ("include_layers", "include_heads")
-"""Options that say what a page holds of each of its records."""
+"""Options that choose what a page holds, for each of its records alike."""
 PREFIX = "beside"
 FORM = (
     'give records, or records by name: beside=[other] for "2-0 record=b", '
@@ -26,14 +30,14 @@ FORM = (
 
 
 def records_beside(given: Any) -> dict[str, Record]:
-    """Further records by the name that a tray calls them: ``b``, ``c`` ... where they have none.
+    """Further records by their names in a tray: ``b``, ``c`` ... where they have none.
 
     Args:
         given: the option ``beside``, or None.
 
     Raises:
-        PageError: what is not a list or mapping of records, more than five, or a name that a tray
-            cannot write.
+        PageError: something else than a list or mapping of records, more than five records, or a
+            name that a tray cannot write.
     """
     if given is None:
         return {}
@@ -44,6 +48,7 @@ def records_beside(given: Any) -> dict[str, Record]:
             f"beside has {len(given)} records, and a tray has {len(LETTERS) + 1} pictures; leave "
             "some out"
         )
+    # Not strict: there are usually fewer records than letters.
     named = dict(given if isinstance(given, Mapping) else zip(LETTERS, given, strict=False))
     for name, record in named.items():
         if not isinstance(name, str) or not NAME.fullmatch(name):
@@ -60,7 +65,7 @@ def shown_record(record: Record, options: PageOptions) -> Record:
     """The record that is shown first: this one, or one beside it that ``shown_record`` names.
 
     Raises:
-        PageError: where there is none of this name.
+        PageError: where no record has this name.
     """
     name = options.get("shown_record")
     if not name:
@@ -72,9 +77,7 @@ def shown_record(record: Record, options: PageOptions) -> Record:
 
 
 def options_beside(options: PageOptions) -> PageOptions:
-    """What the page of one of these records holds: as many layers and heads as that of the
-    first.
-    """
+    """Options of the page of a further record: the same layers and heads as of the first."""
     return cast(
         "PageOptions", {name: value for name, value in options.items() if name in PASSED_ON}
     )

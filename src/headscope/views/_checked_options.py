@@ -1,4 +1,4 @@
-"""What a page shows when it opens, and what it holds."""
+"""Checked options: what a page shows when it opens, and which layers and heads it holds."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ OF_HEADS = (
     "top_percent",
     "comparison",
 )
-"""Options that say something of the head view; where one is given, the page opens on that."""
+"""Options that belong to the head view; where one of them is given, the page opens on that view."""
 QUICK = 2**25
-"""Weights of a layer up to which all heads are shown at first."""
+"""Number of weights in a layer up to which all its heads are shown at first."""
 
 
 def check_options(options: Any) -> None:
-    """Raise where an option is unknown or has a value that no page knows.
+    """Raise where an option is unknown, or has a value that no page accepts.
 
     Raises:
         PageError: naming the option, what was given and what there is.
@@ -74,7 +74,8 @@ def check_options(options: Any) -> None:
 
 
 def _check_plain(option: Option, given: Any) -> None:
-    """Raise where a value is not one of those that an option has."""
+    """Raise where a value is not one that the option accepts."""
+    # None means "not given" only for options whose default is None.
     if given is None and option.default is not None and option.default.value is None:
         return
     name, choices = option.name, option.choices
@@ -92,6 +93,7 @@ def _check_zoom(zoom: Any) -> None:
     if zoom is None:
         return
     numbers = list(zoom) if isinstance(zoom, Sequence) and not isinstance(zoom, str) else []
+    # A bool counts as a number in Python. NaN fails here too: it compares as false to everything.
     valid = all(
         isinstance(number, Real) and not isinstance(number, bool) and 0 <= number < inf
         for number in numbers
@@ -119,12 +121,12 @@ def _check_head(options: Any) -> None:
 def first_selection(
     record: Record, options: PageOptions, held: dict[str, list[int]]
 ) -> PageSelection:
-    """What the page shows first.
+    """The selection with which a page opens.
 
     Args:
-        record: what the page shows.
-        options: checked by `check_options`.
-        held: the layers that the page holds, by stack.
+        record: the record that the page shows.
+        options: options that `check_options` has accepted.
+        held: numbers of the layers that the page holds, by stack.
     """
     stack = record[options.get("stack", next(iter(held)))]
     if stack.name not in held:
@@ -136,6 +138,7 @@ def first_selection(
     if "head" in options:
         given["heads"] = [options["head"]]
     places = {name: _places(name, given[name], stack, (layers, heads)) for name in PLACES}
+    # All heads of a long text would make the first picture slow: it then opens with one of them.
     if given["heads"] is None and len(heads) * len(stack.query) * len(stack.key) > QUICK:
         places["heads"] = heads[:1]
     kept = {
@@ -151,11 +154,12 @@ def first_selection(
 
 
 def _plain(option: Option, given: Any) -> Any:
-    """The value of an option as a page keeps it: the default where none is given, plain booleans
-    and lists.
+    """The value of an option as a page keeps it: the default where none is given, and booleans and
+    lists as JSON has them.
     """
     if given is None:
         given = DEFAULTS[option.name]
+    # NumPy's booleans and tuples of its numbers are accepted, but JSON has neither.
     if option.type is bool:
         return bool(given)
     if isinstance(given, Sequence) and not isinstance(given, str):
@@ -171,16 +175,17 @@ def _opening(options: PageOptions) -> ViewName:
 
 
 def held_layers(record: Record, numbers: Sequence[int] | None) -> dict[str, list[int]]:
-    """The layers that go into the page, by stack; stacks without any of them are left out."""
+    """Numbers of the layers that go into the page, by stack; stacks without any are left out."""
     if numbers is None:
         return {name: [layer.layer for layer in stack] for name, stack in record.stacks.items()}
     known, held = set(), {}
     for name, stack in record.stacks.items():
-        there = [layer.layer for layer in stack]
-        known.update(there)
-        layers = [layer for layer in there if layer in numbers]
+        own = [layer.layer for layer in stack]
+        known.update(own)
+        layers = [number for number in own if number in numbers]
         if layers:
             held[name] = layers
+    # A number is refused only if no stack has it: an encoder may be deeper than its decoder.
     if set(numbers) - known or not numbers:
         raise PageError(
             f"include_layers={list(numbers)}: this record has the layers {sorted(known)}; choose "
@@ -190,11 +195,11 @@ def held_layers(record: Record, numbers: Sequence[int] | None) -> dict[str, list
 
 
 def held_heads(stack: Stack, layers: Collection[int], numbers: Sequence[int] | None) -> list[int]:
-    """The heads of a stack that go into the page: those that one of these layers holds."""
-    there = sorted({head for layer, head in stack.held_heads if layer in layers})
+    """Numbers of the heads of a stack that go into the page: those that one of the layers holds."""
+    known = sorted({head for layer, head in stack.held_heads if layer in layers})
     if numbers is None:
-        return there
-    _check_numbers("include_heads", numbers, there, f"stack {stack.name!r} has heads")
+        return known
+    _check_numbers("include_heads", numbers, known, f"stack {stack.name!r} has heads")
     return sorted(set(numbers))
 
 
@@ -202,6 +207,7 @@ def _layer(stack: Stack, wanted: int | None, held: list[int]) -> int:
     if wanted is None:
         return held[0]
     if wanted not in held:
+        # Raises for a layer that the record lacks, and lists those that it has.
         stack.layer(wanted)
         raise PageError(f"layer={wanted} is shown first, but include_layers= leaves it out")
     return wanted
@@ -210,31 +216,31 @@ def _layer(stack: Stack, wanted: int | None, held: list[int]) -> int:
 def _places(
     name: str, wanted: Any, stack: Stack, held: tuple[list[int], list[int]]
 ) -> list[int] | None:
-    """The heads, layers or tokens that an option names, as numbers; its default where it is not
+    """Numbers of the heads, layers or tokens that an option names; its default where it is not
     given.
 
     Args:
-        name: of the option.
-        wanted: what was given, or None.
-        stack: that is shown first.
-        held: layers and heads of it that the page holds.
+        name: name of the option.
+        wanted: the value that was given, or None.
+        stack: the stack that is shown first.
+        held: numbers of its layers and heads that the page holds.
     """
-    of = PLACES[name]
+    kind = PLACES[name]
     if wanted is None:
         default = DEFAULTS[name]
         return None if default is None else list(default)
-    if of == "heads":
+    if kind == "heads":
         return _heads(name, stack, wanted, held[1])
-    if of == "layers":
+    if kind == "layers":
         return _layers(name, stack, wanted, held[0])
-    return _tokens(name, wanted, stack.query if of == "query" else stack.key)
+    return _tokens(name, wanted, stack.query if kind == "query" else stack.key)
 
 
 def _heads(name: str, stack: Stack, wanted: Any, held: list[int]) -> list[int]:
     if isinstance(wanted, Integral):
         wanted = [int(wanted)]
-    there = sorted({head for _, head in stack.held_heads})
-    _check_numbers(name, wanted, there, f"stack {stack.name!r} has heads")
+    known = sorted({head for _, head in stack.held_heads})
+    _check_numbers(name, wanted, known, f"stack {stack.name!r} has heads")
     if set(wanted) - set(held):
         raise PageError(
             f"{name}={list(wanted)} are shown first, but include_heads= leaves some of them out"

@@ -45,15 +45,16 @@ BESIDE = {
 
 
 def words_of(difference: Comparison | Effect) -> Mapping[str, QuantityWords]:
-    """What quantities are called on the page of a comparison."""
+    """Names and explanations of the quantities on the page of a comparison."""
     return AFTER if isinstance(difference, Effect) else BESIDE
 
 
 def difference_page(difference: Comparison | Effect) -> tuple[Record, PageOptions]:
-    """The record that a page of a comparison shows, and the options that it has by itself.
+    """The record that the page of a comparison shows, and the options that follow from it.
 
-    The second record, where its tokens and heads are those of the first; otherwise its weights on
-    the spans of both, in the order of heads of the first.
+    This is the second record where its tokens and heads are those of the first. Otherwise it is a
+    new record with the weights of the second on the aligned spans, its heads in the order of the
+    first.
     """
     compared = difference.comparison if isinstance(difference, Effect) else difference
     whole = all(_is_whole(compared, name) for name in compared.stacks)
@@ -62,6 +63,7 @@ def difference_page(difference: Comparison | Effect) -> tuple[Record, PageOption
     for name, stack in compared.stacks.items():
         for layer in record[name]:
             shape, number = (layer.heads, *layer.size), layer.layer
+            # `partial` keeps this layer's number; a lambda would read the number of the last layer.
             makes: dict[str, Callable[[], np.ndarray]] = {
                 DIFFERENCE: partial(stack.difference, number),
                 EFFECT: partial(_of_others, stack, number),
@@ -82,11 +84,11 @@ def difference_page(difference: Comparison | Effect) -> tuple[Record, PageOption
 def put_comparison(
     header: Page, difference: Comparison | Effect, record: Record, chunks: Chunks
 ) -> None:
-    """Say in a header what is compared, and how far each head moved; put the pictures of A there,
-    if they are others.
+    """Write into a header what is compared and how far each head moved, and the pictures of the
+    first record where they differ.
 
     Raises:
-        PageError: where the record is not of this comparison.
+        PageError: where the record does not belong to this comparison.
     """
     compared = difference.comparison if isinstance(difference, Effect) else difference
     header["note"] = valid(_note(difference, compared))
@@ -102,7 +104,7 @@ def put_comparison(
 def other_pictures(
     difference: Comparison | Effect, record: Record
 ) -> tuple[np.ndarray, ...] | None:
-    """The pictures of the first record; None where they are those of the record shown, or no
+    """The pictures of the first record; None where the shown record has the same ones, or where no
     patches are compared.
     """
     compared = difference.comparison if isinstance(difference, Effect) else difference
@@ -117,7 +119,7 @@ def _has_patches(compared: Comparison) -> bool:
 
 
 def _of_others(compared: StackComparison, layer: int) -> Float[np.ndarray, "head query key"]:
-    """What keys add to the distances of the heads of a layer; 0 for those that were changed on
+    """What each key adds to the distance of each head of a layer; 0 for heads that were changed on
     purpose.
     """
     parts = compared.parts(layer)
@@ -128,7 +130,7 @@ def _of_others(compared: StackComparison, layer: int) -> Float[np.ndarray, "head
 def _moved(compared: StackComparison, stack: PageStack) -> PageMoved:
     numbers = list(dict.fromkeys(layer for layer, _ in compared.cells))
     rows = [numbers.index(layer["layer"]) for layer in stack["layers"]]
-    # the page may hold some of the layers and heads alone
+    # The page may hold only some of the layers and heads.
     held = np.ix_(rows, stack["head_numbers"])
     own = np.array([cell in compared.changed for cell in compared.cells], float)
     changed = compared.as_map(own)[held] == 1
@@ -144,11 +146,12 @@ def _moved(compared: StackComparison, stack: PageStack) -> PageMoved:
 
 
 def _rounded(distance: float) -> float | None:
-    """A distance with the digits that are shown; None where there is none."""
+    """A distance with the digits that are shown; None for NaN, which JSON does not have."""
     return None if np.isnan(distance) else float(f"{distance:.4g}")
 
 
 def _check(compared: StackComparison, stack: Stack) -> None:
+    """Raise where a stack does not have the tokens and heads of the comparison."""
     sizes = (len(compared.query), len(compared.key)), (len(stack.query), len(stack.key))
     heads = tuple((layer.layer, head) for layer in stack for head in range(layer.heads))
     if sizes[0] != sizes[1] or compared.cells != heads:
@@ -160,6 +163,7 @@ def _check(compared: StackComparison, stack: Stack) -> None:
 
 
 def _is_whole(compared: Comparison, name: str) -> bool:
+    """Whether the second record can be shown as it is: same tokens, same order of heads."""
     stack = compared[name]
     return (
         stack.grid.identity
@@ -169,8 +173,8 @@ def _is_whole(compared: Comparison, name: str) -> bool:
 
 
 def _on_spans(compared: Comparison) -> Record:
-    """The second record on the tokens of both; with its pictures, where both have patches of the
-    same grids.
+    """The second record on the aligned tokens of both, with its pictures where patches are
+    compared.
     """
     pictures = compared.b.pictures if _has_patches(compared) else ()
     return Record(

@@ -1,4 +1,4 @@
-"""The figure that a live page's download button gives: that of `figure`, byte for byte."""
+"""The figure behind the download button of a live page: the same bytes as `figure` writes."""
 
 from __future__ import annotations
 
@@ -18,21 +18,20 @@ MEDIA_TYPES = {"svg": "image/svg+xml", "pdf": "application/pdf", "png": "image/p
 NOT_SENT = ("labels", "predictions")
 """Options of figures that no page has."""
 ONE_AT_A_TIME = Lock()
-"""The settings of matplotlib belong to the whole process."""
+"""Figures are drawn one at a time: the settings of matplotlib belong to the whole process."""
 
 
 def figure_file(record: Record, kind: str, options: Any, shown: Mapping[str, Any]) -> bytes:
     """The content of the file that ``figure(record, **options).save("figure.KIND")`` writes.
 
     Args:
-        record: what is drawn.
+        record: the record that is drawn.
         kind: svg, pdf or png.
-        options: those of `FigureOptions`, as the page sends them.
-        shown: what the page was made with: of its options, numbers in place of weights and what is
-            known of heads.
+        options: options of `FigureOptions`, as the page sends them.
+        shown: the options that the page was made with; their quantities and evidence are used.
 
     Raises:
-        FigureError: an option, value or kind that there is not, or matplotlib is missing.
+        FigureError: an unknown option, value or kind, or matplotlib is missing.
         RecordError: a stack, layer or head that the record does not have, or scores that it does
             not keep.
     """
@@ -43,6 +42,7 @@ def figure_file(record: Record, kind: str, options: Any, shown: Mapping[str, Any
     check_sent_options(options)
     given = _given(options, shown)
     compared = shown.get("comparison")
+    # Weights of the first record are drawn over its own pictures, not those of the second.
     if options.get("quantity") == OTHER and compared is not None:
         pictures = other_pictures(compared, record)
         record = record if pictures is None else replace(record, pictures=pictures)
@@ -51,7 +51,7 @@ def figure_file(record: Record, kind: str, options: Any, shown: Mapping[str, Any
 
 
 def _given(options: Mapping[str, Any], shown: Mapping[str, Any]) -> dict[str, Any]:
-    """What a figure needs of what the page was made with; an option too many would be refused."""
+    """The options of the page that the figure needs too; it refuses options that its view lacks."""
     given: dict[str, Any] = {}
     quantities = shown.get("quantities") or {}
     if options.get("tray"):
@@ -65,10 +65,10 @@ def _given(options: Mapping[str, Any], shown: Mapping[str, Any]) -> dict[str, An
 
 
 def check_sent_options(options: Any) -> None:
-    """Raise where options that came over a wire are not of the kinds that `figure` takes.
+    """Raise where options that a page sent do not have the types that `figure` takes.
 
     Raises:
-        FigureError: an option that a page cannot send, or a value of another kind.
+        FigureError: an option that a page cannot send, or a value of another type.
     """
     if not isinstance(options, Mapping):
         raise FigureError(f"Options of a figure are a JSON object, not {options!r}")
@@ -86,9 +86,7 @@ def check_sent_options(options: Any) -> None:
 
 
 def _wanted(name: str) -> tuple[str, Callable[[Any], bool]] | None:
-    """What the value of an option must be, in words and as a test; None where there is no such
-    option.
-    """
+    """What the value of an option must be, in words and as a test; None for an unknown option."""
     option = declared(WrittenFigureOptions).get(name)
     if option is None or name in NOT_SENT:
         return None
@@ -99,6 +97,7 @@ def _wanted(name: str) -> tuple[str, Callable[[Any], bool]] | None:
 
 
 def _is_whole(value: Any) -> bool:
+    # True and False are integers in Python, but not for a reader of the error.
     return isinstance(value, int) and not isinstance(value, bool)
 
 

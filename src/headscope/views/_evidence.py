@@ -1,5 +1,5 @@
-"""What is known of heads, as a page holds it: labels with their evidence, measures, the map, what
-to look at.
+"""Evidence about heads as a page holds it: labels with their evidence, measures, the map, and
+examples to look at.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from headscope.views.options import PageSelection
 NUMBERS = ("score", "low", "high", "baseline", "effect", "corrected", "texts")
 NONE, CANDIDATE, HOLDS = 0, 1, 2
 MOST_SHOWN = 1000
-"""Labels for which the page says what to look at; the highest scores first."""
+"""Number of labels for which the page has examples; those with the highest scores."""
 MAP = "map"
 LAYER_AXIS = ("number of the layer, from 0", "")
-"""What the depth of a head says, and its unit, as of a measure."""
+"""Explanation and unit of the axis of layers, in the form of a measure."""
 
 
 @dataclass(frozen=True)
 class HeadPositions:
-    """Where the heads of a page stand among those that were measured."""
+    """Row and column of each head of a page, and its index among the measured heads."""
 
     layers: list[int]
     heads: list[int]
@@ -51,8 +51,8 @@ class HeadPositions:
         return self.layers.index(layer), self.heads.index(head)
 
     def grid(self, values: Sequence[float] | np.ndarray) -> np.ndarray:
-        """One value for each measured head, as layers x heads of the page; NaN where there is no
-        such head.
+        """Values of the measured heads as layers x heads of the page; NaN where a layer has no such
+        head.
         """
         grid = np.full((len(self.layers), len(self.heads)), np.nan, np.float32)
         for (layer, head), at in self.known.items():
@@ -67,14 +67,14 @@ def page_evidence(
     """The evidence of the heads that a page holds.
 
     Args:
-        evidence: of the same model, over any texts.
-        record: what the page shows.
-        stacks: what the page holds of it.
-        chunks: where the bytes go.
+        evidence: evidence about the same model, over any texts.
+        record: the record that the page shows.
+        stacks: the stacks that the page holds.
+        chunks: takes the bytes of the arrays.
 
     Raises:
-        PageError: where the heads are not those of the record, or the page leaves their stack out.
-        HeadscopeError: without scikit-learn, which places the heads on their map.
+        PageError: where the record has other heads, or the page leaves their stack out.
+        HeadscopeError: without scikit-learn, which computes the map of heads.
     """
     stack = _stack(evidence, record, stacks)
     known = {cell: at for at, cell in enumerate(evidence.cells)}
@@ -87,7 +87,7 @@ def page_evidence(
     texts = BestTexts(evidence)
     pairs = BestPairs(evidence.tally.patterns, record[stack["name"]])
     patterns = [_pattern(evidence, number) for number in range(len(evidence.tally.patterns))]
-    # Which texts are kept is known when the shown examples were chosen.
+    # Choosing the examples fills `texts.kept`, so this must come before the next line.
     shown = _shown(evidence, labels, texts, pairs)
     examples = [valid(text) for text in texts.kept]
     return {
@@ -120,10 +120,10 @@ def page_evidence(
 
 
 def check_choice(selection: PageSelection, evidence: PageEvidence | None) -> None:
-    """Raise where what is shown first needs evidence that the page does not hold.
+    """Raise where the first selection needs evidence that the page does not hold.
 
     Raises:
-        PageError: naming the option, what was given and what there is.
+        PageError: naming the option, the value given, and the values available.
     """
     given = {name: selection[name] for name in ("label", "sort", "x", "y")}
     chosen = {name: value for name, value in given.items() if value is not None}
@@ -197,7 +197,7 @@ def _pattern(evidence: Heads, number: int) -> PagePattern:
 
 
 def _axes(evidence: Heads) -> list[tuple[PageMeasure, np.ndarray]]:
-    """What a scatter can show of each head, with its words: layer, measures, classes of maps."""
+    """The axes that a scatter offers, with their values: layer, measures, classes of maps."""
     says, unit = LAYER_AXIS
     depth = np.array([layer for layer, _ in evidence.cells])
     axes: list[tuple[PageMeasure, np.ndarray]] = [

@@ -1,5 +1,5 @@
-"""What to look at for a label: the texts that show it best, and the pairs of tokens that show it on
-this text.
+"""Examples for a label: the texts that show it best, and the pairs of tokens that show it on the
+shown text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ EXAMPLES = 3
 LONGEST = 200
 """Characters of an example; longer ones are cut."""
 MOST_TEXTS = 400
-"""Different examples in a page."""
+"""Number of different example texts in a page."""
 
 PLACES: Mapping[str, Callable[[QueryKeyTokens], np.ndarray]] = {
     "next": lambda tokens: _beside(tokens, 1) & tokens.own_sentence,
@@ -32,8 +32,8 @@ PLACES: Mapping[str, Callable[[QueryKeyTokens], np.ndarray]] = {
     "sink-elsewhere": lambda tokens: np.broadcast_to(tokens.later_sinks, tokens.words.shape),
     "sink": lambda tokens: np.broadcast_to(np.arange(len(tokens.key)) == 0, tokens.words.shape),
 }
-"""Where heads of our patterns look that are no patterns of content; ``bag`` is shown by no single
-pair.
+"""The pairs of tokens of patterns that do not depend on content. ``bag`` is missing: no single pair
+shows it.
 """
 
 
@@ -45,22 +45,25 @@ class BestTexts:
         self._values = statistic.values
         self._texts = [evidence.tally.shown[text] for text in statistic.texts]
         self._rows = {name: row for row, name in enumerate(evidence.tally.rows)}
-        self._cells = {cell: place for place, cell in enumerate(evidence.cells)}
+        self._cells = {cell: index for index, cell in enumerate(evidence.cells)}
         self._places: dict[str, int] = {}
 
     @property
     def kept(self) -> list[str]:
-        """Texts that labels name."""
+        """Texts that some label has as an example."""
         return list(self._places)
 
     def best(self, label: Label) -> list[tuple[int, float]]:
-        """Place among the kept texts, and score; fewer where the page holds enough texts."""
+        """Index among the kept texts, and score, of each example; fewer where the page is full."""
         scores = self._values[:, self._rows[label.pattern], self._cells[label.layer, label.head]]
+        # NaN, on texts that cannot show the pattern, is sorted last and then cut off.
         order = np.argsort(-np.where(np.isnan(scores), -np.inf, scores), kind="stable")
+        scored = int((~np.isnan(scores)).sum())
         examples = []
-        for place in order[: min(EXAMPLES, int((~np.isnan(scores)).sum()))]:
-            text, score = self._texts[place], float(scores[place])
+        for index in order[: min(EXAMPLES, scored)]:
+            text, score = self._texts[index], float(scores[index])
             cut = text if len(text) <= LONGEST else f"{text[:LONGEST]}\u2026"
+            # A full page still takes texts that it already holds for another label.
             if cut in self._places or len(self._places) < MOST_TEXTS:
                 examples.append((self._places.setdefault(cut, len(self._places)), score))
         return examples
@@ -76,6 +79,7 @@ class BestPairs:
 
     def strongest(self, pattern: int, layer: int, head: int) -> list[PagePair]:
         """The strongest pair of each of the queries that show a pattern most."""
+        # Many heads share a pattern, and its pairs depend on the text alone: they are kept.
         if pattern not in self._wanted:
             self._wanted[pattern] = self._pairs(self._patterns[pattern])
         wanted = self._wanted[pattern]

@@ -1,4 +1,4 @@
-"""What a page says of a text that the model wrote itself."""
+"""The part of a page about a text that the model generated."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from headscope.views._page_text import valid
 from headscope.views.contract import Page, PageGeneration, PageStack
 
 ALTERNATIVES = 5
-"""Candidates of each token that a page shows."""
+"""Number of candidates that a page shows for each token."""
 
 
 def put_generation(header: Page, record: Record) -> None:
-    """Add how the text was written to a header, and mark the first written token of each side that
-    holds it.
+    """Add to a header how the text was generated, and mark the first generated token in queries and
+    keys.
     """
     generation = record.generation
     if generation is None:
@@ -27,7 +27,7 @@ def put_generation(header: Page, record: Record) -> None:
 
 
 def page_generation(generation: Generation) -> PageGeneration:
-    """The tokens that were written, with what the model thought of each of them."""
+    """The generated tokens, with their probabilities, entropies, ranks and alternatives."""
     return {
         "stack": generation.stack,
         "prompt": generation.prompt,
@@ -49,11 +49,10 @@ def page_generation(generation: Generation) -> PageGeneration:
 
 def labels_of(candidates: Sequence) -> tuple[str, ...]:
     """The candidates as a reader should see them."""
-    return (
-        Tokens(pieces=tuple(candidate.piece for candidate in candidates)).labels
-        if candidates
-        else ()
-    )
+    if not candidates:
+        return ()
+    # `Tokens` replaces the marks of a vocabulary (such as ## and Ġ) by readable text.
+    return Tokens(pieces=tuple(candidate.piece for candidate in candidates)).labels
 
 
 def _mark(page: PageStack, record: Record, written: Tokens, prompt: int) -> None:

@@ -1,5 +1,5 @@
-"""The map of heads: over the texts of the evidence where these were compared, else from the text
-that a page shows.
+"""The map of heads: over the texts of the evidence where it has distances, else from the text that
+a page shows.
 """
 
 from __future__ import annotations
@@ -19,15 +19,13 @@ from headscope.views._payload import Chunks
 from headscope.views.contract import PageMap, PageStack
 
 MOST_HEADS = 256
-"""More heads take more than about 6 s to be placed."""
+"""Number of heads on a map; with more of them the layout takes longer than about 6 s."""
 MOST_VALUES = 2**25
-"""Numbers whose logarithms are taken for the distances; of longer texts some queries stand for
-all.
-"""
+"""Number of logarithms that the distances may cost; of longer texts only some queries are used."""
 
 
 def _cells(stack: Stack, held: PageStack) -> list[tuple[int, int]]:
-    """Row and column of each head of the grid; layers may have heads of different number."""
+    """Row and column of each head of the grid; layers may differ in their number of heads."""
     cells = []
     for row, layer in enumerate(held["layers"]):
         heads = stack.layer(layer["layer"]).heads
@@ -45,10 +43,10 @@ def page_map(
     where that is long. The points come from `headscope.measures.head_map`.
 
     Args:
-        stack: what the page shows.
-        held: the layers and heads that the page holds of it.
-        chunks: where the bytes go.
-        evidence: the evidence.
+        stack: the stack that the page shows.
+        held: its layers and heads that the page holds.
+        chunks: takes the bytes of the points.
+        evidence: evidence about the heads, where it was given.
 
     Raises:
         HeadscopeError: without scikit-learn.
@@ -64,13 +62,14 @@ def page_map(
     numbers = held["head_numbers"]
     names = [(held["layers"][row]["layer"], numbers[column]) for row, column in cells]
     if evidence is not None and evidence.has_distances:
-        places_of = {cell: at for at, cell in enumerate(evidence.cells)}
-        chosen = [places_of[name] for name in names]
+        index_of = {cell: index for index, cell in enumerate(evidence.cells)}
+        chosen = [index_of[name] for name in names]
         distances = np.ascontiguousarray(evidence.distances[np.ix_(chosen, chosen)])
         rows, texts = 0, evidence.texts
     else:
         distances, rows = _on_shown_text(stack, names)
         texts = 0
+    # As bytes, because a cache needs a key that can be hashed.
     points = _placed(distances.tobytes())
     places = np.full((len(held["layers"]), len(numbers), 2), np.nan, np.float32)
     for cell, point in zip(cells, points, strict=True):
@@ -84,8 +83,9 @@ def page_map(
 
 
 def _on_shown_text(stack: Stack, names: list[tuple[int, int]]) -> tuple[np.ndarray, int]:
-    """Distances of heads on one text, and how many of its queries they are of."""
+    """Distances of heads on one text, and the number of queries that they were taken from."""
     queries, keys = len(stack.query), len(stack.key)
+    # Half of the pairs of heads need computing, because distances are symmetric: hence the 2.
     wanted = max(1, min(queries, 2 * MOST_VALUES // (len(names) ** 2 * keys)))
     chosen = np.arange(wanted) * queries // wanted
     weights = np.stack([stack.layer(layer).weights_of(head)[chosen] for layer, head in names])
@@ -94,7 +94,7 @@ def _on_shown_text(stack: Stack, names: list[tuple[int, int]]) -> tuple[np.ndarr
 
 @lru_cache(maxsize=8)
 def _placed(distances: bytes) -> np.ndarray:
-    """Places of heads; they take seconds, and the same record is looked at more than once."""
+    """Positions of heads on the map; kept, because they take seconds and pages are opened again."""
     placed = np.frombuffer(distances)
     size = isqrt(len(placed))
     return head_map(placed.reshape(size, size))

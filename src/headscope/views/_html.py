@@ -1,10 +1,10 @@
 """The one HTML file around a page's JSON, bytes and script.
 
-Nothing in it can reach out or run but our own script: the content security policy allows exactly
-the bundle, by its hash, and no request at all. What comes from users stands in three places: the
-title, escaped; the JSON, in which every ``<``, ``>`` and ``&`` is written as an escape, so that no
-token can end the element it stands in; and the names of chunks, which hold those of stacks,
-percent-encoded as the browser does it.
+Only our own script can run, and nothing can send a request: the content security policy allows
+exactly the bundle, by its hash, and no request at all. Text of users is in three parts of the file:
+the title, escaped; the JSON, in which every ``<``, ``>`` and ``&`` is written as an escape, so that
+no token can end the element around it; and the names of chunks, which contain the names of stacks
+and are percent-encoded as the browser does it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from headscope.errors import PageError
 from headscope.views.contract import Page
 
 ESCAPES = {code: f"\\u{code:04x}" for code in (*map(ord, "<>&\u2028\u2029"), *range(0x7F, 0xA0))}
-"""Also control characters for which HTML reads others where they are given by number, as in a
+"""Also control characters that HTML replaces with others where they are given by number, as in a
 frame.
 """
 
 AS_THEY_ARE = "/!'()*"
-"""What the browser's encodeURIComponent leaves beside letters, digits and ``-_.~``, and the
-slash.
+"""What the browser's encodeURIComponent leaves as it is, besides letters, digits and ``-_.~``; and
+the slash.
 """
 
 TEMPLATE = """<!doctype html>
@@ -59,9 +59,9 @@ def document(title: str, *, head: str, body: str) -> str:
     """The HTML around the viewer.
 
     Args:
-        title: as users wrote it.
-        head: what else stands in the head, as HTML.
-        body: what comes after the place that the viewer draws in, as HTML.
+        title: the title as users wrote it.
+        head: further content of the head, as HTML.
+        body: content after the element that the viewer draws in, as HTML.
     """
     return TEMPLATE.format(title=html.escape(" ".join(title.split())), head=head, body=body)
 
@@ -79,6 +79,7 @@ def page_html(page: Page, chunks: Mapping[str, bytes]) -> str:
     script = bundle()
     with ThreadPoolExecutor() as pool:  # compressing releases the interpreter's lock
         texts = zip(chunks, pool.map(_base64, chunks.values()), strict=True)
+    # Read after the pool is closed: closing it waits until all chunks are compressed.
     named = ((html.escape(quote(name, safe=AS_THEY_ARE)), data) for name, data in texts)
     header = json.dumps(page, ensure_ascii=False).translate(ESCAPES)
     parts = [
@@ -96,11 +97,11 @@ def page_html(page: Page, chunks: Mapping[str, bytes]) -> str:
 
 @cache
 def bundle(name: str = "page.js") -> str:
-    """A script of the viewer: of the self-contained page, of the live shells, or of the notebook
-    around a frame.
+    """A script of the viewer: for a self-contained page, for live pages, or for the notebook around
+    a frame.
 
     Raises:
-        PageError: where it was not built.
+        PageError: where the script was not built.
     """
     script = files("headscope.views") / "static" / name
     if not script.is_file():
@@ -112,13 +113,13 @@ def bundle(name: str = "page.js") -> str:
 
 def packed(data: bytes) -> bytes:
     """The bytes of a chunk as they travel: gzip."""
-    # level 4 takes 0.4 of the time of level 6 for 2 % more bytes (measured on 512 tokens of prose);
-    # no time stamp, so that the same record gives the same page, byte for byte
+    # Level 4 takes 0.4 of the time of level 6 for 2 % more bytes (measured on 512 tokens of prose).
+    # No time stamp, so that the same record gives the same page, byte for byte.
     return gzip.compress(data, compresslevel=4, mtime=0)
 
 
 def script_hash(script: str) -> str:
-    """How a content security policy names a script that it allows."""
+    """The name of a script in a content security policy that allows it."""
     return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
 
 

@@ -1,4 +1,4 @@
-"""A quantity of a layer that is computed when it is asked for."""
+"""A quantity of a layer that is computed when it is needed."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class LazyArray:
-    """Stands for an array where its shape is enough. NumPy makes the array of it.
+    """An array of known shape whose numbers are computed when NumPy converts it.
 
-    Arrays ``[head query key]`` of all layers at once may be hundreds of megabytes, of which a page
-    that asks for what it shows needs one layer.
+    Arrays ``[head query key]`` of all layers may take hundreds of megabytes together, and a live
+    page needs only the layer that it shows.
 
     Args:
-        shape: of the array.
-        signed: whether something in it may be below 0.
-        make: computes it, anew at each call.
+        shape: shape of the array.
+        signed: whether some number may be below 0.
+        make: computes the array again at each call.
     """
 
     shape: tuple[int, ...]

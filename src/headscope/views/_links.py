@@ -1,6 +1,4 @@
-"""Gold links between words, shown beside what a head looks at: a dependency tree, or any other
-annotation.
-"""
+"""Gold links between words, to compare heads with: a dependency tree, or any other annotation."""
 
 from __future__ import annotations
 
@@ -19,22 +17,23 @@ WANTED = "a headscope.linguistics.Sentence, or a list of (dependent tokens, head
 
 
 def page_links(links: Any, record: Record, stacks: Sequence[PageStack], first: str) -> PageLinks:
-    """What a page says of gold links.
+    """The part of a page about gold links.
 
-    Words are those of the sentence. Of a list they are what is linked; all other tokens are words
-    as the tokenizer tells them, and special tokens are none.
+    For a `Sentence` the words are those of the sentence. For a list they are the linked groups of
+    tokens; all other tokens form words as the tokenizer marks them, without special tokens.
 
     Args:
-        links: as the user gave them, a `Sentence` or a list of triples.
-        record: what the page shows.
+        links: a `Sentence` or a list of triples, as the user gave it.
+        record: the record that the page shows.
         stacks: the page's stacks.
-        first: the stack that is shown first, which is taken where the links fit several.
+        first: the stack that is shown first; it is preferred where the links fit several.
 
     Raises:
-        PageError: links of another text, or to tokens that there are not.
+        PageError: links of another text, or to tokens that do not exist.
         RecordError: words whose tokens are unknown.
     """
     same = [stack for stack in stacks if record[stack["name"]].query == record[stack["name"]].key]
+    # Sorting is stable: the first stack comes to the front, the others keep their order.
     same.sort(key=lambda stack: stack["name"] != first)
     if not same:
         raise PageError(
@@ -56,6 +55,7 @@ def _of_sentence(sentence: Sentence, record: Record, stacks: Sequence[PageStack]
                 "name": valid(sentence.name),
                 "tree": True,
                 "words": _words_of(sentence, tokens),
+                # CoNLL-U numbers words from 1, and 0 is the head of the root, which has no arc.
                 "arcs": [
                     {"dependent": word, "head": head - 1, "label": valid(relation)}
                     for word, (head, relation) in enumerate(
@@ -119,12 +119,12 @@ def _of_list(
     """
     tokens = stack["query"]
     groups = _groups_of(tokens, _linked(links))
-    place = {group: number for number, group in enumerate(groups)}
+    index = {group: number for number, group in enumerate(groups)}
     words: list[PageWord] = [
         {"label": _label(group, tokens), "tokens": list(group)} for group in groups
     ]
     arcs: list[PageArc] = [
-        {"dependent": place[dependent], "head": place[head], "label": valid(label)}
+        {"dependent": index[dependent], "head": index[head], "label": valid(label)}
         for dependent, head, label in links
     ]
     return words, arcs
@@ -145,13 +145,15 @@ def _linked(links: Sequence[tuple[Group, Group, str]]) -> dict[int, Group]:
 
 
 def _groups_of(tokens: PageTokens, linked: Mapping[int, Group]) -> list[Group]:
-    """The words of a text: linked groups as they are, all others by the pieces that continue
+    """The words of a text: linked groups as they were given, all others by the pieces that continue
     them.
     """
     groups: list[Group] = []
     for token in range(len(tokens["labels"])):
+        # A group is entered once, at its first token.
         if token in linked:
             groups += [linked[token]] if token == linked[token][0] else []
+        # A piece joins only the token just before it, and never a group that the user made.
         elif (
             tokens["continues"][token]
             and groups

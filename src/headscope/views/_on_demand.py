@@ -1,8 +1,8 @@
-"""What a live page asks for, prepared when it asks and not before.
+"""Answers to the requests of a live page, prepared when it asks and not before.
 
-The page opens with the tokens and what is known of each layer without computing anything. It then
-asks for the thumbnails, a layer at a time, and for the heads that it shows. Where whole heads are
-more than it needs (one query and one key in all heads of all layers) it asks for rows.
+The page opens with the tokens and the facts about each layer that need no computing. It then asks
+for the thumbnails, one layer at a time, and for the heads that it shows. Where whole heads are more
+than it needs (one query and one key in all heads of all layers) it asks for rows.
 """
 
 from __future__ import annotations
@@ -47,28 +47,28 @@ from headscope.views.contract import Page, PageLayer, PageStack
 from headscope.views.options import PageOptions
 
 BYTE_ERROR = 1 - (254.5 / 255) ** 2
-"""What a weight as one byte may be off by."""
+"""Largest error of a weight as one byte: half a step of the square-root scale, just below 1."""
+
 MEASURED = 2**24
-"""Weights of a layer up to which the error of half precision is measured; beyond, queries and keys
-stay in single.
+"""Number of weights in a layer up to which the error of half precision is measured. The queries and
+keys of larger layers stay in single precision.
 """
 OPENING = 600_000
 """Bytes of a layer's heads up to which a page opens with all of them; else with one."""
+
 KEPT = 6
-"""Prepared layers that are kept, beside what the record itself holds."""
+"""Number of prepared layers that are kept, besides what the record itself holds."""
 
 MOST_DIGITS = 9
-"""Of the numbers in a chunk's name."""
+"""Number of digits of an index in a chunk's name."""
 
 ENTIRE = ("layer", "visible", "value_norms", "quantity", "thumbs", "kinds")
-"""Kinds of chunks that are asked for in one piece; of all others one part at a time."""
+"""Kinds of chunks that are requested in one piece; all others are requested one part at a time."""
 
 
 @dataclass(frozen=True)
 class PreparedLayer:
-    """A layer as it is sent: its part of the header, and the bytes of what that names, by chunk or
-    made when asked.
-    """
+    """A layer as it is sent: its part of the header, and the arrays that the header names."""
 
     layer: Layer
     heads: list[int]
@@ -77,7 +77,7 @@ class PreparedLayer:
     chunks: dict[str, bytes]
 
     def part(self, kind: str, at: int) -> bytes | None:
-        """The bytes of one entry of an array's outermost axis; None where there is none."""
+        """The bytes of one entry of an array's outermost axis; None where it does not exist."""
         half = self.half
         arrays = (
             {} if half is None else {"queries": half.queries, "keys": half.keys, "bias": half.bias}
@@ -97,11 +97,11 @@ class OnDemand:
     """The answers to one live page. Safe to be asked from several threads.
 
     Args:
-        record: what is shown.
-        options: as the user gave them.
+        record: the record that is shown.
+        options: options of the page as the user gave them.
 
     Raises:
-        PageError: an unknown option, or a value that there is not.
+        PageError: an unknown option or value.
         RecordError: a stack or layer that the record does not have.
     """
 
@@ -136,12 +136,13 @@ class OnDemand:
         )
         self._sent = chunks.by_name
         self._stacks = {stack["name"]: stack for stack in self.header["stacks"]}
+        # Heads that the user chose are sent, however many they are.
         if "heads" not in self.options and "head" not in self.options:
             self._open_small()
 
     @property
     def sent(self) -> Mapping[str, bytes]:
-        """The chunks that were made with the header: of evidence and pictures."""
+        """The chunks that were made together with the header: evidence and pictures."""
         return self._sent
 
     def chunk(self, name: str) -> bytes | None:
@@ -156,32 +157,32 @@ class OnDemand:
         return None if asked is None else ANSWERS.get(asked.kind, _part)(self, asked)
 
     def _asked(self, name: str) -> Request | None:
-        """A chunk's name, taken apart from its end: a stack may be called anything, slashes
-        included.
-        """
+        """The parts of a chunk's name; None for a name that has no such form."""
         kind, _, rest = name.partition("/")
         kind, _, quantity = kind.partition("-")
+        # Read from the end, because the name of a stack may hold slashes itself.
         stack, *numbers = rest.rsplit("/", 1 if kind in ENTIRE else 2)
-        if stack not in self._stacks or not numbers or not all(map(_is_place, numbers)):
+        if stack not in self._stacks or not numbers or not all(map(_is_index, numbers)):
             return None
         number, part = (int(numbers[0]), int(numbers[1]) if len(numbers) > 1 else None)
         return Request(kind, quantity, self._stacks[stack], number, part)
 
     def given(self, stack: str) -> Given:
-        """What came with the call, of one stack."""
+        """The quantities of one stack that were given with the call."""
         return self._given[stack]
 
     def quantity(self, stack: str, layer: Layer, name: str) -> np.ndarray | None:
-        """One quantity of a layer beside weights, scores and contributions from value norms."""
+        """One quantity of a layer; not weights, scores or contributions from value norms."""
         return quantity_of(layer, self._given[stack], name)
 
     def prepared(self, stack: PageStack, number: int) -> PreparedLayer | None:
-        """A layer in the form in which it is sent, made when first asked for; None where there is
-        none.
+        """A layer in the form in which it is sent, made at the first request; None where the page
+        does not hold it.
         """
         if not any(layer["layer"] == number for layer in stack["layers"]):
             return None
         at = (stack["name"], number)
+        # Requests of one layer come at the same time: whoever holds the lock prepares it for all.
         with self._lock:
             if at not in self._kept:
                 layer = self.record[stack["name"]].layer(number)
@@ -194,50 +195,52 @@ class OnDemand:
             return self._kept[at]
 
     def small(self, stack: PageStack, row: int) -> LayerThumbs | None:
-        """What the overview shows of the layer in this row, made when first asked for; None where
-        there is none.
+        """Thumbnails and kinds of the layer in this row, made at the first request; None where the
+        page has no such row.
         """
         if row >= len(stack["layers"]):
             return None
         at = (stack["name"], row)
-        with (
-            self._making
-        ):  # thumbnails and kinds are asked for at the same time, and made only once
+        # Thumbnails and kinds are requested at the same time, and made only once.
+        with self._making:
             if at not in self._small:
-                of = self.record[stack["name"]]
-                layer = of.layer(stack["layers"][row]["layer"])
+                whole = self.record[stack["name"]]
+                layer = whole.layer(stack["layers"][row]["layer"])
                 self._small[at] = _make_small(
-                    of, layer, _held(stack, layer), stack["thumbs"]["shape"][1:]
+                    whole, layer, _held(stack, layer), stack["thumbs"]["shape"][1:]
                 )
             return self._small[at]
 
     def _open_small(self) -> None:
-        """Let the page open with one head where all are much to send."""
+        """Let the page open with one head where all of them are too many bytes to send."""
         first = self.header["selection"]
         layer = self.record[first["stack"]].layer(first["layer"])
         queries, keys = layer.size
         weights = len(layer.head_numbers) * queries * keys
         scores = weights
         if layer.has("queries") and layer.has("keys"):
+            # Two bytes for each number in half precision; a weight takes one.
             scores = 2 * (prod(layer.shape_of("queries")) + prod(layer.shape_of("keys")))
         if min(weights, scores) > OPENING:
             first["heads"] = self._stacks[first["stack"]]["head_numbers"][:1]
 
 
-def _is_place(number: str) -> bool:
-    """Whether a part of a chunk's name is a number that counts something; Python refuses to read
-    very long ones.
-    """
+def _is_index(number: str) -> bool:
+    """Whether a part of a chunk's name is an index."""
+    # int() raises for digits beyond some thousands; anyone who knows the token could send those.
     return number.isdecimal() and len(number) <= MOST_DIGITS
 
 
 def _prepare(stack: str, layer: Layer, heads: list[int], given: Given) -> PreparedLayer:
     chunks = Chunks()
     header = layer_facts(stack, layer, heads, chunks)
+    # Measuring the error means recomputing all weights: for large layers single precision, whose
+    # error is known, is quicker.
     many = len(heads) * layer.size[0] * layer.size[1] > MEASURED
     half = HalfScores.of(layer, heads, single=many)
     error = ROUNDING if half is None or many else _measured(half, layer, heads)
     if half is not None:
+        # The chunks made here are thrown away: the page requests these arrays head by head.
         header["scores"] = scores_part(f"{stack}/{layer.layer}", layer, half, Chunks(), error=error)
         for name in ("queries", "keys", "bias"):
             array = header["scores"][name]
@@ -266,7 +269,7 @@ def _prepare(stack: str, layer: Layer, heads: list[int], given: Given) -> Prepar
 
 
 def _measured(half: HalfScores, layer: Layer, heads: list[int]) -> float:
-    """The largest error of a weight that is recomputed from half precision."""
+    """The largest error of a weight recomputed from half precision."""
     off = [
         np.abs(half.weights(layer, at) - layer.weights_of(heads[at])).max(initial=0)
         for at in held_positions(layer, heads)
@@ -275,12 +278,13 @@ def _measured(half: HalfScores, layer: Layer, heads: list[int]) -> float:
 
 
 def _held(stack: PageStack, layer: Layer) -> list[int]:
+    """The heads of the page that the layer has: some models have layers with fewer heads."""
     return [head for head in stack["head_numbers"] if head < layer.heads]
 
 
 @dataclass(frozen=True)
 class Request:
-    """A chunk's name, taken apart: KIND/STACK/NUMBER, or KIND/STACK/NUMBER/PART, or
+    """The parts of a chunk's name: KIND/STACK/NUMBER, KIND/STACK/NUMBER/PART, or
     KIND-QUANTITY/...
     """
 
@@ -304,7 +308,7 @@ def _layer(given: OnDemand, asked: Request) -> bytes | None:
 
 
 def _whole(given: OnDemand, asked: Request) -> bytes | None:
-    """An array that is small enough to be kept with its layer."""
+    """An array that is small enough to be kept together with its layer."""
     prepared = None if asked.quantity else given.prepared(asked.stack, asked.number)
     return (
         None
@@ -337,7 +341,7 @@ def _quantity(given: OnDemand, asked: Request) -> bytes | None:
 
 @dataclass(frozen=True)
 class LayerThumbs:
-    """What the overview shows of a layer, made in one pass over the weights of its heads."""
+    """Thumbnails and kinds of a layer's heads, made in one pass over their weights."""
 
     thumbs: bytes
     kinds: bytes
@@ -350,7 +354,7 @@ def _thumbs(given: OnDemand, asked: Request) -> bytes | None:
 
 
 def _kinds(given: OnDemand, asked: Request) -> bytes | None:
-    """What the heads of the layer in this row do on the text."""
+    """The kinds of all heads of the layer in this row, on the shown text."""
     made = None if asked.quantity else given.small(asked.stack, asked.number)
     return None if made is None else made.kinds
 
@@ -368,8 +372,8 @@ def _make_small(stack: Stack, layer: Layer, heads: list[int], shape: list[int]) 
 
 
 def _row(given: OnDemand, asked: Request) -> bytes | None:
-    """What one query has with each key in each head, or in all heads together, exactly: axes head,
-    key.
+    """The exact numbers of one query with every key, axes head, key; one head for a quantity of all
+    heads together.
     """
     stack, query = asked.stack, asked.part
     if query is None or not any(layer["layer"] == asked.number for layer in stack["layers"]):
@@ -386,13 +390,13 @@ def _row(given: OnDemand, asked: Request) -> bytes | None:
 
 
 def _row_in(quantity: str, layer: Layer, heads: list[int], query: int) -> np.ndarray | None:
-    """A row of each head; of those that the record does not hold NaN."""
-    there = held_positions(layer, heads)
-    rows = _row_of(quantity, layer, [heads[at] for at in there], query)
-    if rows is None or len(there) == len(heads):
+    """The row of each head; NaN for heads that the record does not hold."""
+    positions = held_positions(layer, heads)
+    rows = _row_of(quantity, layer, [heads[at] for at in positions], query)
+    if rows is None or len(positions) == len(heads):
         return rows
     values = np.full((len(heads), rows.shape[1]), np.nan)
-    values[there] = rows
+    values[positions] = rows
     return values
 
 
@@ -421,6 +425,7 @@ def _score_row(layer: Layer, heads: list[int], query: int) -> np.ndarray | None:
     bias = None
     if layer.has("bias"):
         shared = layer.shape_of("bias")[0] == 1
+        # One query alone: a record on disk then reads one row and not the whole matrix.
         bias = layer.part("bias", [0] if shared else heads, slice(query, query + 1))
     return scores_of(
         layer.part("queries", heads, slice(query, query + 1)),
@@ -441,4 +446,4 @@ ANSWERS: dict[str, Answer] = {
     "kinds": _kinds,
     "row": _row,
 }
-"""By the first word of a chunk's name; all others are a part of an array."""
+"""The answer to each kind of chunk; all other kinds are parts of an array."""

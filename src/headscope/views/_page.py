@@ -1,4 +1,4 @@
-"""What a page holds of a record."""
+"""The header and the arrays of a page that shows a record."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ KIND_AXES = (LAYER, HEAD, "column")
 LARGEST = 128 * 2**20
 """Bytes of arrays that a page may hold before compression; larger pages are slow to open."""
 ROOM = 20 * 2**20
-"""Bytes that queries and keys may take in a page even where the weights are smaller, for the neuron
-view.
+"""Bytes that queries and keys may take even where weights would be smaller: the neuron view needs
+them.
 """
 
 
 def check_page(record: Record, options: PageOptions) -> Page:
-    """The header of a page whose arrays are made later; raises where the options are not those of
-    this record.
+    """The header of a page whose arrays are made later; raises where the options do not fit the
+    record.
 
     Raises:
-        PageError: an unknown option, or a value that there is not.
+        PageError: an unknown option or value.
         RecordError: a stack or layer that the record does not have.
     """
     check_options(options)
@@ -95,12 +95,12 @@ def page_parts(
     """The header of a page, and the bytes of the arrays that it names.
 
     Args:
-        record: what is shown.
-        options: as the user gave them.
-        largest: bytes of arrays beyond which there is no page; `LARGEST` by default.
+        record: the record that is shown.
+        options: options as the user gave them.
+        largest: largest number of bytes of all arrays; `LARGEST` by default.
 
     Raises:
-        PageError: an unknown option, a value that there is not, or more than a page can hold.
+        PageError: an unknown option or value, or more than a page can hold.
         RecordError: a stack or layer that the record does not have.
     """
     check_options(options)
@@ -136,19 +136,19 @@ def page_header(
     chunks: Chunks,
     beside: Mapping[str, Page] | None = None,
 ) -> Page:
-    """All that a page says of itself.
+    """The header of a page: everything but its arrays.
 
     Args:
-        record: what is shown.
-        options: as the user gave them.
-        stack_of: makes a stack's part of it, given the layers and the numbers of the heads that the
-            page holds.
+        record: the record that is shown.
+        options: options as the user gave them.
+        stack_of: makes a stack's part of the header from its layers and the numbers of its heads
+            that the page holds.
         given: the option ``quantities`` of each stack, by `given_quantities`.
-        chunks: where the bytes of the evidence go.
+        chunks: takes the bytes of the evidence and the pictures.
         beside: the headers of further records, by name.
 
     Raises:
-        PageError: an unknown option, or a value that there is not.
+        PageError: an unknown option or value.
         RecordError: a stack or layer that the record does not have.
     """
     check_options(options)
@@ -190,10 +190,10 @@ def page_header(
 
 
 def _put_given(header: Page, options: PageOptions, record: Record, chunks: Chunks) -> None:
-    """Evidence and gold links, where they were given, and what the model wrote.
+    """Put evidence and gold links into the header, where they were given, and what the model wrote.
 
     Raises:
-        PageError: where they are of another record, or the page opens on what needs evidence.
+        PageError: where they belong to another record, or the first view needs evidence.
     """
     selection, links = header["selection"], options.get("links")
     evidence = options.get("evidence")
@@ -206,7 +206,7 @@ def _put_given(header: Page, options: PageOptions, record: Record, chunks: Chunk
 
 
 def _put_facts(header: Page, record: Record, chunks: Chunks) -> None:
-    """What is known of the record as a whole, where there is something to say."""
+    """Put facts about the whole record into the header: verification, unseen layers, pictures."""
     if record.verification:
         header["checked"] = record.verification
     if record.unseen:
@@ -220,9 +220,7 @@ def _put_facts(header: Page, record: Record, chunks: Chunks) -> None:
 
 
 def held_beside(beside: Mapping[str, Page]) -> dict[str, Held]:
-    """What there is of each further record of a page, by name: its stacks, and its quantities by
-    name.
-    """
+    """The stacks and the names of the quantities of each further record of a page, by name."""
     return {
         name: (page["stacks"], quantity_names(page["stacks"], page.get("quantities", [])))
         for name, page in beside.items()
@@ -245,6 +243,7 @@ def _check_size(
             array.size for layer in held for array in quantities_of(layer, given[name]).values()
         )
     if size > largest:
+        # About as many layers as fit, because most layers take the same number of bytes.
         fits = max(1, len(layers) * largest // size)
         raise PageError(
             f"The page would hold {size / 2**20:,.0f} MiB of arrays, and more than "
@@ -255,6 +254,9 @@ def _check_size(
 
 
 def _least_bytes(layer: Layer) -> int:
+    """Bytes of the smaller form of a layer: one for each weight, or two for each number of a query
+    or key.
+    """
     weights = len(layer.head_numbers) * layer.size[0] * layer.size[1]
     if not layer.has("queries") or not layer.has("keys"):
         return weights
@@ -276,6 +278,7 @@ def _stack(
     ]
     thumbs = np.zeros((len(made), len(heads), *made[0].thumbs.shape[1:]), np.uint8)
     kinds = np.full((len(made), len(heads), len(COLUMNS)), np.nan, np.float32)
+    # A layer with fewer heads than its stack leaves its last entries empty.
     for row, of_heads, layer in zip(thumbs, kinds, made, strict=True):
         row[: len(layer.thumbs)] = layer.thumbs
         of_heads[: len(layer.kinds)] = layer.kinds
@@ -296,9 +299,7 @@ def _stack(
 def later_stack(
     stack: Stack, layers: list[Layer], heads: list[int], given: Mapping[str, Given]
 ) -> PageStack:
-    """A stack's part of the header of a page whose layers and thumbnails are made when it asks for
-    them.
-    """
+    """A stack's part of the header of a live page, whose layers and thumbnails are made later."""
     sides = [min(MOST, len(side)) for side in (stack.query, stack.key)]
     made: list[PageLayer] = [
         layer_facts(stack.name, layer, _own(layer, heads), Chunks())
@@ -353,7 +354,7 @@ def _absent(stack: Stack) -> list[PageAbsent]:
 
 
 def _reason(what: str) -> str:
-    """Why a layer has no attention, from what a stack says of it: ``"linear (Mamba)"``."""
+    """Why a layer has no attention, in words, from the note of its stack: ``"linear (Mamba)"``."""
     kind, _, of = what.partition(" ")
     words = {
         "unseen": "its attention has a form that headscope does not know",
@@ -364,7 +365,7 @@ def _reason(what: str) -> str:
 
 
 def _own(layer: Layer, heads: list[int]) -> list[int]:
-    """Those of the heads that a layer has in the model: it may have fewer than its stack."""
+    """The heads among these that the layer has in the model: it may have fewer than its stack."""
     return [head for head in heads if head < layer.heads]
 
 
@@ -387,11 +388,12 @@ def page_tokens(tokens: Tokens) -> PageTokens:
 
 
 def _runs(tokens: Tokens) -> list[list[int]]:
-    """First and stop of the tokens that follow each other in one picture, with its number from 1
-    on, or in none.
+    """First and stop of each run of tokens in one picture, with its number from 1; or outside of
+    pictures, without a number.
     """
     pictures = [-1 if picture is None else picture for picture in tokens.pictures or ()]
     ends = [*(np.flatnonzero(np.diff(pictures)) + 1).tolist(), len(pictures)]
+    # Not strict: there is one start more than there are ends.
     return [
         [first, stop, *([pictures[first] + 1] if pictures[first] >= 0 else [])]
         for first, stop in zip([0, *ends], ends, strict=False)

@@ -1,8 +1,8 @@
 """The arrays of one layer, in the form that is smallest.
 
-Where a page has room for queries and keys they travel, the neurons are shown from them, and the
-page recomputes the weights: that is nearer to the truth than a byte for each weight. In larger
-pages a layer travels as queries and keys or as bytes, whichever is smaller when compressed.
+Where a page has room for queries and keys, it holds them: the neuron view needs them, and weights
+that are recomputed from them are more exact than one byte for each. In larger pages a layer is held
+as queries and keys or as bytes of the weights, whichever is smaller when compressed.
 """
 
 from __future__ import annotations
@@ -24,21 +24,22 @@ from headscope.views._thumbs import max_pooled
 from headscope.views.contract import Dtype, PageArray, PageLayer, PageScores
 
 MOST_ERROR = 1 / 255
-"""Queries and keys that recompute a weight worse than a byte would hold it do not stand for the
-weights.
+"""Largest error of a weight that is recomputed from queries and keys; where it is larger, bytes of
+the weights, which err by less, are held instead.
 """
 LARGEST_FLOAT16 = 2.0**15
+"""The largest power of two in half precision, whose largest number is 65504."""
 SURELY_SMALLER = 8
 """Bytes of weights for each byte of queries and keys beyond which compressing both is not worth the
 time.
 """
 ROUNDING = 2e-6
-"""What the browser's single precision may add to an error."""
+"""Error that the browser's single precision may add."""
 
 
 @dataclass
 class Chunks:
-    """The bytes of a page, each array once however many layers share it."""
+    """The bytes of a page; an array that several layers share is held once."""
 
     by_name: dict[str, bytes] = field(default_factory=dict)
     _names: dict[tuple, str] = field(default_factory=dict)
@@ -46,9 +47,11 @@ class Chunks:
     def add(
         self, name: str, array: np.ndarray, axes: Iterable[str], *, sqrt: bool = False
     ) -> PageArray:
-        """Keep an array's bytes under a name, and say where and how they are kept."""
+        """Keep the bytes of an array, and return the header's description of them."""
+        # Typed arrays of browsers read the byte order of their machine, which is little-endian.
         stored = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
         data = stored.tobytes()
+        # Layers often share their mask: equal arrays get the name of the first of them.
         kept = self._names.setdefault((data, stored.shape, stored.dtype.str), name)
         self.by_name[kept] = data
         return {
@@ -60,7 +63,7 @@ class Chunks:
         }
 
     def add_pictures(self, name: str, pictures: Iterable[np.ndarray]) -> list[PageArray]:
-        """Keep pictures, axes row, column, channel."""
+        """Keep pictures, and return their descriptions; axes row, column, channel."""
         return [
             self.add(f"{name}/{at}", picture, ("row", "column", "channel"))
             for at, picture in enumerate(pictures)
@@ -69,7 +72,7 @@ class Chunks:
 
 @dataclass(frozen=True)
 class HalfScores:
-    """Queries and keys in half precision, and all else that scores follow from."""
+    """Queries and keys in half precision, and everything else that scores are computed from."""
 
     queries: np.ndarray
     keys: np.ndarray
@@ -79,8 +82,8 @@ class HalfScores:
 
     @classmethod
     def of(cls, layer: Layer, heads: list[int], *, single: bool = False) -> HalfScores | None:
-        """All in single precision where that is wanted; None where the layer holds no queries and
-        keys.
+        """Scores of some heads of a layer, with ``single`` in single precision; None where the
+        layer holds no queries and keys.
         """
         if not layer.has("queries") or not layer.has("keys"):
             return None
@@ -102,7 +105,7 @@ class HalfScores:
 
     @property
     def arrays(self) -> list[np.ndarray]:
-        """All that travels."""
+        """The arrays that a page holds."""
         return [array for array in (self.queries, self.keys, self.bias) if array is not None]
 
     @property
@@ -112,13 +115,13 @@ class HalfScores:
 
     @property
     def packed(self) -> int:
-        """Bytes after compression, about."""
+        """Approximate number of bytes after compression."""
         return sum(map(_packed_size, self.arrays))
 
     def weights(self, layer: Layer, position: int) -> Float[np.ndarray, "query key"]:
-        """What the page will recompute for the head at this position among those it holds."""
-        # `_shared` puts each key head once where heads divide evenly among them, else one for each
-        # head: both are found by this.
+        """The weights that the page will recompute for the head at this position among its own."""
+        # `_shared` holds each key head once where heads divide evenly among them, else one for each
+        # head. This formula gives the right one in both cases.
         shared = position * self.keys.shape[0] // self.queries.shape[0]
         bias = self.bias
         if bias is not None:
@@ -146,7 +149,7 @@ class WeightBytes:
 
     @classmethod
     def empty(cls, layer: Layer, heads: list[int]) -> WeightBytes:
-        """Room for the weights."""
+        """Bytes that are all zero, to be filled by `put`."""
         return cls(np.zeros((len(heads), *layer.size), np.uint8))
 
     @classmethod
@@ -166,13 +169,13 @@ class WeightBytes:
 
     @property
     def packed(self) -> int:
-        """Bytes after compression, about."""
+        """Approximate number of bytes after compression."""
         return _packed_size(self.array)
 
 
 @dataclass(frozen=True)
 class LayerParts:
-    """A layer's part of the header, its thumbnails, and what its heads do."""
+    """A layer's part of the header, its thumbnails, and the kinds of its heads."""
 
     header: PageLayer
     thumbs: np.ndarray
@@ -182,21 +185,24 @@ class LayerParts:
 def made_layer(
     stack: str, layer: Layer, heads: list[int], chunks: Chunks, *, facts: TextFacts, room: int
 ) -> LayerParts:
-    """Put a layer into the chunks.
+    """Put a layer into the chunks, and return its part of the header.
 
     Args:
         stack: name of its stack.
         layer: the layer.
         heads: the heads that the page holds.
-        chunks: where the bytes go.
-        facts: what the stack's tokens say, for what its heads do.
+        chunks: takes the bytes of its arrays.
+        facts: facts about the stack's tokens, which the kinds of heads depend on.
         room: bytes that queries and keys may take even where the weights are smaller.
     """
     there = held_positions(layer, heads)
     half = HalfScores.of(layer, heads)
     fits = half is not None and half.size <= room
-    # The rows of heads that the record does not hold would come out even, not empty.
+    # Heads that the record does not hold have queries of zero: recomputed, their rows would be
+    # uniform and not empty.
     recomputes = half is not None and len(there) == len(heads)
+    # Bytes are made in the loop below, so that no weight is computed twice, unless queries and keys
+    # are surely smaller.
     stored = WeightBytes.empty(layer, heads)
     if half is not None and recomputes and (fits or _surely_smaller(half, layer)):
         stored = None
@@ -211,13 +217,13 @@ def made_layer(
         kinds.append(list(head_numbers(exact, layer.visible, facts).values()))
         if stored is not None:
             stored.put(position, exact)
-        # Measured against exact weights by the arithmetic of the page, so that the error it names
-        # is that of what is drawn.
+        # Measured against exact weights with the arithmetic of the page, so that the error that it
+        # states is the error of what it draws.
         if half is not None:
             away = np.abs(half.weights(layer, position) - exact).max(initial=0)
             error = max(error, float(away) + ROUNDING)
     recompute = False
-    # Half precision of large scores may miss a weight by far; then bytes of the weights travel.
+    # Half precision of large scores may miss a weight by far: then bytes of the weights are held.
     if half is not None and recomputes and error <= MOST_ERROR:
         recompute = stored is None or half.packed < stored.packed
     if not recompute and stored is None:
@@ -235,12 +241,12 @@ def made_layer(
 
 
 def held_positions(layer: Layer, heads: list[int]) -> list[int]:
-    """Where those of these heads stand that the record holds."""
+    """Positions, among these heads, of those that the record holds."""
     return [position for position, head in enumerate(heads) if head in layer.head_numbers]
 
 
 def _bias(layer: Layer, heads: list[int]) -> np.ndarray | None:
-    """Of these heads, or the one that all heads share."""
+    """The bias of these heads, or the one that all heads share."""
     if not layer.has("bias"):
         return None
     return (
@@ -249,17 +255,17 @@ def _bias(layer: Layer, heads: list[int]) -> np.ndarray | None:
 
 
 def _rows(layer: Layer, name: str, numbers: list[int]) -> np.ndarray:
-    """An array of heads, or of key/value heads, of these numbers; zeros for those that the record
+    """Rows of an array for these heads (for keys: key/value heads); zeros for heads that the record
     does not hold.
     """
     held = layer.held_heads
     if held is None:
         return layer.part(name, numbers)
     known = held.kv_numbers if name == "keys" else held.numbers
-    there = [number for number in numbers if number in known]
-    rows = layer.part(name, there)
+    positions = [at for at, number in enumerate(numbers) if number in known]
+    rows = layer.part(name, [numbers[at] for at in positions])
     values = np.zeros((len(numbers), *rows.shape[1:]), rows.dtype)
-    values[[place for place, number in enumerate(numbers) if number in known]] = rows
+    values[positions] = rows
     return values
 
 
@@ -294,13 +300,15 @@ def layer_facts(stack: str, layer: Layer, heads: list[int], chunks: Chunks) -> P
 
 
 def _kv_heads(layer: Layer, heads: list[int]) -> int:
-    """How many key/value heads stand behind these heads in the page."""
+    """Number of key/value heads that the page holds for these heads."""
     return len(_shared(layer, heads)) if layer.has("queries") and layer.has("keys") else len(heads)
 
 
 def _visible(stack: str, layer: Layer, chunks: Chunks) -> PageArray | None:
     if layer.visible.is_full:
         return None
+    # Runs of visible keys take far less room than a matrix of booleans: a causal mask is one run
+    # for each query.
     mask = layer.visible
     queries = np.repeat(np.arange(mask.shape[0], dtype=np.int32), np.diff(mask.firsts))
     return chunks.add(
@@ -311,7 +319,7 @@ def _visible(stack: str, layer: Layer, chunks: Chunks) -> PageArray | None:
 def scores_part(
     name: str, layer: Layer, half: HalfScores, chunks: Chunks, *, error: float
 ) -> PageScores:
-    """All that scores follow from, in the chunks and in a layer's part of the header."""
+    """Put everything that scores are computed from into the chunks, and describe it."""
     bias_axes = (
         (HEAD, "offset") if half.bias is not None and half.bias.ndim == 2 else (HEAD, QUERY, KEY)
     )
@@ -327,8 +335,8 @@ def scores_part(
 
 
 def _shared(layer: Layer, heads: list[int]) -> list[int]:
-    """The key heads of the chosen heads: each once where they are shared evenly, else one for each
-    head.
+    """Numbers of the key heads of these heads: each once where the heads share them evenly, else
+    one for each head.
     """
     shared = [head * layer.kv_heads // layer.heads for head in heads]
     once = list(dict.fromkeys(shared))
@@ -339,7 +347,8 @@ def _shared(layer: Layer, heads: list[int]) -> list[int]:
 
 
 def _half(array: np.ndarray) -> tuple[np.ndarray, float]:
-    """The array in half precision, made smaller by a power of two where that cannot hold it."""
+    """The array in half precision and the factor that it was divided by."""
+    # A power of two, because dividing by it changes no digit; the scale of the scores undoes it.
     most = float(np.abs(array).max(initial=0))
     factor = 2.0 ** max(0, np.ceil(np.log2(most / LARGEST_FLOAT16))) if most > 0 else 1.0
     return (array / factor).astype(np.float16), float(factor)
@@ -350,10 +359,11 @@ def _single(array: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def _short(bias: np.ndarray, dense: type[np.floating]) -> np.ndarray:
-    """``[head offset]`` in full where only the distance of key and query counts, else ``[head query
-    key]``.
+    """The bias as ``[head offset]`` where it depends on the distance of key and query only, else as
+    ``[head query key]``.
     """
     _, queries, keys = bias.shape
+    # Offsets in ascending order: the first column read from below, then the first row.
     line = np.concatenate([bias[:, :0:-1, 0], bias[:, 0, :]], axis=1).astype(np.float32)
     same = np.array_equal(_dense(line, (queries, keys)), bias)
     return line if same else bias.astype(dense)
@@ -367,12 +377,13 @@ def _dense(bias: np.ndarray, size: tuple[int, int]) -> Float[np.ndarray, "head q
 
 
 def _surely_smaller(half: HalfScores, layer: Layer) -> bool:
-    """Whether queries and keys are so much smaller than the weights that compressing both would
-    tell nothing new.
+    """Whether queries and keys are so much smaller than the weights that compressing both to
+    compare them would be wasted time.
     """
     queries, keys = layer.size
     return half.queries.shape[0] * queries * keys > SURELY_SMALLER * half.size
 
 
 def _packed_size(array: np.ndarray) -> int:
+    # The quickest level: only the ratio of two sizes matters here.
     return len(gzip.compress(array.tobytes(), compresslevel=1))

@@ -11,11 +11,11 @@ from jaxtyping import UInt8
 
 BEGINNING = b"\x89PNG\r\n\x1a\n"
 KINDS = {3: 2, 4: 6}
-"""What PNG calls pictures of so many channels: colours, and colours with opacity."""
+"""PNG's number for pictures with so many channels: colours, and colours with opacity."""
 
 
 def png_address(pixels: UInt8[np.ndarray, "height width channel"]) -> str:
-    """A picture as an address that holds it: ``data:image/png;base64,...``.
+    """A picture as a data address: ``data:image/png;base64,...``.
 
     Args:
         pixels: red, green, blue, and opacity where there is a fourth channel.

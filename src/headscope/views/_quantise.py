@@ -17,5 +17,5 @@ def quantise(weights: Float[np.ndarray, "*axes"]) -> UInt8[np.ndarray, "*axes"]:
 
 
 def decoded(stored: UInt8[np.ndarray, "*axes"]) -> Float[np.ndarray, "*axes"]:
-    """What a reader of the bytes sees."""
+    """The weights that a reader recovers from the bytes."""
     return (stored.astype(np.float32) / 255) ** 2

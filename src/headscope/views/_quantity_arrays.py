@@ -1,6 +1,6 @@
-"""What a page can show beside weights and scores, with the same layout and the same selection.
+"""Further quantities of a page besides weights and scores, with the same layout and selection.
 
-What there is, and what it is called, is declared in `headscope.views.quantities`.
+Which quantities there are, and their names, is declared in `headscope.views.quantities`.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ Given = Mapping[str, Mapping[int, "np.ndarray | LazyArray"]]
 def quantities_of(layer: Layer, given: Given) -> Mapping[str, np.ndarray]:
     """The further quantities of a layer, ``[query key]`` or ``[head query key]``.
 
-    What the record holds, by `KNOWN`, and what a caller gave, which goes before.
+    These are the quantities that the record holds, by `KNOWN`, and those that a caller gave, which
+    win where both have the same name.
 
     Args:
         layer: the layer.
-        given: what came with the call, by `given_quantities`.
+        given: quantities from the call, by `given_quantities`.
     """
     quantities = {name: np.asarray(array, np.float64) for name, array in _known(layer).items()}
     return quantities | {
@@ -44,14 +45,16 @@ def quantities_of(layer: Layer, given: Given) -> Mapping[str, np.ndarray]:
 
 
 def quantity_of(layer: Layer, given: Given, name: str) -> np.ndarray | None:
-    """One of `quantities_of` alone, which may save much; None where there is none of this name."""
+    """One of `quantities_of` alone, so that lazy ones are not all computed; None for an unknown
+    name.
+    """
     own = _of_layer(layer, given)
     array = own[name] if name in own else _known(layer, name).get(name)
     return None if array is None else np.asarray(array, np.float64)
 
 
 def _known(layer: Layer, only: str | None = None) -> dict[str, np.ndarray]:
-    """What the record itself holds of a layer."""
+    """The quantities of a layer that the record itself holds."""
     arrays = {}
     for name, known in KNOWN.items():
         array = known.of_layer(layer) if only in (None, name) else None
@@ -61,19 +64,18 @@ def _known(layer: Layer, only: str | None = None) -> dict[str, np.ndarray]:
 
 
 def _of_layer(layer: Layer, given: Given) -> dict[str, np.ndarray | LazyArray]:
-    """What came with the call, of one layer."""
+    """The quantities of one layer that came with the call."""
     return {name: arrays[layer.layer] for name, arrays in given.items() if layer.layer in arrays}
 
 
 def given_quantities(
     record: Record, wanted: Mapping[str, Any]
 ) -> dict[str, dict[str, dict[int, np.ndarray | LazyArray]]]:
-    """The option ``quantities``, by stack, name and layer, all of it checked, and the rollout where
-    norms were kept.
+    """The option ``quantities``, checked, by stack, name and layer; and the rollout where norms
+    were kept.
 
     Raises:
-        PageError: a name that cannot be one, a stack that there is not, or an array that does not
-            fit its layer.
+        PageError: an invalid name, an unknown stack, or an array that does not fit its layer.
     """
     given = {name: _of_stack(stack) for name, stack in record.stacks.items()}
     for name, arrays in wanted.items():
@@ -83,20 +85,21 @@ def given_quantities(
                 f"is none of {', '.join(BUILT_IN)}"
             )
         kept = {
-            stack: _checked(name, record[stack], of)
-            for stack, of in _by_stack(record, name, arrays).items()
+            stack: _checked(name, record[stack], layers)
+            for stack, layers in _by_stack(record, name, arrays).items()
         }
-        if len({array.ndim for of in kept.values() for array in of.values()}) > 1:
+        # A page shows a quantity either per head or for all heads together, in all its layers.
+        if len({array.ndim for layers in kept.values() for array in layers.values()}) > 1:
             raise PageError(
                 f"quantities={{{name!r}: ...}}: give all layers with heads, or all without"
             )
-        for stack, of in kept.items():
-            given[stack][name] = of
+        for stack, layers in kept.items():
+            given[stack][name] = layers
     return given
 
 
 def _of_stack(stack: Stack) -> dict[str, dict[int, np.ndarray | LazyArray]]:
-    """What follows from several layers, by name and layer."""
+    """Quantities that are computed from several layers, by name and layer."""
     given: dict[str, dict[int, np.ndarray | LazyArray]] = {
         name: dict(known.of_stack(stack)) for name, known in KNOWN.items()
     }
@@ -134,17 +137,16 @@ def further_quantities(
     given: Mapping[str, Given],
     words: Mapping[str, QuantityWords],
 ) -> list[PageQuantity]:
-    """What the page says of its quantities, in the order of `KNOWN`, others last.
+    """Descriptions of the quantities of a page, in the order of `KNOWN`, others last.
 
     Args:
-        layers: those that the page holds, by stack.
-        heads: the numbers of the heads that it holds, by stack.
-        given: what came with the call, by `given_quantities`.
-        words: what quantities are called here, where they are called otherwise than in `KNOWN`;
-            weights too.
+        layers: layers that the page holds, by stack.
+        heads: numbers of the heads that it holds, by stack.
+        given: quantities from the call, by `given_quantities`.
+        words: names and explanations that differ from `KNOWN` on this page, also of weights.
 
     Raises:
-        PageError: a quantity with what is not a finite number.
+        PageError: a quantity with numbers that are not finite.
     """
     places: dict[str, list[tuple[bool, int]]] = {}
     for name, of in layers.items():
@@ -166,7 +168,7 @@ def further_quantities(
 
 
 def _later_and_now(layer: Layer, given: Given) -> tuple[dict[str, LazyArray], Given]:
-    """What of a layer is computed when it is asked for, and all others."""
+    """Quantities of a layer that are computed on request, and all others."""
     later = {
         name: array
         for name, array in _of_layer(layer, given).items()
@@ -176,7 +178,7 @@ def _later_and_now(layer: Layer, given: Given) -> tuple[dict[str, LazyArray], Gi
 
 
 def seen_names(layer: Layer, given: Given) -> list[str]:
-    """All that is to be seen of a layer beside weights."""
+    """Names of the quantities that a layer has besides weights."""
     scores = ["score"] if layer.has("queries") and layer.has("keys") else []
     norms = [CONTRIBUTION] if layer.has("value_norms") else []
     return list(dict.fromkeys([*scores, *norms, *_known(layer), *_of_layer(layer, given)]))
@@ -204,12 +206,12 @@ def check_quantity(wanted: str, held: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class StoredQuantity:
-    """A quantity as it travels: one byte a number, on a square-root scale that ends at the largest
-    size.
+    """A quantity as it is sent: one byte for each number, on a square-root scale up to the largest
+    magnitude.
 
     Args:
-        array: ``[query key]``, or ``[head query key]`` of the heads that the page holds; finite.
-        both: whether it has both signs even where nothing is below 0.
+        array: finite numbers ``[query key]``, or ``[head query key]`` of the heads of the page.
+        both: whether it is signed even where nothing is below 0.
     """
 
     array: np.ndarray
@@ -217,27 +219,28 @@ class StoredQuantity:
 
     @cached_property
     def most(self) -> float:
-        """The largest size; 1 where all is 0."""
+        """The largest magnitude; 1 where all numbers are 0, so that dividing by it is safe."""
         return float(np.abs(self.array).max(initial=0)) or 1.0
 
     @cached_property
     def signed(self) -> bool:
-        """Whether something is below 0, or could be."""
+        """Whether some number is below 0, or could be."""
         return self.both or bool((self.array < 0).any())
 
     @property
     def numbers(self) -> UInt8[np.ndarray, "..."]:
-        """What travels."""
+        """The bytes that are sent."""
         part = self.array / self.most
         roots = np.sign(part) * np.sqrt(np.abs(part))
+        # Signed bytes have their middle at 128 and 127 steps to either side, so that 0 stays 0.
         return np.rint(128 + 127 * roots if self.signed else 255 * roots).astype(np.uint8)
 
     def facts(self, place: str) -> PageArray:
-        """What the header says of it.
+        """The description in the header.
 
         Args:
-            place: NAME/STACK/LAYER; begins the chunk's name with a word that no other chunk begins
-                with.
+            place: NAME/STACK/LAYER. The chunk is called ``quantity-`` and this, which no other
+                chunk begins with.
         """
         return {
             "chunk": f"quantity-{place}",
@@ -255,7 +258,7 @@ def stored_quantities(
     """The further quantities of some heads of a layer, by name.
 
     Raises:
-        PageError: one with what is not a finite number.
+        PageError: a quantity with numbers that are not finite.
     """
     return {
         name: _stored(name, array, heads, place)
@@ -266,10 +269,10 @@ def stored_quantities(
 def stored_quantity(
     layer: Layer, heads: Sequence[int], given: Given, *, name: str, place: str
 ) -> StoredQuantity | None:
-    """One of `stored_quantities` alone; None where there is none of this name.
+    """One of `stored_quantities` alone; None for an unknown name.
 
     Raises:
-        PageError: where it has what is not a finite number.
+        PageError: where some of its numbers are not finite.
     """
     array = quantity_of(layer, given, name)
     return None if array is None else _stored(name, array, heads, place)
@@ -285,7 +288,7 @@ def _stored(name: str, array: np.ndarray, heads: Sequence[int], place: str) -> S
 
 
 def of_heads(array: np.ndarray, heads: Sequence[int]) -> np.ndarray:
-    """``[head query key]`` of some heads, ascending; ``[query key]`` as it is."""
+    """``[head query key]`` of some heads, ascending; ``[query key]`` unchanged."""
     return array if array.ndim == 2 or len(heads) == len(array) else array[list(heads)]
 
 
@@ -329,6 +332,7 @@ def _checked(name: str, stack: Stack, layers: Sequence) -> dict[int, np.ndarray 
     for layer, array in zip(stack.layers, layers, strict=True):
         if array is None:
             continue
+        # A lazy array is checked by its shape alone: reading its numbers would compute them.
         later = isinstance(array, LazyArray)
         numbers = array if later else np.asarray(array, np.float64)
         sizes = (layer.size, (layer.heads, *layer.size))

@@ -1,4 +1,4 @@
-"""Options that were called otherwise in the version before."""
+"""Options that had another name in the version before."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def renamed(options: Mapping[str, Any], stacklevel: int = 3) -> dict[str, Any]:
     """The options under the names that they have now.
 
     Args:
-        options: as they were given.
-        stacklevel: of the warning, so that it names the line of the caller.
+        options: the options as they were given.
+        stacklevel: stack level of the warning, so that it names the line of the caller.
 
     Warns:
         DeprecationWarning: for each old name.
@@ -25,7 +25,7 @@ def renamed(options: Mapping[str, Any], stacklevel: int = 3) -> dict[str, Any]:
             DeprecationWarning,
             stacklevel=stacklevel,
         )
-    # Where both names are given the new one counts.
+    # Where both names are given, the new one counts.
     return {
         OLD_NAMES.get(name, name): value
         for name, value in options.items()

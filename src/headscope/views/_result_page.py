@@ -15,7 +15,7 @@ from headscope.views.file_page import FilePage
 
 THEMES = ("light", "dark")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
-"""Nothing runs and nothing is asked for: the page is words, and a picture that it holds."""
+"""No script runs and nothing is requested: the page is text, and a picture that it contains."""
 STYLES = """
 .headscope-result { max-width: 64rem; margin: 0 auto; padding: 1.5rem; line-height: 1.45;
   font: 0.875rem/1.45 system-ui, sans-serif; color: #15181d; background: #ffffff; }
@@ -48,12 +48,12 @@ PAPER = {"light": "#ffffff", "dark": "#111419"}
 
 @dataclass(frozen=True, repr=False)
 class ResultPage(FilePage):
-    """The result of a study as something to look at: shows itself in a notebook, saves itself as
-    one page, opens in a browser. Made by `view`.
+    """Page of a study's result: it shows itself in a notebook, saves itself as one file, and opens
+    in a browser. Made by `view`.
 
     Args:
-        result: what is shown.
-        options: of its figure; ``theme`` and ``title`` are those of the page, too.
+        result: the result that is shown.
+        options: options of its figure; ``theme`` and ``title`` apply to the page, too.
     """
 
     result: Result
@@ -63,7 +63,7 @@ class ResultPage(FilePage):
         theme = self.options.get("theme", "light")
         if theme not in THEMES:
             raise PageError(f"theme is {theme!r}; give {' or '.join(map(repr, THEMES))}")
-        # so that a wrong option is an error where the page is made, and not where it is shown
+        # Drawn now, so that a wrong option raises where the page is made and not where it is shown.
         self._picture  # noqa: B018
 
     @cached_property
@@ -79,7 +79,7 @@ class ResultPage(FilePage):
 
     @property
     def title(self) -> str:
-        """What stands above."""
+        """The heading of the page."""
         kind = type(self.result).__name__
         model = str(getattr(self.result, "model", ""))
         return str(self.options.get("title") or (f"{kind}: {model}" if model else kind))
@@ -89,7 +89,8 @@ class ResultPage(FilePage):
         """The title, the summary, the figure and the tables, as HTML; every string is escaped."""
         dark = " dark" if self.options.get("theme") == "dark" else ""
         words = self.result._repr_html_()
-        first, _, tables = words.partition("\n")  # the summary stands above the figure
+        # The first line is the summary, which comes before the figure; the tables come after it.
+        first, _, tables = words.partition("\n")
         return (
             f'<main class="headscope-result{dark}">\n<h1>{html.escape(self.title)}</h1>\n'
             f"{first}\n{self._picture}\n{tables}\n</main>"
@@ -107,7 +108,9 @@ class ResultPage(FilePage):
             return ""
         try:
             figure = draw(self.result, **self.options)
-        except (FigureError, RecordError) as error:  # such as of a study that counted nothing
+        except (FigureError, RecordError) as error:
+            # With options, the error may be about them. Without any, the result cannot be drawn,
+            # such as a study that counted nothing, and the page shows its tables alone.
             if self.options:
                 raise PageError(str(error)) from None
             return f"<p><small>No figure: {html.escape(str(error))}</small></p>"
@@ -130,8 +133,8 @@ def result_page(result: Result, **options: Any) -> ResultPage:
     """A page of any result: its summary, its figure, its tables.
 
     Args:
-        result: of a study.
-        **options: of its figure.
+        result: the result of a study.
+        **options: options of its figure.
 
     Raises:
         PageError: an option that its figure does not have.

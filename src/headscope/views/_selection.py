@@ -1,4 +1,4 @@
-"""Changing what a view shows, within what it holds."""
+"""Changes of what a view shows, within what it holds."""
 
 from __future__ import annotations
 
@@ -20,18 +20,17 @@ from headscope.views.options import DEFAULTS, PLACES, PageSelection
 def changed_selection(
     header: Page, now: Mapping[str, Any], changes: Mapping[str, Any]
 ) -> PageSelection:
-    """What is shown after a change, all of it checked.
+    """The selection after a change, checked.
 
     Args:
-        header: what the view holds.
-        now: what is shown; another stack takes its pinned tokens away, and its layer where it has
-            none of this number.
-        changes: options of `headscope.views.view`; None stands for all heads, and for the usual
-            percentage.
+        header: header of the view.
+        now: the current selection. A change of stack removes its pinned tokens, and its layer where
+            the new stack has none of this number.
+        changes: options of `headscope.views.view`; None means all heads, or the default percentage.
 
     Raises:
-        PageError: an option that there is not or that cannot change, or a value that the view does
-            not hold.
+        PageError: an option that is unknown or cannot change, or a value that the view does not
+            hold.
     """
     changes = renamed(changes, stacklevel=4)
     check_options({name: value for name, value in changes.items() if value is not None})
@@ -42,6 +41,7 @@ def changed_selection(
         raise PageError(
             f"{', '.join(sorted(fixed))} cannot change while a view is shown; make another view"
         )
+    # Tokens, heads and layers are chosen by number, which means something else in another record.
     before = now.get("shown_record", "")
     record = changes.get("shown_record", before) or ""
     of = _record(header, record)
@@ -65,8 +65,8 @@ def changed_selection(
 
 
 def _moved(now: Mapping[str, Any], stack: str, layers: Sequence[int]) -> dict[str, Any]:
-    """What is shown of another stack or record: nothing that was chosen by its number goes along,
-    but for the layer where there is one of this number.
+    """The selection in another stack or record: nothing that was chosen by number is kept, except
+    for the layer where the new stack has one of this number.
     """
     layer = now["layer"] if now["layer"] in layers else layers[0]
     usual = {name: DEFAULTS[name] and list(DEFAULTS[name]) for name in PLACES}
@@ -90,7 +90,7 @@ def _stack(header: Page, name: str) -> PageStack:
 
 
 def _places(name: str, given: Any, stack: PageStack, layers: list[int]) -> list[int] | None:
-    """The heads, layers or tokens that an option names, as numbers of what the view holds."""
+    """Numbers of the heads, layers or tokens that an option names, checked against the view."""
     if given is None and DEFAULTS[name] is None:
         return None
     match PLACES[name]:

@@ -1,4 +1,4 @@
-"""Weights made small, for the overview of all heads."""
+"""Thumbnails of the weights, for the overview of all heads."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import numpy as np
 from jaxtyping import Float
 
 MOST = 48
-"""Rows and columns of a thumbnail."""
+"""Number of rows and columns of a thumbnail at most."""
 
 
 def max_pooled(
     weights: Float[np.ndarray, "*heads query key"], most: int = MOST
 ) -> Float[np.ndarray, "*heads query_block key_block"]:
-    """The largest weight of each block, so that a single strong weight is seen however many tokens
-    there are.
+    """The largest weight of each block, so that a single strong weight is visible in a long text.
 
     Blocks are as even as they can be; a side of up to ``most`` tokens stays as it is.
     """

@@ -1,4 +1,4 @@
-"""Tokens chosen by their word."""
+"""Positions of tokens that are chosen by their word."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ Words = tuple[Sequence[str], Sequence[bool]]
 def token_positions(side: str, wanted: Any, pieces: Sequence[str], words: Words) -> list[int]:
     """Positions of tokens that were given by position or by word.
 
-    A word is a token as it is shown or as the tokenizer calls it, or several that are shown as one
-    word, then all of these; capitals count only where both spellings are there.
+    A word is one token, as it is shown or as the vocabulary spells it; or several tokens that are
+    shown as one word, which then are all chosen. Capitals count only where the text has both
+    spellings.
 
     Args:
         side: ``"query"`` or ``"key"``, for messages.
-        wanted: one or several.
-        pieces: the tokens as the tokenizer calls them.
-        words: tokens as they are shown, and whether each continues the word before it.
+        wanted: one or several positions or words.
+        pieces: the tokens as the vocabulary spells them.
+        words: the tokens as they are shown, and whether each continues the word before it.
 
     Raises:
-        PageError: a word that does not exist, or is there several times.
+        PageError: a word that does not exist, or occurs several times.
     """
     given = [wanted] if isinstance(wanted, int | str) else list(wanted)
     positions: list[int] = []
@@ -36,7 +37,7 @@ def _positions_of(side: str, word: str, pieces: Sequence[str], words: Words) -> 
     labels, continues = words
     runs = [[position] for position in range(len(labels))] + _whole_words(continues)
     names = [_spellings(run, pieces, labels) for run in runs]
-    # As it is written first: "It" and "it" may both stand in a text.
+    # The exact spelling first: a text may hold both "It" and "it".
     for same in (str, str.casefold):
         matches = [
             run for run, own in zip(runs, names, strict=True) if same(word) in map(same, own)
@@ -54,8 +55,8 @@ def _positions_of(side: str, word: str, pieces: Sequence[str], words: Words) -> 
 
 
 def _spellings(run: Sequence[int], pieces: Sequence[str], labels: Sequence[str]) -> list[str]:
-    """What a token may be called: its label, or the piece as the vocabulary has it; a word of
-    several tokens by its letters.
+    """The spellings of a token: its label, and the piece of the vocabulary; of a word of several
+    tokens its letters.
     """
     if len(run) > 1:
         return ["".join(labels[position].strip() for position in run)]

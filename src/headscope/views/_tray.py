@@ -1,6 +1,4 @@
-"""The compare tray: up to six pictures beside each other, each written as one line such as ``2-0
-query=3``.
-"""
+"""The compare tray: up to six pictures side by side, each written as one line: ``2-0 query=3``."""
 
 from __future__ import annotations
 
@@ -17,11 +15,11 @@ from headscope.views.options import DEFAULTS, PICTURE_OPTIONS, PLAIN, TOKEN_OPTI
 from headscope.views.view_table import views_with
 
 Held = tuple[Sequence[PageStack], Sequence[str]]
-"""What a page holds of a record: its stacks, and its quantities by name."""
+"""The stacks that a page holds of a record, and the names of its quantities."""
 USUAL: Mapping[str, Any] = {"record": None, "view": "head", "stack": None} | {
     name: DEFAULTS[name] for name in PICTURE_OPTIONS
 }
-"""What a line leaves out."""
+"""Default of each option; a line names only what differs from it."""
 SWITCHES = {"0": False, "1": True, "False": False, "True": True}
 PLACE = re.compile(r"(\d+)(?:-(\d+(?:,\d+)*))?")
 FORM = (
@@ -38,8 +36,8 @@ def parse_entries(given: Any) -> list[dict[str, Any]]:
             "head": 0}``.
 
     Raises:
-        PageError: where one is neither, or names what a picture has not, or where there are too
-            many.
+        PageError: an entry of another type, an option that a picture does not have, or too many
+            pictures.
     """
     if isinstance(given, str | Mapping) or not isinstance(given, Sequence):
         raise PageError(f"tray must be a list of pictures, not {given!r}; {FORM}")
@@ -58,13 +56,13 @@ def checked_tray(
     quantities: Sequence[str],
     beside: Mapping[str, Held] | None = None,
 ) -> list[str]:
-    """The lines of a tray as a page keeps them: positions in place of words, nothing twice.
+    """The lines of a tray as a page keeps them: with positions instead of words, and each once.
 
     Args:
-        given: as `parse_entries` takes it.
-        stacks: what the page holds.
-        quantities: the quantities that it holds, by name.
-        beside: the same of its further records, by name.
+        given: pictures in a form that `parse_entries` takes.
+        stacks: stacks that the page holds.
+        quantities: names of the quantities that it holds.
+        beside: stacks and quantities of its further records, by name.
 
     Raises:
         PageError: where the page does not hold what a picture shows.
@@ -80,13 +78,13 @@ def checked_tray(
 
 
 def no_record(names: Iterable[str]) -> str:
-    """What to do about a record that a tray names and that there is not."""
+    """The end of an error about an unknown record that a tray names."""
     known = ", ".join(names)
     return f"beside= has {known}" if known else "give further records with beside= (--beside)"
 
 
 def written(entry: Mapping[str, Any]) -> str:
-    """The line of a picture: its place, and what is not as usual."""
+    """The line of a picture: layer and heads, and the options that are not at their defaults."""
     heads = entry.get("heads")
     words = [f"{entry['layer']}" + (f"-{','.join(map(str, heads))}" if heads else "")]
     for name, usual in USUAL.items():
@@ -102,6 +100,7 @@ def _text(value: Any) -> str:
         return str(int(value))
     if isinstance(value, list | tuple):
         return ",".join(map(str, value))
+    # The address of a page writes blanks between the words of a line as ~ (fragment.ts).
     return quote(str(value), safe="").replace("~", "%7E")
 
 
@@ -162,7 +161,7 @@ def _from_mapping(given: Any) -> dict[str, Any]:
 
 
 def _is_list(tokens: Any) -> bool:
-    """Whether several tokens are given; a word is a sequence of letters, and one token."""
+    """Whether several tokens are given; a string is a sequence too, but one token."""
     return isinstance(tokens, Sequence) and not isinstance(tokens, str)
 
 

@@ -1,5 +1,5 @@
-"""The live widget: one view whose selection Python reads and sets, and whose data travels when it
-is needed.
+"""The live widget: a view whose selection Python reads and sets, and whose data is sent on
+request.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ViewWidget(AnyWidget):
     "selection")`` calls back on changes.
 
     Args:
-        shown: what the widget shows.
+        shown: the view that the widget shows.
     """
 
     selection: traitlets.Dict[str, Any] = traitlets.Dict().tag(sync=True)
@@ -52,17 +52,18 @@ class ViewWidget(AnyWidget):
                 head=0``.
 
         Raises:
-            PageError: an option that there is not or that cannot change, or a value that the view
-                does not hold.
+            PageError: an option that is unknown or cannot change, or a value that the view does not
+                hold.
         """
         self.selection = dict(changed_selection(self._given.header, self.selection, changes))
 
     def __repr__(self) -> str:
-        # what a notebook shows that was saved and is open without a kernel
+        # A saved notebook that is open without a kernel shows this text.
         return f"<live view of {self._shown.record.model.name or 'arrays'}: run the cell again>"
 
     @traitlets.validate("selection")
     def _checked(self, proposal: Any) -> dict[str, Any]:
+        # From the first selection, so that a dictionary may name only what differs from it.
         first = self._given.header["selection"]
         return dict(changed_selection(self._given.header, first, proposal["value"]))
 

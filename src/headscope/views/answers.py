@@ -1,5 +1,5 @@
-"""What one live page is answered: its header, chunks and figures, and all that its first picture
-needs at once.
+"""Answers to one live page: its header, chunks and figures, and everything for its first picture at
+once.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 __all__ = ["MEDIA_TYPES", "PageAnswers", "packed_opening"]
 
 OVERVIEW = 2**23
-"""Weights of all heads up to which the thumbnails and kinds come with the opening: about 0.2 s of
-work. The page asks for those of a larger record itself, a layer at a time.
+"""Number of weights up to which thumbnails and kinds come with the opening: about 0.2 s of work.
+For a larger record the page asks for them itself, a layer at a time.
 """
 LENGTH = 4
-"""Bytes of the number that says how long the head of an opening is."""
+"""Bytes of the number at the start of an opening, which is the length of its head."""
 
 
 class PageAnswers:
@@ -39,33 +39,33 @@ class PageAnswers:
 
     @property
     def header(self) -> Page:
-        """What the page says of itself."""
+        """The header of the page."""
         return self._given.header
 
     def chunk(self, name: str) -> bytes | None:
         """The bytes of a chunk; None where there is no such chunk.
 
         Raises:
-            FileError: where the file of the record was changed since it was opened.
+            FileError: where the file of the record has changed since it was opened.
         """
         return self._given.chunk(name)
 
     def figure(self, kind: str, options: Any) -> bytes:
-        """The content of a file svg, pdf or png.
+        """The content of a figure's file: svg, pdf or png.
 
         Raises:
-            HeadscopeError: an option, value or kind that there is not, or matplotlib is missing.
+            HeadscopeError: an unknown option, value or kind, or matplotlib is missing.
         """
         return figure_file(self.shown.record, kind, options, self.shown.options)
 
     def opening(self, looking: Mapping[str, Any]) -> dict[str, bytes]:
         """The chunks of the first picture: evidence and pictures, the overview of all heads where
-        that is quickly made, and the heads of one layer.
+        it is quickly made, and the heads of one layer.
 
         Args:
-            looking: what of the record is shown: ``stack``, ``layer``, ``heads``, ``view`` and
-                ``quantity``; whatever of it there is not, or is left out, is what the page opens
-                with.
+            looking: the part of the record that is shown: ``stack``, ``layer``, ``heads``, ``view``
+                and ``quantity``. Entries that are left out, or that the record does not have, are
+                replaced by those that the page opens with.
 
         Raises:
             PageError: where ``looking`` is no JSON object.
@@ -106,14 +106,14 @@ class PageAnswers:
         held = stack["head_numbers"]
         wanted = looking.get("heads") or first.get("heads") or held
         listed = wanted if isinstance(wanted, list) else held
-        places = [held.index(head) for head in listed if head in held]
+        positions = [held.index(head) for head in listed if head in held]
         for array in _arrays(prepared.header, looking.get("quantity") or first["quantity"]):
-            yield from _parts(array, stack, places)
+            yield from _parts(array, stack, positions)
 
 
 def _given_or(rows: Mapping[Any, Any], wanted: Any, first: Any) -> Any:
-    """What is wanted, where there is such a thing; else the first."""
-    # A list or an object in its place would be no key of a dictionary, and raise.
+    """The wanted entry, where it exists; else the first one."""
+    # JSON may hold a list or an object here, which cannot be looked up in a dictionary.
     known = isinstance(wanted, str | int) and wanted in rows
     return rows[wanted if known else first]
 
@@ -129,26 +129,26 @@ def _arrays(layer: PageLayer, quantity: Any) -> Iterator[PageArray]:
     yield from (array for array in arrays if array is not None)
 
 
-def _parts(array: PageArray, stack: PageStack, places: list[int]) -> Iterator[str]:
-    """The chunks of an array that hold these heads."""
+def _parts(array: PageArray, stack: PageStack, positions: list[int]) -> Iterator[str]:
+    """Names of the chunks of an array that hold the heads at these positions."""
     if not array.get("split"):
         yield array["chunk"]
         return
-    # In grouped attention heads that follow each other share their keys; a bias may be of all.
+    # In grouped attention, neighbouring heads share their keys; one bias may serve all heads.
     count = array["shape"][0]
     shared = max(1, len(stack["head_numbers"]) // max(1, count))
-    for part in sorted({place // shared for place in places}):
+    for part in sorted({position // shared for position in positions}):
         if part < count:
             yield f"{array['chunk']}/{part}"
 
 
 def packed_opening(head: Mapping[str, Any], chunks: Mapping[str, bytes]) -> bytes:
-    """A head and chunks as one answer in bytes: the length of the head, the head as JSON, which
-    names the chunks, and their bytes.
+    """A head and chunks as one answer: the length of the head, the head as JSON, which names the
+    chunks, and their bytes.
 
     Args:
-        head: the fields beside the chunks.
-        chunks: by name.
+        head: the fields of the head except for the list of chunks.
+        chunks: bytes of each chunk, by name.
     """
     sizes = [[name, len(data)] for name, data in chunks.items()]
     text = json.dumps({**head, "chunks": sizes}, ensure_ascii=False).encode()

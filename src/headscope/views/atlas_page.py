@@ -1,8 +1,8 @@
 """An atlas as a folder of files that any web server can host, and that opens by double click.
 
-A page opened from a disk may not fetch, so what it reads comes in scripts: each calls one function
-with its name and its JSON. ``data/index.js`` is read first and holds what the map of all heads
-draws; each head and the texts are read when they are looked at.
+A page opened from a disk may not fetch, so its data comes in scripts: each calls one function with
+its name and its JSON. ``data/index.js`` is read first and holds the data of the map of all heads;
+the data of each head and the texts are read when a reader opens them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from headscope.views import _html
 
 SCRIPT = "atlas.js"
 SEARCHED = 10
-"""Pairs of words of each head that the index has, for the search of all heads."""
+"""Number of pairs of words of each head that the index holds, for the search over all heads."""
 POLICY = (
     "default-src 'none'; script-src 'self' file:; style-src 'unsafe-inline'; img-src data:; "
     "base-uri 'none'; form-action 'none'"
@@ -55,10 +55,10 @@ TEMPLATE = """<!doctype html>
 
 @dataclass(frozen=True, repr=False)
 class AtlasPage:
-    """An atlas as something to look at. Made by `view`.
+    """Page of an atlas, written as a folder. Made by `view`.
 
     Args:
-        atlas: what is shown.
+        atlas: the atlas that is shown.
     """
 
     atlas: Atlas
@@ -67,15 +67,14 @@ class AtlasPage:
         return f"<AtlasPage of {self.atlas!r}: save(folder) writes it>"
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write the folder: index.html, its script, and the data. Files that are there are
-        replaced.
+        """Write the folder: index.html, its script, and the data. Existing files are replaced.
 
         Returns:
             The path of index.html.
 
         Raises:
             FileError: where it cannot be written.
-            PageError: where the viewer was not built.
+            PageError: where the script of the viewer was not built.
         """
         folder = Path(folder)
         try:
@@ -91,7 +90,8 @@ class AtlasPage:
             _write_data(folder, f"head-{layer}-{head}", data)
         texts = [{"words": text.words, "special": _places(text.special)} for text in atlas.sample]
         _write_data(folder, "texts", texts)
-        # Last, so that what it names is there.
+        # Written after the files that it names, and the page after both: a folder that was not
+        # finished cannot be opened.
         _write_data(folder, "index", _index_data(atlas))
         title = html.escape(f"{atlas.model or 'A model'}: atlas of {len(atlas.cells)} heads")
         page = TEMPLATE.format(policy=POLICY, title=title, script=SCRIPT)
@@ -101,12 +101,12 @@ class AtlasPage:
 
 @shows(Atlas.KIND)
 def atlas_page(atlas: Atlas) -> AtlasPage:
-    """An atlas as a folder of files to look at."""
+    """The page of an atlas, which `AtlasPage.save` writes as a folder."""
     return AtlasPage(atlas)
 
 
 def _index_data(atlas: Atlas) -> dict[str, Any]:
-    """What the map of all heads and its search need."""
+    """Data for the map of all heads and its search."""
     patterns = atlas.heads.tally.patterns
     return {
         "model": atlas.model,
@@ -127,7 +127,7 @@ def _index_data(atlas: Atlas) -> dict[str, Any]:
 
 
 def _tile_data(atlas: Atlas, at: int) -> dict[str, Any]:
-    """What the map of all heads says of one."""
+    """Data of one head on the map of all heads."""
     layer, head = atlas.cells[at]
     measures = atlas.heads.measures
     pairs = [pair for pair in atlas.pairs[at] if pair.is_words][:SEARCHED]
@@ -144,8 +144,8 @@ def _tile_data(atlas: Atlas, at: int) -> dict[str, Any]:
 
 
 def _head_data(atlas: Atlas, at: int, head: AtlasHead) -> dict[str, Any]:
-    """What the page of one head needs."""
-    places = {text.name: number for number, text in enumerate(atlas.sample)}
+    """Data for the page of one head."""
+    index_of = {text.name: number for number, text in enumerate(atlas.sample)}
     score = atlas.scores.index(head.score)
     links = [_links(text.links[at], text.weights[at]) for text in atlas.sample]
     scores = [_number(float(text.scores[score, at])) for text in atlas.sample]
@@ -158,7 +158,7 @@ def _head_data(atlas: Atlas, at: int, head: AtlasHead) -> dict[str, Any]:
         "labels": [_evidence(label) for label in head.labels],
         "score": head.score,
         "spread": head.spread,
-        "strata": [_stratum_data(each, places) for each in head.strata],
+        "strata": [_stratum_data(each, index_of) for each in head.strata],
         "scores": scores,
         "pairs": [_pair(pair) for pair in head.pairs],
         "distance": [[_number(part) for part in both] for both in head.distance.values()],
@@ -172,18 +172,19 @@ def _head_data(atlas: Atlas, at: int, head: AtlasHead) -> dict[str, Any]:
     }
 
 
-def _stratum_data(stratum: Stratum, places: Mapping[str, int]) -> dict[str, Any]:
-    """A fifth of the texts; its examples by their places in the sample."""
+def _stratum_data(stratum: Stratum, index_of: Mapping[str, int]) -> dict[str, Any]:
+    """Data of a fifth of the texts; its examples by their index in the sample."""
     return {
         "low": stratum.low,
         "high": stratum.high,
         "texts": stratum.texts,
-        "examples": [places[each.name] for each in stratum.examples],
+        "examples": [index_of[each.name] for each in stratum.examples],
     }
 
 
 def _links(ends: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Query, key and weight of each link in 16 bits each; what there is not has 65535 as query."""
+    """Query, key and weight of each link in 16 bits each; unused entries have 65535 as query."""
+    # The modulus turns -1, which marks unused entries in the atlas, into 65535.
     whole = np.rint(np.clip(weights.astype(np.float64), 0, 1) * 65535)
     return np.concatenate([ends % 65536, whole[:, None]], axis=1).astype("<u2").reshape(-1)
 
@@ -213,9 +214,9 @@ def _pair(pair: Any) -> list[Any]:
     return [pair.query, pair.key, _number(pair.share), _number(pair.even), int(pair.is_words)]
 
 
-def _key_classes(atlas: Atlas, of: int) -> list[float | None]:
+def _key_classes(atlas: Atlas, row: int) -> list[float | None]:
     """Share of all attention that goes to tokens of each class."""
-    sums = atlas.counts["classes"][of].reshape(len(CLASSES), len(CLASSES)).sum(axis=0)
+    sums = atlas.counts["classes"][row].reshape(len(CLASSES), len(CLASSES)).sum(axis=0)
     return [_number(float(each)) for each in sums / STEP / max(1, atlas.tokens)]
 
 
@@ -224,17 +225,17 @@ def _table(values: Float[np.ndarray, "query_class key_class"]) -> list[list[floa
 
 
 def _number(value: float) -> float | None:
-    """As JSON has it: four digits, and nothing for what is not known."""
+    """The number with four digits for JSON; None where it is unknown."""
     return float(f"{value:.4g}") if math.isfinite(value) else None
 
 
 def _places(flags: tuple[bool, ...]) -> list[int]:
-    return [place for place, flag in enumerate(flags) if flag]
+    return [position for position, flag in enumerate(flags) if flag]
 
 
 def _as_bytes(maps: Float[np.ndarray, "head query key"]) -> np.ndarray:
-    """Roots of the weights, so that weak ones can be distinguished; places that no text has are
-    0.
+    """Square roots of the weights as bytes, so that weak ones can be distinguished; 0 where no text
+    has such a position.
     """
     return np.rint(np.sqrt(np.clip(np.nan_to_num(maps), 0, 1)) * 255).astype(np.uint8)
 
@@ -244,6 +245,7 @@ def _base64(values: np.ndarray) -> str:
 
 
 def _write_data(folder: Path, name: str, data: Mapping[str, Any] | list[Any]) -> None:
+    # NaN would be valid for Python's reader alone: better an error here than a page that fails.
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     script = f'headscopeAtlas("{name}",{text.translate(_html.ESCAPES)})\n'
     _write(folder / "data" / f"{name}.js", script)

@@ -25,8 +25,8 @@ def atlas_application(folder: Path, token: str) -> Guard:
     """The application that serves a folder that `AtlasPage.save` wrote.
 
     Args:
-        folder: of the page.
-        token: what the path must begin with.
+        folder: the folder of the page.
+        token: the first part of every path.
     """
     files = StaticFiles(directory=folder, html=True)
     return Guard(Starlette(routes=[Mount(f"/{token}", files)]), POLICY, token=None)

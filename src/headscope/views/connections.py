@@ -1,4 +1,4 @@
-"""How many connections the server holds, and how long each may take to say what it wants.
+"""Limits of the server: how many connections it holds, and how long a request may take to arrive.
 
 Anyone on the machine can connect to a loopback address, token or not. Without limits, connections
 that never finish their request would use up the descriptors of the process.
@@ -18,22 +18,22 @@ SECONDS_FOR_REQUEST = 10.0
 
 
 class LimitedProtocol(H11Protocol):
-    """uvicorn's protocol with a limit of connections, and of the time until a request is there."""
+    """uvicorn's protocol with limits: of connections, and of the time until a request is whole."""
 
     most_connections = MOST_CONNECTIONS
     seconds_for_request = SECONDS_FOR_REQUEST
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Take the connection; where there are too many, the one that has waited longest for its
-        request goes.
+        """Accept the connection; where there are too many, close the one that has waited longest
+        for its request.
         """
         super().connection_made(transport)
         self._make_room()
         self._set_deadline()
 
     def handle_events(self) -> None:
-        """Read what has come, and stop the clock where that was a whole request."""
+        """Read what has arrived, and stop the clock where it completes a request."""
         super().handle_events()
         self._set_deadline()
 
@@ -63,10 +63,11 @@ class LimitedProtocol(H11Protocol):
             self._deadline = None
 
     def _make_room(self) -> None:
-        # one that was closed is still among the connections until the loop comes round
+        # A connection that was just closed stays in the set until the event loop removes it.
         held: list[Any] = [each for each in self.connections if not each.transport.is_closing()]
         if len(held) <= self.most_connections:
             return
+        # Connections with a deadline have sent no whole request: nobody waits for their answer.
         waiting = [each for each in held if each._deadline is not None]
         oldest = min(waiting, key=lambda each: each._deadline.when(), default=self)
         oldest.transport.abort()

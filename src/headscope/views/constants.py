@@ -1,4 +1,4 @@
-"""Numbers and colours that the browser and print share; TypeScript has them from the generated
+"""Numbers and colours that the browser and print share; TypeScript reads them from the generated
 contract.
 """
 
@@ -17,13 +17,13 @@ SPREAD = 0.62
 MOST_IN_TRAY = 6
 """Pictures beside each other: more are too narrow to be read."""
 SCATTER_AXES = ("distance", "entropy")
-"""Measures that heads stand apart by in the scatter, across and up, where none are chosen."""
+"""Measures on the x and y axis of the scatter where none are chosen."""
 
 POSITIVE, NEGATIVE = ("#2460be", "#68a6ff"), ("#d96214", "#ff9a4d")
 """Colours of numbers above and below 0, on light and on dark paper."""
 
-# So that any two stay apart for normal and for colour-blind eyes: simulated annealing in OKLCH over
-# normal, protan, deutan and tritan vision.
+# Chosen so that any two can be distinguished with normal and with colour-blind eyes: by simulated
+# annealing in OKLCH over normal, protan, deutan and tritan vision.
 LIGHT_HEADS: Mapping[int, str] = {
     12: (
         "#3c9ffb #a00b27 #9a973f #2e48b5 #fd99a4 #d665b0 #47cfe4 #a5cc36 #a95c10 #753b79 #008c74 "
@@ -39,7 +39,7 @@ LIGHT_HEADS: Mapping[int, str] = {
         "#534319 #81a0e8 #6b9f0e #3f3f67 #9051d0 #c7b385 #af578d #b496b4 #96805d #1d5c54"
     ),
 }
-"""Colours of the heads of a layer, by how many there are at most, on light paper."""
+"""Colours of the heads of a layer on light paper, by the number of colours."""
 DARK_HEADS: Mapping[int, str] = {
     12: (
         "#9cc1ff #d56407 #d1e26c #6b7ae5 #d3a500 #b764a5 #1af4fb #73a26e #b68ffe #f47aba #4ccf7d "
@@ -67,7 +67,7 @@ KIND_COLOURS: Mapping[str, tuple[str, str]] = {
     "resting": ("#586474", "#a5b2c4"),
     "none": ("#6f695d", "#989285"),
 }
-"""Of text and lines of a kind of heads, on light and on dark paper: any two stay apart for normal,
-protan, deutan and tritan eyes (simulated annealing; least distance in OKLab .068 and .10) and can
-be read on the page (contrast 4.6 at least).
+"""Colours of text and lines of each kind of heads, on light and on dark paper. Any two can be
+distinguished by normal, protan, deutan and tritan eyes (simulated annealing; smallest distance in
+OKLab .068 and .10), and all can be read on the page (contrast at least 4.6).
 """

@@ -159,7 +159,7 @@ class PageAbsent(TypedDict):
 
     layer: int
     why: str
-    """What it does instead, or why its attention is not here."""
+    """What it has instead of attention, or why its attention is missing."""
 
 
 class PageMoved(TypedDict):
@@ -170,9 +170,9 @@ class PageMoved(TypedDict):
     label: str
     """What the values are, with their unit."""
     spread: str
-    """What values must be larger than to count."""
+    """The baseline that a value must exceed to count."""
     values: list[list[float | None]]
-    """None for heads that there are not, and for those that were changed on purpose."""
+    """None for heads that do not exist, and for those that were changed on purpose."""
     within: list[list[bool]]
     """True where the value is no larger than the spread."""
     changed: list[list[bool]]
@@ -180,13 +180,13 @@ class PageMoved(TypedDict):
 
 
 class PageKinds(TypedDict):
-    """What each head does on the shown text: a description of one text, and no label."""
+    """The kind of each head on the shown text: a description of one text, not a label."""
 
     kinds: list[KindName]
-    """All that there are; a head's ``kind`` is a place among them."""
+    """All kinds; a head's ``kind`` is an index into them."""
     columns: list[str]
-    """Names of the numbers of a head: its ten numbers, the places and links that a sentence names,
-    kind and score.
+    """Names of the numbers of a head: its ten numbers, the positions and links that a sentence
+    names, kind and score.
     """
     values: PageArray
     """Axes layer, head, column; NaN where a number has no meaning."""
@@ -292,11 +292,11 @@ class PageShown(TypedDict):
     """What to look at for one label of one head."""
 
     pattern: int
-    """Place among the patterns."""
+    """Index into the patterns."""
     layer: int
     head: int
     texts: list[int]
-    """Places among the examples: the texts with the highest scores, best first."""
+    """Indices into the examples: the texts with the highest scores, best first."""
     scores: list[float]
     """The score of each of them."""
     pairs: list[PagePair]
@@ -304,9 +304,7 @@ class PageShown(TypedDict):
 
 
 class PageEvidence(TypedDict):
-    """What kinds of heads there are, and how sure that is: measured over texts, of which the page
-    shows one at most.
-    """
+    """Evidence about the heads, measured over texts, of which the page shows at most one."""
 
     stack: str
     """The stack whose heads were measured."""
@@ -316,7 +314,7 @@ class PageEvidence(TypedDict):
     tokens: float | None
     """Median length of the texts; None where it is not known."""
     confidence: float
-    """Of the intervals."""
+    """Confidence level of the intervals."""
     alpha: float
     """Chance of a false label that was accepted."""
     correction: str
@@ -344,9 +342,7 @@ class PageEvidence(TypedDict):
 
 
 class PageWord(TypedDict):
-    """A word that has gold links, or that could have been chosen in place of one that
-    is.
-    """
+    """A word of the shown text; it has gold links, or could have been chosen instead."""
 
     label: str
     tokens: list[int]
@@ -357,9 +353,9 @@ class PageArc(TypedDict):
     """A gold link."""
 
     dependent: int
-    """Place among the words."""
+    """Index into the words."""
     head: int
-    """Place among the words."""
+    """Index into the words."""
     label: str
     """Such as a relation."""
 
@@ -387,8 +383,8 @@ class PageCandidate(TypedDict):
 class PageGeneration(TypedDict):
     """How the model wrote the text itself; every list has one entry for each token written.
 
-    Of the model's own distribution, before temperature, top-p or anything else changed it. The last
-    token was never read, so that no query and no key stands for it.
+    Probabilities are of the model's own distribution, before temperature, top-p or anything else
+    changed it. The model never read the last token, so it has no query and no key.
     """
 
     stack: str
@@ -438,7 +434,8 @@ class Page(TypedDict):
     none.
     """
     evidence: NotRequired[PageEvidence]
-    """Where the page was given some."""
+    """Where evidence was given."""
+
     generation: NotRequired[PageGeneration]
     """Where the model wrote the text itself."""
     links: NotRequired[PageLinks]

@@ -1,4 +1,4 @@
-"""What everything has in common that can be looked at as one page: saving and opening it."""
+"""Base of everything that is one page: saving it, and opening it in a browser."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ class FilePage:
         """Write the page, whole or not at all.
 
         Raises:
-            FileError: where it cannot be written, or is not called as a page is (``.html``).
+            FileError: where it cannot be written, or its name does not end like a page (``.html``).
         """
         if Path(path).suffix.lower() not in PAGES:
             raise FileError(
                 f"A view is a page, and the path is {path}; name it "
                 f"{Path(path).with_suffix(PAGES[0])}"
             )
+        # Made before the file is opened: an error here leaves an existing file alone.
         text = self.html
         with written_whole(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
@@ -41,7 +42,7 @@ class FilePage:
         """Write the page into a temporary folder and open it in the browser.
 
         Raises:
-            HeadscopeError: where there is no browser; the page stays.
+            HeadscopeError: where there is no browser; the file stays.
         """
         path = self.save(Path(tempfile.mkdtemp(prefix="headscope-")) / "view.html")
         open_page(path.as_uri())

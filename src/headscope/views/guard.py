@@ -1,9 +1,9 @@
-"""Who may ask the server: its own page, which knows the token, and nobody else.
+"""Protection of the server: it answers only its own page, which knows the token.
 
-The token travels in a header. A cookie would not do: browsers send cookies to every port of an
-address, so that each other server on this machine, of whatever user, would learn it. A header is
-sent by nobody but our own script, which keeps the token in the session storage of its tab, and a
-page of elsewhere cannot add it without asking first.
+The token is sent in a header. A cookie would not do: browsers send cookies to every port of an
+address, so that every other server on this machine, of any user, would learn it. Only our own
+script sends the header; it keeps the token in the session storage of its tab. A page of another
+site cannot add the header, because browsers ask the server first whether it may.
 """
 
 from __future__ import annotations
@@ -19,14 +19,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 TOKEN_HEADER = "X-Headscope-Token"
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-"""The names that a browser on this machine, or at the other end of a forwarded port, calls the
-server by.
-"""
+"""Names of the server for a browser on this machine, or at the other end of a forwarded port."""
 
 OPEN_TO_ALL = ("/", "/live.js", "/model.js")
-"""Paths that hold nothing of the record: they are asked for before a script of ours could send the
-token.
-"""
+"""Paths without data of the record: they are requested before our script can send the token."""
 
 CLOSED = {
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -43,10 +39,10 @@ class Guard:
     closed.
 
     Args:
-        app: answers all other requests.
+        app: the application that answers all other requests.
         policy: the content security policy of every answer.
-        token: what the header of a request must hold; None where the path holds it, as of pages
-            that read their data as scripts, which can send no header.
+        token: the token that the header of a request must hold; None where it is part of the path,
+            as for pages that read their data as scripts, which can send no header.
     """
 
     app: ASGIApp
@@ -54,7 +50,7 @@ class Guard:
     token: str | None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, as ASGI has it."""
+        """Answer one request, as ASGI defines it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -74,6 +70,7 @@ class Guard:
     def _refusal_of_path(self, path: str, headers: Headers) -> str:
         if self.token is None or path in OPEN_TO_ALL:
             return ""
+        # As bytes, because compare_digest raises for text that is not ASCII.
         given = headers.get(TOKEN_HEADER, "")
         if secrets.compare_digest(given.encode(), self.token.encode()):
             return ""
@@ -81,11 +78,10 @@ class Guard:
 
 
 def refusal(headers: Headers) -> str:
-    """Why a request with these headers is none of our page's; empty where it may be.
+    """Why a request with these headers does not come from our page; empty where it may.
 
     A ``Host`` that is not this machine comes from DNS rebinding. ``Origin`` and ``Sec-Fetch-Site``
-    are written by the browser, and no page can change them; programs that are no browser send
-    neither.
+    are written by the browser, and no page can change them; other programs send neither.
     """
     host = headers.get("host", "")
     if not _is_loopback(host):
@@ -93,12 +89,12 @@ def refusal(headers: Headers) -> str:
     own_page = "This server answers to its own page only"
     if any(origin != f"http://{host}" for origin in headers.getlist("origin")):
         return own_page
-    # "none" is an address that was typed or opened by another program
+    # "none" is an address that was typed, or opened by another program.
     sites = headers.getlist("sec-fetch-site")
     if all(site in ("same-origin", "none") for site in sites):
         return ""
-    # a link to the address, as a notebook or mail program on the web shows it, opens the page as a
-    # whole
+    # A link to the address, as a notebook or a mail program on the web shows it, opens the page as
+    # a whole, and the other site cannot read what it opened.
     opens_page = (
         headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
     )

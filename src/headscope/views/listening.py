@@ -1,4 +1,4 @@
-"""Listening on this machine, and nowhere else."""
+"""Sockets and servers that listen on this machine only."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ HOST = "127.0.0.1"
 
 
 def check_server() -> None:
-    """Raise where what a server needs is not installed.
+    """Raise where a package that the server needs is not installed.
 
     Raises:
-        HeadscopeError: with what to install.
+        HeadscopeError: naming the package, and how to install it.
     """
     try:
         import starlette  # noqa: F401
@@ -33,17 +33,17 @@ def check_server() -> None:
 
 
 def new_token() -> str:
-    """What requests must know, for one server."""
+    """A new random token for one server."""
     return secrets.token_urlsafe(24)
 
 
 def address_of(listening: socket.socket, token: str) -> str:
-    """What to open in a browser."""
+    """The address to open in a browser."""
     return f"http://{HOST}:{listening.getsockname()[1]}/?token={token}"
 
 
 def quiet_server(application: ASGIApp) -> uvicorn.Server:
-    """A server that says nothing but errors, and waits for nobody when it ends."""
+    """A server that logs only errors, and closes its connections when it ends."""
     import uvicorn
 
     from headscope.views.connections import LimitedProtocol
@@ -57,7 +57,8 @@ def quiet_server(application: ASGIApp) -> uvicorn.Server:
         proxy_headers=False,
         timeout_graceful_shutdown=1,
     )
-    # A connection that comes while the server ends is cut off after that second: no error of ours.
+    # A connection that is still answered when the server ends is cut off after that second. uvicorn
+    # logs it as an error; for us it is a normal end.
     logging.getLogger("uvicorn.error").addFilter(_is_no_late_connection)
     return uvicorn.Server(config)
 
@@ -70,10 +71,12 @@ def listening_on(port: int) -> socket.socket:
     """A socket that listens on the loopback address.
 
     Raises:
-        HeadscopeError: where the port is taken, or none.
+        HeadscopeError: where the port is taken or is not a valid port.
     """
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    if sys.platform != "win32":  # there it would let two servers share a port
+    # Without it, a port stays blocked for a minute after a server on it has ended. On Windows it
+    # would let two servers share a port.
+    if sys.platform != "win32":
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((HOST, port))

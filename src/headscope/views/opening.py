@@ -1,4 +1,4 @@
-"""A record as something to look at."""
+"""Views: a record or a result as a page, a widget, or a file."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ if TYPE_CHECKING:
 
 
 BERTVIZ = ("head_view", "model_view")
-"""Those that BertViz has, too."""
+"""Views that BertViz has, too."""
 
 
 @dataclass(frozen=True, repr=False)
 class View(FilePage):
-    """A record with what is shown of it. In a notebook a view shows itself, in a frame that holds
-    everything.
+    """A record together with the options of its page. In a notebook a view shows itself, in a frame
+    with all its data.
 
-    Made by `view` and its like.
+    Made by `view`, `head_view` and so on.
     """
 
     record: Record
     options: PageOptions
 
     def __post_init__(self) -> None:
-        # so that an error is raised where the view is made, and not where it is shown
+        # Checked now, so that an error is raised where the view is made and not where it is shown.
         check_page(self.record, self.options)
 
     @property
     def header(self) -> Page:
-        """What the page says of itself.
+        """The header of the page.
 
         Raises:
             PageError: more than a page can hold.
@@ -78,10 +78,10 @@ class View(FilePage):
         return page_html(self.header, self.chunks)
 
     def widget(self) -> ViewWidget:
-        """The view as a live widget: its selection is read and set from Python, its data is made
-        when it is needed.
+        """The view as a live widget: its selection is read and set from Python, its data is made on
+        request.
 
-        However large the record is: only a page has to hold all of it.
+        The record may be of any size, because only a page has to hold all of it.
 
         Raises:
             HeadscopeError: without the extra ``notebook``.
@@ -105,7 +105,9 @@ class View(FilePage):
         return framed(self.html)
 
     def _mime_(self) -> tuple[str, str]:
-        """As marimo wants it, which would put a script into one more frame that does not grow."""
+        """The page in the form that marimo reads: without the script, which marimo would put into
+        another frame of fixed height.
+        """
         return "text/html", bare_frame(self.html)
 
     def __repr__(self) -> str:
@@ -127,24 +129,24 @@ def view(record: Any, *others: Any, **options: Any) -> Any: ...
 
 
 def view(record: Any, *others: Any, **options: Any) -> Any:
-    """The viewer with this record in it, or the page of a result: shows itself in a notebook, saves
-    itself as one page, opens in a browser.
+    """The viewer with this record, or the page of a result: it shows itself in a notebook, saves
+    itself as one file, and opens in a browser.
 
-    Weights travel as queries and keys in half precision, from which the page recomputes them, or as
-    one byte each on a square-root scale, whichever a larger page is smaller with; the page states
+    A page holds weights as queries and keys in half precision, from which it recomputes them, or as
+    one byte each on a square-root scale; a large page uses whichever is smaller. The page states
     the largest error of a weight.
 
     Args:
-        record: what to show: a `Record`; what `compare` or `effect` gave, of which the second
-            record is shown with how it differs from the first; or any other result, as a page of
-            what was found, its figure and its tables.
-        *others: refused, with the way to show weights and tokens as BertViz takes them.
-        **options: see `PageOptions`; of a result without a record those of its figure.
+        record: what to show: a `Record`; the result of `compare` or `effect`, which is shown as the
+            second record with its differences from the first; or any other result, as a page with
+            its summary, its figure and its tables.
+        *others: refused, with an error that says how to show weights and tokens as in BertViz.
+        **options: see `PageOptions`; for a result without a record the options of its figure.
 
     Raises:
-        PageError: an unknown option, or a value that there is not. Where the record is more than a
-            page can hold, the error comes when the page is made; `View.widget` and ``headscope
-            serve`` show it anyway.
+        PageError: an unknown option or value. Where the record is more than a page can hold, the
+            error is raised when the page is made; `View.widget` and ``headscope serve`` show it
+            anyway.
         RecordError: a stack or layer that the record does not have.
 
     Example:
@@ -162,13 +164,15 @@ def view(record: Any, *others: Any, **options: Any) -> Any:
 @shows("comparison")
 @shows("effect")
 def difference_view(difference: Comparison | Effect, **options: Unpack[PageOptions]) -> View:
-    """The second of two records, with how it differs from the first.
+    """A view of the second of two records, with its differences from the first.
 
     Args:
-        difference: what `compare` or `effect` gave.
+        difference: the result of `compare` or `effect`.
         **options: see `PageOptions`.
     """
     options = cast(PageOptions, renamed(options))
+    # The caller's options replace those of the comparison, except for quantities, which are joined:
+    # without its own the page would have no differences to show.
     shown, more = difference_page(difference)
     return View(
         shown,
@@ -214,10 +218,10 @@ def scatter_view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> V
 
 
 def _shown(given: tuple[Any, ...], name: str) -> Record | Result:
-    """The one thing that is to be shown.
+    """The one record or result that was given.
 
     Raises:
-        PageError: where it is neither a record nor a result, or there is more.
+        PageError: where it is neither, or where more was given.
     """
     kinds = [type(each).__name__ for each in given]
     if len(given) > 1 or isinstance(given[0], tuple | list):

@@ -1,16 +1,14 @@
-"""The options of a page, each declared once: its name, what it may be, what it is by default, and
-what it does.
+"""The options of a page, each declared once: its name, its type, its default, and what it does.
 
-All that needs to know of an option reads it from here: `headscope.view` and the checks of what it
-is given, the address and the Python call of a page (through the generated contract), the options
-and the help of ``headscope view`` and ``headscope serve``. So a new option is an entry in one of
-these classes, and the place where the browser uses it. This module imports nothing that takes time:
-the command line reads it for its help.
+Everything that needs an option reads it from here: `headscope.view` and its checks, the address and
+the Python call of a page (through the generated contract), the options and the help of ``headscope
+view`` and ``headscope serve``. So a new option is an entry in one of these classes, and the code in
+the browser that uses it. This module imports nothing that takes time, because the command line
+reads it for its help.
 
-Where what is kept has the same form as what is given, an option stands in `PlainOptions`. Those
-that name tokens or heads are kept otherwise (``"cat"`` is kept as a position): they have their two
-forms in `GivenPlaces` and `KeptPlaces`, and what they are numbers of (`Default.of`) says how one
-becomes the other.
+An option whose kept form equals the given form is in `PlainOptions`. Options that name tokens or
+heads are kept in another form (``"cat"`` is kept as a position): their two forms are in
+`GivenPlaces` and `KeptPlaces`, and `Default.of` says how one is converted into the other.
 """
 
 from __future__ import annotations
@@ -62,24 +60,24 @@ HeadMeasure = Literal[
     "keys",
 ]
 Numbers = Literal["heads", "layers", "query", "key"]
-"""What the numbers of an option are numbers of: heads, layers, or tokens of queries or of keys."""
+"""What the numbers of an option count: heads, layers, or tokens among queries or among keys."""
 Pinned = Literal["mean", "sum"]
 Layout = Literal["auto", "columns", "rows"]
 Link = tuple[int | Sequence[int], int | Sequence[int], str]
-"""The tokens of a dependent, those of its head, and how the link is called."""
+"""The tokens of a dependent, the tokens of its head, and the name of the link."""
 
 
 @dataclass(frozen=True)
 class Default:
-    """What an option is where it is not given, and what its type does not say of it.
+    """The default of an option, and facts about it that its type does not state.
 
     Args:
         value: the default.
-        between: the least and the largest number that it may be.
-        off: how the command line calls that a switch, which is on by default, is off.
-        picture: whether each picture of the tray has it for itself.
-        dash: whether a value may begin with a dash, which else begins the name of an option.
-        of: what its numbers are numbers of, where it names heads, layers or tokens.
+        between: the smallest and the largest number that it accepts.
+        off: name on the command line that switches it off, where it is on by default.
+        picture: whether each picture of the tray has its own value.
+        dash: whether a value may begin with a dash, as names of options do.
+        of: what its numbers count, where it names heads, layers or tokens.
     """
 
     value: Any
@@ -91,7 +89,7 @@ class Default:
 
 
 class StartOptions(TypedDict, total=False):
-    """What a page opens on; their defaults depend on the record."""
+    """Options of the first view of a page; their defaults depend on the record."""
 
     view: ViewName
     """View that is shown first: by default ``"overview"``; ``"head"`` where heads, tokens or a
@@ -318,13 +316,13 @@ class PageOptions(WrittenOptions, ObjectOptions, total=False):
 
 @dataclass(frozen=True)
 class Option:
-    """What is declared of one option.
+    """The declaration of one option.
 
     Args:
-        name: as Python has it.
-        type: its type, without what `Default` says.
-        help: what it does, as in the docstring.
-        default: None where there is none that is the same for all records.
+        name: its name in Python.
+        type: its type, without `Default`.
+        help: what it does, from the docstring.
+        default: its default; None where the default depends on the record.
     """
 
     name: str
@@ -334,7 +332,7 @@ class Option:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """All values that it may have; empty where they cannot be listed."""
+        """All values that it accepts; empty where they cannot be listed."""
         parts = (self.type, *get_args(self.type))
         return tuple(
             word for part in parts if get_origin(part) is Literal for word in get_args(part)
@@ -342,11 +340,13 @@ class Option:
 
     @property
     def written(self) -> Any:
-        """The type of what is written or sent: one list of words or numbers where several can be
-        given, and never None. A token is a word, which may be a position.
+        """The type of the value on a command line or in a request: a list of words or numbers where
+        several can be given, and never None. A token is a word, which may be a position.
         """
         is_union = get_origin(self.type) in (Union, UnionType)
         parts = get_args(self.type) if is_union else (self.type,)
+        # `int | Sequence[int]` becomes a list: one number is then a list of one. The second check
+        # excludes Literal, which has arguments too, but whose origin is no class.
         for part in parts:
             if get_args(part) and isinstance(get_origin(part), type):
                 item = get_args(part)[0]
@@ -365,6 +365,8 @@ def declared(kind: type) -> Mapping[str, Option]:
     """
     options: dict[str, Option] = {}
     helps: dict[str, str] = {}
+    # Python keeps no docstrings of fields: they are read from the source of the file, and those of
+    # inherited fields come with the base classes.
     for base in getattr(kind, "__orig_bases__", ()):
         if base is not TypedDict:
             helps |= {name: option.help for name, option in declared(base).items()}
@@ -380,7 +382,7 @@ def declared(kind: type) -> Mapping[str, Option]:
 
 @cache
 def _docstrings(file: str) -> Mapping[str, Mapping[str, str]]:
-    """What stands below each field of each class in a file, as one line."""
+    """The docstring below each field of each class in a file, as one line."""
     helps: dict[str, dict[str, str]] = {}
     for kind in ast.parse(Path(file).read_text(encoding="utf-8")).body:
         if not isinstance(kind, ast.ClassDef):
@@ -403,22 +405,22 @@ DEFAULTS: Mapping[str, Any] = {
     for name, option in declared(PageSelection).items()
     if option.default is not None
 }
-"""What a page shows where nothing is chosen, beside its view and the first stack and layer."""
+"""Default of each option, except for the view, the first stack and the first layer."""
 PICTURE_OPTIONS: tuple[str, ...] = tuple(
     name
     for name, option in declared(PageSelection).items()
     if option.default is not None and option.default.picture
 )
-"""What each picture of the tray has for itself, beside its place."""
+"""Options that each picture of the tray has for itself, besides its layer and heads."""
 PLACES: Mapping[str, Numbers] = {
     name: option.default.of
     for name, option in declared(PageSelection).items()
     if option.default is not None and option.default.of is not None
 }
-"""What the options that name heads, layers or tokens are numbers of."""
+"""What the numbers of each option count that names heads, layers or tokens."""
 TOKEN_OPTIONS: Mapping[str, Numbers] = {
     name: of for name, of in PLACES.items() if of in ("query", "key")
 }
 """The options that name tokens, by position or by word."""
 OLD_NAMES = {"mute": "hide_special", "share": "top_percent", "least": "min_score"}
-"""Options of views and figures until 0.1, and what they are called now; they go with 0.3."""
+"""Old names of options of views and figures until 0.1, and the new ones; removed in 0.3."""

@@ -1,9 +1,9 @@
-"""What can be shown of every query and key, each declared once: its name, its words, and where it
-is in a record.
+"""Quantities that can be shown for every query and key, each declared once: its name, its
+explanation, and where a record holds it.
 
-The weight is not all that a key does: its value may be long or short, residual connections and
-layers below take part. A quantity is one number for each query and key, per head or for all heads
-of a layer together. To have one more in every page and figure, add it to `KNOWN`.
+The weight is not the whole effect of a key: its value may be long or short, and residual
+connections and lower layers take part. A quantity is one number for each query and key, per head or
+for all heads of a layer together. To add one to every page and figure, add it to `KNOWN`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Maps = Float[np.ndarray, "*head query key"]
 
 @dataclass(frozen=True)
 class QuantityWords:
-    """How a quantity is called and explained."""
+    """Name and explanation of a quantity."""
 
     label: str
     explanation: str
@@ -33,9 +33,9 @@ class KnownQuantity(QuantityWords):
     """A quantity that every page knows.
 
     Args:
-        of_layer: its numbers in a layer of a record; None where they are not there.
-        of_stack: where they follow from several layers: its numbers by number of the layer.
-        signed: whether some may be below 0.
+        of_layer: reads its numbers from a layer of a record; None where the layer has none.
+        of_stack: computes them from several layers, by number of the layer.
+        signed: whether some numbers may be below 0.
         kept: whether a record may hold it; else it comes with a comparison.
     """
 
@@ -46,7 +46,7 @@ class KnownQuantity(QuantityWords):
 
 
 def _kept(*kinds: str) -> Callable[[Layer], Maps | None]:
-    """The first of these kinds of contributions that a layer holds."""
+    """A function that reads the first of these kinds of contributions that a layer holds."""
 
     def first(layer: Layer) -> Maps | None:
         for kind in kinds:
@@ -59,10 +59,10 @@ def _kept(*kinds: str) -> Callable[[Layer], Maps | None]:
 
 
 def _rollout(stack: Stack) -> Mapping[int, Maps]:
-    """Attention rollout, where what tokens add was kept of every layer and layers follow on each
-    other.
-    """
+    """Attention rollout, where contributions of every layer were kept and no layer is missing."""
     numbers = [layer.layer for layer in stack]
+    # Rollout multiplies the layers from the first on, so all of them must be known, and the output
+    # of one must be the input of the next: queries and keys must be the same tokens.
     followed = numbers == list(range(len(numbers))) and stack.query == stack.key
     if not (followed and all(layer.contributions is not None for layer in stack)):
         return {}
@@ -73,13 +73,13 @@ CONTRIBUTION = "contribution"
 DIFFERENCE = "difference"
 OTHER = "other"
 BUILT_IN = ("weight", "score")
-"""What every record with queries and keys has; the browser computes it itself."""
+"""Quantities that every record with queries and keys has; the browser computes them itself."""
 KNOWN: Mapping[str, KnownQuantity] = {
     "weight": KnownQuantity("weight", "softmax of the scores"),
     "score": KnownQuantity(
         "score", "what goes into the softmax, which sees differences within a row", signed=True
     ),
-    # The browser multiplies weights and value norms, so that it is in no layer's maps.
+    # Has no `of_layer`: the browser multiplies weights and value norms itself.
     CONTRIBUTION: KnownQuantity(
         "contribution", "weight × ‖f(x)‖: the length of the vector that a key adds through a head"
     ),
@@ -117,5 +117,5 @@ KNOWN: Mapping[str, KnownQuantity] = {
         "other weight", "weight of the record that this one is compared with", kept=False
     ),
 }
-"""In the order in which they are offered."""
+"""All known quantities, in the order in which they are offered."""
 RECORD_QUANTITIES = tuple(name for name, known in KNOWN.items() if known.kept)

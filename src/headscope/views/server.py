@@ -1,10 +1,10 @@
 """The viewer over HTTP: the header is sent at once, arrays are made and sent when the page asks for
 them.
 
-Whoever knows the token may read, and nobody else: it is in the address that is opened first, and
-from then on our script keeps it for its tab and sends it in a header. The server binds the loopback
-address only. A request whose ``Host`` is not this machine (DNS rebinding), or that the page of
-another site or port has caused, is refused whatever it knows: see `headscope.views.guard`.
+Only requests with the token may read. It is in the address that is opened first; then our script
+keeps it for its tab and sends it in a header. The server binds the loopback address only. A request
+whose ``Host`` is not this machine (DNS rebinding), or that the page of another site or port has
+caused, is refused even with the token: see `headscope.views.guard`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,11 @@ POLICY = (
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 CHUNKS_AT_ONCE = 4
-"""More threads would only wait for each other: most of a chunk is made under Python's lock."""
+"""Number of threads; more would wait for each other, as most of a chunk is made under Python's
+lock.
+"""
 MOST_FIGURES_WAITING = 8
-"""One figure is drawn at a time, and takes a second or more."""
+"""Number of figures that may wait; one is drawn at a time, and takes a second or more."""
 BYTES = "application/octet-stream"
 
 Act = Callable[[Request], Response]
@@ -48,23 +50,24 @@ def application(shown: View, token: str) -> Guard:
 
     Args:
         shown: the view.
-        token: what a request must know.
+        token: the token that a request must have.
     """
     answers = PageAnswers(shown)
     return guarded(record_routes(lambda request: answers), token, script="live.js")
 
 
 def guarded(routes: Sequence[BaseRoute], token: str, *, script: str) -> Guard:
-    """An application with these routes beside the page and its script, closed to all who do not
-    know the token.
+    """An application with the page, its script and these routes, closed to requests without the
+    token.
 
     Args:
-        routes: what is answered.
-        token: what a request must know.
+        routes: the routes to add.
+        token: the token that a request must have.
         script: the bundle that draws the page; its ``serve`` is called.
     """
     starter = STARTER.format(script=script)
-    # the title comes with the header: this page is sent to who does not know the token too
+    # Without the title of the record, which comes with the header: this page is sent without a
+    # token, too.
     page = _html.document(
         "headscope",
         head='<link rel="icon" href="data:,">',
@@ -79,11 +82,11 @@ def guarded(routes: Sequence[BaseRoute], token: str, *, script: str) -> Guard:
 
 
 def record_routes(find: FindAnswers, prefix: str = "") -> list[Route]:
-    """What is answered of a record: its header, chunks, figures, and its opening.
+    """The routes of a record: its header, chunks, figures, and its opening.
 
     Args:
-        find: the answers that a request means; None where they are no longer there.
-        prefix: what the paths begin with.
+        find: finds the answers that a request asks for; None where they are no longer kept.
+        prefix: beginning of the paths.
     """
     at_once = anyio.CapacityLimiter(CHUNKS_AT_ONCE)
 
@@ -124,7 +127,7 @@ OF_RECORD: dict[str, Any] = {
     "python": "",
     "timings": {},
 }
-"""What an opening says of a record that no model made just now."""
+"""Fields of an opening that are empty for a record that no live model has just made."""
 
 
 class GoneError(Exception):
@@ -132,19 +135,18 @@ class GoneError(Exception):
 
 
 def in_thread(act: Act, limiter: anyio.CapacityLimiter) -> Callable[[Request], Awaitable[Response]]:
-    """An answer that is made in a thread of its own; what is wrong with the request is its
-    answer.
-    """
+    """A handler that makes its answer in a thread; errors in the request become its answer."""
 
     def answer(request: Request) -> Response:
         try:
             return act(request)
         except GoneError as error:
             return PlainTextResponse(str(error), 410)
-        except FileError as error:  # the record was changed since it was opened
+        except FileError as error:  # the file of the record has changed since it was opened
             return PlainTextResponse(str(error), 409)
         except (HeadscopeError, ValueError) as error:
             return PlainTextResponse(str(error), 400)
+        # Python's JSON reader raises this for thousands of nested brackets.
         except RecursionError:
             return PlainTextResponse("Options are not nested that deeply", 400)
 
@@ -155,28 +157,29 @@ def in_thread(act: Act, limiter: anyio.CapacityLimiter) -> Callable[[Request], A
 
 
 def sent_json(request: Request, name: str) -> Any:
-    """What the query of a request says in JSON; an empty object where it says nothing.
+    """The value of a request's query, read as JSON; an empty object where it has none.
 
     Raises:
-        ValueError: where it is no JSON.
+        ValueError: where it is not JSON.
     """
     return json.loads(request.query_params.get(name, "{}"))
 
 
 def sent(request: Request, data: bytes, media_type: str) -> Response:
-    """The data, gzipped for everyone who takes that: the port may be forwarded from far away."""
+    """A response with the data, gzipped for clients that accept it."""
+    # The port may be forwarded from a machine far away, where bytes take longer than compressing.
     if "gzip" not in request.headers.get("accept-encoding", ""):
         return Response(data, media_type=media_type)
     return Response(_html.packed(data), media_type=media_type, headers={"Content-Encoding": "gzip"})
 
 
 def _fixed(path: str, text: str, media_type: str) -> Route:
-    """A text that is the same as long as the application runs."""
+    """A route with a text that stays the same while the application runs."""
     return Route(path, lambda request: sent(request, text.encode(), media_type))
 
 
 def _figures(here: Callable[[Request], PageAnswers]) -> Callable[[Request], Awaitable[Response]]:
-    """PageAnswers requests for figures."""
+    """A handler of requests for figures."""
 
     def draw(request: Request) -> Response:
         kind = request.path_params["kind"]
@@ -187,8 +190,7 @@ def _figures(here: Callable[[Request], PageAnswers]) -> Callable[[Request], Awai
     waiting = 0
 
     async def figure(request: Request) -> Response:
-        # a thread and a queue of their own: figures that wait for each other must not keep chunks
-        # waiting
+        # A thread and a queue of their own, so that chunks need not wait for figures.
         nonlocal waiting
         if waiting > MOST_FIGURES_WAITING:
             return PlainTextResponse(

@@ -1,4 +1,4 @@
-"""The views, each declared once: what it has, in the browser and in print.
+"""The views, each declared once: its parts and options, in the browser and in print.
 
 The toolbar and the frame of the browser (through the generated contract), the pictures that a tray
 may hold and the options of `headscope.figure` follow this table. The name itself is one of
@@ -17,19 +17,19 @@ from headscope.views.options import ViewName
 
 @dataclass(frozen=True, kw_only=True)
 class ViewFacts:
-    """What a view has.
+    """Facts about a view.
 
     Args:
-        hint: what a first visitor can do in it; empty for what is printed alone.
-        mask: one layer, of which some tokens may be left out (``filter``, ``hide_special``,
-            ``sinks``) and which may be the mean of several.
-        picture: one picture of some heads, as a tray holds them.
-        wide: the whole width: its numbers are in it.
-        alone: nothing beside it, not even the map of all heads.
-        tokens: tokens of the text, so that what was written and gold links stand beside it.
-        evidence: nothing to show without evidence.
-        figure: the options of a figure of it, beside those that every figure has.
-        needs: those without which there is no figure of it.
+        hint: what a first visitor can do in it; empty for views that are only printed.
+        mask: whether it shows one layer, of which some tokens may be left out (``filter``,
+            ``hide_special``, ``sinks``) and which may be the mean of several.
+        picture: whether it is one picture of some heads, which a tray can hold.
+        wide: whether it takes the whole width, because its numbers are in it.
+        alone: whether nothing is shown next to it, not even the map of all heads.
+        tokens: whether it shows tokens, so that generated text and gold links are shown next to it.
+        evidence: whether it needs evidence.
+        figure: options of its figure, besides those that every figure has.
+        needs: options without which it has no figure.
     """
 
     hint: str = ""
@@ -49,7 +49,7 @@ QUANTITIES = ("quantity", "quantities")
 MASK = ("filter", "hide_special")
 
 PrintedView = Literal["texts", "input"]
-"""Views that are drawn for print alone."""
+"""Views that exist only in print."""
 FigureView = ViewName | PrintedView
 VIEWS: Mapping[FigureView, ViewFacts] = {
     "overview": ViewFacts(
@@ -136,9 +136,10 @@ VIEWS: Mapping[FigureView, ViewFacts] = {
     ),
     "input": ViewFacts(),
 }
+# A view declared in one of the two places only would have no facts, or no name.
 assert tuple(VIEWS) == (*get_args(ViewName), *get_args(PrintedView)), "one list of views"
 
 
 def views_with(fact: str) -> tuple[FigureView, ...]:
-    """The views that have something, such as ``"mask"``."""
+    """The views with a fact, such as ``"mask"``."""
     return tuple(name for name, facts in VIEWS.items() if getattr(facts, fact))

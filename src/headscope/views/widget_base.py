@@ -1,4 +1,4 @@
-"""The class that widgets of notebooks derive from, with types: ipywidgets below it has none."""
+"""Base class of the widgets for notebooks, with types, which ipywidgets does not have."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def script_of(name: str) -> str:
     """The script of a widget.
 
     Args:
-        name: of the bundle, such as ``model.js``.
+        name: name of the bundle, such as ``model.js``.
 
     Raises:
         PageError: where the viewer bundle was not built.
