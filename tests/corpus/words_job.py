@@ -13,9 +13,6 @@ from headscope.evidence import GroupSums
 
 
 class WordsMeasurer:
-    rows = ("words", "letters")
-    cells = ((0, 0), (0, 1), (1, 0))
-
     def __init__(self, job):
         self.job = job
 
@@ -76,6 +73,9 @@ class WordsJob:
 
     def options(self):
         return {"takes": self.takes}
+
+    def batching(self):
+        return {}
 
     def begin(self):
         return WordsMeasurer(self)

@@ -20,8 +20,10 @@ from headscope.capturing.inputs.inputs import Inputs, encode, positions_of
 from headscope.capturing.inputs.parse import parse_many
 from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs
 from headscope.capturing.inputs.tokens import tokens_from_encoding
+from headscope.capturing.keep import Keep
 from headscope.capturing.many import OF_ONE_INPUT, reason_of, warn_of_input
-from headscope.capturing.run import at_rest, run_together, unwrapped
+from headscope.capturing.options import keeping_of
+from headscope.capturing.run import at_rest, run, run_together, unwrapped
 from headscope.capturing.seam import sessions
 from headscope.errors import CaptureError, HeadscopeError
 from headscope.record import Record, TextBatch
@@ -53,6 +55,10 @@ class BatchOutcome:
     numbers: tuple[int, ...]
     readable: tuple[int, ...]
     batch: TextBatch | Record
+
+
+MORE_THAN_WEIGHTS = 4
+"""So many times as large as its weights a record may be that keeps more."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,8 @@ class BatchOptions(TypedDict, total=False):
     """As of `capture_many`."""
     truncate: bool
     """As of `capture_many`."""
+    keep: Keep
+    """What records keep, as of `capture`; by default there are none, but weights side by side."""
     progress: bool
     """As of `capture_many`."""
     on_error: Callable[[int, HeadscopeError], None] | None
@@ -114,7 +122,7 @@ def capture_batches(
         model: a loaded transformers model.
         tokenizer: its tokenizer.
         texts: texts, pairs of them, or rows with them as of `capture_many`; no pictures or sounds.
-        **options: see `BatchOptions`.
+        **options: see `BatchOptions`. With ``keep`` every text comes as a record of its own.
 
     Raises:
         CaptureError: an option there is not.
@@ -269,19 +277,38 @@ class _Batches:
         try:
             if sessions() or getattr(self.model.config, "is_encoder_decoder", False):
                 raise CaptureError("such a model is run on one text at a time")
+            if "keep" in self.options:
+                outcomes = self._records(texts)
+                self.bytes_of_pair = MORE_THAN_WEIGHTS * _bytes_of_pair(outcomes[0].batch)
+                yield from outcomes
+                return
             batch = self._batch(texts)
         except OF_ONE_INPUT:
             # One text may have spoilt it, or none of them can stand in one array with others.
             for text in texts:
                 yield from self._record(text)
             return
-        stacks = batch.stacks.values()
-        heads = sum(len(stack.cells) for stack in stacks)
-        self.bytes_of_pair = 4 * heads
+        self.bytes_of_pair = _bytes_of_pair(batch)
         numbers, readable = (text.number for text in texts), (text.readable for text in texts)
         yield BatchOutcome(tuple(numbers), tuple(readable), batch)
 
     def _batch(self, texts: list[_Waiting]) -> TextBatch:
+        with at_rest(self.model):
+            return run_together(self.model, self._inputs(texts), len(texts))
+
+    def _records(self, texts: list[_Waiting]) -> list[BatchOutcome]:
+        """The records of texts that were run together."""
+        keeping = keeping_of({"keep": self.options.get("keep")})
+        with at_rest(self.model):
+            records = run(self.model, self._inputs(texts), keeping, numbers=len(texts) == 1)
+        # Those of copies come last.
+        outcomes = []
+        for text, record in zip(texts, records[: len(texts)], strict=True):
+            outcomes.append(BatchOutcome((text.number,), (text.readable,), record))
+        return outcomes
+
+    def _inputs(self, texts: list[_Waiting]) -> Inputs:
+        """Texts of one length, filled up with copies of the first where they are few tokens."""
         length, device = len(texts[0].ids), device_of(self.model)
         rows = [text.arguments for text in texts]
         copies = max(0, -(-LEAST_TOKENS // length) - len(rows))
@@ -295,8 +322,7 @@ class _Batches:
             for text in texts
         ]
         tokens += tokens[:1] * copies
-        with at_rest(self.model):
-            return run_together(self.model, Inputs(arguments, tuple(tokens)), len(texts))
+        return Inputs(arguments, tuple(tokens))
 
     def _record(self, text: _Waiting) -> Iterator[BatchOutcome]:
         try:
@@ -304,10 +330,17 @@ class _Batches:
                 self.model,
                 self.tokenizer,
                 text.item,
-                keep="weights",
+                keep=self.options.get("keep", "weights"),
                 truncate=self.options.get("truncate", False),
             )
         except OF_ONE_INPUT as error:
             self.report(text.number, reason_of(error))
             return
         yield BatchOutcome((text.number,), (text.readable,), record)
+
+
+def _bytes_of_pair(batch: TextBatch | Record) -> int:
+    """Bytes of the weights of one query and key in all heads."""
+    if isinstance(batch, TextBatch):
+        return 4 * sum(len(stack.cells) for stack in batch.stacks.values())
+    return 4 * sum(layer.heads for stack in batch.stacks.values() for layer in stack.layers)

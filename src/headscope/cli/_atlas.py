@@ -7,11 +7,9 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from headscope.cli._corpus import CorpusOptions, is_folder, note_left_out
-from headscope.cli._left_out import left_out
+from headscope.cli._corpus import CorpusOptions, is_folder
 from headscope.cli._run import ModelOptions, say
 from headscope.cli._study import parse_texts
-from headscope.cli._texts import groups_of
 from headscope.errors import FileError
 
 PAGE = "page"
@@ -59,7 +57,6 @@ def atlas(
     if not is_folder(out):
         raise FileError(f"Expected a folder for --out, got {out}; an atlas is several files")
     given, options = parse_texts(None, None, texts), model or ModelOptions()
-    options.check()
     judged: dict[str, Any] = {
         "stack": stack,
         "confidence": confidence,
@@ -69,11 +66,8 @@ def atlas(
         "battery": battery,
         "margin": margin,
     }
-    left_out.begin(of=len(given))
-    with (corpus or CorpusOptions()).running(out) as more:
-        read = {"truncate": options.truncate, "allow_unfit": options.allow_unfit}
-        named = options.loading | read | groups_of(texts)
-        result = atlas_of(options.model, None, given, **named, **judged, **more)
-    note_left_out(result.heads.tally.left_out, out)
+    reading = (corpus or CorpusOptions()).reading(options, out, given=given, texts=texts)
+    with reading as (source, how):
+        result = atlas_of(*source, given, **how, **judged)
     say(str(result))
     say(f"Wrote {result.view().save(out / PAGE).resolve()}")

@@ -8,9 +8,10 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from headscope.cli._annotated_texts import AnnotatedTextOptions
+from headscope.cli._corpus import CorpusOptions, table_of
 from headscope.cli._left_out import left_out
 from headscope.cli._run import ModelOptions
-from headscope.cli._study import check_results, loaded, tell
+from headscope.cli._study import check_results, tell
 
 
 def coref(
@@ -22,6 +23,7 @@ def coref(
     asking: AnnotatedTextOptions | None = None,
     out: Path | None = None,
     plot: Path | None = None,
+    corpus: CorpusOptions | None = None,
 ) -> None:
     """Find the heads that attend from a mention to its antecedent, with simple rules as baselines.
 
@@ -37,26 +39,24 @@ def coref(
         every_window: Read every window of a document, not only its first.
         asking: How heads are scored, and how the best one is chosen.
         out: Write the table of mentions to this file (.csv, .json or .parquet), besides printing
-            it.
+            it; or keep the finished parts of a run in this folder, so that the same command goes on
+            after them.
         plot: Draw the held-out accuracies next to their baselines to this file (.svg, .pdf or
             .png).
+        corpus: Who measures the passages.
     """
     from headscope.linguistics import read_coreference, source_name
     from headscope.studies import coref as coref_of
 
-    check_results(out, plot, None)
+    table = table_of(out)
+    check_results(table, plot, None)
     passages = read_coreference(data, window=window, every_window=every_window)
-    options = model or ModelOptions()
     left_out.begin("passage", len(passages))
-    result = coref_of(
-        *loaded([], options),
-        passages,
-        **(asking or AnnotatedTextOptions()).options,
-        truncate=options.truncate,
-        allow_unfit=options.allow_unfit,
-        **options.read_many(),
-        progress=True,
-    )
+    how_asked = (asking or AnnotatedTextOptions()).options
+    running = corpus or CorpusOptions()
+    with running.reading(model or ModelOptions(), out) as (source, how):
+        result = coref_of(*source, passages, **how_asked, **how)
     result.data = source_name(data)
-    left_out.take(result.left_out)
-    tell(result, out, plot)
+    if not running.asks(out):
+        left_out.take(result.left_out)
+    tell(result, table, plot)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,11 +13,13 @@ from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
 from headscope.cli._left_out import left_out
-from headscope.cli._run import check_folder
-from headscope.cli._study import warnings_as_lines
-from headscope.errors import RunError
+from headscope.cli._run import ModelOptions, check_folder
+from headscope.cli._study import capturing, loaded
+from headscope.cli._texts import groups_of
+from headscope.errors import HeadscopeError, RunError
 
 CORPUS = Group("Many texts")
+FAILED = "failed.jsonl"
 
 
 @Parameter(name="*", group=CORPUS)
@@ -51,14 +54,17 @@ class CorpusOptions:
         """
         if is_folder(out) and out is not None:
             check_folder(out)
-        options: dict[str, Any] = {"part_size": self.part_size}
-        options["out"] = out if is_folder(out) else None
-        with warnings_as_lines("left out"):
-            if self.dask is None:
-                # Without a folder, one that goes with the command; one worker is this process.
-                alone = self.workers is None and options["out"] is None
-                yield options | {"workers": 1 if alone else self.workers}
-                return
+        told = _LeftOutOfRun(out if is_folder(out) else None)
+        options: dict[str, Any] = {
+            "part_size": self.part_size,
+            "out": told.folder,
+            "on_error": told.note,
+        }
+        if self.dask is None:
+            # Without a folder, one that goes with the command; one worker is this process.
+            alone = self.workers is None and told.folder is None
+            yield options | {"workers": 1 if alone else self.workers}
+        else:
             from headscope.corpus import dask_cluster
 
             if self.workers is not None and self.dask != "local":
@@ -67,6 +73,71 @@ class CorpusOptions:
                 )
             with dask_cluster(self.dask, self.workers) as executor:
                 yield options | {"executor": executor}
+        told.end()
+
+    @contextmanager
+    def reading(
+        self,
+        options: ModelOptions,
+        out: Path | None,
+        *,
+        given: list[Any] | None = None,
+        texts: Path | None = None,
+        **needs: bool,
+    ) -> Generator[tuple[tuple[Any, Any], dict[str, Any]]]:
+        """What a study reads with, for a ``with`` block: the model and its tokenizer, or the name
+        of the model where the study runs in parts; and how it reads.
+
+        Args:
+            options: model, and how it runs.
+            out: what ``--out`` names.
+            given: the texts; None for texts that are annotated.
+            texts: their file.
+            **needs: what the model must have, as of `loaded`.
+        """
+        if self.asks(out):
+            options.check()
+            if given is not None:
+                left_out.begin(of=len(given))
+            read = {"truncate": options.truncate, "allow_unfit": options.allow_unfit}
+            read |= options.loading | options.read_many() | groups_of(texts)
+            with self.running(out) as more:
+                yield (options.model, None), read | more
+            return
+        source = loaded(given or [], options, **needs)
+        if given is not None:
+            yield source, capturing(given, options, texts)
+            return
+        read = {"truncate": options.truncate, "allow_unfit": options.allow_unfit}
+        yield source, read | options.read_many() | {"progress": True}
+
+
+class _LeftOutOfRun:
+    """The inputs that a run left out: the first is told, and a file names them all.
+
+    Args:
+        folder: of the run; None for one that goes with the command.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        self._reasons: list[HeadscopeError] = []
+
+    def note(self, _: int, error: HeadscopeError) -> None:
+        """Count one."""
+        self._reasons.append(error)
+
+    def end(self) -> None:
+        """Say how many there were, and let the command end as one that left out some texts."""
+        if not self._reasons:
+            return
+        named = "" if self.folder is None else f", named in {self.folder / FAILED}"
+        sys.stderr.write(
+            f"headscope: {len(self._reasons)} inputs were left out{named}; the first: "
+            f"{self._reasons[0]}\n"
+        )
+        where = "see above" if self.folder is None else f"see {self.folder / FAILED}"
+        left_out.count(len(self._reasons), where)
 
 
 def is_folder(out: Path | None) -> bool:
@@ -74,8 +145,6 @@ def is_folder(out: Path | None) -> bool:
     return out is not None and (out.is_dir() or not out.suffix)
 
 
-def note_left_out(count: int, out: Path | None) -> None:
-    """Let the command end as one that left out some texts."""
-    if count:
-        where = f"see {out / 'failed.jsonl'}" if out is not None and is_folder(out) else "see above"
-        left_out.count(count, where)
+def table_of(out: Path | None) -> Path | None:
+    """The file of a table that ``--out`` names; None for the folder of a run."""
+    return None if is_folder(out) else out

@@ -7,18 +7,14 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from headscope.cli._corpus import CorpusOptions, is_folder, note_left_out
-from headscope.cli._left_out import left_out
+from headscope.cli._corpus import CorpusOptions, table_of
 from headscope.cli._run import ModelOptions
 from headscope.cli._study import (
-    capturing,
     check_results,
     few_texts_as_a_line,
-    loaded,
     parse_texts,
     tell,
 )
-from headscope.cli._texts import groups_of
 from headscope.errors import FigureError
 
 
@@ -79,7 +75,7 @@ def heads(
     from headscope.studies import heads as heads_of
 
     running = corpus or CorpusOptions()
-    table = None if is_folder(out) else out
+    table = table_of(out)
     check_results(table, plot, texts)
     if classes and plot is None:
         raise FigureError(
@@ -98,23 +94,8 @@ def heads(
         "battery": battery,
         "margin": margin,
     }
-    if running.asks(out):
-        options.check()
-        left_out.begin(of=len(given))
-        with running.running(out) as more:
-            read = {"truncate": options.truncate, "allow_unfit": options.allow_unfit}
-            named = options.loading | read | groups_of(texts)
-            result = heads_of(options.model, None, given, **named, **judged, **more)
-        note_left_out(result.tally.left_out, out)
-        tell(result, table, plot, **({"classes": True} if classes else {}))
-        return
-    source = loaded(given, options, masked=predictive)
-    with few_texts_as_a_line():
-        result = heads_of(
-            *source,
-            given,
-            **capturing(given, options, texts),
-            **judged,
-            distances=plot is not None,
-        )
-    tell(result, out, plot, **({"classes": True} if classes else {}))
+    more: dict[str, Any] = {} if running.asks(out) else {"distances": plot is not None}
+    reading = running.reading(options, out, given=given, texts=texts, masked=predictive)
+    with few_texts_as_a_line(), reading as (source, how):
+        result = heads_of(*source, given, **how, **judged, **more)
+    tell(result, table, plot, **({"classes": True} if classes else {}))

@@ -8,9 +8,10 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from headscope.cli._annotated_texts import AnnotatedTextOptions
+from headscope.cli._corpus import CorpusOptions, table_of
 from headscope.cli._left_out import left_out
 from headscope.cli._run import ModelOptions
-from headscope.cli._study import check_results, loaded, tell
+from headscope.cli._study import check_results, tell
 
 
 def relations(
@@ -24,6 +25,7 @@ def relations(
     asking: AnnotatedTextOptions | None = None,
     out: Path | None = None,
     plot: Path | None = None,
+    corpus: CorpusOptions | None = None,
 ) -> None:
     """Find the heads that attend along each dependency relation, with position baselines and
     held-out choice.
@@ -41,29 +43,26 @@ def relations(
         universal: Ignore subtypes of relations: nsubj for nsubj:pass.
         asking: How heads are scored, and how the best one is chosen.
         out: Write every relation with its scores to this file (.csv, .json or .parquet), besides
-            printing it.
+            printing it; or keep the finished parts of a run in this folder, so that the same
+            command goes on after them.
         plot: Draw the held-out accuracies next to their baselines to this file (.svg, .pdf or
             .png).
+        corpus: Who measures the sentences.
     """
     from headscope.linguistics import read_treebank
     from headscope.studies import relations as relations_of
 
-    check_results(out, plot, None)
+    table = table_of(out)
+    check_results(table, plot, None)
     bank = read_treebank(treebank)
     bank = bank if sentences is None else bank.take(sentences)
-    options = model or ModelOptions()
     left_out.begin("sentence", len(bank))
-    result = relations_of(
-        *loaded([], options),
-        bank,
-        text=read,
-        trees=trees,
-        universal=universal,
-        **(asking or AnnotatedTextOptions()).options,
-        truncate=options.truncate,
-        allow_unfit=options.allow_unfit,
-        **options.read_many(),
-        progress=True,
-    )
-    left_out.take(result.left_out)
-    tell(result, out, plot)
+    how_asked = (asking or AnnotatedTextOptions()).options
+    running = corpus or CorpusOptions()
+    with running.reading(model or ModelOptions(), out) as (source, how):
+        result = relations_of(
+            *source, bank, text=read, trees=trees, universal=universal, **how_asked, **how
+        )
+    if not running.asks(out):
+        left_out.take(result.left_out)
+    tell(result, table, plot)

@@ -27,16 +27,6 @@ class Measurer(Protocol):
     tries it out before it begins.)
     """
 
-    @property
-    def rows(self) -> Sequence[str]:
-        """Names of the first axis of the values, such as ``"next"`` or ``"measure entropy"``."""
-        ...
-
-    @property
-    def cells(self) -> Sequence[tuple[int, int]]:
-        """Layer and head of the second axis of the values."""
-        ...
-
     def values_of(
         self, texts: Sequence[CorpusText], failed: Callable[[int, Exception], None]
     ) -> Iterator[tuple[int, Any]]:
@@ -48,9 +38,10 @@ class Measurer(Protocol):
                 go on.
 
         Yields:
-            The place of a text in ``texts``, and its values ``[row, head]`` in float64, NaN where
-            it has none. Each place comes once, here or in ``failed``, as soon as it is known: what
-            came is not looked for when a text ends the process.
+            The place of a text in ``texts``, and what the tally of a part counts of it: an array,
+            or what can be compared with ``==`` to the last bit. Each place comes once, here or in
+            ``failed``, as soon as it is known: what came is not looked for when a text ends the
+            process.
         """
         ...
 
@@ -95,6 +86,12 @@ class Job(Protocol):
 
     def options(self) -> dict[str, Any]:
         """What the numbers depend on and is known before a model is loaded, as JSON takes it."""
+        ...
+
+    def batching(self) -> dict[str, Any]:
+        """How texts share batches, on which numbers depend where a batch changes those of a text;
+        as JSON takes it.
+        """
         ...
 
     def begin(self) -> Measurer:

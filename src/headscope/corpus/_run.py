@@ -197,7 +197,9 @@ class _RunSteps:
     def _facts(self, trial: ModelTrial) -> dict[str, Any]:
         facts = {**trial.facts, "texts": self.corpus.digest}
         # Where batches change the numbers of a text, parts are batches: their size is part of them.
-        return facts if trial.is_exact else {**facts, "part size": self.corpus.part_size}
+        if trial.is_exact:
+            return facts
+        return {**facts, "part size": self.corpus.part_size, "batches": self.job.batching()}
 
     def _begun(self, facts: dict[str, Any]) -> dict[str, Any]:
         begun = self.folder.facts()

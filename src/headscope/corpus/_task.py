@@ -29,10 +29,14 @@ NUMBERS = (
     "capturing",
     "corpus",
     "evidence",
+    "interventions",
     "linguistics",
     "measures",
     "norms",
     "patterns",
+    "record",
+    "studies",
+    "tasks",
 )
 """Packages whose code makes the numbers."""
 

@@ -143,6 +143,19 @@ class Statistic:
                 )
         return both
 
+    def renamed(self, name: str, group: Any = None) -> Statistic:
+        """The values of its one text under another name, and of a document.
+
+        Raises:
+            RecordError: where it has not one text.
+        """
+        if len(self) != 1:
+            raise RecordError(f"Expected a statistic of one text to rename, got {len(self)}")
+        (text,) = self._rows
+        again = Statistic(self.shape, self.names)
+        again.update(name, self._rows[text], group=group, length=self._lengths.get(text))
+        return again
+
     @property
     def lengths(self) -> tuple[float, ...]:
         """Tokens of each text, in the order of `texts`; NaN where that was not kept."""

@@ -44,9 +44,9 @@ def atlas(
         >>> result = atlas("bert-base-uncased", texts=["The cat sat.", "It slept."], out="run")
     """
     # A run is read with what reads models; atlases that were kept do without it.
-    from headscope.studies._atlas_run import OF_ATLAS
+    from headscope.studies._atlas_run import AtlasJob
     from headscope.studies._heads_run import over_texts
 
     if texts is None:
         raise RecordError("An atlas is made over texts; give atlas(model, tokenizer, texts)")
-    return over_texts((model, tokenizer, texts), options, OF_ATLAS, random_weights=random_weights)
+    return over_texts(AtlasJob, (model, tokenizer), texts, options, random_weights=random_weights)

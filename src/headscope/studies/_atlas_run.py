@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,70 +13,10 @@ from headscope.corpus import CorpusText, FinishedRun, Kept
 from headscope.patterns import MEASURES
 from headscope.record import Record, TextBatch
 from headscope.studies._heads_measurer import HeadsMeasurer
-from headscope.studies._heads_run import (
-    HeadsJob,
-    HeadsPart,
-    ScoringStudy,
-    heads_of_sums,
-    with_part,
-)
+from headscope.studies._heads_run import HeadsJob, HeadsPart
 
 HEADS, ATLAS = "heads.", "atlas."
 """Before the names of arrays in the file of a part."""
-
-
-@dataclass(frozen=True)
-class AtlasJob:
-    """What a run of `atlas` does to each text.
-
-    Args:
-        heads: what scores it.
-    """
-
-    heads: HeadsJob
-
-    @property
-    def study(self) -> str:
-        """What is made."""
-        return "atlas"
-
-    @property
-    def beside(self) -> Sequence[str]:
-        """As of heads."""
-        return self.heads.beside
-
-    def options(self) -> dict[str, Any]:
-        """As of heads."""
-        return self.heads.options()
-
-    def begin(self) -> AtlasMeasurer:
-        """The model, loaded once in a process, and what measures with it."""
-        job = self.heads
-        model, tokenizer = job.model.load()
-        return AtlasMeasurer(
-            model,
-            tokenizer,
-            job.patterns,
-            stack=job.stack,
-            truncate=job.truncate,
-            allow_unfit=job.allow_unfit,
-        )
-
-    def facts(self, measurer: AtlasMeasurer) -> dict[str, str]:
-        """As of heads."""
-        return self.heads.facts(measurer)
-
-    def check(self, measurer: AtlasMeasurer, texts: Sequence[CorpusText]) -> dict[str, Any]:
-        """As of heads."""
-        return self.heads.check(measurer, texts)
-
-    def tally(self, measurer: AtlasMeasurer) -> AtlasPart:
-        """Sums of no text."""
-        return AtlasPart(self, measurer)
-
-    def measure_beside(self, name: str, measurer: AtlasMeasurer) -> Kept:
-        """As of heads."""
-        return self.heads.measure_beside(name, measurer)
 
 
 class AtlasMeasurer(HeadsMeasurer):
@@ -97,6 +37,32 @@ class AtlasMeasurer(HeadsMeasurer):
                 yield number, MeasuredText(values[number], weights, visible, heads, tokens)
 
 
+@dataclass(frozen=True, kw_only=True)
+class AtlasJob(HeadsJob):
+    """What a run of `atlas` does to each text: what one of `heads` does, and counts of where
+    attention goes.
+    """
+
+    STUDY: ClassVar[str] = "atlas"
+    MEASURER: ClassVar[type[HeadsMeasurer]] = AtlasMeasurer
+
+    def tally(self, measurer: HeadsMeasurer) -> Any:
+        """Sums of no text."""
+        return AtlasPart(self, measurer)
+
+    def made(self, finished: FinishedRun, judging: Mapping[str, Any]) -> Atlas:
+        """The atlas of all parts."""
+        tally, sums = None, None
+        for said, arrays in finished.parts():
+            tally = self.with_part(tally, (said, _below(arrays, HEADS)))
+            if said["atlas"] is not None:
+                cells = [(layer, head) for layer, head in said["cells"]]
+                part = AtlasSums.of_kept(cells, said["atlas"], _below(arrays, ATLAS))
+                sums = part if sums is None else sums + part
+        heads = self.heads_of(tally, finished, judging)
+        return atlas_of(heads, sums or AtlasSums(heads.cells, ()))
+
+
 class AtlasPart:
     """Sums over the texts of a part.
 
@@ -105,11 +71,11 @@ class AtlasPart:
         measurer: of the values.
     """
 
-    def __init__(self, job: AtlasJob, measurer: AtlasMeasurer) -> None:
+    def __init__(self, job: AtlasJob, measurer: HeadsMeasurer) -> None:
         self._measurer = measurer
-        self._heads = HeadsPart(job.heads, measurer)
+        self._heads = HeadsPart(job, measurer)
         self._sums: AtlasSums | None = None
-        names = [pattern.name for pattern in job.heads.patterns]
+        names = [pattern.name for pattern in job.patterns]
         self._scores: list[str] = [*names, CONFIDENCE]
         confidence = f"measure {next(name for name in MEASURES if name == CONFIDENCE)}"
         self._rows = [measurer.rows.index(row) for row in (*names, confidence)]
@@ -138,25 +104,9 @@ class AtlasPart:
         }
 
 
-def _atlas_of(job: HeadsJob, finished: FinishedRun, judging: Mapping[str, Any]) -> Atlas:
-    """The atlas of all parts."""
-    tally, sums = None, None
-    for said, arrays in finished.parts():
-        tally = with_part(job, tally, (said, _below(arrays, HEADS)))
-        if said["atlas"] is not None:
-            cells = [(layer, head) for layer, head in said["cells"]]
-            part = AtlasSums.of_kept(cells, said["atlas"], _below(arrays, ATLAS))
-            sums = part if sums is None else sums + part
-    heads = heads_of_sums(job, tally, finished, judging)
-    return atlas_of(heads, sums or AtlasSums(heads.cells, ()))
-
-
 def _below(arrays: Mapping[str, np.ndarray], beginning: str) -> dict[str, np.ndarray]:
     return {
         name.removeprefix(beginning): each
         for name, each in arrays.items()
         if name.startswith(beginning)
     }
-
-
-OF_ATLAS = ScoringStudy("atlas", "leave it out", AtlasJob, _atlas_of)

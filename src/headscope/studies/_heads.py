@@ -161,7 +161,7 @@ def _over_corpus(
 ) -> Heads:
     """The study as a run, which reads a stream of texts once."""
     # Runs are read with what reads models; records alone do without it.
-    from headscope.studies._heads_run import heads_over
+    from headscope.studies._heads_run import HeadsJob, over_texts
 
     records, tokenizer, texts = given
     if texts is None:
@@ -169,7 +169,8 @@ def _over_corpus(
             "out, workers and executor are for a run over texts; give (model, tokenizer, texts)"
         )
     wanted = {name: each for name, each in more.items() if each is not None and each is not False}
-    return heads_over(records, tokenizer, texts, options | wanted, random_weights=random_weights)
+    both = options | wanted
+    return over_texts(HeadsJob, (records, tokenizer), texts, both, random_weights=random_weights)
 
 
 def _check_no_model_needed(asked: dict[str, bool]) -> None:

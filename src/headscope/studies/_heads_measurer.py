@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from headscope.corpus import CorpusText
 from headscope.patterns import Pattern, Tally
 from headscope.record import Record, TextBatch
+from headscope.studies.shared._corpus_job import as_given
 from headscope.studies.shared._corpus_model import one_thread
 
 
@@ -21,8 +22,7 @@ class HeadsMeasurer:
         tokenizer: its tokenizer.
         patterns: what to look for.
         stack: which stack of the records; None for the first.
-        truncate: whether texts that are too long are cut.
-        allow_unfit: whether texts of mostly unknown tokens are read.
+        reading: options of `headscope.capturing.capture_batches`.
     """
 
     def __init__(
@@ -32,21 +32,15 @@ class HeadsMeasurer:
         patterns: tuple[Pattern, ...],
         *,
         stack: str | None = None,
-        truncate: bool = False,
-        allow_unfit: bool = False,
+        reading: Mapping[str, Any] | None = None,
     ) -> None:
-        from headscope.capturing import MOST_UNKNOWN
-
         self.model, self.tokenizer = model, tokenizer
         self.patterns, self.stack = patterns, stack
         self.rows: tuple[str, ...] = Tally(patterns).rows
         self.cells: list[tuple[int, int]] = []
         """Known from the first text on."""
         self.name: str = ""
-        self._options: dict[str, Any] = {
-            "truncate": truncate,
-            "max_unknown": 1.0 if allow_unfit else MOST_UNKNOWN,
-        }
+        self._options: dict[str, Any] = dict(reading or {})
 
     def values_of(
         self, texts: Sequence[CorpusText], failed: Callable[[int, Exception], None]
@@ -67,7 +61,7 @@ class HeadsMeasurer:
         """
         from headscope.capturing import capture_batches
 
-        given = [_as_given(text.given) for text in texts]
+        given = [as_given(text.given) for text in texts]
         with one_thread():
             batches = capture_batches(
                 self.model, self.tokenizer, given, on_error=failed, **self._options
@@ -84,8 +78,3 @@ class HeadsMeasurer:
                 by_name = dict(zip(tally.statistic.texts, tally.statistic.values, strict=True))
                 values = {number: by_name[texts[number].name] for number in together.numbers}
                 yield together.batch, values
-
-
-def _as_given(given: Any) -> Any:
-    """As `capture_batches` takes it: JSON has made lists of pairs."""
-    return tuple(given) if isinstance(given, list) else given

@@ -12,7 +12,7 @@ from headscope.results import Kept, reads
 from headscope.storage import array_of
 from headscope.studies.coreference._result import Coreference
 from headscope.studies.coreference._tally import CANDIDATES, PassageHits
-from headscope.studies.shared._head_file import kept_of_study, load_study, parts_of
+from headscope.studies.shared._head_file import kept_of_study, load_study, parts_of, study_of
 
 DOCUMENT: dict[str, Any] = {"data": str, "passages": [[str, str, [[str]]]]}
 
@@ -31,6 +31,11 @@ def load_coref(path: str | os.PathLike[str]) -> Coreference:
         FileError: where the file does not exist, is cut, or is none of ours.
     """
     return load_study(path, Coreference, DOCUMENT, _fill)
+
+
+def coref_of(kept: Kept) -> Coreference:
+    """The study of what `kept_of` gave."""
+    return study_of(kept, Coreference, DOCUMENT, _fill)
 
 
 def _fill(study: Coreference, facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:

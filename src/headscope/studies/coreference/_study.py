@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
+from headscope.corpus import asks_for_run
 from headscope.errors import RecordError
 from headscope.evidence import parse_groups
 from headscope.evidence.groups import group_of
 from headscope.linguistics import Passage, read_coreference, source_name
 from headscope.studies.coreference._result import Coreference
+from headscope.studies.shared._corpus_job import check_unique
 from headscope.studies.shared._run_study import asked
 from headscope.studies.shared._source import parse_source
 
@@ -49,12 +50,15 @@ def coref(
         reading: options of `headscope.linguistics.read_coreference` for a file.
         **options: ``groups``, the document of each passage where it is another than its own;
             ``stack``, ``confidence``, ``correction``, ``seed`` and ``splits`` of `Coreference`;
-            ``truncate``, ``batch_tokens`` and ``progress`` of `headscope.capture_many`.
+            ``truncate``, ``batch_tokens`` and ``progress`` of `headscope.capture_many`; ``out``,
+            ``workers``, ``executor`` and ``part_size`` of `headscope.corpus.RunOptions`, for a run
+            in parts, see docs page "Over many texts".
 
     Raises:
         FileError: where the file cannot be read, with the line and the reason.
         RecordError: where no passage is left, or an option is not what it may be.
         ModelError: where a named model cannot be loaded.
+        RunError: of a run, see `headscope.corpus.run`.
 
     Example:
         >>> coref("bert-base-uncased", passages="litbank/coref/tsv").best("pronoun").place
@@ -63,7 +67,15 @@ def coref(
     data, listed = _parsed(passages, reading or {})
     listed = _grouped(listed, options.pop("groups", None))
     # Before the model is loaded, since what is counted is kept by the name of its passage.
-    _check_names(listed)
+    check_unique((each.name for each in listed), Coreference.TEXT)
+    if asks_for_run(options):
+        # Runs are read with what reads models; records alone do without it.
+        from headscope.studies.coreference._run import coref_over
+
+        options["rows"] = rows
+        return coref_over(
+            (model, tokenizer), listed, options, source=data, random_weights=random_weights
+        )
     source = parse_source(model, tokenizer, [each.text for each in listed], options)
     assert source is not None, "texts were given"
 
@@ -100,10 +112,3 @@ def _grouped(passages: tuple[Passage, ...], groups: Iterable[Any] | None) -> tup
         # Without a document a passage is one by itself, and is drawn by itself.
         documents.append(replace(passage, document=group_of(group) or passage.name))
     return tuple(documents)
-
-
-def _check_names(passages: tuple[Passage, ...]) -> None:
-    names = sorted(each.name for each in passages)
-    for name, following in pairwise(names):
-        if name == following:
-            raise RecordError(f"Two passages are called {name!r}; give each a name of its own")

@@ -12,7 +12,7 @@ from headscope.results import Kept, reads
 from headscope.storage import array_of
 from headscope.studies.dependencies._result import Relations
 from headscope.studies.dependencies._tally import DECODINGS, SentenceHeads
-from headscope.studies.shared._head_file import kept_of_study, load_study, parts_of
+from headscope.studies.shared._head_file import kept_of_study, load_study, parts_of, study_of
 
 DOCUMENT: dict[str, Any] = {"treebank": str, "sentences": [([str, [str]], [str, [str], str])]}
 
@@ -34,6 +34,11 @@ def load_relations(path: str | os.PathLike[str]) -> Relations:
         FileError: where the file does not exist, is cut, or is none of ours.
     """
     return load_study(path, Relations, DOCUMENT, _fill)
+
+
+def relations_of(kept: Kept) -> Relations:
+    """The study of what `kept_of` gave."""
+    return study_of(kept, Relations, DOCUMENT, _fill)
 
 
 def _fill(study: Relations, facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:

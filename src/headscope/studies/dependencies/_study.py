@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from headscope.corpus import asks_for_run
 from headscope.errors import RecordError, TextError
 from headscope.evidence import parse_groups
 from headscope.evidence.groups import group_of
@@ -54,12 +55,15 @@ def relations(
         **options: ``groups``, the document of each sentence where the treebank does not say, or
             says it otherwise (``# newdoc``); ``universal``, ``stack``, ``confidence``,
             ``correction``, ``seed`` and ``splits`` of `Relations`; ``truncate``, ``batch_tokens``
-            and ``progress`` of `headscope.capture_many`.
+            and ``progress`` of `headscope.capture_many`; ``out``, ``workers``, ``executor`` and
+            ``part_size`` of `headscope.corpus.RunOptions`, for a run in parts, see docs page "Over
+            many texts".
 
     Raises:
         FileError: where the treebank cannot be read, with the line and the reason.
         RecordError: where no sentence is left, or an option is not what it may be.
         ModelError: where a named model cannot be loaded.
+        RunError: of a run, see `headscope.corpus.run`.
 
     Example:
         >>> relations("bert-base-uncased", treebank="en_ewt-ud-dev.conllu").best("det").accuracy
@@ -68,6 +72,14 @@ def relations(
     if text not in TEXTS:
         raise RecordError(f"text is {text!r}; it may be {' or '.join(map(repr, TEXTS))}")
     bank = grouped(parse_treebank(treebank), options.pop("groups", None))
+    if asks_for_run(options):
+        # Runs are read with what reads models; records alone do without it.
+        from headscope.studies.dependencies._run import relations_over
+
+        how = {"rows": rows, "trees": trees}
+        return relations_over(
+            (model, tokenizer), bank, options | how, text=text, random_weights=random_weights
+        )
     # Before the model is run: a sentence whose words are not in its text as written cannot be
     # counted, and needs not be read.
     readable, unreadable = [], {}

@@ -26,11 +26,14 @@ class NamedModel:
         name: None for the demo model.
         loading: options of `headscope.capturing.LoadOptions`.
         random: whether the same architecture with random weights is meant.
+        needs: what it must have: ``"attention"``, whatever head it has, or a trained
+            ``"classifier"``.
     """
 
     name: str | None = None
     loading: tuple[tuple[str, Any], ...] = ()
     random: bool = False
+    needs: str = "attention"
 
     def load(self) -> tuple[Any, Any]:
         """Model and tokenizer, loaded once in a process."""
@@ -57,7 +60,14 @@ class GivenModel:
 RunModel = NamedModel | GivenModel
 
 
-def parse_model(model: Any, tokenizer: Any, options: dict[str, Any], engine: Engine) -> RunModel:
+def parse_model(
+    model: Any,
+    tokenizer: Any,
+    options: dict[str, Any],
+    engine: Engine,
+    *,
+    needs: str = "attention",
+) -> RunModel:
     """What a run loads; options of loading are taken out of ``options``.
 
     Args:
@@ -65,6 +75,7 @@ def parse_model(model: Any, tokenizer: Any, options: dict[str, Any], engine: Eng
         tokenizer: of a loaded model.
         options: all that was given.
         engine: what runs the parts.
+        needs: what the model must have, see `NamedModel`.
 
     Raises:
         RunError: where a loaded model would have to go to other processes.
@@ -77,7 +88,7 @@ def parse_model(model: Any, tokenizer: Any, options: dict[str, Any], engine: Eng
                 "A run loads the tokenizer of a named model in every worker; leave tokenizer out, "
                 "or give the loaded model with it and no workers"
             )
-        return NamedModel(_whole_name(model), tuple(sorted(loading.items())))
+        return NamedModel(_whole_name(model), tuple(sorted(loading.items())), needs=needs)
     if loading:
         from headscope.capturing import check_not_loaded
 
@@ -106,13 +117,18 @@ def _whole_name(name: str | Path | None) -> str | None:
 def _loaded(model: NamedModel) -> tuple[Any, Any]:
     from transformers.utils import logging
 
-    from headscope.capturing import load_model, random_twin
+    from headscope.capturing import load_classifier, load_model, load_tokenizer, random_twin
 
     # Bars of all workers would be written over each other, and over how far the run is.
     shows = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
-        loaded, tokenizer = load_model(model.name, **dict(model.loading))
+        loading: dict[str, Any] = dict(model.loading)
+        if model.needs == "classifier":
+            loaded = load_classifier(model.name, **loading)
+            tokenizer = load_tokenizer(model.name, **loading)
+        else:
+            loaded, tokenizer = load_model(model.name, **loading)
     finally:
         if shows:
             logging.enable_progress_bar()

@@ -70,11 +70,27 @@ def load_study(
     Raises:
         FileError: where the file does not exist, is cut, or is none of ours.
     """
-    document, arrays = load_kept(path, kind.KIND)
+    kept = load_kept(path, kind.KIND)
     with reading(path, kind.KIND):
-        check_document(document, wanted)
-        study = _anew(kind, document)
-        fill(study, document, arrays)
+        return study_of(kept, kind, wanted, fill)
+
+
+def study_of(
+    kept: Kept,
+    kind: type[Study],
+    wanted: dict[str, Any],
+    fill: Callable[[Study, dict[str, Any], dict[str, np.ndarray]], None],
+) -> Study:
+    """A study of what was kept of it; see `load_study`.
+
+    Raises:
+        TypeError: where something is of a wrong kind.
+        ValueError: where its parts do not fit each other.
+    """
+    document, arrays = kept
+    check_document(document, wanted)
+    study = _anew(kind, document)
+    fill(study, document, arrays)
     return study
 
 

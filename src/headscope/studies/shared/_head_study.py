@@ -133,7 +133,8 @@ class HeadStudy(OneModelStudy, Result):
             "model": self.model,
             "cells": self.cells,
             "left_out": self.left_out,
-            "lengths": self._lengths,
+            # Sorted, so that files of the same texts are the same whatever their order was.
+            "lengths": dict(sorted(self._lengths.items())),
         }
         return {"options": self._options, **known}
 

@@ -1,0 +1,216 @@
+"""Studies that keep what they counted of each text, as runs over a corpus."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from headscope.corpus import CorpusText, FinishedRun, Kept
+from headscope.errors import HeadscopeError
+from headscope.results import Result
+from headscope.studies.shared._corpus_job import ModelJob, as_given, check_measured
+from headscope.studies.shared._corpus_model import one_thread
+
+NONE: Kept = {"none": True}, {"none": np.zeros(0)}
+"""Kept of a part of which no text could be measured."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountingJob(ModelJob):
+    """What a run of a study does to each text that keeps what it counted of every one.
+
+    A part is the study itself, of its texts, and the result is their sum: what is counted of all
+    texts is held when the parts are put together. Rows are in the order of their names, which are
+    made of what the texts say.
+
+    Args:
+        how: options of the study that what is counted of a text depends on, by name.
+    """
+
+    KEEP: ClassVar[Any] = ("weights",)
+    """What records of the texts keep."""
+    how: tuple[tuple[str, Any], ...] = ()
+
+    def options(self) -> dict[str, Any]:
+        """What the numbers depend on, known before a model is loaded."""
+        return super().options() | dict(self.how)
+
+    def begin(self) -> CountingMeasurer:
+        """The model, loaded once in a process, and what counts its records."""
+        return CountingMeasurer(self, *self.model.load())
+
+    def tally(self, measurer: Any) -> CountedPart:
+        """The study, of no text."""
+        return CountedPart(self)
+
+    def empty(self, **judging: Any) -> Any:
+        """The study, of no text."""
+        raise NotImplementedError
+
+    def input_of(self, given: Any) -> Any:
+        """What the model reads of a text, as `headscope.capturing.capture_batches` takes it.
+
+        Raises:
+            HeadscopeError: where it cannot be read.
+        """
+        return as_given(given)
+
+    def count(self, study: Any, text: CorpusText, record: Any) -> None:
+        """Count one text by its name.
+
+        Raises:
+            HeadscopeError: where it cannot be counted.
+        """
+        study.update(text.name, record)
+
+    def restored(self, kept: Kept) -> Any:
+        """The study that a part holds."""
+        raise NotImplementedError
+
+    def renamed(self, study: Any, text: CorpusText, number: int) -> Any:
+        """A study of one text, as of the document that it is of and of its number among its
+        copies.
+        """
+        again = copy(study)
+        again.statistic = study.statistic.renamed(row_name(text, number), text.group)
+        return again
+
+    def total(self, studies: Sequence[Any], judging: Mapping[str, Any]) -> Any:
+        """The sum of the studies of all parts, judged as the user wants."""
+        return self.empty(**judging) + added(studies)
+
+    def made(self, finished: FinishedRun, judging: Mapping[str, Any]) -> Any:
+        """The study of all parts."""
+        kept = [part for part in finished.parts() if "none" not in part[0]]
+        check_measured(finished, any_text=bool(kept))
+        result = self.total([self.restored(part) for part in kept], judging)
+        self.note_left_out(result, finished.failed)
+        return result
+
+    def note_left_out(self, result: Any, failed: Sequence[Mapping[str, Any]]) -> None:
+        """Tell the result which texts were left out, where it names them."""
+
+
+class CountingMeasurer:
+    """Captures texts and counts the record of each.
+
+    Args:
+        job: what counts them.
+        model: loaded.
+        tokenizer: its tokenizer.
+    """
+
+    def __init__(self, job: CountingJob, model: Any, tokenizer: Any) -> None:
+        self.model, self.tokenizer = model, tokenizer
+        self._job = job
+
+    def values_of(
+        self, texts: Sequence[CorpusText], failed: Callable[[int, Exception], None]
+    ) -> Iterator[tuple[int, CountedText]]:
+        """The study of each text alone; see `headscope.corpus.Measurer`."""
+        from headscope.capturing import capture_batches
+
+        given: list[Any] = []
+        for text in texts:
+            try:
+                given.append(self._job.input_of(text.given))
+            except HeadscopeError as error:
+                # Reported in its turn, as every text that cannot be read.
+                given.append(error)
+        with one_thread():
+            batches = capture_batches(
+                self.model,
+                self.tokenizer,
+                given,
+                keep=self._job.KEEP,
+                on_error=failed,
+                **self._job.reading,
+            )
+            for together in batches:
+                number = together.numbers[0]
+                study = self._job.empty()
+                try:
+                    self._job.count(study, texts[number], together.batch)
+                except HeadscopeError as error:
+                    failed(number, error)
+                else:
+                    yield number, CountedText(study)
+
+
+@dataclass(frozen=True, eq=False)
+class CountedText:
+    """A study of one text.
+
+    Args:
+        study: has counted it.
+    """
+
+    study: Result
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the same was counted, to the last bit."""
+        if not isinstance(other, CountedText):
+            return NotImplemented
+        return _bits(self.study._kept()) == _bits(other.study._kept())
+
+    __hash__ = None
+
+
+class CountedPart:
+    """The texts of a part.
+
+    Args:
+        job: what was counted.
+    """
+
+    def __init__(self, job: CountingJob) -> None:
+        # Nothing is kept of a document beside its texts, so that all may be open at once.
+        self.most_open: int = sys.maxsize
+        self._job = job
+        self._counted: dict[str, Any] = {}
+
+    def update(self, text: CorpusText, values: CountedText) -> None:
+        """Count a text, as often as it is there."""
+        for number in range(text.times):
+            name = row_name(text, number)
+            self._counted[name] = self._job.renamed(values.study, text, number)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def kept(self) -> Kept:
+        """The study of the part."""
+        if not self._counted:
+            return NONE
+        return added([self._counted[name] for name in sorted(self._counted)])._kept()
+
+
+def _bits(kept: Kept) -> tuple[dict[str, Any], dict[str, bytes]]:
+    said, arrays = kept
+    return said, {name: array.tobytes() for name, array in arrays.items()}
+
+
+def row_name(text: CorpusText, number: int) -> str:
+    """The name of what is counted of a text: the same in any order of the texts.
+
+    Args:
+        text: which may be in several documents.
+        number: of its copies in this document, from 0.
+    """
+    if text.group is None and not number:
+        return text.name
+    return f"{text.name} of {text.unit}, {number}"
+
+
+def added(studies: Sequence[Any]) -> Any:
+    """The sum of studies of which each keeps what was counted of every text."""
+    # By halves: each sum copies what both have.
+    if len(studies) == 1:
+        return studies[0]
+    middle = len(studies) // 2
+    return added(studies[:middle]) + added(studies[middle:])
