@@ -300,7 +300,8 @@ def _shared(spans: Sequence[Span], a: Tokens, b: Tokens) -> float:
     inside = 0
     for span in spans:
         if span.kind == "both":
-            inside += int(in_a[list(span.a)].sum()) + int(in_b[list(span.b)].sum())
+            inside += int(in_a[list(span.a)].sum())
+            inside += int(in_b[list(span.b)].sum())
     return inside / int(in_a.sum() + in_b.sum())
 
 

@@ -197,9 +197,12 @@ def compare(
     stacks = {
         ours: _compared(pairs, list(spread), (ours, theirs), options) for ours, theirs in names
     }
-    # Where a stack was asked for, the others were left out by the user and need no word.
-    alone = () if stack is not None else sorted(set(pairs[0][0].stacks) ^ set(pairs[0][1].stacks))
-    return Comparison(a=pairs[0][0], b=pairs[0][1], stacks=stacks, left_out=tuple(alone))
+    first, second = pairs[0]
+    left_out: list[str] = []
+    # Where a stack was asked for, the user left the others out, and nothing is reported.
+    if stack is None:
+        left_out = sorted(set(first.stacks) ^ set(second.stacks))
+    return Comparison(a=first, b=second, stacks=stacks, left_out=tuple(left_out))
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,9 @@ def _costs(a: Sequence[Hashable], b: Sequence[Hashable]) -> Int[np.ndarray, "fir
         np.array([number.setdefault(entry, len(number)) for entry in of], int) for of in (a, b)
     )
     line = one * np.arange(len(b) + 1)
-    costs = np.empty((len(a) + 1, len(b) + 1), np.int32 if 2 * one * one < 2**31 else np.int64)
+    # The largest cost is below 2 * one^2; half the memory where that fits.
+    whole = np.int32 if 2 * one * one < 2**31 else np.int64
+    costs = np.empty((len(a) + 1, len(b) + 1), whole)
     costs[0] = line
     for i, entry in enumerate(first):
         row = costs[i] + one

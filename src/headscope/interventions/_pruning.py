@@ -70,7 +70,8 @@ def pruning_curve(
     if not order or len(set(order)) < len(order) or steps < 1:
         raise InterventionError("pruning_curve needs heads, each once, and at least one step")
     # Of few heads and many steps some round to the same number: each is run once.
-    counts = tuple(dict.fromkeys(round(len(order) * step / steps) for step in range(steps + 1)))
+    rounded = [round(len(order) * step / steps) for step in range(steps + 1)]
+    counts = tuple(dict.fromkeys(rounded))
     model = unwrapped(model)
     objective.check(model)
     with at_rest(model):

@@ -363,4 +363,6 @@ def _tokens(tensors: Mapping[str, torch.Tensor], role: str) -> tuple[Tokens, ...
     given = next((tensors[name] for name in IDS[role] if name in tensors), None)
     if given is None:
         return ()
-    return (Tokens(pieces=tuple(map(str, range(given.shape[1])))),) * len(given)
+    # Ids have no words without a tokenizer, so their numbers stand for them.
+    numbered = Tokens(pieces=tuple(map(str, range(given.shape[1]))))
+    return (numbered,) * len(given)

@@ -211,9 +211,13 @@ def nearest(
     if not question.by_start:
         return int(places[-1])
     at = passage.spans[question.mention.start][0]
-    far = [abs(passage.spans[question.candidates[place].start][0] - at) for place in places]
-    # argmin takes the first of equal ones, and the later candidate is wanted.
-    return int(places[len(far) - 1 - int(np.argmin(far[::-1]))])
+    nearest_place, least = None, None
+    for place in places:
+        distance = abs(passage.spans[question.candidates[place].start][0] - at)
+        # Of candidates that are equally far, the later one is taken.
+        if least is None or distance <= least:
+            nearest_place, least = int(place), distance
+    return nearest_place
 
 
 def head_match(passage: Passage, question: Question) -> int | None:

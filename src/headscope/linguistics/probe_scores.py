@@ -165,7 +165,10 @@ def expected_layer(scores: Float[np.ndarray, " layer"]) -> float:
         1.5
     """
     gains = np.diff(scores)
-    return float(np.arange(1, len(scores)) @ gains / gains.sum()) if gains.sum() else float("nan")
+    if not gains.sum():
+        return float("nan")
+    layers = np.arange(1, len(scores))
+    return float(layers @ gains / gains.sum())
 
 
 def _known(values: np.ndarray) -> Hits:

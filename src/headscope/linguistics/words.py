@@ -182,10 +182,10 @@ def _word_at(
         return number
     last = start + len(written.rstrip())
     if number + 1 < len(spans) and spans[number + 1][:2] < (segment, last):
-        parts = " and ".join(repr(text[slice(*spans[each][1:])]) for each in (number, number + 1))
+        (_, *word), (_, *following) = spans[number], spans[number + 1]
         raise RecordError(
-            f"Token {position}, {written.strip()!r}, is part of several words, {parts}; these "
-            "cannot be aligned apart"
+            f"Token {position}, {written.strip()!r}, is part of several words, "
+            f"{text[slice(*word)]!r} and {text[slice(*following)]!r}; these cannot be aligned apart"
         )
     # Characters between two words end before the next word starts.
     return number if spans[number][1] < last else None

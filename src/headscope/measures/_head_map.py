@@ -73,7 +73,10 @@ def stress(
     """
     drawn = np.linalg.norm(places[:, None] - places[None], axis=-1)
     whole = (distances**2).sum()
-    return float(np.sqrt(((drawn - distances) ** 2).sum() / whole)) if whole else 0.0
+    if not whole:
+        return 0.0
+    error = ((drawn - distances) ** 2).sum()
+    return float(np.sqrt(error / whole))
 
 
 def _check(distances: np.ndarray) -> None:

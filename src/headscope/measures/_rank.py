@@ -59,9 +59,9 @@ def spearman(first: Float[np.ndarray, " token"], second: Float[np.ndarray, " tok
     _check(first, second)
     if _flat(first) or _flat(second):
         return np.nan
-    ranks = [rankdata(each) for each in (first, second)]
-    ranks = [each - each.mean() for each in ranks]
-    return float(ranks[0] @ ranks[1] / np.sqrt((ranks[0] @ ranks[0]) * (ranks[1] @ ranks[1])))
+    a, b = rankdata(first), rankdata(second)
+    a, b = a - a.mean(), b - b.mean()
+    return float(a @ b / np.sqrt((a @ a) * (b @ b)))
 
 
 def _flat(values: np.ndarray) -> bool:

@@ -197,7 +197,8 @@ class Mask(RebuiltWhenCopied):
                 f"A mask's runs must lie within its {self.keys} keys and must not be empty"
             )
         # Only runs of one query must follow each other; the next query begins anew.
-        same = np.diff(np.repeat(np.arange(len(firsts) - 1), np.diff(firsts))) == 0
+        query_of_run = np.repeat(np.arange(len(firsts) - 1), np.diff(firsts))
+        same = np.diff(query_of_run) == 0
         if (same & (starts[1:] <= stops[:-1])).any():
             raise RecordError("A mask's runs must rise and leave a gap between each other")
 

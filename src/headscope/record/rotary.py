@@ -174,8 +174,9 @@ def _first(turned: np.ndarray, frequencies: np.ndarray) -> int:
     Found as long as the slowest has not made half a turn before it: 9,900 positions where there are
     eight pairs of base 10,000, and more where there are more.
     """
-    places = np.arange(turned.shape[1])
-    begun = np.angle(np.sum(turned * np.exp(-1j * places[:, None] * frequencies), axis=(0, 1)))
+    angles = np.arange(turned.shape[1])[:, None] * frequencies
+    # Turned back by its place in the text, each token shows the angle of the first one.
+    begun = np.angle(np.sum(turned * np.exp(-1j * angles), axis=(0, 1)))
     order = np.argsort(np.abs(frequencies))
     position = 0.0
     for pair in order[np.abs(frequencies[order]) > SLOWEST_TELLING]:
@@ -186,4 +187,5 @@ def _first(turned: np.ndarray, frequencies: np.ndarray) -> int:
 
 
 def _leads(rotary: Rotary, before: np.ndarray, after: np.ndarray, within: float) -> bool:
-    return bool(np.abs(rotary.turned(before) - after).max() <= within * np.abs(after).max())
+    error = np.abs(rotary.turned(before) - after).max()
+    return bool(error <= within * np.abs(after).max())

@@ -34,12 +34,12 @@ def erasure_curves(
 ) -> Float[np.ndarray, "2 share"]:
     """``p(x) - p(x without top k)`` and ``p(x) - p(top k alone)`` for each k; see `erasure`."""
     count = len(signal)
-    order = np.argsort(-np.asarray(signal), kind="stable")
+    order = np.argsort(-np.asarray(signal), kind="stable").tolist()
     everything = probability(range(count))
     without, alone = [], []
     for share in shares:
         # At least one token, and never all of them.
-        top = order[: min(count - 1, max(1, round(share * count)))]
-        without.append(everything - probability(sorted(set(range(count)) - set(top.tolist()))))
-        alone.append(everything - probability(sorted(top.tolist())))
+        erased = min(count - 1, max(1, round(share * count)))
+        without.append(everything - probability(sorted(order[erased:])))
+        alone.append(everything - probability(sorted(order[:erased])))
     return np.array([without, alone])

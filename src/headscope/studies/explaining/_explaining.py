@@ -206,7 +206,8 @@ class TextExplainer:
             slopes = [
                 torch.autograd.grad(one, vectors, retain_graph=True)[0] for one in probabilities
             ]
-        total = torch.stack([(slope * vectors).sum(-1)[0].abs() for slope in slopes]).sum(0)
+        moved = [(slope * vectors).sum(-1)[0].abs() for slope in slopes]
+        total = torch.stack(moved).sum(0)
         ranked = total.detach().double().cpu().numpy()[self._ranked]
         return ranked / max(float(ranked.sum()), 1e-30)
 

@@ -230,9 +230,13 @@ def _scale(items: Sequence[ProbeItem]) -> np.ndarray:
     """
     maps = [item.maps.reshape(len(item.maps), -1) for item in items if item.maps is not None]
     count = sum(each.shape[1] for each in maps)
-    mean = sum(each.sum(1, dtype=np.float64) for each in maps) / count
-    square = sum(((each - np.asarray(mean)[:, None]) ** 2).sum(1) for each in maps) / count
-    return 1 / np.where(np.asarray(square) > 0, np.sqrt(square), 1)
+    mean = np.asarray(sum(each.sum(1, dtype=np.float64) for each in maps) / count)
+    variance = np.zeros(len(mean))
+    for each in maps:
+        variance += ((each - mean[:, None]) ** 2).sum(1)
+    variance /= count
+    # A map that is the same everywhere keeps its scale.
+    return 1 / np.where(variance > 0, np.sqrt(variance), 1)
 
 
 def _batches(

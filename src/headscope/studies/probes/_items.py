@@ -161,7 +161,8 @@ def _ends(sizes: Sequence[int], shares: tuple[float, float, float]) -> Int[np.nd
     # Documents differ in length: parts end where their share of sentences does. 1e-9 is for shares
     # that a sum of rounded numbers puts a little behind the sentence that completes them.
     done = np.cumsum(sizes)
-    ends = np.searchsorted(done, np.cumsum(shares)[:2] * sum(sizes) - 1e-9) + 1
+    wanted = np.cumsum(shares)[:2] * sum(sizes)
+    ends = np.searchsorted(done, wanted - 1e-9) + 1
     # A long document must not take the place of the parts after it: each part has one document at
     # least.
     ends = np.minimum(ends, [len(sizes) - 2, len(sizes) - 1])

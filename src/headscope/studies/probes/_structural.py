@@ -189,7 +189,8 @@ def _loss(module: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
     # Each sentence by its own length, so that long ones weigh no more than short ones.
     off = (apart - distances).abs() * there[:, None] * there[:, :, None]
     pairs = off.sum(dim=(1, 2)) / words.square()
-    return (pairs + ((deep - depths).abs() * there).sum(dim=1) / words).mean()
+    levels = ((deep - depths).abs() * there).sum(dim=1) / words
+    return (pairs + levels).mean()
 
 
 def _scores(of: str, fitted: FittedProbe, trees: Sequence[SentenceTree]) -> list[Score]:
