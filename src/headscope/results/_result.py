@@ -128,7 +128,7 @@ class Result:
         """The result drawn for print, as `headscope.figure` draws it.
 
         Raises:
-            FigureError: where this kind of result has no figure, an option that there is not, or
+            FigureError: where this kind of result has no figure, an unknown option, or
                 without matplotlib.
         """
         draw = drawing_of(self)
@@ -149,7 +149,7 @@ class Result:
         """The result as a page, as `headscope.view` shows it.
 
         Raises:
-            PageError: an option that there is not.
+            PageError: an unknown option.
         """
         show = view_of(self)
         if show is None:

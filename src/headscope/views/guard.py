@@ -51,6 +51,7 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, as ASGI defines it."""
+        # Such as "lifespan", the start and the end of the server, which has no headers to check.
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

@@ -1,6 +1,4 @@
-"""What disabling heads does to a score, drawn: maps of layers and heads around the intact score,
-bars of layers.
-"""
+"""Figure of an ablation: maps of the score without each head, and bars of whole layers."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ from headscope.views.figures._sheet import Sheet
 MAP = 0.6
 """Share of the width that the map of heads takes; the bars of layers get the rest."""
 BAR = 2.2
-"""Millimetres that the colour bar is high."""
+"""Height of the colour bar in millimetres."""
 
 
 @draws("ablation")
@@ -45,7 +43,7 @@ def ablation_figure(ablation: Any, **options: Unpack[ResultOptions]) -> Figure:
         **options: see `ResultOptions`.
 
     Raises:
-        FigureError: an option that there is not, or matplotlib is missing.
+        FigureError: an unknown option, or matplotlib is missing.
 
     Example:
         >>> ablation_figure(ablate(model, task)).save("ablation.pdf")
@@ -64,7 +62,7 @@ def ablation_figure(ablation: Any, **options: Unpack[ResultOptions]) -> Figure:
 
 
 def _draw(sheet: Sheet, ablation: Any, y: float) -> tuple[float, list[str]]:
-    """Maps and bars of every stack; give the next y and the notes."""
+    """Maps and bars of every stack; return the next y and the notes."""
     for stack in ablation.stacks:
         y = _stack(sheet, ablation, stack, y)
     notes = [
@@ -81,11 +79,12 @@ def short_change(value: float, largest: float) -> str:
     """``"−0.013"``: with as many digits as show the largest change with two, and a true minus."""
     digits = int(np.clip(1 - np.floor(np.log10(largest)), 0, 6)) if largest > 0 else 1
     text = f"{abs(value):.{digits}f}"
+    # No minus before a number that was rounded to zero.
     return f"−{text}" if value < 0 and float(text) else text
 
 
 def _stack(sheet: Sheet, ablation: Any, stack: str, y: float) -> float:
-    """The map and the bars of one stack; give the next y."""
+    """The map and the bars of one stack; return the next y."""
     style, grid, bars = sheet.style, ablation.grid(stack=stack), ablation.by_layer(stack=stack)
     rows, both = len(ablation.layers(stack)), bool(grid.size) and not np.isnan(bars).all()
     side = sheet.width_of("00", style.small) + 0.5 * style.em
@@ -110,6 +109,7 @@ def _stack(sheet: Sheet, ablation: Any, stack: str, y: float) -> float:
 
 def _map(sheet: Sheet, ablation: Any, stack: str, *, at: tuple[float, float], cell: float) -> None:
     style, grid, sure = sheet.style, ablation.grid(stack=stack), ablation.grid("significant", stack)
+    # One scale for the maps of all stacks, so that equal colours are equal changes.
     largest = float(np.abs(ablation.change[~ablation.of_layers]).max())
     scale = Scale(
         style.score_scale(1.0).colours, largest, signed=True, power=1.0, masked=style.masked
@@ -158,6 +158,7 @@ def _bars(sheet: Sheet, ablation: Any, stack: str, *, at: tuple[float, float], c
     layers = ablation.layers(stack)
     spots = np.concatenate([[0.0], change, ends[~np.isnan(ends)].ravel()])
     low, high = float(spots.min()), float(spots.max())
+    # Where no layer changes the score, all bars are empty and this only avoids dividing by zero.
     span = max(high - low, 1e-12)
     written = [short_change(value, float(np.abs(change).max())) for value in change]
     right = (

@@ -1,5 +1,5 @@
-"""How well layers and heads align words, drawn: maps by weight beside norm, layers with intervals,
-the diagonal.
+"""Figure of word alignment: maps of the error rate by weight and by norm, layers with intervals,
+and the diagonal.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NAMES = {"weight": "by weight  a", "norm": "by norm  ‖a f(x)‖"}
 LARGEST_CELL, NUMBERED_CELL = 6.4, 4.6
 """Millimetres of a cell at most, and of one that has room for its number."""
 ALL_APART = 0.35
-"""Gap between the heads and all of them together, in cells."""
+"""Gap between the columns of heads and the column of all of them together, in cells."""
 MAPS = 0.66
 """Share of the width that the maps take."""
 MARK = 1.9
@@ -48,7 +48,7 @@ def alignment_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
         **options: see `ResultOptions`.
 
     Raises:
-        FigureError: nothing was counted, an option that there is not, or matplotlib is missing.
+        FigureError: nothing was counted, an unknown option, or matplotlib is missing.
 
     Example:
         >>> alignment_figure(alignment_study(model, tokenizer, pairs)).save("alignment.pdf")
@@ -71,7 +71,7 @@ def alignment_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
 
 
 def _draw(sheet: Sheet, study: Any, y: float) -> tuple[float, list[str]]:
-    """The maps and layers of both states; give the next y and the notes."""
+    """The maps and layers of both states; return the next y and the notes."""
     scale = _scale(sheet, study)
     for state in STATES:
         y = _state(sheet, study, state, scale, y=y)
@@ -91,15 +91,17 @@ def _draw(sheet: Sheet, study: Any, y: float) -> tuple[float, list[str]]:
 
 
 def _scale(sheet: Sheet, study: Any) -> Scale:
-    """Of errors fewer than the diagonal's (above 0) or more."""
+    """Colours for fewer errors than the diagonal (above 0), or more (below 0)."""
     style, baseline = sheet.style, study.baseline
+    # Rates lie between 0 and 1, so this is the largest difference that can occur: all studies with
+    # one baseline share their colours.
     return Scale(
         style.score_scale(1.0).colours, max(baseline, 1 - baseline), True, 1.0, style.masked
     )
 
 
 def _state(sheet: Sheet, study: Any, state: str, scale: Scale, *, y: float) -> float:
-    """The maps and layers of one state; give the next y."""
+    """The maps and layers of one state; return the next y."""
     style, layers = sheet.style, study.layers
     shown = [by for by in BY if not np.isnan(study.error_rates(by, state)).all()]
     side = sheet.width_of("00", style.small) + 0.6 * style.em
@@ -142,6 +144,7 @@ def _map(
     starts = [
         head * cell + (ALL_APART * cell if head == heads else 0.0) for head in range(heads + 1)
     ]
+    # Two pictures, because there is a gap before the last column and each has its own best cell.
     for part in (slice(0, heads), slice(heads, heads + 1)):
         place, wide = (x + starts[part.start], y), (part.stop - part.start) * cell
         sheet.cells(rgb[:, part], at=place, size=(wide, high), hidden=np.isnan(rates[:, part]))

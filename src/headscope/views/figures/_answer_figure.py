@@ -1,4 +1,4 @@
-"""An answer about a picture, drawn: the picture under the heat of each word, and a strip of the
+"""Figure of an answer about a picture: the picture under the heat of each word, and a strip of the
 words.
 """
 
@@ -22,9 +22,9 @@ from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import POINT
 
 MOST_PANELS = 24
-"""Words whose picture is drawn, unless others are asked for: a page holds no more of them."""
+"""Number of words whose picture is drawn unless others are chosen: a page has room for no more."""
 PANEL = 27.0
-"""Millimetres that a picture is wide at least."""
+"""Smallest width of a picture in millimetres."""
 GAP = 2.4
 """Millimetres between pictures."""
 SINK_MARK = 0.35
@@ -44,11 +44,11 @@ class AnswerFigureOptions(ResultOptions, total=False):
 
 @dataclass(frozen=True)
 class AnswerPlan:
-    """What of an answer is drawn.
+    """The parts of an answer that are drawn.
 
     Args:
         answer: a `PictureAnswer`.
-        words: numbers of those that have a picture.
+        words: numbers of the words that have a picture.
         values: ``[word patch]`` of all words; NaN at sinks that are left out.
         relative: whether these are differences to the mean over words.
     """
@@ -60,7 +60,7 @@ class AnswerPlan:
 
     @property
     def scale_of_words(self) -> str:
-        """What the bar of the scale is of."""
+        """The label of the colour bar."""
         if self.relative:
             return "attention on the patch, less the mean over all words"
         return "attention on the patch"
@@ -78,7 +78,7 @@ def answer_figure(answer: Any, **options: Unpack[AnswerFigureOptions]) -> Figure
         **options: see `AnswerFigureOptions`.
 
     Raises:
-        FigureError: an option or word that there is not, an answer without a word, or matplotlib is
+        FigureError: an unknown option or word, an answer without a word, or matplotlib is
             missing.
         RecordError: ``relative`` of a single word.
 
@@ -118,17 +118,19 @@ def _chosen(answer: Any, wanted: Sequence[int] | None) -> tuple[int, ...]:
     if count <= MOST_PANELS:
         return tuple(range(count))
     apart = np.abs(np.nan_to_num(answer.values(relative=True))).sum(axis=-1)
+    # Chosen by their difference, but drawn in the order of the answer.
     return tuple(sorted(np.argsort(-apart, kind="stable")[:MOST_PANELS].tolist()))
 
 
 def _draw(sheet: Sheet, plan: AnswerPlan, y: float) -> tuple[float, list[str]]:
-    """Strip, pictures, scale; give the next y and the notes."""
+    """Strip, pictures, scale; return the next y and the notes."""
     style = sheet.style
     largest = float(np.nanmax(np.abs(plan.values[list(plan.words)]), initial=0.0))
     if plan.relative:
         plain = style.score_scale(largest)
     else:
         plain = style.weight_scale(largest)
+    # A record may hold no pixels: then patches are drawn as plain cells.
     scale = PictureHeat.of(plain, style) if plan.answer.pictures else plain
     y = _strip(sheet, plan.answer, y)
     y = _panels(sheet, plan, scale, y)
@@ -137,7 +139,7 @@ def _draw(sheet: Sheet, plan: AnswerPlan, y: float) -> tuple[float, list[str]]:
 
 
 def _strip(sheet: Sheet, answer: Any, y: float) -> float:
-    """The words in a row, each with its share below it and as a bar; give the next y."""
+    """The words in a row, each with its share below it and as a bar; return the next y."""
     style = sheet.style
     shares = answer.word_shares
     most = float(max(shares.max(), answer.word_even.max())) or 1.0
@@ -159,7 +161,7 @@ def _strip(sheet: Sheet, answer: Any, y: float) -> float:
 
 
 def _panels(sheet: Sheet, plan: AnswerPlan, scale: Scale, y: float) -> float:
-    """A picture for each word, its word below it; give the next y."""
+    """A picture for each word, its word below it; return the next y."""
     style, answer = sheet.style, plan.answer
     sizes = [_size_of(answer, number) for number in range(len(answer.grids))]
     # Several pictures stand below each other in the panel of a word, all of one width.

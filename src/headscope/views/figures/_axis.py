@@ -1,4 +1,4 @@
-"""A line of numbers along a side of a picture, and names that stand beside it without touching."""
+"""An axis of numbers along a side of a picture, and names next to it that do not overlap."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from headscope.views.figures._sheet import Sheet
 
 STEPS = (0.5, 0.25, 0.1, 0.05, 0.01)
 ZERO = 1e-9
-"""What is nearer to 0 is 0, and was not rounded to be it."""
+"""Numbers nearer to 0 than this count as 0: they differ from it by rounding errors only."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A line of numbers: millimetres of its ends, and the numbers there."""
+    """An axis: the positions of its ends in millimetres, and the numbers there."""
 
     start: float
     stop: float
@@ -24,18 +24,20 @@ class Axis:
     high: float
 
     def at(self, value: float) -> float:
-        """Millimetres of a number."""
+        """Position of a number in millimetres."""
         return float(
             self.start + (self.stop - self.start) * (value - self.low) / (self.high - self.low)
         )
 
     def ticks(self, least: int = 3) -> list[float]:
-        """Round numbers, few of them."""
+        """A few round numbers between the ends."""
         span = self.high - self.low
-        # of numbers far above 1, steps of 50, 25, 10 ...
+        # For numbers far above 1 the steps are 50, 25, 10 ...
         unit = 10.0 ** max(0.0, np.ceil(np.log10(span / 2))) if span > 2 else 1.0
         steps = [unit * step for step in STEPS]
         step = next((size for size in steps if span / size >= least), steps[-1])
+        # Ticks are whole multiples of the step and not sums of it, which would add up rounding
+        # errors.
         first = int(np.ceil(self.low / step - ZERO))
         return [number * step for number in range(first, int(self.high / step + ZERO) + 1)]
 
@@ -96,9 +98,9 @@ def draw_level_grid(
 
 
 def apart(heights: Mapping[str, float], least: float, lowest: float) -> dict[str, float]:
-    """Heights of names, moved so that none touch, as groups around where they would stand, none
-    below the lowest.
-    """
+    """Heights of names, moved apart so that none overlap and none is below the lowest."""
+    # Neighbours that touch become a group around the mean of their heights, and groups that touch
+    # are joined in turn: so names stay as near to their lines as they can.
     groups: list[tuple[list[str], float]] = []
     for name in sorted(heights, key=heights.__getitem__):
         groups.append(([name], min(heights[name], lowest)))

@@ -40,7 +40,7 @@ def best_heads_figure(
         options: as given by the user.
 
     Raises:
-        FigureError: an option that there is not, or matplotlib is missing.
+        FigureError: an unknown option, or matplotlib is missing.
     """
 
     def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:

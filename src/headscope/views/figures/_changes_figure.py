@@ -13,20 +13,20 @@ from headscope.views.figures._result import FigureWords, ResultOptions, draw_res
 from headscope.views.figures._sheet import Sheet
 
 MOST = 60
-"""Labels that are drawn; a page has room for no more."""
+"""Number of labels that are drawn; a page has room for no more."""
 
 
 @draws(Changes.KIND)
 def changes_figure(changes: Changes, **options: Unpack[ResultOptions]) -> Figure:
-    """The score of each label that held before, before and after, with intervals over texts; the
-    largest fall first.
+    """The score of each label that held before the change, before and after it, with intervals over
+    texts; the largest fall first.
 
     Args:
-        changes: what `headscope.embedding_role` gave.
+        changes: the result of `headscope.embedding_role`.
         **options: see `ResultOptions`.
 
     Raises:
-        FigureError: no label held before, an option that there is not, or matplotlib is missing.
+        FigureError: no label held before, an unknown option, or matplotlib is missing.
     """
     if not changes.held:
         raise FigureError("No label held before, so there is nothing to draw; give more texts")

@@ -14,13 +14,13 @@ from headscope.views.figures._palette import head_greys, parse_hex, text_on
 from headscope.views.figures._sheet import Sheet
 
 COLOURS = ("#8d9bb0", "#2f6fd6", "#86b8ea", "#4f9d4a", "#dcd6c8")
-"""In the order of the classes. What Kovaleva et al. call vertical is what the viewer calls resting:
-slate.
+"""Colours in the order of the classes. The class that Kovaleva et al. call vertical is slate, like
+the kind that the viewer calls resting.
 """
 BAR, GAP = 4.6, 1.5
-"""Millimetres of a bar, and between two."""
+"""Height of a bar, and of the gap between two, in millimetres."""
 BEFORE_ALL = 1.6
-"""Millimetres more before the bar of all layers together."""
+"""Additional gap before the bar of all layers together, in millimetres."""
 
 
 def bars_of(heads: Heads, others: Mapping[str, Heads] | None) -> dict[str, dict[str, float]]:
@@ -64,6 +64,7 @@ def draw_classes(sheet: Sheet, bars: Mapping[str, Mapping[str, float]], y: float
             width = room * shares[of]
             sheet.rect(x, y, width, BAR, fill=colours[number], edge=style.paper, line=0.6)
             words = f"{100 * shares[of]:.0f}"
+            # A part that is too narrow for its number stays without one.
             if width > sheet.width_of(words, style.small) + 0.8 * style.em:
                 ink = text_on(parse_hex(colours[number]))
                 sheet.text(

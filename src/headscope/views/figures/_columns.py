@@ -18,23 +18,23 @@ PITCH = 1.42
 GAP = 0.45
 """Between a name and its lines, in units of the font size."""
 WIDEST_NAME = 0.27
-"""Part of the width that names may take on each side."""
+"""Share of the width that names may take on each side."""
 TALLEST = 205.0
-"""Height in millimetres that the columns may take: a page of A4 with a caption."""
+"""Largest height of the columns in millimetres: a page of A4 with a caption."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Where the two columns stand, in millimetres.
+    """Position of the two columns, in millimetres.
 
     Args:
-        left: where lines begin.
-        right: where lines end.
+        left: x at which lines begin.
+        right: x at which lines end.
         names: width of the names on the left and on the right.
-        top: of the longer column.
-        height: of the longer column.
+        top: top of the longer column.
+        height: height of the longer column.
         pitch: height of one token.
-        size: of the names, in points.
+        size: size of the names, in points.
     """
 
     left: float
@@ -52,7 +52,7 @@ class Columns:
 
 
 def place_columns(sheet: Sheet, plan: FigurePlan, y: float) -> Columns:
-    """Columns below y, with room for bars where one token is chosen; write what each column is."""
+    """Place the columns below y, with room for bars where a token is chosen; write their titles."""
     style, stack = plan.style, plan.stack
     most = max(len(stack.query), len(stack.key))
     pitch = min(PITCH * style.em, TALLEST / most)
@@ -79,7 +79,7 @@ def place_columns(sheet: Sheet, plan: FigurePlan, y: float) -> Columns:
 
 
 def write_names(sheet: Sheet, plan: FigurePlan, columns: Columns) -> int:
-    """The tokens on both sides; give every how many have their name."""
+    """Write the tokens on both sides; return 1 where all have their name, n for every nth."""
     every = spaced(max(len(plan.stack.query), len(plan.stack.key)), columns.pitch, columns.size)
     for side, tokens in (("query", plan.stack.query), ("key", plan.stack.key)):
         middles = columns.middle(len(tokens))
@@ -87,6 +87,7 @@ def write_names(sheet: Sheet, plan: FigurePlan, columns: Columns) -> int:
         x = columns.left - GAP * plan.style.em if left else columns.right + GAP * plan.style.em
         for position in range(len(tokens)):
             focused = getattr(plan, side) == position
+            # The chosen token always has its name, however close tokens are.
             if position % every and not focused:
                 continue
             sheet.text(

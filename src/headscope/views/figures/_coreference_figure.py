@@ -1,4 +1,6 @@
-"""Which head looks at what a mention means, drawn: its share beside rules without attention."""
+"""Figure of coreference: the head that attends to antecedents, compared with rules without
+attention.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,8 @@ def coreference_figure(
         **options: see `ResultOptions`.
 
     Raises:
-        FigureError: an option that there is not, or matplotlib is missing.
-        RecordError: candidates that there are not, or nothing was counted.
+        FigureError: an unknown option, or matplotlib is missing.
+        RecordError: unknown candidates, or nothing was counted.
 
     Example:
         >>> coreference_figure(coref(model, tokenizer, passages)).save("coref.pdf")

@@ -1,4 +1,4 @@
-"""How far the heads of two records are apart, drawn: a map of layers and heads for each stack."""
+"""Figure of a comparison: for each stack, a map of how far heads of two records are apart."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._words import two_digits
 
 BAR, BAR_WIDTH = 2.2, 40.0
-"""Millimetres of the bar that explains colours."""
+"""Height and width of the colour bar in millimetres."""
 
 
 @draws("comparison")
@@ -25,11 +25,11 @@ def difference_figure(difference: Comparison | Effect, **options: Unpack[ResultO
     dots mark heads that moved by more than the baseline, frames those that were changed.
 
     Args:
-        difference: what `headscope.compare` or `headscope.effect` gave.
+        difference: the result of `headscope.compare` or `headscope.effect`.
         **options: see `ResultOptions`.
 
     Raises:
-        FigureError: an option that there is not, or matplotlib is missing.
+        FigureError: an unknown option, or matplotlib is missing.
     """
     comparison = difference.comparison if isinstance(difference, Effect) else difference
     cells = [cell for stack in comparison.stacks.values() for cell in stack.cells]
@@ -50,7 +50,7 @@ def difference_figure(difference: Comparison | Effect, **options: Unpack[ResultO
 
 
 def _draw(sheet: Sheet, comparison: Comparison, y: float) -> tuple[float, list[str]]:
-    """A map for each stack and one bar for all; give the next y and the notes."""
+    """A map for each stack and one bar for all; return the next y and the notes."""
     style, stacks = sheet.style, comparison.stacks
     largest = max(float(stack.moved.max()) for stack in stacks.values())
     scale = style.weight_scale(largest or 1.0, power=1.0, words=two_digits)

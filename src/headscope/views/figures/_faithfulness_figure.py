@@ -1,5 +1,5 @@
-"""What attention agrees with in a classifier, drawn: agreement and erasure of every signal, and
-erasure curves.
+"""Figure of faithfulness: agreement and erasure of every signal in a classifier, and erasure
+curves.
 """
 
 from __future__ import annotations
@@ -43,12 +43,13 @@ TALL = 42.0
 @draws("faithfulness")
 @renamed_argument("found", "faithfulness")
 def faithfulness_figure(faithfulness: Any, **options: Unpack[ResultOptions]) -> Figure:
-    """Agreement of each signal with gradient and leaving out, and what erasing tokens in its order
-    does.
+    """Agreement of each signal with the gradient and with leave-one-out, and the effect of erasing
+    tokens in its order.
 
     Filled marks are Spearman's rho (or the mean over the shares of tokens), hollow ones Kendall's
-    tau-b; whiskers are intervals over texts. Below, what the answer loses by the share of tokens.
-    What tokens in random order do is a line in the panels of erasure: the zero line of all others.
+    tau-b; whiskers are intervals over texts. The curves below show what the answer loses by the
+    share of tokens. Erasing tokens in random order is a line in the panels of erasure, with which
+    all signals are to be compared.
 
     Source: Jain and Wallace 2019 (agreement); DeYoung et al. 2020 (erasure).
 
@@ -57,7 +58,7 @@ def faithfulness_figure(faithfulness: Any, **options: Unpack[ResultOptions]) -> 
         **options: see `ResultOptions`.
 
     Raises:
-        FigureError: an option that there is not, or matplotlib is missing.
+        FigureError: an unknown option, or matplotlib is missing.
 
     Example:
         >>> faithfulness_figure(faithfulness(classifier, tokenizer, texts)).save("faithfulness.pdf")
@@ -75,7 +76,7 @@ def faithfulness_figure(faithfulness: Any, **options: Unpack[ResultOptions]) -> 
 
 
 def _draw(sheet: Sheet, faithfulness: Any, y: float) -> tuple[float, list[str]]:
-    """Agreement, erasure and its curves; give the next y and the notes."""
+    """Agreement, erasure and its curves; return the next y and the notes."""
     colours = _colours(sheet, faithfulness.signals)
     y = _rows(sheet, faithfulness, colours, y)
     y = _curves(sheet, faithfulness, colours, y)
@@ -103,7 +104,7 @@ def _colours(sheet: Sheet, signals: Sequence[str]) -> dict[str, str]:
 
 
 def _rows(sheet: Sheet, faithfulness: Any, colours: dict[str, str], y: float) -> float:
-    """A row for each signal, a panel for each measure; give the next y."""
+    """A row for each signal, a panel for each measure; return the next y."""
     style = sheet.style
     pitch, top = ROW * style.em, y + 1.5 * style.em
     side = max(sheet.width_of(WORDS.get(name, name)) for name in colours) + 0.8 * style.em
@@ -150,7 +151,7 @@ def _rows(sheet: Sheet, faithfulness: Any, colours: dict[str, str], y: float) ->
 def _axis(
     faithfulness: Any, measures: Sequence[str], beside: Sequence[tuple], ends: tuple[float, float]
 ) -> Axis:
-    """The same for panels of one kind."""
+    """The axis of a panel, the same for all panels of one kind."""
     names = {measure for kinds, _, _ in beside for measure in kinds} | set(measures)
     spots = [
         number
@@ -159,12 +160,13 @@ def _axis(
         for number in (mean, low, high)
         if np.isfinite(number)
     ]
+    # At least from 0 to 0.5, so that small differences do not fill the panel and look large.
     low, high = min([0.0, *spots]), max([0.5, *spots])
     return Axis(*ends, np.floor(low * 10) / 10, np.ceil(high * 10) / 10)
 
 
 def _random(faithfulness: Any, measures: Sequence[str]) -> list[float]:
-    """What cutting tokens in random order does, of measures of erasure; none of others."""
+    """The means of erasing tokens in random order, for measures of erasure; empty for others."""
     names = [(measure, "random", "") for measure in measures]
     return [faithfulness.means[name][0] for name in names if name in faithfulness.means]
 
@@ -207,7 +209,7 @@ def _mark(
 
 
 def _curves(sheet: Sheet, faithfulness: Any, colours: dict[str, str], y: float) -> float:
-    """What the answer loses by the share of tokens, two panels; give the next y."""
+    """What the answer loses by the share of tokens, two panels; return the next y."""
     style = sheet.style
     of_all = {
         (name, measure): faithfulness.erasure(name, measure)
@@ -230,6 +232,7 @@ def _curves(sheet: Sheet, faithfulness: Any, colours: dict[str, str], y: float) 
         sheet.text(start, y + 0.6 * style.em, sheet.fitted(words, wide + names))
         sheet.note(start, y + 1.8 * style.em, wanted)
         draw_level_grid(sheet, heights, (start, start + wide))
+        # The labels of the smallest shares would overlap.
         for share in SHARES[2 if wide < 50 else 1 :]:
             sheet.note(
                 shares.at(share),
@@ -238,6 +241,7 @@ def _curves(sheet: Sheet, faithfulness: Any, colours: dict[str, str], y: float) 
                 anchor="center",
             )
         ends = {}
+        # Drawn last to first, so that attention, the first signal, lies over all others.
         for name, colour in reversed(colours.items()):
             curve = of_all[name, measure]
             _curve(sheet, curve, (shares, heights), colour)

@@ -54,12 +54,12 @@ DRAWINGS: dict[str, Drawing] = {
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """A figure: it displays itself in a notebook, goes into a file, and can be drawn on further.
+    """A figure: it displays itself in a notebook, can be saved, and can be drawn on further.
 
     Args:
-        matplotlib: the ``matplotlib.figure.Figure``; what is changed there is saved too.
-        recipe: what the figure was made of; every file carries it in its metadata.
-        missing: characters that no installed font can write; a square stands for each.
+        matplotlib: the ``matplotlib.figure.Figure``; changes to it are saved too.
+        recipe: how the figure was made; every file holds it in its metadata.
+        missing: characters that no installed font can write; a square is drawn for each.
     """
 
     matplotlib: Any
@@ -99,6 +99,7 @@ class Figure:
 
     def _repr_svg_(self) -> str:
         text = self.to_bytes("svg").decode("utf-8")
+        # Without the XML declaration before it, which is not allowed inside the HTML of a notebook.
         return text[text.index("<svg") :]
 
 
@@ -115,7 +116,7 @@ def figure(record: Any, *, ax: Any = None, **options: Unpack[FigureOptions]) -> 
         **options: see `FigureOptions`; of a result those of `ResultOptions`.
 
     Raises:
-        FigureError: an option or value that there is not, a result that has no figure, or
+        FigureError: an unknown option or value, a result that has no figure, or
             matplotlib is missing.
         RecordError: a stack, layer or head that the record does not have, or scores that it does
             not keep.
@@ -154,7 +155,7 @@ def _of_result(result: Any, ax: Any, options: Mapping[str, Any]) -> Figure:
     """The figure of a result.
 
     Raises:
-        FigureError: where it is not a result, or one that has no figure; and as of that figure.
+        FigureError: where it is not a result, or has no figure; and the errors of that figure.
     """
     draw = drawing_of(result)
     if draw is None:
@@ -168,7 +169,7 @@ def _of_result(result: Any, ax: Any, options: Mapping[str, Any]) -> Figure:
 
 
 def _not_drawn(given: Any) -> str:
-    """What to do with what has no figure."""
+    """The error for something that has no figure."""
     if isinstance(given, Result):
         return no_figure(given)
     return (

@@ -1,4 +1,4 @@
-"""What stands around every view: a title above, scale and notes below."""
+"""Parts around every view: a title above it, scale and notes below."""
 
 from __future__ import annotations
 
@@ -64,10 +64,11 @@ def _panel_heading(sheet: Sheet, panel: Panel, wanted: str) -> float:
 
 
 def title_lines(sheet: Sheet, text: str, room: float) -> list[str]:
-    """A title in two lines at most, parted before a dot."""
+    """A title in at most two lines, divided at a middle dot."""
     if sheet.width_of(text) <= room:
         return [text]
     parts = text.split(" · ")
+    # As many parts as fit go into the first line, but at least one.
     cut = next(
         (
             at
@@ -87,9 +88,7 @@ def where(plan: FigurePlan) -> str:
 
 
 def heads_in_words(plan: FigurePlan, *, mean: bool = False) -> str:
-    """``"head 0"``, ``"heads 0, 3"``, ``"12 heads"``; with ``"mean of"`` before several where
-    asked.
-    """
+    """``"head 0"``, ``"heads 0, 3"`` or ``"12 heads"``; with ``mean``, ``"mean of 12 heads"``."""
     if plan.shown.whole:
         return "all heads together"
     if plan.head is not None:
@@ -126,14 +125,14 @@ def closing(sheet: Sheet, plan: FigurePlan, y: float, notes: Iterable[str]) -> N
 
 
 def missing_note(sheet: Sheet) -> str:
-    """Says which squares stand for something else."""
+    """A note about squares that replace characters without a glyph."""
     if not sheet.missing:
         return ""
     return "□ stands for a character that no font here can write"
 
 
 def most_note(sheet: Sheet, plan: FigurePlan) -> str:
-    """Says which keys take most of the mass, where they are drawn."""
+    """A note about keys that take most of the attention, where they are drawn."""
     if plan.view not in ("head", "matrix", "text") or not plan.shown.weights or plan.without:
         return ""
     sinks = {key: part for key, part in find_sinks(plan.layer, plan.heads).items() if plan.to[key]}
@@ -145,7 +144,7 @@ def most_note(sheet: Sheet, plan: FigurePlan) -> str:
 
 
 def not_kept_of(plan: FigurePlan) -> Float[np.ndarray, " query"]:
-    """The share of each query's weight that was cut before it came here, mean over the heads."""
+    """The share of each query's weight that was cut before headscope saw it, mean over heads."""
     kept = np.mean(
         [plan.layer.weights_of(head).sum(axis=-1, dtype=np.float64) for head in plan.heads], axis=0
     )
@@ -153,7 +152,7 @@ def not_kept_of(plan: FigurePlan) -> Float[np.ndarray, " query"]:
 
 
 def sinks_note(sheet: Sheet, plan: FigurePlan) -> str:
-    """Says where rows do not sum to 1."""
+    """A note about rows that do not sum to 1."""
     if not plan.shown.weights or plan.view == "scatter":
         return ""
     layers = plan.layers if plan.view in OF_ALL_LAYERS else (plan.layer,)
@@ -167,7 +166,7 @@ def sinks_note(sheet: Sheet, plan: FigurePlan) -> str:
 
 
 def _cut_of(sheet: Sheet, plan: FigurePlan, cut: Sequence[float]) -> tuple[float, str]:
-    """The share that was cut before it came here, and of what, as the view shows it."""
+    """The share of attention that was cut before headscope saw it, and of what, in words."""
     if plan.view in OF_ALL_LAYERS:
         return sum(cut) / len(cut), "the attention"
     shares = not_kept_of(plan)
@@ -213,12 +212,13 @@ def colour_bar(
 
 
 def spaced(count: int, pitch: float, size: float) -> int:
-    """Every how many tokens a name can be written when they stand so close: 1 for all of them."""
+    """1 where all tokens at this distance can have their name, n where only every nth can."""
+    # Less a little: a name that fits exactly must not be left out by a rounding error.
     return max(1, int(np.ceil(size * POINT / pitch - 1e-9))) if count else 1
 
 
 def token_size(pitch: float, wanted: float, least: float = 4.0) -> float:
-    """Size in points of the names of tokens that stand this close, in millimetres."""
+    """Size in points of the names of tokens at this distance, which is in millimetres."""
     return float(np.clip(pitch / POINT / 1.08, least, wanted))
 
 

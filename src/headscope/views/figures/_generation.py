@@ -1,6 +1,4 @@
-"""A text that the model wrote itself: a rule after its prompt, and what the model thought of each
-token.
-"""
+"""Marks of a generated text: a rule after its prompt, and the probability of each token."""
 
 from __future__ import annotations
 
@@ -18,11 +16,11 @@ BAR = 7.0
 WIDEST = 3.4
 """Distance of two tokens at most, in units of the font size."""
 NAMES = 11.0
-"""Millimetres for the names of written tokens, which stand upright."""
+"""Room in millimetres for the names of generated tokens, which are written upright."""
 
 
 def first_written(plan: FigurePlan, tokens: Tokens) -> int | None:
-    """Position of the first token of a side that the model wrote; None where all were given."""
+    """Position of the first generated token among queries or keys; None where all were given."""
     generation = plan.record.generation
     if (
         generation is None
@@ -34,8 +32,8 @@ def first_written(plan: FigurePlan, tokens: Tokens) -> int | None:
 
 
 def generation_of(plan: FigurePlan) -> Generation | None:
-    """How the query tokens that are drawn were written, where they were; none for a picture in a
-    row.
+    """The generation of the query tokens that are drawn; None where they were not generated, and
+    for a picture in a row.
     """
     if plan.panel is not None or first_written(plan, plan.stack.query) is None:
         return None
@@ -43,7 +41,7 @@ def generation_of(plan: FigurePlan) -> Generation | None:
 
 
 def draw_generation(sheet: Sheet, plan: FigurePlan, y: float) -> float:
-    """Probability and entropy of each written token, below what is drawn; give the next y."""
+    """Probability and entropy of each written token, below what is drawn; return the next y."""
     generation = generation_of(plan)
     if generation is None:
         return y
@@ -72,7 +70,7 @@ def draw_generation(sheet: Sheet, plan: FigurePlan, y: float) -> float:
 
 
 def generation_notes(plan: FigurePlan) -> Iterator[str]:
-    """What the rule and the strip mean."""
+    """Notes that explain the rule and the bars."""
     generation = generation_of(plan)
     if generation is None:
         return
@@ -86,7 +84,7 @@ def generation_notes(plan: FigurePlan) -> Iterator[str]:
 
 
 def _names(sheet: Sheet, generation: Generation, middles: np.ndarray, top: float) -> None:
-    """The written tokens, upright below their bars; every few where they stand close."""
+    """Write the generated tokens upright below their bars; only some where they are close."""
     style = sheet.style
     pitch = float(np.diff(middles).min(initial=WIDEST * style.em))
     size = token_size(pitch, style.size)

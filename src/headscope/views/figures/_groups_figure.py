@@ -1,4 +1,4 @@
-"""How many neurons carry the heads of each label, drawn: and how fixed these are."""
+"""Figure of neurons by label: how many carry the heads of each label, and how fixed they are."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from headscope.views.figures._sheet import Sheet
 
 @draws(Groups.KIND)
 def groups_figure(groups: Groups, **options: Unpack[ResultOptions]) -> Figure:
-    """The fewest neurons that carry a query's score, and how fixed their set is, by the label of
-    the heads.
+    """The smallest number of neurons that carry a query's score, and how fixed their set is, by the
+    label of the heads.
 
     Source: Vig 2019, part 2 (few fixed neurons, or many that shift).
 
     Args:
-        groups: what `Mechanism.grouped` gave.
+        groups: the result of `Mechanism.grouped`.
         **options: see `ResultOptions`.
 
     Raises:
-        FigureError: no head holds a label, an option that there is not, or matplotlib is missing.
+        FigureError: no head holds a label, an unknown option, or matplotlib is missing.
     """
     if not groups.all:
         raise FigureError("No head holds a label, so there is nothing to draw")

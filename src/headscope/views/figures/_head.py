@@ -33,7 +33,7 @@ def draw_head(plan: FigurePlan) -> Sheet:
 
 
 def _chips(sheet: Sheet, plan: FigurePlan, y: float) -> float:
-    """One numbered square for each head; give the next y."""
+    """One numbered square for each head; return the next y."""
     style = plan.style
     side = max(1.55 * style.small * POINT, sheet.width_of("00", style.small) + 0.5 * style.em)
     step = side + 0.18 * style.em
@@ -51,7 +51,7 @@ def _chips(sheet: Sheet, plan: FigurePlan, y: float) -> float:
 
 
 def _readouts(sheet: Sheet, plan: FigurePlan, lines: Lines, columns: Columns) -> None:
-    """A bar and a number, mean of the heads, at each token that the chosen one is joined with."""
+    """Draw a bar and a number, the mean of the heads, at each token linked to the chosen one."""
     style = plan.style
     for side, other, axis in (("query", "key", 1), ("key", "query", 2)):
         position = getattr(plan, side)
@@ -59,6 +59,7 @@ def _readouts(sheet: Sheet, plan: FigurePlan, lines: Lines, columns: Columns) ->
             continue
         parts = np.take(lines.sizes, position, axis=axis)
         means = np.take(np.nan_to_num(lines.values), position, axis=axis).mean(axis=0)
+        # Weights below 0.1 do not fill the bar: they would look as strong as large ones.
         largest = max(parts.mean(axis=0).max(initial=0.0), 0.1 if plan.shown.weights else 1e-12)
         middles = columns.middle(len(getattr(plan.stack, other)))
         sign = 1 if other == "key" else -1

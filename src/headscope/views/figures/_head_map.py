@@ -1,4 +1,4 @@
-"""A map of layers and heads: a cell of colour for each head, the numbers of layers on the left and
+"""A map of layers and heads: a coloured cell for each head, the numbers of layers on the left, and
 those of heads below.
 """
 
@@ -52,6 +52,6 @@ def draw_layer_numbers(
 
 
 def some(numbers: list[int], cell: float, style: Style) -> list[tuple[int, int]]:
-    """Those numbers that have room beside each other, with their places."""
+    """The numbers that have room next to each other, each with its index."""
     every = max(1, int(np.ceil(1.3 * style.small * POINT / cell)))
     return list(enumerate(numbers))[::every]

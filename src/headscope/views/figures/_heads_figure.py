@@ -1,4 +1,4 @@
-"""What kind of heads a model has, drawn: maps of layers and heads, and the map of all heads."""
+"""Figure of the heads of a model: maps of labels and measures, and the map of all heads."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from headscope.views.figures._style import Style
 from headscope.views.figures._words import two_digits
 
 PANEL = 38.0
-"""Millimetres that a map of layers and heads is wide, about."""
+"""Approximate width of a map of layers and heads in millimetres."""
 LARGEST_CELL = 5.0
 
 
@@ -72,7 +72,7 @@ def heads_figure(
         **options: see `ResultOptions`.
 
     Raises:
-        FigureError: an option, pattern or measure that there is not, or matplotlib is missing.
+        FigureError: an unknown option, pattern or measure, or matplotlib is missing.
         RecordError: a map of all heads whose distances were not added up.
 
     Example:
@@ -118,7 +118,7 @@ def _texts(result: Heads) -> str:
 
 
 def _notes(result: Heads) -> list[str]:
-    """What a reader has to know before believing a label."""
+    """Notes about labels that rest on too few texts."""
     notes = [] if result.texts > 1 else ["one text gives no label: what it shows"]
     if shows_candidates(result):
         notes.append("no label holds: candidates, on too few texts to tell")
@@ -133,7 +133,7 @@ def _wants_map(result: Heads, mds: bool | str | None) -> bool:
 def _class_bars(
     sheet: Sheet, result: Heads, classes: Literal[True] | Mapping[str, Heads], y: float
 ) -> float:
-    """Kovaleva's classes as stacked bars, and what they are made of; give the next y."""
+    """Kovaleva's classes as stacked bars, and what they are made of; return the next y."""
     notes = [
         "percent of the maps of all heads on all texts, by rules (Kovaleva et al. trained a CNN)"
     ]
@@ -173,7 +173,7 @@ def _chosen(result: Heads, show: Collection[str] | None) -> list[str]:
 def _maps(
     sheet: Sheet, result: Heads, names: list[str], *, colours: dict[str, str], y: float
 ) -> float:
-    """Small maps beside each other; give the next y."""
+    """Small maps beside each other; return the next y."""
     style = sheet.style
     layers = list(dict.fromkeys(layer for layer, _ in result.cells))
     heads = max(head for _, head in result.cells) + 1
@@ -188,6 +188,7 @@ def _maps(
         rgb, holds, scale = _panel(sheet, result, name, colours)
         sheet.text(x + side, top + 0.6 * style.em, name)
         sheet.note(x + side + heads * cell, top + 0.6 * style.em, scale, anchor="right")
+        # Paper where a layer has fewer heads than others. A copy, because a broadcast is read-only.
         grid = np.broadcast_to(parse_hex(style.paper), (len(layers), heads, 3)).copy()
         at = (x + side, top + 1.4 * style.em)
         for (layer, head), colour in zip(result.cells, rgb, strict=True):

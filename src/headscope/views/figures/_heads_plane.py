@@ -1,4 +1,4 @@
-"""Heads as points of a plane: by two of their measures, or like heads close together."""
+"""Heads as points in a plane: by two of their measures, or on the map of like heads."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ Box = tuple[float, float, float, float]
 
 
 def rarest_labels(result: Heads) -> dict[tuple[int, int], str]:
-    """The label that says most of each head: that which fewest heads hold. Where no label holds,
-    the candidates.
-    """
+    """The rarest label of each head, which says most about it; candidates where no label holds."""
     held = result.labels or result.candidates
     counts = Counter(label.pattern for label in held)
+    # The last entry of a head wins in the dictionary: its rarest label, by score where equally
+    # rare.
     order = sorted(held, key=lambda label: (-counts[label.pattern], label.score))
     return {(label.layer, label.head): label.pattern for label in order}
 
 
 def shows_candidates(result: Heads) -> bool:
-    """Whether `rarest_labels` gives candidates, of several texts that are too few to tell."""
+    """Whether `rarest_labels` gives candidates: several texts, but too few for labels."""
     return result.texts > 1 and not result.labels and bool(result.candidates)
 
 
 def label_colours(result: Heads, sheet: Sheet) -> dict[str, str]:
-    """One colour for each label that some head holds, the same whatever else is held."""
+    """One colour for each label that some head holds, whatever other labels there are."""
     names = [pattern.name for pattern in result.tally.patterns]
     held = [name for name in names if name in set(rarest_labels(result).values())]
     style = sheet.style
@@ -54,16 +54,14 @@ def label_colours(result: Heads, sheet: Sheet) -> dict[str, str]:
 
 
 def axis_names(result: Heads) -> list[str]:
-    """What heads can be compared by: measures, shares of Kovaleva's classes, scores of patterns,
-    the layer.
-    """
+    """Names of the axes: the layer, measures, shares of Kovaleva's classes, scores of patterns."""
     measured = [name for name, values in result.measures.items() if not np.isnan(values).all()]
     scored = list(dict.fromkeys(label.pattern for label in result.all_labels))
     return ["layer", *measured, *(f"class {name}" for name in CLASSES), *scored]
 
 
 def axis_values(result: Heads, name: str) -> Float[np.ndarray, " head"]:
-    """One number for each head; NaN where there is none.
+    """One number for each head; NaN where it is unknown.
 
     Raises:
         FigureError: where there is no such measure.
@@ -89,7 +87,7 @@ def axis_values(result: Heads, name: str) -> Float[np.ndarray, " head"]:
 def draw_by_measures(
     sheet: Sheet, result: Heads, axes: tuple[str, str], y: float, *, chosen: Collection[Cell] = ()
 ) -> float:
-    """Heads by two of their measures, with ticks and titles; give the next y."""
+    """Heads by two of their measures, with ticks and titles; return the next y."""
     style = sheet.style
     values = [axis_values(result, name) for name in axes]
     known = ~np.isnan(values[0] + values[1])
@@ -128,7 +126,7 @@ def _draw_ticks(
     below: float | None = None,
     left_of: float = 0.0,
 ) -> None:
-    """Each number at its place, below the plane or on its left."""
+    """Write the numbers of an axis, below the plane or on its left."""
     style = sheet.style
     for tick, at in ticks:
         if below is not None:
@@ -140,7 +138,7 @@ def _draw_ticks(
 
 
 def draw_map(sheet: Sheet, result: Heads, y: float, *, chosen: Collection[Cell] = ()) -> float:
-    """All heads, like heads close together (Clark et al. 2019, section 6); give the next y."""
+    """All heads, like heads close together (Clark et al. 2019, section 6); return the next y."""
     style = sheet.style
     places = result.map
     sheet.text(0, y + 0.6 * style.em, "map of all heads")
@@ -169,7 +167,7 @@ def draw_map(sheet: Sheet, result: Heads, y: float, *, chosen: Collection[Cell] 
 def draw_legend(
     sheet: Sheet, result: Heads, y: float, notes: Iterable[str], *, plain: str
 ) -> float:
-    """What the colours of labels mean, that of no label too, and notes; give the next y."""
+    """What the colours of labels mean, that of no label too, and notes; return the next y."""
     style, colours = sheet.style, label_colours(result, sheet)
     counts = Counter(rarest_labels(result).values())
     entries = [
@@ -247,12 +245,13 @@ def _overlaps(box: Box, others: Collection[Box]) -> bool:
 def _ends(values: Float[np.ndarray, " head"]) -> tuple[float, float]:
     """Lowest and highest value with some room around them."""
     low, high = float(values.min()), float(values.max())
+    # All heads may have the same value: the axis then still needs a length.
     room = 0.06 * (high - low) or 0.5 * max(abs(high), 1e-6)
     return low - room, high + room
 
 
 def _parts(values: Float[np.ndarray, " n"], ends: tuple[float, float]) -> Float[np.ndarray, " n"]:
-    """How far from the lower end to the upper."""
+    """Positions between the ends, 0 for the lower end and 1 for the upper one."""
     return (values - ends[0]) / (ends[1] - ends[0])
 
 
@@ -264,6 +263,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _tick(tick: float) -> str:
+    # Adding zero turns -0.0, which would be written with a minus, into 0.0.
     return f"{round(tick, 9) + 0.0:g}"
 
 

@@ -1,6 +1,4 @@
-"""View input: what the model reads of a text: its tokens, which text each is of, and where it
-stands.
-"""
+"""View input: what the model reads: each token, its text in a pair, and its position."""
 
 from __future__ import annotations
 
@@ -14,20 +12,20 @@ from headscope.views.figures._palette import head_colours
 from headscope.views.figures._sheet import Sheet
 
 PITCH = 1.7
-"""From lane to lane, in units of the font size."""
+"""Distance of two lanes, in units of the font size."""
 CELL = 1.36
-"""Height of a cell."""
+"""Height of a cell, in the same units."""
 PADDING = 0.3
 GAP = 0.15
 BETWEEN = 0.9
-"""Between two lines of tokens."""
+"""Gap between two lines of tokens."""
 PALE = "33"
-"""How much of a colour is in a cell: its opacity in hexadecimal digits."""
+"""Opacity of a cell's colour, as two hexadecimal digits after ``#rrggbb``."""
 
 
 @dataclass(frozen=True)
 class InputRow:
-    """One row of cells: what it is called, and a word and a colour for each token."""
+    """One row of cells: its name, and a word and a colour for each token."""
 
     name: str
     cells: Sequence[str]
@@ -35,7 +33,7 @@ class InputRow:
 
 
 def draw_input(plan: FigurePlan) -> Sheet:
-    """The lanes of a text below each other, in as many lines as it needs, and what reads them.
+    """Draw the lanes of a text below each other, in as many lines as it needs, and the layers.
 
     Raises:
         FigureError: where the tokens are parts of a picture.
@@ -61,7 +59,7 @@ def draw_input(plan: FigurePlan) -> Sheet:
 
 
 def _lanes(sheet: Sheet, plan: FigurePlan) -> list[InputRow]:
-    """Tokens; of a pair which text each is of; and where each stands."""
+    """The rows: tokens; for a pair of texts the text of each token; and positions."""
     style, tokens = sheet.style, plan.stack.query
     blue, orange = head_colours(2, dark=style.dark) if style.colour else (style.muted, style.faint)
     names = [sheet.fitted(sheet.shown(label), 30 * style.em) for label in tokens.labels]
@@ -70,6 +68,7 @@ def _lanes(sheet: Sheet, plan: FigurePlan) -> list[InputRow]:
     if {*tokens.segments} == {0, 1}:
         texts = ["AB"[segment] for segment in tokens.segments]
         lanes.append(InputRow("+ text", texts, [(blue, orange)[of] for of in tokens.segments]))
+    # Rotary positions are not added to the embeddings, so that their row has no plus before it.
     rotary = plan.stack.layers[0].rotary is not None
     numbers = [str(place) for place in range(len(tokens))]
     lanes.append(InputRow("position" if rotary else "+ position", numbers, edges))
@@ -120,7 +119,7 @@ def _draw_line(
 
 
 def _draw_layers(sheet: Sheet, plan: FigurePlan, left: float, y: float) -> float:
-    """An arrow to a box that stands for all layers; gives the next y."""
+    """Draw an arrow to a box for all layers; return the next y."""
     style = sheet.style
     middle = left + (sheet.width - left) / 2
     tip = y + 0.2 * style.em

@@ -1,7 +1,7 @@
-"""What a reader sees of a token that may hold anything; as in the live viewer
+"""Readable text for tokens that may hold any character, as in the live viewer
 (frontend/src/state/label.ts).
 
-But for control characters, whose signs most fonts lack: here they are code points.
+Control characters differ: their signs are missing from most fonts, so they are code points here.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ CONTROLS = {"\n": "↵", "\t": "⇥", " ": "␣"}
 MOVES_OTHERS = frozenset(
     "\u00ad\u061c\u180e\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\ufeff\ufff9\ufffa\ufffb"
 ) | {chr(code) for code in range(0x2060, 0x2070)}
-"""Characters that change the order of others or are never seen; joiners and variation selectors are
-left alone.
+"""Characters that change the order of others, or that are invisible. Joiners and variation
+selectors are kept.
 """
 NO_CHARACTERS = frozenset(map(chr, range(0xFDD0, 0xFDF0))) | {
     chr(plane + end) for plane in range(0, 0x110000, 0x10000) for end in (0xFFFE, 0xFFFF)
 }
-"""Code points that are none and never will be; XML forbids some of them."""
+"""Code points that are no characters by definition; XML forbids some of them."""
 EMPTY_LOOKING = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 
 
 def readable(token: str) -> str:
-    """The token with a sign for everything in it that could not be seen, or that would change the
-    text around it.
+    """The token with a sign for each character that is invisible, or that would change the text
+    around it.
     """
     if token == "":
         return "∅"
@@ -33,6 +33,7 @@ def readable(token: str) -> str:
     if all(_unseen(character) for character in shown):
         return "".join(map(_sign, shown))
     if all(unicodedata.category(character).startswith("M") for character in shown):
+        # A mark alone would be drawn over the character before it: the dotted circle carries it.
         return "◌" + shown
     return "".join(_inside(character) for character in shown)
 

@@ -14,14 +14,14 @@ from headscope.views.figures._style import POINT
 
 DOT = 0.9
 BAND = 0.2
-"""How much of its colour a band has."""
+"""Opacity of a band."""
 MOST_NUMBERS = 13
-"""Layers that are numbered one by one; of more, every few."""
+"""Number of layers up to which each has its number; of more layers, only some."""
 
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """One line: its name, empty for none, and numbers of the layers with their intervals."""
+    """One line: its name (may be empty), its colour, and a number and interval for each layer."""
 
     name: str
     colour: str
@@ -31,7 +31,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Box:
-    """Where a picture stands: its left and upper edge, width and height in millimetres."""
+    """A rectangle on the sheet: its left and upper edge, width and height in millimetres."""
 
     x: float
     y: float
@@ -52,14 +52,15 @@ def draw_layer_lines(
 
     Args:
         sheet: what is drawn on.
-        lines: the first is drawn last.
-        layers: their numbers.
-        box: of axes and lines, without numbers and names.
+        lines: the lines; the first is drawn last, over the others.
+        layers: numbers of the layers.
+        box: rectangle of axes and lines, without numbers and names.
         ends: the numbers at its lower and its upper edge.
         written: how numbers are written on the left.
     """
     style, bottom = sheet.style, box.y + box.height
     heights = Axis(bottom, box.y, *ends)
+    # A single layer still needs an axis of some length.
     across = Axis(box.x + 0.8, box.x + box.width, layers[0], max(layers[-1], layers[0] + 1))
     draw_level_grid(sheet, heights, (box.x, box.x + box.width), written)
     every = 1 if len(layers) <= MOST_NUMBERS else len(layers) // 8

@@ -1,4 +1,4 @@
-"""What marks and colours mean: a mark and a name each, on as many lines as they need."""
+"""Legends: a mark and a name for each series, on as many lines as they need."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from headscope.views.figures._sheet import Sheet
 
 Mark = Callable[[Sheet, float, float], None]
-"""Draws a mark around a point."""
+"""A function that draws a mark around a point."""
 ROOM = 1.5
-"""Millimetres that a mark takes to either side."""
+"""Room to either side of a mark's centre in millimetres."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def square(colour: str, size: float = 1.8) -> Mark:
 def draw_legend(
     sheet: Sheet, entries: Sequence[LegendEntry], y: float, *, left: float = 0.0
 ) -> float:
-    """Draw the entries beside each other, in as many lines as they need; give the next y.
+    """Draw the entries beside each other, in as many lines as they need; return the next y.
 
     Args:
         sheet: what is drawn on.

@@ -1,4 +1,4 @@
-"""The lines of view head: which, how dark, and how they run."""
+"""The lines of view head: which are drawn, how dark they are, and their curves."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from headscope.views.figures._style import POINT
 from headscope.views.figures._words import short_score, short_weight
 
 BUDGET = 5000
-"""Lines that are drawn unasked."""
+"""Number of lines that are drawn where the reader sets no percentage."""
 FAINTEST = 0.006
 LEVELS = np.geomspace(FAINTEST, 1.0, 24)
-"""Opacities; lines of one head and one opacity are one path."""
+"""Opacities of lines. Lines of one head and one opacity are one path, which keeps files small."""
 AIM = {False: 0.68, True: 0.55}
 """Mean coverage on light and on dark paper."""
 SAMPLES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
@@ -27,13 +27,13 @@ SAMPLES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """What is drawn.
+    """The lines of a figure.
 
     Args:
-        values: axes head, query, key; what was asked for, NaN where hidden.
-        sizes: their magnitude, 0 where hidden.
-        drawn: whether there is a line.
-        opacity: of each line.
+        values: axes head, query, key; the chosen quantity, NaN where hidden.
+        sizes: its magnitude, 0 where hidden.
+        drawn: whether a line is drawn.
+        opacity: opacity of each line.
         share: percent of each row's mass that was allowed.
         gain: opacity is ``1 - exp(-gain * size ** gamma)``.
         gamma: see gain.
@@ -55,8 +55,8 @@ class Lines:
 
 
 def lines_of(plan: FigurePlan, columns: Columns) -> Lines:
-    """The lines of a plan: the strongest of each row, as many as can be printed or as were asked
-    for.
+    """The lines of a plan: the strongest of each row, as many as were chosen or as can be
+    printed.
     """
     values = numbers_of(plan.layer, plan.maps, plan.shown, plan.without)
     sizes = np.abs(np.nan_to_num(values)) * plan.from_[:, None] * plan.to
@@ -78,6 +78,7 @@ def lines_of(plan: FigurePlan, columns: Columns) -> Lines:
 def draw_lines(sheet: Sheet, plan: FigurePlan, lines: Lines, columns: Columns) -> None:
     """Faint lines first; each path holds the lines of one head, opacity and sign."""
     starts, ends = columns.middle(lines.sizes.shape[1]), columns.middle(lines.sizes.shape[2])
+    # Boundaries are half-way between two levels on a logarithmic scale, as the levels are spaced.
     level = np.digitize(lines.opacity, LEVELS[1:] / np.sqrt(LEVELS[1] / LEVELS[0]))
     thickness = _thickness(plan, columns)
     for index, head in enumerate(plan.maps):
@@ -102,7 +103,7 @@ def draw_lines(sheet: Sheet, plan: FigurePlan, lines: Lines, columns: Columns) -
 
 
 def draw_samples(sheet: Sheet, plan: FigurePlan, lines: Lines, y: float) -> float:
-    """Lines as dark as those of some weights; give the next y."""
+    """Draw sample lines for some round weights, as dark as in the figure; return the next y."""
     style = plan.style
     size = style.small
     marks = _marks(plan, lines.sizes.max(initial=0.0))
@@ -123,7 +124,7 @@ def draw_samples(sheet: Sheet, plan: FigurePlan, lines: Lines, y: float) -> floa
 
 
 def _marks(plan: FigurePlan, largest: float) -> list[tuple[float, str]]:
-    """The numbers that samples are drawn of: round weights, or parts of the largest number."""
+    """Numbers of the sample lines: round weights, or parts of the largest number."""
     if plan.shown.weights:
         return [(mark, short_weight(mark)) for mark in SAMPLES if mark <= 1.2 * largest][-5:]
     return [(part * largest, short_score(part * largest)) for part in (0.1, 0.25, 0.5, 1.0)]

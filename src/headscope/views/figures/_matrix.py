@@ -33,25 +33,29 @@ LARGEST_CELL = 2.6
 WIDEST_NAME = 0.22
 GAP = 0.4
 DOTS = 300
-"""Cells in an inch at most: more would be lost in print, so the largest of each block is kept."""
+"""Number of cells in an inch at most: more would be lost in print, so each block of cells becomes
+its largest one.
+"""
 STRIP = 5.0
-"""Room for what was not kept of each row, in units of the font size."""
+"""Room for the bars of weight that was not kept, in units of the font size."""
 LEAST = 0.0005
 MOST_LEFT_OUT = 2
-"""Where fewer than every so many tokens could be named, positions are written instead."""
+"""Positions are written instead of names where fewer than every second token has room for its
+name.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class MatrixCells:
-    """Where the cells stand, in millimetres; rows are queries, columns are keys.
+    """Position of the cells, in millimetres; rows are queries, columns are keys.
 
     Args:
-        left: of the first column.
-        top: of the first row.
+        left: left edge of the first column.
+        top: top edge of the first row.
         cell: width and height of a cell.
         rows: positions of the queries that are shown.
         columns: positions of the keys that are shown.
-        numbered: whether positions stand in place of names.
+        numbered: whether positions are written instead of names.
     """
 
     left: float
@@ -129,8 +133,8 @@ def _shows_not_kept(plan: FigurePlan) -> bool:
 
 
 def _draw_not_kept(sheet: Sheet, plan: FigurePlan, grid: MatrixCells) -> None:
-    """Beside each row, hatched, the share of its weight that was cut before it came here; the
-    number where it fits.
+    """Draw next to each row, hatched, the share of its weight that was cut before headscope saw it,
+    with its number where it fits.
     """
     if not _shows_not_kept(plan):
         return
@@ -142,6 +146,7 @@ def _draw_not_kept(sheet: Sheet, plan: FigurePlan, grid: MatrixCells) -> None:
         if share < LEAST:
             continue
         top, height = grid.top + (index + 0.15) * grid.cell, 0.7 * grid.cell
+        # At least a tenth of a millimetre: a thinner bar would vanish in print.
         size = (max(share * longest, 0.1), height)
         sheet.cells(
             parse_hex(style.masked)[None, None],
@@ -159,9 +164,7 @@ def _name(sheet: Sheet, tokens: Tokens, position: int) -> str:
 
 
 def _names(sheet: Sheet, plan: FigurePlan, grid: MatrixCells) -> str:
-    """Write the tokens, or their positions where tokens stand too close; give what to say about
-    it.
-    """
+    """Write the tokens, or their positions where they are too close; return a note about it."""
     if grid.numbered:
         _numbers(sheet, plan, grid)
         return "tokens stand too close for their names: positions from 0"
@@ -242,7 +245,7 @@ def _borders(sheet: Sheet, plan: FigurePlan, grid: MatrixCells) -> None:
 def _border(
     sheet: Sheet, grid: MatrixCells, side: str, before: int, *, colour: str, line: float
 ) -> None:
-    """A line through the whole grid behind so many rows of queries, or columns of keys."""
+    """Draw a line through the whole grid after so many rows of queries, or columns of keys."""
     width, height = grid.size
     edge = before * grid.cell
     if side == "query":

@@ -1,4 +1,4 @@
-"""Which neurons carry what a head looks at, drawn: by position, so that fixed ones are stripes."""
+"""Figure of a mechanism: the neurons that carry a head's scores, by position of the query."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from headscope.views.figures._words import two_digits
 MOST = 12
 PANEL = 56.0
 ROW = 1.1
-"""Millimetres of a position."""
+"""Height of a position in millimetres."""
 
 
 NOTES = [
@@ -43,19 +43,18 @@ def mechanism_figure(
 ) -> Figure:
     """For each head, in how many texts each neuron carries the score of the query at each position.
 
-    Neurons that carry a pattern wherever it stands are stripes from top to bottom; where they shift
-    with the position there is a pattern along the rows.
+    Neurons that carry a pattern at every position are stripes from top to bottom; neurons that
+    change with the position make a pattern along the rows.
 
     Args:
-        mechanism: what was counted.
-        at: layer and head of those that are drawn, 12 at most; by default all that were looked
-            into.
+        mechanism: the result of `headscope.mechanism`.
+        at: layer and head of up to 12 heads to draw; by default all that were analysed.
         of: ``"margin"`` or ``"score"``, see `Mechanism`.
         **options: see `ResultOptions`.
 
     Raises:
-        FigureError: more heads than 12, an option that there is not, or matplotlib is missing.
-        RecordError: a head that was not looked into, or a reading that there is not.
+        FigureError: more heads than 12, an unknown option, or matplotlib is missing.
+        RecordError: a head that was not analysed, or an unknown reading.
 
     Example:
         >>> mechanism_figure(mechanism(records, [(2, 0), (7, 3)])).save("neurons.pdf")
@@ -102,9 +101,7 @@ def _panels(
     *,
     of: str,
 ) -> float:
-    """Draw a panel for each head, as many beside each other as there is room for; where the next
-    thing may begin.
-    """
+    """Draw a panel for each head, as many side by side as there is room for; return the next y."""
     em, rows = (
         sheet.style.em,
         max(mechanism.tally.seen_often(mechanism.cells.index(cell)) for cell, _ in shares),

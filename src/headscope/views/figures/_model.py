@@ -21,21 +21,21 @@ TALLEST = 215.0
 """Millimetres."""
 LARGEST_THUMBNAIL = 22.0
 GAP = 0.06
-"""Between two thumbnails, in units of their width."""
+"""Gap between two thumbnails, in units of their width."""
 GROUP_GAP = 0.16
-"""More of it between heads that do not share their keys and values."""
+"""Additional gap between heads that do not share their keys and values."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tiles:
-    """Where the tiles of a grid of layers and heads stand, in millimetres.
+    """Positions of the tiles in a grid of layers and heads, in millimetres.
 
     Args:
-        lefts: of each head's column.
-        tops: of each layer's row.
-        width: of a tile.
-        height: of a tile.
-        wrapped: whether there is one tile for each layer, row after row, instead.
+        lefts: left edge of each head's column.
+        tops: top edge of each layer's row.
+        width: width of a tile.
+        height: height of a tile.
+        wrapped: whether the grid has one tile for each layer instead, row after row.
     """
 
     lefts: tuple[float, ...]
@@ -92,8 +92,8 @@ def _any_hidden(thumbnails: Sequence[Sequence[np.ndarray]]) -> bool:
 def grid_of_heads(
     sheet: Sheet, plan: FigurePlan, y: float, *, aspect: float, tallest: float = LARGEST_THUMBNAIL
 ) -> Tiles:
-    """Tiles of layers and heads with their numbers; heads that share keys and values stand closer
-    together.
+    """Place the tiles of layers and heads and write their numbers; heads that share keys and values
+    are closer together.
     """
     if plan.shown.whole:
         return _grid_of_layers(sheet, plan, y, aspect=aspect, tallest=tallest)
@@ -140,6 +140,7 @@ def _grid_of_layers(
     line, gap = 1.35 * style.em, 0.5 * style.em
     columns = min(count, max(1, int((sheet.width + gap) // (LARGEST_THUMBNAIL * 0.72 + gap))))
     rows = -(-count // columns)
+    # Again, so that the last row is about as full as the others.
     columns = -(-count // rows)
     width = (sheet.width - (columns - 1) * gap) / columns
     width = min(width, LARGEST_THUMBNAIL, tallest / aspect, (TALLEST / rows - line - gap) / aspect)
@@ -159,11 +160,13 @@ def _grid_of_layers(
 
 
 def frame_chosen(sheet: Sheet, plan: FigurePlan, tiles: Tiles) -> None:
-    """A frame around the layer, or around those of its heads, that were asked for."""
+    """Draw a frame around the chosen layer, or around its chosen heads."""
     if not plan.chosen or plan.layer not in plan.layers:
         return
     row = plan.layers.index(plan.layer)
     left, top = tiles.at(row, 0)
+    # Orange stands out from the blue of weights; signed numbers use it themselves, so their frame
+    # is ink.
     colour = plan.style.negative if not plan.shown.signed and plan.style.colour else plan.style.ink
     if plan.shown.whole:
         sheet.rect(left, top, tiles.width, tiles.height, edge=colour, line=1.1, layer=4)
@@ -179,14 +182,14 @@ def frame_chosen(sheet: Sheet, plan: FigurePlan, tiles: Tiles) -> None:
 
 
 def missing_layers(plan: FigurePlan) -> str:
-    """Says which layers between those that are drawn are not in the record."""
+    """A note about layers between the drawn ones that are not in the record."""
     have = {layer.layer for layer in plan.stack.layers}
     gone = [number for number in range(max(have)) if number not in have]
     return f"without layers {', '.join(map(str, gone))}: not in the record" if gone else ""
 
 
 def missing_heads(plan: FigurePlan) -> str:
-    """Says that empty tiles are heads that were not kept."""
+    """A note about empty tiles, whose heads were not kept."""
     return (
         ""
         if all(layer.held_heads is None for layer in plan.layers)
@@ -195,7 +198,7 @@ def missing_heads(plan: FigurePlan) -> str:
 
 
 def shared_note(plan: FigurePlan) -> str:
-    """Says what a wider gap between heads means."""
+    """A note about wider gaps between heads."""
     grouped = not plan.shown.whole and any(layer.kv_heads < layer.heads for layer in plan.layers)
     return "heads that share keys and values stand together" if grouped else ""
 

@@ -1,4 +1,4 @@
-"""View neuron: how one query's weights come about, feature by feature."""
+"""View neuron: how one query's weights are computed, feature by feature."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ ORDERS = {
     "pairs": "in the pairs that rotary positions turn, fastest first",
 }
 BESIDE = 110.0
-"""Millimetres from which two bars of colour stand side by side."""
+"""Width in millimetres from which the two colour bars are side by side."""
 
 
 @dataclass(frozen=True, eq=False)
 class Neurons:
-    """What one query and all keys of a head do; NaN where the query may not look.
+    """The numbers of one query with all keys of a head; NaN where the query may not look.
 
     Args:
         query: axes feature.
         keys: axes key, feature.
-        products: axes key, feature.
+        products: axes key, feature; query times key.
         dots: axes key; the sum of the products.
         scores: axes key; after scale, soft cap and bias.
-        weights: axes key.
+        weights: axes key; softmax of the scores.
     """
 
     query: Float[np.ndarray, " feature"]
@@ -60,26 +60,24 @@ class Neurons:
 
     @property
     def added(self) -> Float[np.ndarray, " feature"]:
-        """What each feature adds to what sets the attended keys apart, up to the scale.
+        """What each feature adds to the score margin of the attended keys, up to the scale.
 
-        Its part of q . k as mean over the keys by weight, less its plain mean over the keys that
-        can be seen.
+        This is its part of q . k as a mean over the keys by weight, less its plain mean over the
+        visible keys.
         """
         seen = ~np.isnan(self.weights)
         return (self.weights[seen] - 1 / max(1, seen.sum())) @ self.products[seen]
 
     @property
     def carried(self) -> Float[np.ndarray, " count"]:
-        """The part of all that is added, whatever its sign, that the first 1, 2, 3 ... features by
-        size carry.
-        """
+        """The share of all that is added, by magnitude, in the strongest 1, 2, 3 ... features."""
         sizes = np.sort(np.abs(self.added))[::-1]
         return np.cumsum(sizes) / (sizes.sum() or 1.0)
 
 
 @dataclass(frozen=True)
 class NeuronLayout:
-    """Where rows and columns stand, in millimetres: names, two pictures, three columns of bars."""
+    """Positions of rows and columns, in millimetres: names, two pictures, three columns of bars."""
 
     names: float
     picture: float
@@ -104,13 +102,12 @@ class NeuronLayout:
 
 
 def ordered(neurons: Neurons, layer: Layer, order: str) -> np.ndarray:
-    """The features as they stand beside each other: as the model has them, by what they add, or
-    pair by pair.
-    """
+    """The order of the features: as in the model, by what they add, or by rotary pairs."""
     if order == "ranked":
         return np.argsort(-np.abs(neurons.added), kind="stable")
     if order == "pairs" and layer.rotary is not None:
         turned = np.stack(layer.rotary.pairs, axis=1).ravel()
+        # Some models rotate only a part of the features; the others follow the pairs.
         return np.concatenate([turned, np.setdiff1d(np.arange(len(neurons.query)), turned)])
     return np.arange(len(neurons.query))
 
@@ -293,6 +290,7 @@ def _notes(plan: FigurePlan, neurons: Neurons, every: int) -> Iterator[str]:
         formula += " + bias"
     yield f"{len(neurons.query)} features, {ORDERS[plan.neurons]}"
     few = min(4, len(neurons.query))
+    # A sum that is 0.8 up to rounding counts as 0.8.
     enough = int(np.searchsorted(neurons.carried, 0.8 - 1e-9)) + 1
     yield (
         f"the strongest {few} carry {percent(neurons.carried[few - 1])} of the score "

@@ -1,5 +1,5 @@
-"""Shares of special tokens, punctuation and words over the layers, drawn: by weight beside by
-norm.
+"""Figure of norms: shares of special tokens, punctuation and words over the layers, by weight and
+by norm.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAMES = {
     "stop": "period, comma",
     "other": "other",
 }
-"""Of the classes of tokens, see `NormStudy.classes`."""
+"""Names of the classes of tokens, see `NormStudy.classes`."""
 COLOURS = {
     "cls": ("#0072B2", "#68a6ff"),
     "sep": ("#D55E00", "#ff9a4d"),
@@ -36,7 +36,7 @@ COLOURS = {
 }
 """Okabe and Ito's, the lighter ones darkened for lines on white, lightened for dark paper."""
 TALL = 52.0
-"""Millimetres of the lines."""
+"""Height of the lines in millimetres."""
 
 
 @draws("norm study")
@@ -51,7 +51,7 @@ def norms_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
         **options: see `ResultOptions`.
 
     Raises:
-        FigureError: nothing was counted, an option that there is not, or matplotlib is missing.
+        FigureError: nothing was counted, an unknown option, or matplotlib is missing.
 
     Example:
         >>> norms_figure(norm_study(records)).save("norms.pdf")
@@ -72,7 +72,7 @@ def norms_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
 
 
 def _draw(sheet: Sheet, study: Any, y: float) -> tuple[float, list[str]]:
-    """Both panels; give the next y and the notes."""
+    """Both panels; return the next y and the notes."""
     style, colours = sheet.style, _colours(sheet.style)
     side = sheet.width_of("100 %", style.small) + 0.8 * style.em
     names = max(sheet.width_of(NAMES[of], style.small) for of in study.classes) + 1.4 * style.em
@@ -85,7 +85,7 @@ def _draw(sheet: Sheet, study: Any, y: float) -> tuple[float, list[str]]:
         lines = []
         for of in study.classes:
             row = f"share by {by}: {of}"
-            # the last column is all layers together
+            # The last column is all layers together.
             values, ends = study.mean(row)[:-1], study.interval(row)[:-1]
             lines.append(Line(NAMES[of], colours[of], values, ends))
         box = Box(x, top, wide, TALL)

@@ -15,8 +15,8 @@ Numbers = Float[np.ndarray, "head query key"]
 def numbers_of(
     layer: Layer, heads: tuple[int, ...], shown: DrawnQuantity, without: tuple[int, ...] = ()
 ) -> Numbers:
-    """What is shown of some heads in float64, NaN where a query may not look; one map where it is
-    of all together.
+    """The numbers of some heads in float64, NaN where a query may not look; a single map for a
+    quantity of all heads together.
 
     Args:
         layer: the layer.
@@ -35,7 +35,8 @@ def numbers_of(
 
 
 def mean_of(values: Float[np.ndarray, "*axes"], axis: int = 0) -> Float[np.ndarray, "*less"]:
-    """Mean over an axis, hidden numbers left out; NaN where all are hidden."""
+    """Mean over an axis without hidden numbers; NaN where all are hidden."""
+    # np.nanmean would do the same, but warns where all are hidden.
     there = ~np.isnan(values)
     count = there.sum(axis=axis)
     total = np.where(there, values, 0.0).sum(axis=axis)
@@ -53,6 +54,7 @@ def pooled(values: Float[np.ndarray, "query key"], most: int) -> Float[np.ndarra
         count = values.shape[axis]
         if count > most:
             starts = np.arange(most) * count // most
+            # fmax and fmin skip NaN, so that a block is hidden only where all of it is.
             high = np.fmax.reduceat(values, starts, axis=axis)
             low = np.fmin.reduceat(values, starts, axis=axis)
             values = np.where(np.abs(low) > np.abs(high), low, high)
@@ -66,6 +68,8 @@ def top_share(sizes: Numbers, share: int) -> Bool[np.ndarray, "head query key"]:
     keys; what is 0 is never kept.
     """
     ordered = -np.sort(-sizes, axis=-1)
+    # A key is needed while those before it do not yet reach the share. The small reduction keeps
+    # rounding errors of the sum from adding a last, tiny key.
     before = np.cumsum(ordered, axis=-1) - ordered
     needed = before < share / 100 * sizes.sum(axis=-1, keepdims=True) * (1 - 1e-9)
     weakest = np.where(needed, ordered, np.inf).min(axis=-1, keepdims=True, initial=np.inf)
@@ -73,9 +77,7 @@ def top_share(sizes: Numbers, share: int) -> Bool[np.ndarray, "head query key"]:
 
 
 def affordable_share(sizes: Numbers, seen: Bool[np.ndarray, "head query key"], budget: int) -> int:
-    """The largest share in percent with no more lines to be seen than the budget; 1 where none is
-    so small.
-    """
+    """The largest share in percent with no more visible lines than the budget, but at least 1."""
     order = np.argsort(-sizes, axis=-1, kind="stable")
     ordered = np.take_along_axis(sizes, order, axis=-1)
     mass = sizes.sum(axis=-1, keepdims=True)

@@ -1,4 +1,4 @@
-"""What can be asked of a figure, and the plan that follows from it."""
+"""Checked options of a figure, and the plan that follows from them."""
 
 from __future__ import annotations
 
@@ -37,31 +37,31 @@ EVERY = ("view", "stack", "layer", "theme", "title", "width", "font_size", "font
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FigurePlan:
-    """What is drawn, checked: nothing behind it asks again.
+    """A checked plan of what is drawn; the code that draws does not check again.
 
     Args:
-        record: where it comes from.
-        view: which view.
-        stack: which stack of the record.
-        layer: which layer of the stack.
+        record: the record.
+        view: the view.
+        stack: a stack of the record.
+        layer: a layer of the stack.
         layers: the layers of a grid.
-        heads: the heads, ascending.
-        chosen: True where layer or heads were asked for and a grid frames them.
-        query: position of the token that looks, where one is chosen.
-        key: position of the token that is looked at, where one is chosen.
+        heads: numbers of the heads, ascending.
+        chosen: True where layer or heads were chosen, so that a grid frames them.
+        query: position of the chosen query token, if any.
+        key: position of the chosen key token, if any.
         shown: the quantity that is drawn.
-        from_: axes query; the queries that take part.
-        to: axes key; the keys that take part.
-        hiding: words for the tokens that take no part.
-        without: keys that are left out, the rest of each row renormalised.
-        neurons: the order of the features in view neuron.
+        from_: axes query; True for queries that take part.
+        to: axes key; True for keys that take part.
+        hiding: notes about tokens that take no part.
+        without: positions of keys that are left out, the rest of each row renormalised.
+        neurons: order of the features in view neuron.
         share: percent of each row's mass; None for as much as can be printed.
-        evidence: what is known of the heads, for view scatter.
-        axes: what its heads stand apart by.
-        title: None for what is shown, ``""`` for none.
-        width: in millimetres.
+        evidence: evidence about the heads, for view scatter.
+        axes: the axes of view scatter.
+        title: the title; None for a description of what is shown, ``""`` for none.
+        width: width in millimetres.
         style: colours and type.
-        panel: where in a row of pictures this one stands; None where it stands alone.
+        panel: the part of a row of pictures; None for a figure of its own.
     """
 
     record: Record
@@ -101,16 +101,12 @@ class FigurePlan:
 
     @property
     def maps(self) -> tuple[int, ...]:
-        """The heads that are drawn one by one; of a map of all heads together one stands for
-        all.
-        """
+        """The heads that are drawn one by one; the first head for a quantity of all together."""
         return self.heads[:1] if self.shown.whole else self.heads
 
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that are given: without those that are None, and with NumPy's numbers as
-    Python's.
-    """
+    """The given options: without those that are None, and with NumPy's numbers as Python's."""
     given = {
         name: value for name, value in options.items() if value is not None or name not in KNOWN
     }
@@ -123,7 +119,7 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> FigurePlan:
     """The plan of a figure.
 
     Raises:
-        FigureError: an option or value that there is not, or that the view does not have.
+        FigureError: an unknown option or value, or that the view does not have.
         RecordError: a stack, layer or head that the record does not have.
     """
     view = check_names(options)
@@ -169,11 +165,11 @@ def check_names(options: Mapping[str, Any]) -> FigureView:
     """The view, where its options are those that it has.
 
     Raises:
-        FigureError: a view or an option that there is not, or that the view does not have.
+        FigureError: a view or an unknown option, or that the view does not have.
     """
     usual = "compare" if "tray" in options else "head"
     view = _one_of("view", options.get("view", usual), tuple(VIEWS))
-    # A picture of a row says itself what it is of.
+    # Each picture of a row has a stack and a layer of its own.
     everywhere = [name for name in EVERY if view != "compare" or name not in ("stack", "layer")]
     known = (*everywhere, *VIEWS[view].figure)
     for name in options:
@@ -261,7 +257,7 @@ def _heads(layer: Layer, view: str, options: Mapping[str, Any]) -> tuple[int, ..
 def _without(
     stack: Stack, layer: Layer, heads: tuple[int, ...], options: Mapping[str, Any]
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """The keys that are left out because they take most of the mass, and words for that."""
+    """The keys that are left out because they take most of the attention, and a note about it."""
     if options.get("sinks", True):
         return (), ()
     sinks = find_sinks(layer, heads)
@@ -323,7 +319,7 @@ def _position(name: str, wanted: Any, tokens: Tokens) -> int | None:
 def _parts(
     stack: Stack, options: Mapping[str, Any]
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """The queries and keys that take part, and words for what does not."""
+    """The queries and keys that take part, and notes about the others."""
     wanted = _one_of("filter", options.get("filter", "all"), get_args(Filter))
     from_, to = np.ones(len(stack.query), bool), np.ones(len(stack.key), bool)
     hiding = []
@@ -357,7 +353,7 @@ def between(name: str, given: Any, low: float | int, high: float | int) -> float
     """The number as a float.
 
     Raises:
-        FigureError: where it is none, or lies outside.
+        FigureError: where it is not a number, or lies outside.
     """
     if isinstance(given, bool) or not isinstance(given, int | float) or not low <= given <= high:
         raise FigureError(f"{name} must be a number from {low:g} to {high:g}, not {given!r}")

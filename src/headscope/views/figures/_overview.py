@@ -1,4 +1,4 @@
-"""View overview: every head as a small matrix, its colour what it does on this text."""
+"""View overview: every head as a small matrix, coloured by its kind on this text."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ CLAUSES = {
     "resting": "resting",
     "none": "none of these",
 }
-"""What heads of a kind do, as the legend says it."""
+"""Words of the legend for each kind of heads."""
 
 
 def draw_overview(plan: FigurePlan) -> Sheet:
-    """All heads on one scale of weights, hue by kind; the legend counts the heads of each kind on
-    this text.
+    """Draw all heads on one scale of weights, in the hue of their kind; the legend counts the heads
+    of each kind on this text.
     """
     sheet = Sheet(plan.width, plan.style)
     kinds = head_kinds(plan.stack)

@@ -24,7 +24,7 @@ from headscope.views.figures._sheet import Sheet
 TALLEST = 1.9
 """Height of a tile at most, in units of the font size."""
 SMALLEST = 3.5
-"""Points; smaller numbers are left to the colours."""
+"""Smallest size of a number in points; where numbers would be smaller, only colours are drawn."""
 FAINT = 0.0005
 
 
@@ -77,7 +77,7 @@ def _write(
     colour: str,
     size: float,
 ) -> None:
-    """The number of a head in the middle of its tile; nothing where it is too small to tell."""
+    """Write the number of a head in the middle of its tile; nothing where it is nearly 0."""
     left, top, width, height = box
     if words:
         at = (left + width / 2, top + height / 2)
@@ -89,7 +89,7 @@ def _words(number: float, shown: DrawnQuantity) -> str:
 
 
 def _size(sheet: Sheet, words: list[str], width: float) -> float:
-    """Size in points at which every number fits its tile; 0 where it could not be read."""
+    """Size in points at which every number fits its tile; 0 where that is too small to read."""
     widest = max(sheet.width_of(word, 1.0) for word in words)
     size = min(sheet.style.small, 0.86 * width / widest) if widest else 0.0
     return size if size >= SMALLEST else 0.0

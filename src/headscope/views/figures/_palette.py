@@ -33,6 +33,8 @@ def sequential(paper: str, colour: str, *, dark: bool) -> Colours:
     """
     start, middle = _oklab(parse_hex(paper)), _oklab(parse_hex(colour))
     end = np.array([0.96, 0.3 * middle[1], 0.3 * middle[2]]) if dark else _deep(middle)
+    # The colour itself is placed by its lightness, so that lightness changes evenly along the
+    # scale.
     turn = np.clip((middle[0] - start[0]) / (end[0] - start[0]), 0.25, 0.75)
     return _between([(0.0, start), (float(turn), middle), (1.0, end)])
 
@@ -45,6 +47,7 @@ def diverging(negative: str, middle: str, positive: str) -> Colours:
 
 def text_on(colour: UInt8[np.ndarray, " 3"]) -> str:
     """Black or white, whichever can be read better on a colour."""
+    # Black has the higher WCAG contrast where (L + .05) / .05 > 1.05 / (L + .05).
     return "#000000" if (luminance(colour) + 0.05) ** 2 > 1.05 * 0.05 else "#ffffff"
 
 
@@ -77,7 +80,7 @@ def _between(places: list[tuple[float, np.ndarray]]) -> Colours:
     return _srgb(lab)
 
 
-# OKLab (Ottosson 2020): equal steps look equal
+# OKLab (Ottosson 2020), a colour space in which equal steps look equal.
 TO_CONES = np.array(
     [
         [0.4122214708, 0.5363325363, 0.0514459929],

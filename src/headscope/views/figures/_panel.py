@@ -1,4 +1,4 @@
-"""Where one picture of a row stands."""
+"""One picture in a row of pictures."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """A picture in a row of pictures, on paper that all of them share.
+    """A picture in a row of pictures, on a sheet that all of them share.
 
     Args:
         matplotlib: the figure of the row.
-        letter: what the picture is called below it.
+        letter: the letter of the picture.
         narrow: whether there is room for little more than the picture.
-        lines: lines of its title.
-        notes: takes what the picture says of itself, which the row writes once for all.
+        lines: number of lines of its title.
+        notes: takes the notes of the picture, which the row writes once for all pictures.
     """
 
     matplotlib: Any

@@ -1,4 +1,4 @@
-"""Patches over the picture that they are parts of: heat through which the picture can be seen."""
+"""Heat of patches over their picture, which can be seen through it."""
 
 from __future__ import annotations
 
@@ -15,29 +15,26 @@ from headscope.views.figures._style import Style
 LONGEST, LONGEST_OF_SEVERAL = 68.0, 42.0
 """Millimetres."""
 COLOUR, STRENGTH = 0.35, 0.72
-"""What is left of a picture's colour, and of its contrast to the paper."""
+"""Shares that are kept of a picture's colour, and of its contrast to the paper."""
 VEIL = 0.72
-"""How much of the picture the largest number hides."""
+"""Opacity of the largest number."""
 FULL = {False: 173, True: 212}
-"""The step of a scale, by whether it is signed, that veils are made of: its last ones are near
-black or white.
+"""The step of a scale, by whether it is signed, that colours the heat; later steps are almost black
+or white.
 """
+# Weights of red, green and blue in the luma of ITU-R BT.601.
 GREY = (0.299, 0.587, 0.114)
 CHEQUER = (191, 64)
-"""Greys that stand for the light and the dark of a picture."""
+"""Light and dark grey of the chequer below the colour bar, in place of a picture."""
 STEPS = 4
-"""Of a bar, in a square of the chequer."""
+"""Steps of the colour bar in a square of the chequer."""
 POINTS = 2.0
-"""How many dots of a small picture stand for a pixel at least, so that the edges of patches are
-sharp.
-"""
+"""Dots for each row or column of patches at least, so that the edges of patches are sharp."""
 
 
 @dataclass(frozen=True, eq=False)
 class PictureHeat(Scale):
-    """A scale over a picture: what is large hides more of what is under it, ``VEIL * |value /
-    largest|^0.75``.
-    """
+    """A scale over a picture: larger numbers hide more, by ``VEIL * |value / largest|^0.75``."""
 
     paper: str = ""
 
@@ -48,13 +45,13 @@ class PictureHeat(Scale):
 
     @property
     def words(self) -> str:
-        """What a reader must know of it besides the bar."""
+        """A note about the scale besides its bar."""
         return "bar on a square-root scale" if self.power == 0.5 else ""
 
     def over(
         self, ground: Float[np.ndarray, "*axes 3"], values: Float[np.ndarray, "*axes"]
     ) -> UInt8[np.ndarray, "*axes 3"]:
-        """What numbers make of the ground that they lie over."""
+        """Colours of numbers over a background."""
         hidden = VEIL * np.clip(np.abs(values) / (self.largest or 1.0), 0, 1)[..., None] ** 0.75
         steps = np.where(values < 0, 255 - FULL[True], FULL[self.signed])
         return np.rint(ground + hidden * (self.colours[steps].astype(float) - ground)).astype(
@@ -69,7 +66,7 @@ class PictureHeat(Scale):
         return np.where(hidden[..., None], parse_hex(self.masked), rgb)
 
     def bar(self, squares: int) -> UInt8[np.ndarray, "row column 3"]:
-        """The bar over a chequer that stands for a picture."""
+        """The colour bar over a chequer, which is drawn in place of a picture."""
         places = np.linspace(-1 if self.signed else 0, 1, STEPS * squares)
         values = np.sign(places) * np.abs(places) ** (1 / self.power) * (self.largest or 1.0)
         row, square = np.indices((2, STEPS * squares)) // np.array([1, STEPS])[:, None, None]
@@ -78,22 +75,20 @@ class PictureHeat(Scale):
 
 
 def pale(pixels: Float[np.ndarray, "*axes 3"], paper: str) -> Float[np.ndarray, "*axes 3"]:
-    """Pixels with less of their colour and of their contrast to the paper, so that heat stands out
-    from them.
-    """
+    """Pixels with less colour and less contrast to the paper, so that the heat stands out."""
     white, grey = np.array(parse_hex(paper), float), (pixels @ np.array(GREY))[..., None]
     return white + STRENGTH * (grey + COLOUR * (pixels - grey) - white)
 
 
 @dataclass(frozen=True, eq=False)
 class PlacedPicture:
-    """A picture where it stands on the sheet, in millimetres.
+    """A picture at its position on the sheet, in millimetres.
 
     Args:
-        pixels: of the part that is shown.
-        grid: rows and columns of patches of that part.
+        pixels: pixels of the part that is shown.
+        grid: number of rows and columns of patches in that part.
         places: row and column of each patch in it.
-        tokens: the patches.
+        tokens: positions of the patches among the tokens.
         at: x and y of the upper left corner.
         size: width and height.
     """
@@ -121,15 +116,15 @@ def framed(
     room: float,
     y: float,
 ) -> PlacedPicture:
-    """The part of a picture that these patches cover, as large as there is room.
+    """The part of a picture that these patches cover, as large as the room allows.
 
     Args:
-        picture: all of it.
-        grid: rows and columns of all its patches.
-        places: row and column of each of these.
-        tokens: their positions.
-        room: millimetres that its sides have at most.
-        y: of its upper side.
+        picture: the whole picture.
+        grid: number of rows and columns of all its patches.
+        places: row and column of each of these patches.
+        tokens: positions of the patches among the tokens.
+        room: longest side in millimetres.
+        y: y of its upper side.
     """
     first = tuple(min(numbers) for numbers in zip(*places, strict=True))
     stop = tuple(max(numbers) + 1 for numbers in zip(*places, strict=True))
@@ -170,9 +165,9 @@ def veiled(
     values: Float[np.ndarray, "row column"],
     scale: PictureHeat,
 ) -> UInt8[np.ndarray, "down along 3"]:
-    """A picture, pale, under colours that hide the more of it the larger the number.
+    """A pale picture under colours that hide more of it where numbers are larger.
 
-    Each patch gets whole dots: of small pictures there are several for each pixel.
+    The pixels of small pictures are repeated, so that each patch covers several dots.
     """
     height, width = pixels.shape[:2]
     times = int(

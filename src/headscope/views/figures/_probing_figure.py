@@ -1,4 +1,4 @@
-"""What a probe learnt, drawn: its scores beside those of its controls, and over the layers."""
+"""Figure of probing: the scores of a probe and of its controls, and its scores over the layers."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from headscope.views.figures._result import FigureWords, ResultOptions, draw_res
 from headscope.views.figures._sheet import Sheet
 
 PROBES = ("probe", "both directions")
-"""What is drawn as a probe; all else is a control."""
+"""Scores that are drawn as a probe; all others are controls."""
 NOT_BARS = ("selectivity",)
-"""The difference of two bars that are there."""
+"""Scores without a bar: this one is the difference of two bars that are drawn."""
 LAYER, EMBEDDINGS = "layer", "layer 0"
 ROW, BAR = 2.1, 1.2
 """Height of a row and of a bar, in units of the font size."""
 TALL = 36.0
-"""Millimetres of the lines over layers."""
+"""Height of the lines over layers in millimetres."""
 MOST_SIDE = 0.42
-"""Share of a panel that names of bars take at most."""
+"""Largest share of a panel's width for the names of bars."""
 
 
 @draws("probing")
 def probing_figure(probing: Any, **options: Unpack[ResultOptions]) -> Figure:
-    """The probe beside its controls with their intervals, one panel for each task; and, where
-    layers were probed, the layers.
+    """The probe and its controls with their intervals, one panel for each task; and, where layers
+    were probed, the scores over layers.
 
     Args:
         probing: a `Probing`.
         **options: see `ResultOptions`.
 
     Raises:
-        FigureError: an option that there is not, or matplotlib is missing.
+        FigureError: an unknown option, or matplotlib is missing.
 
     Example:
         >>> probing_figure(probe(model, tokenizer, treebank)).save("probe.pdf")
@@ -61,7 +61,7 @@ def probing_figure(probing: Any, **options: Unpack[ResultOptions]) -> Figure:
 
 
 def _draw(sheet: Sheet, probing: Any, y: float) -> tuple[float, list[str]]:
-    """One panel of bars for each task, lines over layers below; give the next y and the notes."""
+    """One panel of bars for each task, lines over layers below; return the next y and the notes."""
     style, tasks = sheet.style, probing.tasks
     gap = 2.0 * style.em
     wide = (sheet.width - gap * (len(tasks) - 1)) / len(tasks)
@@ -118,7 +118,7 @@ def _draw_bars(
             continue
         low, high = each.interval(confidence)
         colour = style.accent if each.of in PROBES else style.faint
-        # from zero, to the right; below zero to the left as far as there is room
+        # A score below 0, as a correlation may be, gets a bar of no length; its number is written.
         first, last = sorted((axis.at(0.0), axis.at(max(each.value, 0.0))))
         sheet.rect(first, middle - bar / 2, last - first, bar, fill=colour)
         end = max(each.value, 0.0)

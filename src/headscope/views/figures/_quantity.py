@@ -1,4 +1,4 @@
-"""What a figure shows of every query and key: the weight, the score, or what tokens add."""
+"""The quantity that a figure shows for every query and key: weight, score, contribution ..."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DrawnQuantity:
-    """A quantity, and how it is drawn and called.
+    """A quantity with its words and its scale.
 
     Args:
-        name: as it is asked for.
-        label: as it is called.
-        explanation: what it is, for those that not every reader knows; else empty.
-        given: what came with the call, by `given_quantities`.
+        name: name of the option's value.
+        label: name in the figure.
+        explanation: what it is, for quantities that not every reader knows; else empty.
+        given: quantities from the call, by `given_quantities`.
         signed: whether some numbers are below 0.
         whole: whether it is one map for all heads together.
     """
@@ -51,26 +51,26 @@ class DrawnQuantity:
 
     @property
     def mass(self) -> str:
-        """What the sizes of all numbers are together."""
+        """Words for the sum of all magnitudes."""
         return {"weight": "the attention", "score": "the scores' magnitude"}.get(
             self.name, f"the {self.label}"
         )
 
     @property
     def received(self) -> str:
-        """What a key gets of all queries together."""
+        """Words for what a key gets from all queries together."""
         named = {"weight": "Attention received", "score": "Mean score received"}
         return named.get(self.name, f"Mean {self.label} received")
 
     @property
     def words(self) -> Callable[[float], str]:
-        """How a number is written in a narrow column."""
+        """The function that writes a number in a narrow column."""
         return short_weight if self.weights else short_score
 
     def scale(
         self, style: Style, largest: float, colour: str | None = None, *, power: float = 0.5
     ) -> Scale:
-        """Colours from 0 to the largest number, or for both signs alike."""
+        """Colours from 0 to the largest number, or for both signs."""
         if self.signed:
             return style.score_scale(largest)
         return style.weight_scale(largest, colour, power=power, words=self.words)
@@ -83,6 +83,8 @@ class DrawnQuantity:
         known = quantities_of(layer, self.given)
         if self.name in known:
             array = np.asarray(known[self.name], np.float64)
+            # Copies, because the caller marks masked pairs in the array, which may be the record's
+            # own.
             return array[None].copy() if array.ndim == 2 else array[list(heads)]
         norms = np.asarray(layer.part("value_norms", list(heads)), np.float64)
         return (
@@ -94,7 +96,7 @@ class DrawnQuantity:
 def _check_there(stack: Stack, wanted: str, given: Mapping[str, Any]) -> None:
     """Raise where a layer does not have a quantity."""
     if wanted == "score":
-        return  # a record without scores says itself what to keep
+        return  # reading scores that were not kept raises, and says what to keep
     for layer in stack:
         names = ["weight", *seen_names(layer, given)]
         if wanted not in names:

@@ -1,4 +1,4 @@
-"""Numbers as marks on a line each, with intervals, beside what they are set against."""
+"""Rows of marks with intervals, for numbers and the baselines that they are compared with."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from headscope.views.figures._style import Style
 ROW = 1.75
 """Height of a row, in units of the font size."""
 MARK = 1.7
-"""Millimetres across a mark."""
+"""Diameter of a mark in millimetres."""
 MOST_SIDE = 0.4
-"""Share of the width that names of rows take at most."""
+"""Largest share of the width for the names of rows."""
 COLOURS = (0, 1, 2, 5, 8, 10)
-"""Of a palette of twelve, those that are easiest to distinguish."""
+"""Indices of the colours, in a palette of twelve, that are easiest to distinguish."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """A number, and the ends of its interval; NaN where there is none."""
+    """A number, and the ends of its interval; NaN where they are unknown."""
 
     value: float
     low: float = float("nan")
@@ -50,8 +50,8 @@ def series_colours(style: Style, count: int) -> list[str]:
 
 
 def marks_of(style: Style, names: Sequence[str]) -> dict[str, tuple[str, Mark]]:
-    """Colour and mark of each series: what is asked about is a filled dot, its first baseline an
-    upright line, the others are hollow.
+    """Colour and mark of each series: the first is a filled dot, its first baseline an upright
+    line, and the others are hollow.
     """
     colours = [style.accent, style.ink, *series_colours(style, len(names) + 2)[1:]]
     shapes = (_dot, _tick, _diamond, _triangle, _square)
@@ -74,7 +74,7 @@ def draw_ranges(
     ends: tuple[float, float],
     written: Callable[[float], str] = number_written,
 ) -> float:
-    """Draw a line for each row, the legend above; give the next y.
+    """Draw a line for each row, the legend above; return the next y.
 
     Args:
         sheet: what is drawn on.
@@ -89,7 +89,7 @@ def draw_ranges(
     names = [sheet.fitted(sheet.shown(row.name), MOST_SIDE * sheet.width) for row in rows]
     side = max(map(sheet.width_of, names)) + 1.2 * style.em
     notes = max(sheet.width_of(row.note, style.small) for row in rows)
-    # half of the last number stands right of the axis
+    # Half of the last number is to the right of the axis.
     right = max(notes + 0.8 * style.em, 1.2 * style.em) if notes else 1.2 * style.em
     axis = Axis(side, sheet.width - right, *ends)
     pitch = ROW * style.em
@@ -100,6 +100,7 @@ def draw_ranges(
         sheet.text(side - 0.8 * style.em, middle, name, anchor="right")
         if row.note:
             sheet.note(sheet.width - notes, middle, row.note)
+        # Drawn last to first, so that the series in question lies over its baselines.
         for series in reversed(list(marks)):
             if series in row.values:
                 _draw_value(sheet, row.values[series], marks[series], at=(axis, middle))

@@ -1,4 +1,4 @@
-"""What a figure was made of, for the metadata of its file."""
+"""Recipes: how a figure was made, for the metadata of its file."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from headscope.views.figures._frame import OF_ALL_LAYERS
 from headscope.views.figures._options import FigurePlan
 
 TOO_LONG = ("quantities", "evidence")
-"""Options that a call cannot hold."""
+"""Options whose values are too long to be written into a call."""
 
 
 class Recipe(TypedDict):
-    """What a figure was made of."""
+    """How a figure was made, and from which record."""
 
     call: str
     """The Python call that draws it again from the same record."""
@@ -76,7 +76,7 @@ def recipe_of(plan: FigurePlan, options: Mapping[str, Any]) -> Recipe:
 
 
 def _literal(value: Any) -> str:
-    """A value as it is written in a call; another record in a tray is only named."""
+    """A value as it is written in a call; another record in a tray becomes ``...``."""
     if isinstance(value, Record):
         return "..."
     if isinstance(value, Mapping):
@@ -85,7 +85,7 @@ def _literal(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_literal, value))}]"
     if isinstance(value, tuple):
-        # a comma after the last entry, without which a tuple of one is none
+        # A comma after the last entry, without which a tuple of one entry is not a tuple.
         entries = " ".join(f"{_literal(of)}," for of in value)
         return f"({entries})"
     return repr(value)
@@ -101,15 +101,15 @@ def text_hash(record: Record) -> str:
 
 
 def metadata(recipe: Recipe, kind: str) -> dict[str, Any]:
-    """The metadata of a file, as matplotlib's writers want it; no date, so that files are the same
-    each time.
+    """The metadata of a file in the form of matplotlib's writers; without a date, so that files are
+    the same each time.
     """
     document = json.dumps(recipe)
     title = f"Attention of {recipe['model'] or 'a model'}: view {recipe['view']}"
     if recipe["layers"]:
         first, last = recipe["layers"][0], recipe["layers"][-1]
         title += f", layer {first}" if first == last else f", layer {first}-{last}"
-    # XML and PDF refuse control characters, which the name of a model may hold
+    # XML and PDF refuse control characters, which the name of a model may hold.
     title = "".join(character if character.isprintable() else "?" for character in title)
     made = f"headscope {__version__}"
     if kind == "svg":

@@ -1,4 +1,4 @@
-"""Which heads look along which relation, drawn: the share of the best head beside its baselines."""
+"""Figure of relations: the share of the best head for each relation, with its baselines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headscope.views.figures._ranges import Row, Value
 from headscope.views.figures._result import ResultOptions
 
 LEAST = 20
-"""How many words a relation has that is drawn, as of the printed tables."""
+"""Smallest number of words of a relation that is drawn, as in the printed tables."""
 
 
 @draws("relations")
@@ -35,9 +35,9 @@ def relations_figure(
         **options: see `ResultOptions`.
 
     Raises:
-        FigureError: no relation has so many words, an option that there is not, or matplotlib is
+        FigureError: no relation has so many words, an unknown option, or matplotlib is
             missing.
-        RecordError: a score that there is not, or nothing was counted.
+        RecordError: an unknown score, or nothing was counted.
 
     Example:
         >>> relations_figure(relations(model, tokenizer, treebank)).save("relations.pdf")

@@ -1,6 +1,4 @@
-"""What figures of results share: options, the sheet that they are drawn on, and the recipe in their
-files.
-"""
+"""Common parts of figures of results: options, heading, notes, and the recipe in their files."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from headscope.views.figures._sheet import Sheet, our_settings
 from headscope.views.figures._style import Style, style_for
 
 Body = Callable[[Sheet, float], tuple[float, list[str]]]
-"""Draws a result from a height on, in millimetres; gives the next height, and the notes below."""
+"""A function that draws a result from a y on, and returns the next y and the notes below."""
 WIDTH = 180.0
 """Millimetres: both columns of most journals."""
 
@@ -45,17 +43,17 @@ class ResultOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class FigureWords:
-    """What a figure of a result says of itself.
+    """Words and facts of a figure of a result.
 
     Args:
-        kind: of the result, in a word.
-        title: where none is asked for.
+        kind: the kind of result, in a word.
+        title: the default title.
         note: the line below it.
-        model: its name; empty where nobody knows.
-        layers: that are drawn.
-        heads: that are drawn.
-        texts: that stand behind it.
-        chosen: options of this kind of figure alone, as they stand in a call.
+        model: name of the model; empty where it is unknown.
+        layers: numbers of the layers that are drawn.
+        heads: numbers of the heads that are drawn.
+        texts: the texts that the result is based on.
+        chosen: options of this kind of figure alone, as they are written in a call.
     """
 
     kind: str
@@ -72,7 +70,7 @@ def draw_result(drawn: FigureWords, options: ResultOptions, body: Body) -> Figur
     """The figure of a result: title and note, what the body draws, notes; and its recipe.
 
     Raises:
-        FigureError: an option or value that there is not, or matplotlib is missing.
+        FigureError: an unknown option or value, or matplotlib is missing.
     """
     with our_settings():
         width, style = parse_result_options(options)
@@ -96,7 +94,7 @@ def parse_result_options(options: Mapping[str, Any]) -> tuple[float, Style]:
     """Width and style.
 
     Raises:
-        FigureError: an option or value that there is not.
+        FigureError: an unknown option or value.
     """
     unknown = [name for name in options if name not in ResultOptions.__annotations__]
     if unknown:
@@ -166,5 +164,5 @@ def result_recipe(
 
 
 def written_options(options: Mapping[str, Any]) -> str:
-    """Options as they stand in a call."""
+    """Options as they are written in a call."""
     return "".join(f", {name}={value!r}" for name, value in options.items())

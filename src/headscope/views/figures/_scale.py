@@ -1,4 +1,4 @@
-"""From numbers to colours, and the bar that explains them."""
+"""Scales from numbers to colours, and the colour bar that explains them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ CLOSEST_TICKS = 0.16
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """Colours of weights (from 0) or of signed numbers (both sides alike).
+    """Colours of weights (from 0) or of signed numbers (symmetric around 0).
 
     Args:
-        colours: of the whole range, from its lower to its upper end.
+        colours: colours of the whole range, from its lower to its upper end.
         largest: the number that gets the last colour.
         signed: whether the range begins at ``-largest`` instead of 0.
         power: colour moves with ``|number| ** power``.
         masked: colour of NaN: where a query may not look.
-        written: how numbers from 0 are written below the bar.
+        written: writes numbers from 0 below the bar.
     """
 
     colours: Colours
@@ -37,11 +37,11 @@ class Scale:
 
     @property
     def words(self) -> str:
-        """What a reader must know of it besides the bar."""
+        """A note about the scale besides its bar."""
         return "colour on a square-root scale" if self.power == 0.5 else ""
 
     def place(self, values: np.ndarray) -> np.ndarray:
-        """Where numbers stand on the bar, 0 to 1."""
+        """Positions of numbers on the bar, from 0 to 1."""
         size = np.clip(np.abs(values) / (self.largest or 1.0), 0, 1) ** self.power
         return np.asarray(0.5 + 0.5 * np.sign(values) * size if self.signed else size)
 
@@ -57,17 +57,20 @@ class Scale:
         Args:
             squares: how many squares of half its height go into its length.
         """
+        # Only a scale over a picture draws squares below its bar; callers need not know which it
+        # is.
         del squares
         return self.colours[np.linspace(0, 255, 128).astype(int)][None]
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Place on the bar and words of the numbers that are written below it."""
+        """Position on the bar and text of each number that is written below it."""
         if self.signed:
             return [(0.0, short_score(-self.largest)), (0.5, "0"), (1.0, short_score(self.largest))]
         if self.largest == 0:
             return [(0.0, "0")]
         if self.written is not short_weight or self.power == 1:
             written = two_digits if self.written is short_weight else self.written
+            # The number whose colour is in the middle of the bar.
             middle = 0.5 ** (1 / self.power) * self.largest
             return [(0.0, "0"), (0.5, written(middle)), (1.0, written(self.largest))]
         return self._ticks_of_weights()

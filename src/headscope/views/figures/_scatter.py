@@ -17,7 +17,7 @@ from headscope.views.figures._words import counted
 
 
 def draw_scatter(plan: FigurePlan) -> Sheet:
-    """A dot for each head in the colour of its label; those that were asked for have a ring."""
+    """Draw a dot for each head in the colour of its label, with a ring around chosen heads."""
     evidence = plan.evidence
     if evidence is None:
         raise FigureError("View 'scatter' needs evidence=")

@@ -1,4 +1,4 @@
-"""A sheet of paper in millimetres, from the upper left corner down; the only place that draws with
+"""A sheet of paper in millimetres, from the upper left corner down; the only module that draws with
 matplotlib.
 """
 
@@ -25,16 +25,16 @@ Length = float | int
 """Millimetres."""
 
 RISE = 0.31
-"""How far a baseline stands below the middle of a line of text, in units of the font size."""
+"""Distance of the baseline below the middle of a line of text, in units of the font size."""
 LEADING = 1.4
-"""Height of a line of text that explains, in units of the font size."""
+"""Height of a line of small text, in units of the font size."""
 SHARPNESS = 600
-"""Dots in an inch that pictures of cells have at least: no reader smooths them then."""
+"""Dots in an inch of pictures of cells at least: viewers of PDF and SVG then do not smooth them."""
 MOST_DOTS = 4096
 HATCH, HATCH_LINE = 1.1, 0.16
-"""Millimetres from line to line, and of a line, where a query may not look."""
+"""Distance and thickness of hatching lines in millimetres, where a query may not look."""
 MARGIN = 1.2
-"""Millimetres of paper around everything."""
+"""Width of the margin around everything in millimetres."""
 INCH = 25.4
 
 _onto: ContextVar[Any] = ContextVar("onto", default=None)
@@ -55,7 +55,7 @@ def size_of(axes: Any) -> tuple[float, float]:
     """Width and height of axes in millimetres.
 
     Raises:
-        FigureError: where they are none of matplotlib's.
+        FigureError: where they are not axes of matplotlib.
     """
     if not hasattr(axes, "get_window_extent") or not hasattr(axes, "add_patch"):
         raise FigureError(
@@ -68,7 +68,7 @@ def size_of(axes: Any) -> tuple[float, float]:
 
 @contextmanager
 def our_settings() -> Generator[None]:
-    """The settings of matplotlib itself and ours, so that a reader's style file changes nothing.
+    """Settings of matplotlib: its defaults and ours, so that a reader's style file changes nothing.
 
     Raises:
         FigureError: where matplotlib is missing.
@@ -82,10 +82,14 @@ def our_settings() -> Generator[None]:
         mpl.rcParams.update(
             {
                 "font.sans-serif": ["Arial", "Helvetica", "DejaVu Sans"],
+                # Every point of a curve is kept, whatever the resolution.
                 "path.simplify": False,
+                # Text stays text: TrueType fonts in PDF, <text> in SVG.
                 "pdf.fonttype": 42,
                 "svg.fonttype": "none",
+                # Otherwise ids in an SVG are random, and two files of one figure differ.
                 "svg.hashsalt": "headscope",
+                # A token such as "$x$" is not a formula.
                 "text.parse_math": False,
                 "text.usetex": False,
             }
@@ -96,13 +100,12 @@ def our_settings() -> Generator[None]:
 class Sheet:
     """A matplotlib figure of fixed width whose height is set when all is drawn.
 
-    ``width`` is what is left to draw on, without the margins; x and y count from the corner inside
-    them.
+    ``width`` is the room without the margins; x and y count from the corner inside them.
 
     Args:
-        width: of the paper in millimetres.
+        width: width of the paper in millimetres.
         style: colours and type.
-        panel: the row of pictures that this one is part of; it then is placed by `put`.
+        panel: this picture in a row of pictures; it then is placed by `put`.
     """
 
     def __init__(self, width: float, style: Style, panel: Panel | None = None) -> None:
@@ -125,6 +128,7 @@ class Sheet:
             self.matplotlib, self._axes = given.get_figure(root=True), given
         self._axes.set_axis_off()
         self._axes.set_xlim(-MARGIN, width - MARGIN)
+        # Patches would change the limits, and a millimetre would no longer be a millimetre.
         self._axes.set_autoscale_on(False)
 
     def finish(self, height: float) -> None:
@@ -137,6 +141,7 @@ class Sheet:
             self._finish_within(height + 2 * MARGIN, self._room)
             return
         self.height = height + 2 * MARGIN
+        # The larger limit first: y then runs down from the upper edge.
         self._axes.set_ylim(height + MARGIN, -MARGIN)
         if self.panel is None:
             width = self.width + 2 * MARGIN
@@ -153,7 +158,7 @@ class Sheet:
         )
 
     def _finish_within(self, height: float, room: float) -> None:
-        """In axes of a height that is given the drawing begins at their upper edge."""
+        """Set the limits in axes of a given height; the drawing begins at their upper edge."""
         if height > room + 0.05:
             raise FigureError(
                 f"The drawing is {height:.0f} mm high and the axes {room:.0f} mm; make the figure "
@@ -169,13 +174,14 @@ class Sheet:
         return written
 
     def width_of(self, text: str, size: float | None = None) -> float:
-        """Millimetres that a text takes."""
+        """Width of a text in millimetres."""
         return em_width(text, self.style.families) * (size or self.style.size) * POINT
 
     def fitted(self, text: str, room: float, size: float | None = None) -> str:
         """The text, cut at its end where it is wider than the room."""
         if self.width_of(text, size) <= room:
             return text
+        # Longer cuts are wider, so that the longest one that fits can be found by bisection.
         cuts = [text[:end].rstrip() + "…" for end in range(1, len(text))]
         fit = bisect_right(cuts, room, key=lambda cut: self.width_of(cut, size))
         return cuts[fit - 1] if fit else "…"
@@ -194,7 +200,7 @@ class Sheet:
     ) -> None:
         """Write a line; y is its middle. Upright text runs upwards from y, and x is its middle."""
         size = size or self.style.size
-        # matplotlib is given baselines, which it places alike in all fonts
+        # Positions are converted to baselines, which matplotlib places alike in all fonts.
         fall = RISE * size * POINT
         right, down = (fall, 0.0) if upright else (0.0, fall)
         self._axes.text(
@@ -214,12 +220,12 @@ class Sheet:
         )
 
     def note(self, x: Length, y: Length, text: str, *, anchor: Anchor = "left") -> None:
-        """Write a line of small muted text, which explains."""
+        """Write a line of small muted text."""
         self.text(x, y, text, size=self.style.small, colour=self.style.muted, anchor=anchor)
 
     def paragraph(self, y: float, parts: Sequence[str]) -> float:
-        """Write small muted text over the width, each of the parts kept together where it fits;
-        give the next y.
+        """Write small muted text over the width, each part on one line where it fits; return the
+        next y.
         """
         size = self.style.small
         pitch = LEADING * size * POINT
@@ -331,14 +337,14 @@ class Sheet:
         if hidden is not None and hidden.any():
             under = hidden.repeat(down, axis=0).repeat(along, axis=1)
             y, x = np.indices(under.shape, sparse=True)
-            # millimetres along a diagonal: lines where it is a multiple of their distance
+            # Millimetres along a diagonal: a line at each multiple of the distance between lines.
             diagonal = y * (height / under.shape[0]) + x * (width / under.shape[1])
             large[under & (diagonal % HATCH < HATCH_LINE)] = parse_hex(self.style.edge)
         extent = (at[0], at[0] + width, at[1] + height, at[1])
         self._axes.imshow(large, extent=extent, interpolation="none", aspect="auto", zorder=1)
 
     def _wrapped(self, parts: Sequence[str], room: float, size: float) -> list[str]:
-        """Lines of ``part · part``; a part that is wider than the room is broken between words."""
+        """Lines of ``part · part``; a part that is wider than the room is broken at blanks."""
         lines = [""]
         for part in parts:
             joined = f"{lines[-1]} · {part}" if lines[-1] else part
@@ -356,8 +362,8 @@ class Sheet:
 
 
 def _dots(length: float, count: int) -> int:
-    """How many dots each of so many cells gets along a length in millimetres: sharp in print, and
-    no more of them altogether than a picture may have.
+    """Number of dots for each of so many cells along a length in millimetres: enough to be sharp in
+    print, and at most `MOST_DOTS` for all cells.
     """
     sharp = round(SHARPNESS * length / INCH / count)
     return max(1, min(sharp, MOST_DOTS // count))

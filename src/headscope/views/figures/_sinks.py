@@ -12,7 +12,7 @@ from headscope.views.constants import SINK_PART, SINK_TIMES
 
 
 def find_sinks(layer: Layer, heads: Collection[int]) -> dict[int, float]:
-    """The part of all attention of these heads that each such key receives, the strongest first."""
+    """The share of these heads' attention that goes to each sink, the strongest first."""
     received = np.mean(
         [np.asarray(layer.weights_of(head), np.float64).sum(axis=0) for head in heads], axis=0
     )
@@ -20,6 +20,7 @@ def find_sinks(layer: Layer, heads: Collection[int]) -> dict[int, float]:
     if total == 0:
         return {}
     parts = received / total
+    # In a short text each key gets much anyway: it must also get several times its even share.
     least = max(SINK_PART, SINK_TIMES / len(parts))
     return {
         int(key): float(parts[key])
@@ -35,8 +36,8 @@ def without_keys(
     nothing is left.
 
     Args:
-        values: NaN where a query may not look.
-        keys: positions of those that are left out.
+        values: weights, NaN where a query may not look.
+        keys: positions of the keys that are left out.
     """
     weights = values.copy()
     weights[:, :, list(keys)] = 0

@@ -12,7 +12,7 @@ from headscope.views.figures._words import short_weight
 from headscope.views.figures.fonts import families
 
 POINT = 25.4 / 72
-"""Millimetres in one point."""
+"""One point in millimetres."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,8 +22,8 @@ class Style:
     Args:
         paper: the background.
         ink: text.
-        muted: text that explains.
-        faint: what is there but takes no part.
+        muted: text of notes.
+        faint: tokens that take no part.
         edge: thin lines.
         masked: where a query may not look.
         accent: attention where no single head has its own colour.
@@ -32,7 +32,7 @@ class Style:
         dark: whether paper is dark.
         colour: whether there are colours, or only greys.
         size: of text, in points.
-        families: of the fonts, in the order in which they are asked for a character.
+        families: families of fonts, in the order in which they are tried for a character.
     """
 
     paper: str
@@ -51,7 +51,8 @@ class Style:
 
     @property
     def small(self) -> float:
-        """Size of text that explains, in points; never so small that it cannot be printed."""
+        """Size of notes in points."""
+        # Not below 5 points, where print becomes hard to read, unless all text is smaller.
         return max(min(5.0, self.size), 0.86 * self.size)
 
     @property
@@ -83,8 +84,8 @@ class Style:
         return Scale(colours, largest, signed=False, power=power, masked=self.masked, written=words)
 
     def score_scale(self, largest: float) -> Scale:
-        """The poles for the largest numbers of both signs; paper for 0, or middle grey where there
-        are only greys.
+        """Two colours for the largest numbers of both signs; paper for 0, or middle grey where only
+        greys are used.
         """
         if self.colour:
             colours = diverging(self.negative, self.paper, self.positive)

@@ -1,4 +1,4 @@
-"""View text: the words themselves, heat by attention."""
+"""View text: the running text, with attention as the colour behind each word."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ PATCH_GAP = 0.1
 GAP = 0.5
 """In units of the font size."""
 NEW_LINES = ("\n", "\u010a")
-"""How a line break stands in a piece: as itself, or as byte-level vocabularies write it."""
+"""A line break in a token: itself, or the character that byte-level vocabularies write for it."""
 
 
 @dataclass(frozen=True)
 class PlacedToken:
-    """A token in the running text: its words, place and width, in millimetres."""
+    """A token in the running text: its text, and its position and width in millimetres."""
 
     token: int
     text: str
@@ -56,8 +56,8 @@ class PlacedToken:
 
 
 def draw_text(plan: FigurePlan) -> Sheet:
-    """Running text; the colour behind a word is what it receives, or what one query gives it, or it
-    gives one key.
+    """Draw the running text; the colour behind a word is what it receives, what one query gives it,
+    or what it gives to one key.
     """
     if plan.query is not None and plan.key is not None:
         raise FigureError(
@@ -102,12 +102,13 @@ def draw_text(plan: FigurePlan) -> Sheet:
 def _scale(plan: FigurePlan, largest: float) -> Scale:
     colour = plan.colours[plan.head] if plan.head is not None else None
     one = plan.query is not None or plan.key is not None
-    power = 0.5 if one else 1.0  # what many queries give is more even than what one gives
+    # What many queries give is more even than what one gives, and needs no square root to be seen.
+    power = 0.5 if one else 1.0
     return plan.shown.scale(plan.style, largest, colour, power=power)
 
 
 def _chosen(plan: FigurePlan) -> int | None:
-    """The token that is framed: one that was chosen, where queries and keys are the same tokens."""
+    """The token that is framed: the chosen one, where queries and keys are the same tokens."""
     if plan.stack.query != plan.stack.key:
         return None
     return plan.query if plan.query is not None else plan.key
@@ -121,16 +122,15 @@ def _frame(sheet: Sheet, word: PlacedToken) -> None:
 
 
 def heat_of(plan: FigurePlan) -> Float[np.ndarray, " token"]:
-    """One number for each token that is written, NaN where it may not be looked at or takes no
-    part.
-    """
+    """One number for each token that is written; NaN where it is masked or takes no part."""
     values = mean_of(numbers_of(plan.layer, plan.heads, plan.shown, plan.without))
     if plan.query is not None:
         return np.where(plan.to, values[plan.query], np.nan)
     if plan.key is not None:
         return np.where(plan.from_, values[:, plan.key], np.nan)
     if not plan.shown.signed:
-        values = np.nan_to_num(values)  # a masked key receives nothing
+        # A masked key receives nothing from that query; a masked score has no such value.
+        values = np.nan_to_num(values)
     return np.where(plan.to, mean_of(values[plan.from_]), np.nan)
 
 
@@ -145,8 +145,8 @@ def _title(sheet: Sheet, plan: FigurePlan) -> str:
 def _set(
     sheet: Sheet, plan: FigurePlan, tokens: Tokens, y: float
 ) -> tuple[list[PlacedToken], list[PlacedPicture], float]:
-    """The tokens as running text, the patches of each picture over it, or else in rows and
-    columns.
+    """Place the tokens as running text, and patches over their picture, or in rows and columns
+    where it is not known.
     """
     placed: list[PlacedToken] = []
     pictured: list[PlacedPicture] = []
@@ -181,7 +181,7 @@ def _framed(
 def _picture(
     sheet: Sheet, tokens: Tokens, words: Iterable[list[int]], y: float
 ) -> tuple[list[PlacedToken], float]:
-    """Patches where they are in their picture, named where there is room."""
+    """Place patches in rows and columns, with their names where there is room."""
     em, patches = sheet.style.em, [token for word in words for token in word]
     places = [place for token in patches if (place := (tokens.places or ())[token]) is not None]
     names = [sheet.shown(tokens.labels[token]) for token in patches]
@@ -210,8 +210,8 @@ def set_text(
     *,
     room: float | None = None,
 ) -> tuple[list[PlacedToken], float]:
-    """Running text in this room, or over the width; pieces of a word stay together, and the second
-    text begins a line.
+    """Place running text in this room, or over the whole width; pieces of a word stay together, and
+    the second text of a pair begins a new line.
     """
     em = sheet.style.em
     room = sheet.width if room is None else room
@@ -238,7 +238,7 @@ def set_text(
 def _pieces(
     sheet: Sheet, tokens: Tokens, word: list[int], room: float
 ) -> tuple[list[str], list[float]]:
-    """What is written of each piece of a word, cut to this room, and its width with its padding."""
+    """The text of each piece of a word, cut to this room, and its width with its padding."""
     texts = [sheet.fitted(sheet.shown(tokens.labels[token]), room) for token in word]
     widths = [sheet.width_of(text) + 2 * PADDING * sheet.style.em for text in texts]
     return texts, widths
@@ -265,13 +265,14 @@ def words_of(tokens: Tokens) -> list[list[int]]:
 
 
 def _spaced(tokens: Tokens, token: int) -> bool:
-    """Whether the text has a space before a token; where nobody knows, there is one."""
+    """Whether the text has a space before a token; True where that is unknown."""
     if tokens.offsets is None or token == 0:
         return True
     before, now = tokens.offsets[token - 1], tokens.offsets[token]
     if before is None or now is None or tokens.segments[token] != tokens.segments[token - 1]:
         return True
     text = tokens.texts[tokens.segments[token]]
+    # Some tokenizers leave the space between two tokens, others make it part of the second one.
     return now[0] > before[1] or text[now[0] : now[0] + 1].isspace()
 
 

@@ -1,5 +1,5 @@
-"""View texts: many texts below each other, heat on their words, with label and prediction beside
-them.
+"""View texts: many texts below each other, with attention as colour, and their labels and
+predictions.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from headscope.views.figures._text import PITCH, draw_word, heat_of, set_text, w
 WIDTH = 174.0
 """Millimetres: two columns of most journals."""
 MOST = 60
-"""Texts; more do not stand on one page."""
+"""Number of texts; more do not fit on one page."""
 COLUMNS = ("labels", "predictions")
 WIDEST_COLUMN = 0.2
-"""Part of the width that a column of labels takes at most."""
+"""Largest share of the width for a column of labels."""
 WRONG = "≠ "
-"""Before a prediction that is not the label."""
+"""Mark before a prediction that is not the label."""
 OF_ALL = ("beside", *COLUMNS)
 
 
 def draw_texts(record: Record, options: Mapping[str, Any]) -> tuple[Sheet, FigurePlan]:
-    """All texts on one paper and one scale, and the plan of the first of them.
+    """Draw all texts on one sheet and one scale; return it with the plan of the first of them.
 
     Raises:
-        FigureError: what is no record, too many texts, labels that are not one for each text, or an
-            option that view ``text`` does not have.
+        FigureError: something that is not a record, too many texts, labels that are not one for
+            each text, or an option that view ``text`` does not have.
         RecordError: a stack, layer or head that a record does not have.
     """
     records = [record, *_beside(options.get("beside"))]
@@ -120,7 +120,7 @@ def _title(plan: FigurePlan) -> str:
 def _row(
     sheet: Sheet, plan: FigurePlan, heat: np.ndarray, scale: Scale, *, place: tuple[float, float]
 ) -> float:
-    """One text from this y on, in this room; gives the next y."""
+    """One text from this y on, in this room; returns the next y."""
     y, room = place
     side = "query" if plan.key is not None else "key"
     tokens: Tokens = getattr(plan.stack, side)
@@ -147,7 +147,7 @@ def _row(
 
 
 def _width_of(sheet: Sheet, name: str, cells: Sequence[str]) -> float:
-    """Millimetres of a column: of its widest cell, or a fifth of the paper."""
+    """Width of a column in millimetres: of its widest cell, but at most a fifth of the sheet."""
     texts = [name, *(f"{WRONG}{sheet.shown(cell)}" for cell in cells)]
     widest = 1.1 * max(map(sheet.width_of, texts)) + sheet.style.em
     return min(widest, WIDEST_COLUMN * sheet.width)

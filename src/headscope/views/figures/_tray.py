@@ -24,7 +24,7 @@ WIDTH = 174.0
 GAP = 3.0
 """Millimetres between two pictures."""
 SMALL_TYPE = 45.0
-"""Below this width of a picture its type is smaller unless a size is asked for."""
+"""Pictures narrower than this have smaller text, unless a size was given."""
 PAGE_ONLY = ("direction",)
 """Options of a picture of a page that print does not have."""
 
@@ -34,7 +34,7 @@ def draw_tray(
     options: Mapping[str, Any],
     drawings: Mapping[str, Callable[[FigurePlan], Sheet]],
 ) -> tuple[Sheet, FigurePlan]:
-    """All pictures of a tray on one paper, and the plan of the first of them.
+    """Draw all pictures of a tray on one sheet; return it with the plan of the first of them.
 
     Raises:
         FigureError: a tray that is empty or too long, or a picture that cannot be drawn.
@@ -48,6 +48,7 @@ def draw_tray(
         name: options[name] for name in ("theme", "font", "font_size", "colour") if name in options
     }
     if each < SMALL_TYPE:
+        # In this order, so that a size that the caller gave wins.
         common = {"font_size": 5.5} | common
     plans = [_plan(of, entry | common, options.get("quantities")) for of, entry in entries]
     whole = Sheet(width, plans[0].style)
@@ -72,7 +73,7 @@ def draw_tray(
 
 
 def _lines_of_titles(whole: Sheet, plans: Sequence[FigurePlan], room: float) -> int:
-    """How many lines the titles of all pictures take, so that the pictures begin at one height."""
+    """Number of lines of all titles, the same for all, so that pictures begin at one height."""
     for plan in plans:
         if plan.view == "neuron" or len(title_lines(whole, where(plan), room)) > 1:
             return 2
@@ -80,7 +81,7 @@ def _lines_of_titles(whole: Sheet, plans: Sequence[FigurePlan], room: float) -> 
 
 
 def _title(whole: Sheet, title: str) -> float:
-    """The title over all pictures, where there is one; gives where they begin."""
+    """Write the title over all pictures, where there is one; return the y where they begin."""
     if not title:
         return 0.0
     em = whole.style.em
@@ -107,7 +108,7 @@ def clearest_of_each(record: Record) -> list[dict[str, Any]]:
 
 
 def _entries(record: Record, tray: Any, beside: Any) -> list[tuple[Record, dict[str, Any]]]:
-    """Each picture as its record and its options of a figure."""
+    """The record of each picture, and its options as those of a figure."""
     try:
         named = records_beside(beside)
     except PageError as error:
@@ -130,10 +131,10 @@ def _entries(record: Record, tray: Any, beside: Any) -> list[tuple[Record, dict[
 
 
 def _given_records(record: Record, given: Any) -> tuple[list[Record], Any]:
-    """The record of each picture, and the pictures without those that were given as objects.
+    """The record of each picture, and the pictures without records that were given as objects.
 
-    A page can name records only, since its state is words in its address. A figure takes them as
-    they are, too.
+    A page can only name records, because its state is text in its address. A figure also takes the
+    records themselves.
     """
     if not isinstance(given, Sequence) or not given:
         return [], given
@@ -154,9 +155,7 @@ def _given_records(record: Record, given: Any) -> tuple[list[Record], Any]:
 
 
 def _figure_options(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a figure for a picture of a tray: one query and one key, heads as they are
-    named.
-    """
+    """The options of a figure for a picture of a tray, which has at most one query and one key."""
     options = {name: value for name, value in entry.items() if name not in PAGE_ONLY}
     for name in ("query", "key"):
         tokens = options.pop(name, ())
@@ -167,7 +166,7 @@ def _figure_options(entry: Mapping[str, Any]) -> dict[str, Any]:
         if tokens:
             options[name] = tokens[0]
     if options.get("neurons") == "hidden":
-        # Without its neurons the view is lines between words.
+        # Without its neurons the view is that of lines between words.
         options["view"] = "head"
     if options.get("view") != "neuron":
         options.pop("neurons", None)
@@ -186,7 +185,7 @@ def _plan(record: Record, entry: Mapping[str, Any], quantities: Any) -> FigurePl
 
 
 def _models(plans: Sequence[FigurePlan]) -> list[str]:
-    """Which model, or which models where there are several."""
+    """The name of the model, or the letters and names of several models."""
     names = {
         plan.panel.letter: plan.record.model.name
         for plan in plans
@@ -202,7 +201,7 @@ def _models(plans: Sequence[FigurePlan]) -> list[str]:
 
 
 def _notes(notes_of: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
-    """What pictures say of themselves: once where all say it, else after their letters."""
+    """The notes of all pictures: once where all have it, else after the letters of its pictures."""
     letters: dict[str, list[str]] = {}
     for letter, notes in notes_of:
         for note in dict.fromkeys(notes):

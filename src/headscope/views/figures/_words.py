@@ -1,6 +1,4 @@
-"""Numbers as figures print them; the same words as in the live viewer
-(frontend/src/state/words.ts).
-"""
+"""Text for numbers in figures; the same as in the live viewer (frontend/src/state/words.ts)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fonts that this machine has, what they can write, and how wide it becomes."""
+"""The fonts of this machine: which characters they can write, and how wide a text is."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FALLBACK = (
 )
 STAND_IN = "\u25a1"
 INVISIBLE = frozenset("\u200c\u200d") | {chr(code) for code in range(0xFE00, 0xFE10)}
-"""Joiners and variation selectors: without a glyph of their own they can be left out."""
+"""Joiners and variation selectors: where a font has no glyph for them, they can be left out."""
 
 
 def installed(family: str) -> str | None:
@@ -51,9 +51,7 @@ def installed(family: str) -> str | None:
 
 
 def families(wanted: str | None = None) -> tuple[str, ...]:
-    """The installed families to write with, in the order in which they are asked for a
-    character.
-    """
+    """The installed families, in the order in which they are tried for a character."""
     order = dict.fromkeys((*([wanted] if wanted else []), *FIRST, *FALLBACK))
     return tuple(family for family in order if installed(family))
 
@@ -91,7 +89,7 @@ SCRIPTS = {
 
 
 def missing_words(missing: str) -> str:
-    """What to do about characters that no font can write."""
+    """A warning about characters that no font can write, and what to do."""
     names = [unicodedata.name(character, "") for character in missing]
     wanted = next(
         (font for name in names for start, font in SCRIPTS.items() if name.startswith(start)), ""
@@ -110,4 +108,5 @@ def em_width(text: str, names: tuple[str, ...]) -> float:
     face, _ = _faces(names)
     face.set_size(64, 72)
     face.set_text(text, 0.0)
+    # At 64 points and 72 dots in an inch one em is 64 pixels, and FreeType counts 64ths of a pixel.
     return face.get_width_height()[0] / 64 / 64
