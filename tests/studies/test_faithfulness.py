@@ -5,9 +5,7 @@ import csv
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
+from tiny_bert import tiny_bert
 
 import headscope as hs
 from headscope import (
@@ -19,9 +17,9 @@ from headscope import (
 )
 from headscope.capturing import random_twin
 from headscope.cli import run
-from headscope.studies import CounterfactualAttention, erasure
+from headscope.studies import CounterfactualAttention
 from headscope.studies.explaining._explained import SIGNALS
-from headscope.studies.explaining._explaining import FLOWING, divergence
+from headscope.studies.explaining._explaining import FLOWING, TextExplainer, divergence
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXT = "the cat sat."
@@ -34,23 +32,9 @@ def tokenizer():
     return tiny_tokenizer()
 
 
-def bert(layers, classes=2):
-    from transformers import AutoConfig, AutoModelForSequenceClassification
-
-    sizes = {
-        "hidden_size": 24,
-        "num_hidden_layers": layers,
-        "num_attention_heads": HEADS,
-        "intermediate_size": 40,
-    }
-    config = AutoConfig.for_model("bert", vocab_size=64, num_labels=classes, **sizes)
-    torch.manual_seed(0)
-    return AutoModelForSequenceClassification.from_config(config).eval()
-
-
 @pytest.fixture(scope="module")
 def model():
-    model = bert(LAYERS, classes=4)
+    model = tiny_bert(LAYERS, classes=4)
     for name, parameter in model.named_parameters():
         if parameter.ndim == 2 and "embed" not in name:
             parameter.data.normal_(std=1.6 / parameter.shape[-1] ** 0.5)
@@ -126,13 +110,6 @@ def test_the_gradient_holds_attention_constant(found, model, tokenizer):
     )
 
 
-def test_erasure_of_a_score_that_one_token_decides():
-    decided = lambda kept: 0.9 if 2 in kept else 0.1  # noqa: E731
-    right, wrong = np.array([0.1, 0.2, 0.9, 0.3]), np.array([0.9, 0.2, 0.1, 0.3])
-    assert erasure(decided, right, shares=(0.25, 0.5)) == pytest.approx((0.8, 0.0))
-    assert erasure(decided, wrong, shares=(0.25, 0.5)) == pytest.approx((0.0, 0.8))
-
-
 def test_erasure_takes_tokens_out_of_the_text(found, model, tokenizer):
     ids, text = tokenizer("a bee on it")["input_ids"], found.texts[1]
     own = probabilities(model, ids)
@@ -145,6 +122,26 @@ def test_erasure_takes_tokens_out_of_the_text(found, model, tokenizer):
             - probabilities(model, [one for at, one in enumerate(ids) if at not in top])[best]
         )
     assert text.comprehensiveness["attention"] == pytest.approx(np.mean(wanted), abs=1e-6)
+
+
+def test_erased_texts_of_one_length_run_together(model, tokenizer, monkeypatch):
+    batches = []
+    whole = TextExplainer._probabilities
+
+    def noted(self, kept):
+        batches.append([tuple(each) for each in kept])
+        return whole(self, kept)
+
+    monkeypatch.setattr(TextExplainer, "_probabilities", noted)
+    words = "the cat sat and a bee on it"
+    faithfulness(model, tokenizer, words, counterfactual=QUIET)
+    count = len(tokenizer(words)["input_ids"])
+    # Those of all tokens, and of all but one, are asked about elsewhere, too.
+    erased = [batch for batch in batches if len(batch[0]) < count - 1]
+    lengths = [len(batch[0]) for batch in erased]
+    assert len(set(lengths)) == len(lengths) > 1
+    assert all(len(set(batch)) == len(batch) for batch in erased)
+    assert max(map(len, erased)) > 1
 
 
 def test_shuffling_moves_the_output_where_the_row_is_read(found, model, tokenizer):
@@ -359,22 +356,8 @@ def test_its_table_has_a_row_for_each_number(found):
     )
 
 
-@given(arrays(float, st.integers(2, 9), elements=st.integers(-50, 50).map(float), unique=True))
-def test_keeping_the_top_is_taking_out_the_bottom(signal):
-    """What is sufficient by a signal is what is comprehensive by its reverse, where both halves are
-    as large.
-    """
-    scores = np.linspace(0.1, 0.9, len(signal))
-    probability = lambda kept: float(scores[list(kept)].sum())  # noqa: E731
-    without, alone = erasure(probability, signal, shares=(0.5,))
-    half = round(0.5 * len(signal))
-    if 2 * half == len(signal):
-        assert erasure(probability, -signal, shares=(0.5,)) == pytest.approx((alone, without))
-    assert without + alone == pytest.approx(scores.sum())
-
-
 def test_a_classifier_that_does_not_read_is_moved_by_nothing(tokenizer):
-    model = bert(layers=2)
+    model = tiny_bert(layers=2)
     model.classifier.weight.data.zero_()
     text = faithfulness(
         model, tokenizer, [TEXT], counterfactual=CounterfactualAttention(permutations=5)
@@ -410,71 +393,6 @@ def test_a_decoder_classifies_by_its_last_token(tokenizer):
     )
     assert (last > 1e-9).all()
     np.testing.assert_allclose(first, 0, atol=1e-9)
-
-
-PLANTED = "c"
-
-
-def planted(tokenizer):
-    """One layer that looks evenly at every token, all of which are nothing but one: the answer is
-    whether it is there.
-
-    Norms without shift leave nothing what it is, and what is there the same however often it was
-    divided.
-    """
-    model = bert(layers=1)
-    attention = model.bert.encoder.layer[0].attention.self
-    for part in (attention.query, attention.key):
-        part.weight.data.zero_()
-    embeddings = model.bert.embeddings
-    for table in (
-        embeddings.word_embeddings,
-        embeddings.position_embeddings,
-        embeddings.token_type_embeddings,
-    ):
-        table.weight.data.zero_()
-    number = tokenizer.convert_tokens_to_ids(PLANTED)
-    embeddings.word_embeddings.weight.data[number] = torch.randn(
-        24, generator=torch.Generator().manual_seed(3)
-    )
-    with torch.no_grad():
-        there = model.bert(input_ids=torch.tensor([[1, number, 2]])).pooler_output[0]
-        model.classifier.weight.copy_(torch.stack([-there, there]) * 40 / (there @ there))
-        model.classifier.bias.copy_(torch.tensor([20.0, -20.0]))
-    return model
-
-
-def test_a_planted_token_is_found(tokenizer):
-    found = faithfulness(
-        planted(tokenizer),
-        tokenizer,
-        ["a bad c, is it"],
-        counterfactual=CounterfactualAttention(permutations=6),
-    )
-    text = found.texts[0]
-    at = text.pieces.index(PLANTED)
-    only = np.eye(len(text.pieces))[at]
-    assert text.probabilities.argmax() == 1
-    np.testing.assert_allclose(text.signals["leave_one_out"], only, atol=1e-6)
-    for name in ("contribution", "alti"):
-        assert text.signals[name][at] > 1e-3
-        np.testing.assert_allclose(text.signals[name] * (1 - only), 0, atol=1e-6)
-    assert np.ptp(text.signals["attention"]) < 1e-7
-    for name in ("leave_one_out", "contribution", "alti"):
-        assert (text.comprehensiveness[name], text.sufficiency[name]) == pytest.approx(
-            (1, 0), abs=1e-6
-        )
-
-
-def test_shuffling_even_attention_changes_nothing(tokenizer):
-    text = faithfulness(
-        planted(tokenizer),
-        tokenizer,
-        ["a bad c, is it"],
-        counterfactual=CounterfactualAttention(permutations=6),
-    ).texts[0]
-    assert text.permuted.shape == (6,)
-    np.testing.assert_allclose(text.permuted, 0, atol=1e-7)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -33,13 +33,21 @@ def erasure_curves(
     probability: Callable[[Sequence[int]], float], signal: Row, shares: Sequence[float] = SHARES
 ) -> Float[np.ndarray, "2 share"]:
     """``p(x) - p(x without top k)`` and ``p(x) - p(top k alone)`` for each k; see `erasure`."""
+    everything = probability(range(len(signal)))
+    without, alone = [], []
+    for rest, top in kept_tokens(signal, shares):
+        without.append(everything - probability(rest))
+        alone.append(everything - probability(top))
+    return np.array([without, alone])
+
+
+def kept_tokens(
+    signal: Row, shares: Sequence[float] = SHARES
+) -> Iterator[tuple[list[int], list[int]]]:
+    """Numbers of the tokens that `erasure` keeps for each k: all but the top k, and the top k."""
     count = len(signal)
     order = np.argsort(-np.asarray(signal), kind="stable").tolist()
-    everything = probability(range(count))
-    without, alone = [], []
     for share in shares:
         # At least one token, and never all of them.
         erased = min(count - 1, max(1, round(share * count)))
-        without.append(everything - probability(sorted(order[erased:])))
-        alone.append(everything - probability(sorted(order[:erased])))
-    return np.array([without, alone])
+        yield sorted(order[erased:]), sorted(order[:erased])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from headscope.interventions import SetWeights, intervene
 from headscope.norms import rollout
 from headscope.record import Stack
 from headscope.studies.explaining._counterfactual import CounterfactualAttention
-from headscope.studies.explaining._erasure import Row, erasure_curves
+from headscope.studies.explaining._erasure import Row, erasure_curves, kept_tokens
 from headscope.studies.explaining._explained import ExplainedText
 from headscope.studies.explaining._text import ClassifiedText
 
@@ -73,10 +73,9 @@ class TextExplainer:
             "leave_one_out": self._left_out(own),
             "random": np.random.default_rng(seed).random(len(self._ranked)),
         }
-        best = int(own.argmax())
-        erased = {
-            name: erasure_curves(self._of_class(best), signal) for name, signal in signals.items()
-        }
+        self._run_erased(signals.values())
+        probability = self._of_class(int(own.argmax()))
+        erased = {name: erasure_curves(probability, signal) for name, signal in signals.items()}
         return ExplainedText(
             pieces=self._text.pieces,
             probabilities=own.numpy(),
@@ -157,16 +156,32 @@ class TextExplainer:
             self._run([range(len(self._text))])
         return [rows[number] for number in numbers], len(numbers)
 
-    def _of_class(self, number: int) -> Callable[[Sequence[int]], float]:
-        special = sorted(set(range(len(self._text))) - set(self._ranked.tolist()))
+    def _run_erased(self, signals: Iterable[Row]) -> None:
+        """Run all texts that erasure asks about, those of one length together.
 
-        # Signals often rank alike, and then ask for the same texts: each is run once.
+        Signals often rank alike, and then ask about the same texts: each is run once.
+        """
+        by_length: dict[int, dict[tuple[int, ...], None]] = {}
+        for signal in signals:
+            for rest, top in kept_tokens(signal):
+                for kept in (rest, top):
+                    key = self._positions_of(kept)
+                    by_length.setdefault(len(key), {})[key] = None
+        for keys in by_length.values():
+            probabilities = self._probabilities(list(keys))
+            self._seen |= dict(zip(keys, probabilities, strict=True))
+
+    def _positions_of(self, kept: Sequence[int]) -> tuple[int, ...]:
+        """Positions of these ranked tokens, with those of all special ones."""
+        special = set(range(len(self._text))) - set(self._ranked.tolist())
+        return tuple(sorted([*special, *self._ranked[list(kept)].tolist()]))
+
+    def _of_class(self, number: int) -> Callable[[Sequence[int]], float]:
         def probability(kept: Sequence[int]) -> float:
-            positions = sorted([*special, *(int(self._ranked[at]) for at in kept)])
-            key = tuple(positions)
-            if key not in self._seen:
-                self._seen[key] = self._probabilities([positions])[0]
-            return float(self._seen[key][number])
+            positions = self._positions_of(kept)
+            if positions not in self._seen:
+                self._seen[positions] = self._probabilities([positions])[0]
+            return float(self._seen[positions][number])
 
         return probability
 
