@@ -1,4 +1,4 @@
-"""Atlases: what every head of a model does over many texts, in sums that can be merged.
+"""Atlases: statistics of every head of a model over many texts, in sums that can be merged.
 
 NumPy only; a model is run by `headscope.studies.atlas`.
 """

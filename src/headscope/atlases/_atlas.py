@@ -1,4 +1,4 @@
-"""What every head of a model does over many texts."""
+"""The atlas of a model: statistics of every head over many texts."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ NEIGHBOURS = 8
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A head that attends much alike.
+    """Another head whose attention is similar.
 
     Args:
-        layer: of the other head.
+        layer: layer of the other head.
         head: its number.
-        alike: mean over queries of the sum of the roots of products of both heads' weights: 1 where
-            the rows are the same, 0 where they share no key.
+        alike: similarity: for each query the sum over keys of the square root of the product of
+            both weights, 1 where the rows are equal and 0 where they share no key; mean over
+            queries.
     """
 
     layer: int
@@ -43,23 +44,24 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class AtlasHead:
-    """What an atlas says of one head.
+    """The part of an atlas about one head. Uniform attention, which gives all visible keys the same
+    weight, is the baseline of its shares.
 
     Args:
         layer: its layer, from 0.
         head: its number, from 0.
-        labels: every pattern with its evidence, held or not.
+        labels: every pattern with its evidence, whether the label holds or not.
         score: the name of its score: the pattern of the label that it holds, else ``confidence``.
-        spread: how many texts have a score in each of 128 bins from 0 to 1.
+        spread: number of texts with a score in each of 128 bins from 0 to 1.
         strata: fifths of the texts by its score, with examples.
-        pairs: the pairs of words that most attention goes between.
-        distance: share of the attention by distance, and of even attention.
-        relations: the same by what the key is to the query.
-        classes: of what queries of each class attend to, the share that goes to keys of each class.
-        even_classes: the same of even attention.
+        pairs: the pairs of words that get most of its attention.
+        distance: share of its attention by distance, and the same of uniform attention.
+        relations: the same by the relation of key and query.
+        classes: for queries of each class, the share of their attention to keys of each class.
+        even_classes: the same of uniform attention.
         map: mean weight from and to the first and the last 12 tokens of a text; NaN where no text
             has such a pair.
-        neighbours: the heads that attend most alike.
+        neighbours: the most similar heads.
     """
 
     layer: int
@@ -94,15 +96,15 @@ class AtlasHead:
 
 @dataclass(frozen=True, eq=False)
 class Atlas(Result):
-    """The heads of a model over many texts: labels with evidence, where attention goes, between
-    which words, on which texts.
+    """The heads of a model over many texts: labels with evidence, distances and words that they
+    attend to, and example texts.
 
     Args:
-        heads: their labels and measures.
-        scores: names of the scores whose spread is known.
+        heads: labels and measures of the heads.
+        scores: names of the scores whose distribution is known.
         counts: whole numbers over all texts, see `headscope.atlases.AtlasSums`.
-        sample: texts that were drawn evenly, with the strongest links of each head.
-        pairs: the pairs of words that most attention of each head goes between.
+        sample: a uniform sample of the texts, with the strongest links of each head.
+        pairs: for each head, the pairs of words that get most of its attention.
     """
 
     KIND: ClassVar[str] = "atlas"
@@ -115,12 +117,12 @@ class Atlas(Result):
 
     @property
     def cells(self) -> list[tuple[int, int]]:
-        """Layer and head of each."""
+        """Layer and number of each head."""
         return self.heads.cells
 
     @property
     def model(self) -> str:
-        """Name of the model; empty where nobody knows."""
+        """Name of the model; empty where it is unknown."""
         return self.heads.model
 
     @property
@@ -135,7 +137,7 @@ class Atlas(Result):
 
     @cached_property
     def alike(self) -> Float[np.ndarray, "head other_head"]:
-        """How much alike every two heads attend, mean over queries; see `Neighbour`."""
+        """Similarity of every two heads, mean over queries; see `Neighbour`."""
         return self.counts["alike"] / STEP / self._queries
 
     @cached_property
@@ -150,7 +152,7 @@ class Atlas(Result):
         return mean.reshape(heads, side, side)
 
     def head(self, layer: int, head: int) -> AtlasHead:
-        """All that an atlas knows of one head.
+        """The part of the atlas about one head.
 
         Raises:
             RecordError: where there is no such head.
@@ -182,27 +184,28 @@ class Atlas(Result):
         )
 
     def labels_of(self, at: int) -> tuple[Label, ...]:
-        """Every pattern with its evidence of the head at a place in `cells`: those that hold first,
-        farther above their baseline before others.
+        """Every pattern with its evidence for the head at an index of `cells`: labels that hold
+        first, then by how far the score is above its baseline.
         """
         cell = self.cells[at]
         mine = [label for label in self._labels if (label.layer, label.head) == cell]
         return tuple(sorted(mine, key=lambda label: (not label.holds, -_known(label.excess))))
 
     def score_of(self, at: int) -> str:
-        """The name of the score that the texts of a head are sorted by: of its label that lies
-        farthest above its baseline, or `confidence`.
+        """The name of the score by which the texts of a head are sorted: that of its label farthest
+        above its baseline, or `confidence`.
         """
         held = [label.pattern for label in self.labels_of(at) if label.holds]
         return held[0] if held else CONFIDENCE
 
     def even_of(self, at: int) -> int:
-        """The place of even attention in the layer of a head, in counts of `maps`."""
+        """The index of uniform attention in the layer of a head, in the counts of maps."""
+        # Maps of heads come first, then one of uniform attention for each layer.
         layers = list(dict(self.cells))
         return len(self.cells) + layers.index(self.cells[at][0])
 
     def neighbours_of(self, at: int) -> tuple[Neighbour, ...]:
-        """The heads that attend most alike."""
+        """The heads that are most similar to the head at an index of `cells`."""
         order = np.argsort(-self.alike[at], kind="stable")
         others = [int(other) for other in order if other != at][:NEIGHBOURS]
         return tuple(
@@ -275,7 +278,7 @@ class Atlas(Result):
     def _both(
         self, counted: str, names: Sequence[str], maps: tuple[int, int]
     ) -> dict[str, tuple[float, float]]:
-        """Shares of all attention of a head, and of even attention."""
+        """Shares of all attention of a head, and of uniform attention, by name."""
         shares = self.counts[counted][list(maps)] / STEP / self._queries
         return {
             name: (float(one), float(even)) for name, one, even in zip(names, *shares, strict=True)
@@ -288,6 +291,7 @@ class Atlas(Result):
 
 
 def _known(number: float) -> float:
+    # NaN has no order and would make the sorting arbitrary.
     return -np.inf if np.isnan(number) else number
 
 

@@ -1,4 +1,4 @@
-"""What a token is, and what a key is to a query."""
+"""Classes of tokens, and relations between a query and a key."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from headscope.measures import token_class
 from headscope.record import Tokens
 
 CLASSES = ("first", "special", "punctuation", "number", "word", "rest of a word")
-"""What a token is, each one thing: the first of the text, another special token, punctuation, a
-number, the beginning of a word, or a later piece of one.
+"""The classes of tokens; each token has one: the first of the text, another special token,
+punctuation, a number, the beginning of a word, or a later piece of one.
 """
 RELATIONS = ("itself", "previous", "next", "same word", "own word")
-"""What a key may be to a query: the token itself, a neighbour, the same word at another place, or
-another piece of the word that the query is a piece of. A key may be several of these.
+"""Relations of a key to a query: the token itself, a neighbour, the same word at another position,
+or another piece of the query's word. A key may have several of them.
 """
 
 
@@ -26,6 +26,7 @@ def class_of_tokens(tokens: Tokens) -> Int[np.ndarray, " token"]:
         >>> class_of_tokens(tokens).tolist()
         [0, 3, 4, 5, 2, 1]
     """
+    # From the most general class to the most specific one: later lines replace earlier ones.
     classes = np.full(len(tokens), CLASSES.index("word"))
     classes[np.array(tokens.continues, bool)] = CLASSES.index("rest of a word")
     is_number = [label.strip().isnumeric() for label in tokens.labels]
@@ -37,12 +38,13 @@ def class_of_tokens(tokens: Tokens) -> Int[np.ndarray, " token"]:
 
 
 def related_pairs(tokens: Tokens) -> Bool[np.ndarray, "relation query key"]:
-    """The keys that stand in each of `RELATIONS` to a query."""
+    """The pairs of query and key that have each of `RELATIONS`."""
     count = len(tokens)
     offset = np.arange(count)[None, :] - np.arange(count)[:, None]
     words = np.array([label.lower() for label in tokens.labels])
     ordinary = ~np.array(tokens.special, bool)
     same = (words[:, None] == words[None, :]) & ordinary[:, None] & ordinary[None, :]
+    # The number of the word that a token belongs to: it grows at each token that begins one.
     of_word = np.cumsum(~np.array(tokens.continues, bool))
     own = (of_word[:, None] == of_word[None, :]) & ordinary[:, None] & ordinary[None, :]
     return np.stack(
@@ -51,6 +53,7 @@ def related_pairs(tokens: Tokens) -> Bool[np.ndarray, "relation query key"]:
 
 
 def names_of(tokens: Tokens) -> tuple[str, ...]:
-    """What each token is called among all texts: its label, marked where it continues a word."""
+    """The name of each token across texts: its label, marked where it continues a word."""
+    # One mark for all tokenizers, so that "s" in "cats" and the word "s" are counted apart.
     named = zip(tokens.labels, tokens.continues, strict=True)
     return tuple(f"##{label}" if continues else label for label, continues in named)

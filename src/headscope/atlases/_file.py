@@ -1,4 +1,4 @@
-"""Atlases kept as files."""
+"""Files of atlases."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from headscope.storage import arrays_below, load_kept, reading
 
 HEADS = "heads."
 NOT_KEPT = ("pairs",)
-"""The sketches: what they say is kept as pairs."""
+"""Counts that are not written: the pairs that were read from the sketches are."""
 
 
 def atlas_of(heads: Heads, sums: AtlasSums) -> Atlas:
-    """The atlas that is made of the labels of a run and of its sums."""
+    """The atlas made from the labels of a run and from its sums."""
     layers = list(dict(sums.cells))
     even = [len(sums.cells) + layers.index(layer) for layer, _ in sums.cells]
     counts = {name: each for name, each in sums.counts.items() if name not in NOT_KEPT}
@@ -30,11 +30,12 @@ def atlas_of(heads: Heads, sums: AtlasSums) -> Atlas:
 
 
 def kept_of_atlas(atlas: Atlas) -> Kept:
-    """What a file of an atlas holds."""
+    """The fields and arrays of an atlas's file."""
     heads, arrays = kept_of_heads(atlas.heads)
     sample = TextSample()
     for text in atlas.sample:
         sample.add(text)
+    # Heads have different numbers of pairs: one flat table, in which words are numbers.
     flat = [(head, pair) for head, pairs in enumerate(atlas.pairs) for pair in pairs]
     words = sorted({word for _, pair in flat for word in (pair.query, pair.key)})
     number = {word: at for at, word in enumerate(words)}
@@ -56,10 +57,10 @@ def kept_of_atlas(atlas: Atlas) -> Kept:
 
 @reads(Atlas.KIND)
 def load_atlas(path: str | os.PathLike[str]) -> Atlas:
-    """An atlas that was kept by `Atlas.save`.
+    """Read an atlas that `Atlas.save` wrote.
 
     Raises:
-        FileError: where the file does not exist, is cut, or is none of ours.
+        FileError: where the file does not exist, is cut, or was not written by headscope.
     """
     document, arrays = load_kept(path, Atlas.KIND)
     with reading(path, Atlas.KIND):

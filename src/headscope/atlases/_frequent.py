@@ -1,4 +1,4 @@
-"""The pairs of words that most of a head's attention goes between."""
+"""The pairs of words that get most of a head's attention."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from headscope.atlases._sample import NO_LINK, SampledText
 from headscope.atlases._sums import STEP, AtlasSums
 
 PAIRS = 30
-"""Pairs that are kept of each head, and as many of words alone."""
+"""Number of pairs that are kept for each head, and as many without special tokens."""
 LEAST = 3
-"""Times the typical excess of a sketch: what lies below may be nothing but that."""
+"""A pair must exceed this many times the typical excess of the sketch: less may be only excess."""
 
 
 @dataclass(frozen=True)
 class FrequentPair:
-    """How much attention goes from one word to another.
+    """The attention from one word to another.
 
     Args:
-        query: the word that looks.
-        key: the word that is looked at.
-        share: of the attention of all queries of all texts, at most this.
-        even: the same of a head that would attend evenly to all keys.
-        is_words: whether both stand for text.
+        query: the word that attends.
+        key: the word that is attended to.
+        share: its share of the attention of all queries in all texts; an upper bound.
+        even: the same for a head with uniform attention.
+        is_words: whether both are text and not special tokens.
     """
 
     query: str
@@ -43,19 +43,19 @@ class FrequentPair:
 
     @property
     def ratio(self) -> float:
-        """How many times as much as even attention."""
+        """The share divided by that of uniform attention."""
         return self.share / self.even if self.even > 0 else float("nan")
 
 
 def frequent_pairs(sums: AtlasSums, even: Sequence[int]) -> tuple[tuple[FrequentPair, ...], ...]:
-    """The pairs of words that most attention of each head goes between, the first one first.
+    """The pairs of words that get most attention of each head, the strongest first.
 
-    Looked for among the strongest links of the sampled texts: a pair that is strong in many texts
-    is strong in one of these.
+    Candidates are the strongest links of the sampled texts: a pair that is strong in many texts is
+    strong in one of these, too.
 
     Args:
-        sums: of all texts.
-        even: the map of even attention that each head is compared with.
+        sums: sums over all texts.
+        even: for each head, the index of the map of uniform attention that it is compared with.
     """
     texts = sums.sample.texts()
     special = {
@@ -76,6 +76,7 @@ def frequent_pairs(sums: AtlasSums, even: Sequence[int]) -> tuple[tuple[Frequent
             if share > least:
                 is_words = query not in special and key not in special
                 pairs.append(FrequentPair(query, key, float(share), float(chance), is_words))
+        # By name where shares are equal, so that the order does not depend on that of the texts.
         pairs.sort(key=lambda pair: (-pair.share, pair.query, pair.key))
         words = [pair for pair in pairs if pair.is_words][:PAIRS]
         chosen = {*pairs[:PAIRS], *words}

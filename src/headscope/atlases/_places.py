@@ -1,4 +1,4 @@
-"""Where a key stands: how far from the query, and how far from the ends of the text."""
+"""Bins of distances between query and key, and of positions near the ends of a text."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from jaxtyping import Float, Int
 
 NEAR = 8
-"""Offsets up to this have a bin each."""
+"""Largest offset that has a bin of its own."""
 FAR = (8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512)
-"""Beyond it a bin ends at each of these, and the last one has no end."""
+"""Beyond `NEAR`, bins end at each of these offsets; the last bin has no end."""
 SIDE = 12
-"""Tokens of each end of a text that a mean map shows."""
+"""Number of tokens at each end of a text that a mean map shows."""
 
 
 def offset_bins() -> list[tuple[int, int | None]]:
@@ -29,7 +29,7 @@ def offset_bins() -> list[tuple[int, int | None]]:
 
 
 def bin_names() -> list[str]:
-    """Of all bins, from far before the query to far after it.
+    """Names of all bins, from far before the query to far after it.
 
     Example:
         >>> bin_names()[0], bin_names()[len(bin_names()) // 2]
@@ -73,7 +73,7 @@ def end_places(length: int) -> Int[np.ndarray, " token"]:
 
 
 def onto_bins(bins: Int[np.ndarray, " pair"], count: int) -> Float[np.ndarray, "pair bin"]:
-    """What flat maps are multiplied with to be added up by bin; pairs of bin -1 are left out."""
+    """The matrix that adds up flat maps by bin, in a product; pairs of bin -1 are left out."""
     onto = np.zeros((len(bins), count))
     chosen = np.flatnonzero(bins >= 0)
     onto[chosen, bins[chosen]] = 1.0

@@ -1,7 +1,7 @@
-"""Some texts of a corpus, drawn evenly, with the strongest links of every head on each.
+"""A uniform sample of the texts of a corpus, with the strongest links of every head on each.
 
-Those whose hashes are smallest are kept. Which these are does not depend on the order of the texts
-or on their parts, and of two samples the smallest hashes are the sample of both.
+The texts with the smallest hashes are kept. They do not depend on the order of the texts or on the
+parts of a run, and the smallest hashes of two samples are the sample of both together.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from headscope.atlases._classes import names_of
 from headscope.record import Tokens
 
 SAMPLED = 128
-"""Texts that are kept."""
+"""Number of texts that are kept."""
 LINKS = 24
-"""Strongest links of a head that are kept of a text."""
+"""Number of the strongest links that are kept for each head and text."""
 WORD_LINKS = 16
-"""Strongest links between tokens that are none of the special ones, kept besides."""
+"""Number of the strongest links without special tokens that are kept, too."""
 NO_LINK = -1
-"""Stands for a token where a text has fewer links."""
+"""Fills the entries of missing links, where a text has fewer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +33,12 @@ class SampledText:
 
     Args:
         key: its hash; texts are drawn by it.
-        name: of the text.
+        name: name of the text.
         words: its tokens, marked where one continues a word.
-        special: True for those that stand for no text.
+        special: True for special tokens.
         links: query and key of the strongest links of each head; `NO_LINK` where there are fewer.
-        weights: of these links.
-        scores: of each head.
+        weights: weights of these links.
+        scores: scores of each head.
     """
 
     key: int
@@ -51,15 +51,16 @@ class SampledText:
 
 
 class TextSample:
-    """The texts of the smallest hashes.
+    """The texts with the smallest hashes.
 
     Args:
-        most: how many are kept.
+        most: number of texts that are kept.
     """
 
     def __init__(self, most: int = SAMPLED) -> None:
         self.most: int = most
         self._texts: dict[int, SampledText] = {}
+        # Negated hashes, because heapq gives the smallest entry and the largest hash is removed.
         self._largest: list[int] = []
 
     def takes(self, key: int) -> bool:
@@ -83,7 +84,7 @@ class TextSample:
 
     @property
     def documents(self) -> list[dict[str, Any]]:
-        """What a file holds of the texts as JSON."""
+        """The part of a file that JSON can hold."""
         documents = []
         for text in self.texts():
             special = [place for place, each in enumerate(text.special) if each]
@@ -94,7 +95,7 @@ class TextSample:
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        """What a file holds of them as arrays; none of no text."""
+        """The arrays of a file; empty where there is no text."""
         texts = self.texts()
         if not texts:
             return {}
@@ -130,7 +131,7 @@ def sampled(
     weights: Float[np.ndarray, "head query key"],
     scores: Float[np.ndarray, "score head"],
 ) -> SampledText:
-    """One text, of this hash and name, with the strongest links of each head."""
+    """A text with this hash and name, and the strongest links of each head."""
     special = np.array(tokens.special, bool)
     ordinary = ~special[:, None] & ~special[None, :]
     overall = _strongest(weights, None, LINKS)
@@ -154,7 +155,7 @@ def _strongest(
     among: Bool[np.ndarray, "query key"] | None,
     count: int,
 ) -> tuple[Int[np.ndarray, "head link 2"], Float[np.ndarray, "head link"]]:
-    """Ends and weights of the strongest links, the first one first; at a tie the earlier query and
+    """Ends and weights of the strongest links, the strongest first; at a tie the earlier query and
     key.
     """
     heads, _, keys = weights.shape
@@ -165,6 +166,7 @@ def _strongest(
     strengths = np.take_along_axis(flat, order, axis=1)
     at = places[order]
     links = np.stack([at // keys, at % keys], axis=-1)
+    # A weight of 0 is a masked pair or no attention at all: not a link.
     links = np.where(strengths[..., None] > 0, links, NO_LINK)
     missing = count - links.shape[1]
     links = np.pad(links, ((0, 0), (0, missing), (0, 0)), constant_values=NO_LINK)

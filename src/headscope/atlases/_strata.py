@@ -1,4 +1,4 @@
-"""Examples of a head in five strata of its score."""
+"""Examples for a head in five strata of its score."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headscope.atlases._sample import LINKS, NO_LINK, SampledText
 
 STRATA = 5
 EXAMPLES = 4
-"""Texts that are shown of each stratum."""
+"""Number of texts that are shown for each stratum."""
 Links = tuple[tuple[int, int, float], ...]
 
 
@@ -21,12 +21,12 @@ class Example:
     """A text of the sample, as one head sees it.
 
     Args:
-        name: of the text.
+        name: name of the text.
         words: its tokens.
-        special: True for those that stand for no text.
-        score: of the head on this text.
-        links: query, key and weight of the strongest links, the first one first.
-        word_links: of those between tokens that stand for text.
+        special: True for special tokens.
+        score: score of the head on this text.
+        links: query, key and weight of the strongest links, the strongest first.
+        word_links: the same without special tokens.
     """
 
     name: str
@@ -42,10 +42,10 @@ class Stratum:
     """A fifth of all texts by the score of a head.
 
     Args:
-        low: the score that it begins at, a multiple of 1/128.
+        low: its lowest score, a multiple of 1/128.
         high: the score that it ends below.
-        texts: how many texts of the corpus it has.
-        examples: drawn evenly among them.
+        texts: number of texts of the corpus in it.
+        examples: a uniform sample of them.
     """
 
     low: float
@@ -55,10 +55,10 @@ class Stratum:
 
 
 def stratum_of_bins(counts: Int[np.ndarray, " bin"]) -> Int[np.ndarray, " bin"]:
-    """The fifth of the texts that each bin of scores belongs to, each bin as a whole.
+    """The fifth of the texts that each bin of scores belongs to, without dividing a bin.
 
-    A bin belongs where the middle of its texts is, so that where many texts have one score some
-    fifths are empty.
+    A bin belongs to the fifth that holds the middle of its texts. Where many texts have one score,
+    some fifths are empty.
 
     Example:
         >>> stratum_of_bins(np.array([1, 1, 1, 1, 1])).tolist()
@@ -67,7 +67,7 @@ def stratum_of_bins(counts: Int[np.ndarray, " bin"]) -> Int[np.ndarray, " bin"]:
         [2, 4, 4, 4, 4]
     """
     total = max(1, int(counts.sum()))
-    # In halves of a text, so that all is in whole numbers.
+    # Counted in halves of a text, so that the middle of a bin is a whole number.
     middle = 2 * (np.cumsum(counts) - counts) + counts
     return np.minimum(STRATA - 1, STRATA * middle // (2 * total))
 
@@ -75,19 +75,20 @@ def stratum_of_bins(counts: Int[np.ndarray, " bin"]) -> Int[np.ndarray, " bin"]:
 def strata(
     counts: Int[np.ndarray, " bin"], texts: Sequence[SampledText], score: int, head: int
 ) -> tuple[Stratum, ...]:
-    """The fifths of all texts by a score of a head, the lowest first; without those that are empty.
+    """The fifths of all texts by a score of a head, the lowest first; empty ones are left out.
 
     Args:
-        counts: how many texts of the corpus have a score of each bin.
+        counts: number of texts of the corpus with a score in each bin.
         texts: a sample, in the order in which it was drawn.
-        score: which of the scores.
-        head: which of the heads.
+        score: index of the score.
+        head: index of the head.
     """
     of_bins, bins = stratum_of_bins(counts), len(counts)
     examples: dict[int, list[Example]] = {}
     for text in texts:
         value = float(text.scores[score, head])
         if not np.isnan(value):
+            # A score of exactly 1 belongs to the last bin.
             number = int(of_bins[min(bins - 1, int(value * bins))])
             examples.setdefault(number, []).append(example_of(text, score, head))
     made = []

@@ -1,6 +1,4 @@
-"""What an atlas counts of a corpus: sums and a sample, whose size does not depend on the number of
-texts.
-"""
+"""The sums and the sample of an atlas, whose size does not depend on the number of texts."""
 
 from __future__ import annotations
 
@@ -20,25 +18,25 @@ from headscope.errors import RecordError
 from headscope.record import Tokens
 
 STEP = 2.0**30
-"""Steps in one, of weights that are added up: 2^33 queries of weight 1."""
+"""Steps between 0 and 1 of the weights that are added up: int64 then holds 2^33 queries."""
 ROOT_STEP = 2.0**18
-"""Steps in one, of the roots of weights: their products, summed over the pairs of 2^17 queries, are
-whole numbers that float64 holds, so that no sum is rounded.
+"""Steps between 0 and 1 of the roots of weights. Sums of their products over 2^17 queries are whole
+numbers that float64 holds exactly, so that no sum is rounded.
 """
 BINS = 128
-"""Of the scores of a head, from 0 to 1."""
+"""Number of bins for the scores of a head, from 0 to 1."""
 
 
 @dataclass(frozen=True, eq=False)
 class MeasuredText:  # noqa: PLW1641 - equal for tests, and never a key
-    """The attention of all heads on one text, and what was measured of them.
+    """The attention of all heads on one text, and their measures.
 
     Args:
-        values: rows as of `headscope.patterns.Tally`.
-        weights: of all heads, layer after layer.
-        visible: what the queries of each layer may look at.
-        heads: how many heads each layer has.
-        tokens: of the text.
+        values: measures, with rows as in `headscope.patterns.Tally`.
+        weights: weights of all heads, layer after layer.
+        visible: the keys that each query of a layer may look at.
+        heads: number of heads of each layer.
+        tokens: tokens of the text.
     """
 
     values: Float[np.ndarray, "row head"]
@@ -56,16 +54,16 @@ class MeasuredText:  # noqa: PLW1641 - equal for tests, and never a key
 
 
 class AtlasSums:
-    """Counts texts for an atlas.
+    """The sums over texts for an atlas.
 
-    Of the attention of each head, and of even attention in each layer, it adds up where it goes, in
-    whole numbers: by distance, by what tokens are, by place from the ends of the text, and by words
-    of query and key. It keeps how scores are spread, how much alike heads are, and a sample of the
-    texts.
+    The attention of each head, and uniform attention in each layer, is added up in whole numbers:
+    by distance, by class of tokens, by position from the ends of the text, and by words of query
+    and key. The distribution of scores, the similarity of heads, and a sample of the texts are
+    kept, too.
 
     Args:
-        cells: layer and head of every head.
-        scores: names of the scores whose spread is kept.
+        cells: layer and number of every head.
+        scores: names of the scores whose distribution is kept.
     """
 
     def __init__(self, cells: Sequence[tuple[int, int]], scores: Sequence[str]) -> None:
@@ -75,7 +73,8 @@ class AtlasSums:
         heads = len(self.cells)
         maps = heads + len(dict(self.cells))
         self.maps: int = maps
-        """Of the heads, and one of even attention for each layer."""
+        """Number of maps: one for each head, and one of uniform attention for each layer."""
+        # Whole numbers: their sums are the same to the last bit in whatever order parts are added.
         self.counts: dict[str, np.ndarray] = {
             "totals": np.zeros(3, np.int64),
             "distance": np.zeros((maps, len(bin_names())), np.int64),
@@ -92,16 +91,16 @@ class AtlasSums:
     def update(
         self, name: str, text: MeasuredText, scores: Float[np.ndarray, "score head"], times: int = 1
     ) -> None:
-        """Count one text.
+        """Add one text.
 
         Args:
-            name: of the text; whether it is in the sample follows from it.
+            name: name of the text; its hash decides whether it is in the sample.
             text: its attention.
-            scores: of each head, NaN where it has none.
-            times: how often the text is there.
+            scores: scores of each head, NaN where it has none.
+            times: how often the corpus holds the text.
 
         Raises:
-            RecordError: where it has other heads, or queries are no keys.
+            RecordError: where it has other heads, or queries and keys are different tokens.
         """
         self._check(text)
         length = len(text.tokens)
@@ -128,7 +127,7 @@ class AtlasSums:
             )
 
     def _maps(self, text: MeasuredText) -> Float[np.ndarray, "map pair"]:
-        """The weights of all heads, and even ones of each layer."""
+        """The weights of all heads, and uniform weights of each layer."""
         even = []
         for visible in text.visible:
             count = visible.sum(axis=1, keepdims=True)
@@ -137,7 +136,8 @@ class AtlasSums:
         return np.concatenate([flat, np.stack(even).reshape(len(even), -1)])
 
     def _added(self, tokens: Tokens, whole: Float[np.ndarray, "map pair"]) -> dict[str, np.ndarray]:
-        """What one text adds; products of whole numbers below 2^53 are exact in any order."""
+        """The numbers that one text adds."""
+        # Computed as products in float64, which are exact in any order: whole numbers below 2^53.
         length, count = len(tokens), len(CLASSES)
         of_token = class_of_tokens(tokens)
         of_pair = (of_token[:, None] * count + of_token[None, :]).reshape(-1)
@@ -148,7 +148,7 @@ class AtlasSums:
         by_place = np.zeros((len(whole), 4 * SIDE * SIDE))
         seen = np.zeros(4 * SIDE * SIDE)
         chosen = np.flatnonzero(places >= 0)
-        # Each pair has a place of its own, so nothing is written twice.
+        # Each pair has a cell of its own in the map, so nothing is written twice.
         by_place[:, places[chosen]] = whole[:, chosen]
         seen[places[chosen]] = 1
         related = related_pairs(tokens).reshape(len(RELATIONS), -1).astype(np.float64)
@@ -162,10 +162,10 @@ class AtlasSums:
         }
 
     def __add__(self, other: AtlasSums) -> AtlasSums:
-        """The texts of both.
+        """The sums over the texts of both.
 
         Raises:
-            RecordError: where they counted other heads or scores.
+            RecordError: where they have different heads or scores.
         """
         if not isinstance(other, AtlasSums):
             return NotImplemented
@@ -180,7 +180,7 @@ class AtlasSums:
 
     @property
     def kept(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """What a file holds."""
+        """The fields and arrays of a file."""
         arrays = self.counts | {
             f"sample.{name}": array for name, array in self.sample.arrays.items()
         }
@@ -193,7 +193,7 @@ class AtlasSums:
         document: Mapping[str, Any],
         arrays: Mapping[str, np.ndarray],
     ) -> AtlasSums:
-        """The sums that were taken apart by `kept`."""
+        """The sums from the fields and arrays of `kept`."""
         sums = cls(cells, document["scores"])
         for name in sums.counts:
             sums.counts[name] = arrays[name]
@@ -205,18 +205,18 @@ class AtlasSums:
 
 
 def _alike(weights: Float[np.ndarray, "head query key"]) -> Float[np.ndarray, "head other_head"]:
-    """How much alike heads attend, summed over queries, in steps of 2^-30: of two rows the sum of
-    the roots of products, 1 where they are the same and 0 where they share no key (Bhattacharyya
+    """Similarity of heads, summed over queries, in steps of 2^-30: for two rows the sum of the
+    square roots of products, 1 where they are equal and 0 where they share no key (Bhattacharyya
     1943).
     """
     roots = np.rint(np.sqrt(weights.astype(np.float64)) * ROOT_STEP).reshape(len(weights), -1)
     products = roots @ roots.T
-    # From steps of 2^-36 to those of all other sums.
+    # From steps of 2^-36 to the steps of all other sums.
     return np.rint(products / 2.0**6)
 
 
 def _spread(scores: Float[np.ndarray, "score head"]) -> Float[np.ndarray, "score head bin"]:
-    """One for the bin that each score is in; nothing where there is none."""
+    """1 in the bin of each score; only zeros where a score is NaN."""
     bins = np.clip(np.floor(np.nan_to_num(scores) * BINS), 0, BINS - 1).astype(np.int64)
     spread = np.zeros((*scores.shape, BINS))
     np.put_along_axis(spread, bins[..., None], ~np.isnan(scores)[..., None], axis=2)

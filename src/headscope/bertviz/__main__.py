@@ -11,7 +11,7 @@ from headscope.errors import HeadscopeError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Rewrite each notebook and say what was changed; 1 where one could not be."""
+    """Rewrite each notebook and print what was changed; return 1 where one cannot be rewritten."""
     parser = argparse.ArgumentParser(
         prog="python -m headscope.bertviz",
         description="Rewrite a notebook written for BertViz, for headscope and transformers 5.",
@@ -29,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             target, lines = rewrite_notebook(notebook, options.out)
         except HeadscopeError as error:
             print(f"headscope: {error}", file=sys.stderr)  # noqa: T201
+            # The other notebooks are still rewritten.
             failed = 1
             continue
         print("\n".join([*lines, f"Wrote {target}"]))  # noqa: T201

@@ -1,4 +1,4 @@
-"""What BertViz does with a view: show it, or hand it out as HTML."""
+"""BertViz's two actions on a view: show it, or return it as HTML."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headscope.views import view
 
 
 def check_action(html_action: str) -> None:
-    """Raise before any work where it is neither of BertViz's two words.
+    """Raise before any work where the action is neither of BertViz's two.
 
     Raises:
         PageError: naming both.
@@ -23,7 +23,7 @@ def theme_of(display_mode: str) -> str:
     """Our name for BertViz's display mode, which is the same.
 
     Raises:
-        PageError: where it is neither of its two words.
+        PageError: where it is neither of BertViz's two modes.
     """
     if display_mode not in ("dark", "light"):
         raise PageError(f"display_mode must be 'dark' or 'light', not {display_mode!r}")
@@ -34,9 +34,9 @@ def shown(record: Record, html_action: str, **options: Any) -> Any:
     """Display the view and return None, or return it as one `IPython.display.HTML`.
 
     Args:
-        record: what to show.
-        html_action: checked by `check_action`.
-        **options: options of `headscope.view`; None stands for those not given.
+        record: the record to show.
+        html_action: an action that `check_action` has accepted.
+        **options: options of `headscope.view`; those that are None are not given.
     """
     made = view(record, **{name: value for name, value in options.items() if value is not None})
     try:

@@ -12,8 +12,8 @@ from headscope.errors import FileError
 from headscope.storage import written_whole
 
 INSIDE = r"(?:[^()]|\((?:[^()]|\([^()]*\))*\))*"
-"""What stands in the parentheses of a call: up to two more pairs deep, which is as deep as loading
-goes.
+"""The content of a call's parentheses with up to two more levels inside, enough for calls that load
+models. A regular expression cannot match any depth.
 """
 INSTALL = re.compile(
     r"^(\s*[!%]\s*(?:python3? -m )?pip3? install\b[^\n]*?)"
@@ -36,11 +36,11 @@ SUFFIXES = (".ipynb", ".py")
 
 
 def rewritten(code: str, *, eager: bool | None = None) -> tuple[str, list[str]]:
-    """Code with BertViz's imports replaced by ours, and calls that transformers 5 took away by
-    those that it has.
+    """Code with BertViz's imports replaced by ours, and calls that transformers 5 has removed by
+    their replacements.
 
     Args:
-        code: of one cell, or of a script; magics may stand in it.
+        code: code of one cell, or of a script; it may hold magics.
         eager: whether models are loaded with eager attention, which alone returns weights; by
             default where the code asks for ``output_attentions``.
 
@@ -68,14 +68,14 @@ def rewrite_notebook(
 ) -> tuple[Path, list[str]]:
     """Rewrite a notebook or script; the old one stays.
 
-    Outputs of cells that changed are dropped: they show what BertViz drew.
+    Outputs of changed cells are removed, because they show what BertViz drew.
 
     Args:
         path: an .ipynb or .py.
-        out: where to write it; by default beside the old one, with ``-headscope`` behind its name.
+        out: where to write it; by default next to the old one, with ``-headscope`` after its name.
 
     Returns:
-        where it was written, and one line for each cell that changed.
+        The path of the new file, and one line for each cell that changed.
 
     Raises:
         FileError: a file that does not exist, is not a notebook, or does not use BertViz.
@@ -117,6 +117,8 @@ def _notebook(text: str, source: Path) -> tuple[str, list[str]]:
         raise FileError(
             f"{source} is not a notebook of format 4 ({error}); open and save it in Jupyter"
         ) from None
+    # Asked of the whole notebook: a model is often loaded in one cell and asked for weights in
+    # another.
     eager = any("output_attentions" in code for code in codes)
     lines = []
     for number, (cell, code) in enumerate(zip(cells, codes, strict=True), 1):
@@ -140,13 +142,16 @@ def _code_of(cell: dict) -> str:
 
 def _imports(code: str) -> str:
     code = FROM.sub(r"\1from headscope.bertviz", code)
+    # Code after it says bertviz.util and so on: the module is imported, and the name bertviz bound.
     code = IMPORT_PART.sub(r"\1import headscope.bertviz as bertviz, headscope.bertviz\2", code)
     code = IMPORT_AS.sub(r"\1import headscope.bertviz", code)
     return IMPORT.sub(r"\1import headscope.bertviz as bertviz", code)
 
 
 def _for_target(block: re.Match) -> str:
-    """The body of the block one step out, its tokenizer called with ``text_target=``."""
+    """The body of the block, outdented by one level, with ``text_target=`` in calls of the
+    tokenizer.
+    """
     lines = block["body"].splitlines(keepends=True)
     depth = len(lines[0]) - len(lines[0].lstrip())
     body = "".join(block["indent"] + line[depth:] for line in lines)
@@ -175,4 +180,4 @@ RULES: tuple[tuple[Callable[[str], str], str], ...] = (
     ),
     (lambda code: LAST.sub(r"\1.attentions", code), "takes .attentions in place of [-1]"),
 )
-"""What is done to code, one after the other, and how it is described."""
+"""Changes of code, in the order in which they are made, and their descriptions."""

@@ -1,7 +1,6 @@
 """BertViz's head view and model view."""
 
-# The parameters, their order and their defaults are BertViz's, in which position 5 means two
-# things.
+# The parameters, their order and their defaults are BertViz's; the fifth differs between the two.
 # ruff: noqa: PLR0913, PLR0917
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ def head_view(
         attention: weights ``[1 head query key]`` for each layer, such as ``outputs.attentions``.
         tokens: one string for each token.
         sentence_b_start: position of the first token of the second sentence.
-        prettify_tokens: whether the tokenizer's marks for spaces and word ends are left out of what
-            is shown.
+        prettify_tokens: whether the tokenizer's marks for spaces and word ends are removed from
+            what is shown.
         layer: layer that is shown first.
         heads: heads that are shown first.
         encoder_attention: weights of an encoder.
@@ -166,9 +165,8 @@ def _record(
 
 
 def _check_given(name: str, array: Any) -> None:
-    """Raise where a model returned no weights, which transformers 5 does wherever BertViz's recipes
-    are followed.
-    """
+    """Raise where a model returned no weights, as with BertViz's recipes under transformers 5."""
+    # Without eager attention, transformers 5 returns None for each layer.
     if isinstance(array, tuple | list) and all(layer is None for layer in array):
         raise RecordError(
             f"{name} holds no weights. Give outputs.attentions, not outputs[-1], of a model "
@@ -183,6 +181,7 @@ def _tokens(
     if pieces is None:
         return None
     tokens = parse_tokens(pieces, sentence_b_start)
+    # A token that is nothing but the mark keeps it: an empty label could not be seen.
     shown = (
         [label.replace("</w>", "") or label for label in tokens.labels] if pretty else tokens.pieces
     )

@@ -35,7 +35,7 @@ def show(
     Args:
         model: a transformers model, such as ``AutoModel.from_pretrained(...)``; no option needs to
             be set.
-        model_type: what BertViz calls the model; the model itself says what it is.
+        model_type: BertViz's name of the model; not used, the model's own configuration is.
         tokenizer: its tokenizer.
         sentence_a: the first sentence.
         sentence_b: the second one.
@@ -73,7 +73,7 @@ def get_attention(
         tokenizer: see `show`.
         sentence_a: the first sentence.
         sentence_b: the second one.
-        include_queries_and_keys: whether these are wanted too.
+        include_queries_and_keys: whether queries and keys are returned, too.
 
     Returns:
         ``"all"``, and for a pair ``"aa"``, ``"ab"``, ``"ba"`` and ``"bb"``: each with ``attn`` (for
@@ -128,6 +128,7 @@ def format_delimiters(tokens: Sequence[str], tokenizer: Any) -> list[str]:
 def _captured(model: Any, tokenizer: Any, sentence_a: str, sentence_b: str | None) -> Record:
     from headscope.capturing import capture
 
+    # An empty second sentence is none, as in BertViz.
     return capture(model, tokenizer, sentence_a, sentence_b or None)
 
 
@@ -137,7 +138,7 @@ def _text(pieces: Sequence[str], model_type: str, tokenizer: Any) -> list[str]:
 
 
 def _queries_and_keys(layer: Layer) -> tuple[np.ndarray, np.ndarray]:
-    """Both ``[head token feature]``, keys once for each head that shares them."""
+    """Queries and keys, both ``[head token feature]``; shared keys are repeated for each head."""
     if not layer.has("queries") or not layer.has("keys"):
         raise CaptureError(
             f"Layer {layer.layer} of this model was captured without queries and keys, since it "

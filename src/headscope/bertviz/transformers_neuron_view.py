@@ -1,5 +1,5 @@
-"""The models and tokenizers that BertViz brought along for its neuron view: here, those of
-transformers itself.
+"""The models and tokenizers of transformers, in place of the copies that BertViz has for its neuron
+view.
 """
 
 from __future__ import annotations

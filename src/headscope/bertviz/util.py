@@ -33,6 +33,7 @@ def format_attention(attention: Any, layers: Sequence[int] | None = None, heads:
             f"The layers {list(chosen)} {what}; one array needs at least one layer, all with the "
             "same heads and tokens"
         )
+    # Tensors are stacked by torch, so that they stay on their device and keep their gradient.
     if hasattr(formatted[0], "detach"):
         import torch
 
@@ -41,12 +42,12 @@ def format_attention(attention: Any, layers: Sequence[int] | None = None, heads:
 
 
 def num_layers(attention: Any) -> int:
-    """How many layers there are."""
+    """Number of layers."""
     return len(attention)
 
 
 def num_heads(attention: Any) -> int:
-    """How many heads the first layer has that has any."""
+    """Number of heads in the first layer that has attention."""
     for layer in attention:
         if layer is not None:
             return layer.shape[1]

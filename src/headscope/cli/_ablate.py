@@ -92,6 +92,7 @@ def ablate(
     check_results(out, plot, data)
     _check_files(data, resume, save)
     if ":" not in task:
+        # Mistakes in the task's name or file show now, before PyTorch is imported.
         check_task(task, data)
         if data is not None:
             read_rows(data)
@@ -130,7 +131,7 @@ def ablate(
 
 
 def _check_files(data: Path | None, resume: Path | None, save: Path | None) -> None:
-    """Raise where files are not there or could not be written, before any long work."""
+    """Raise where files do not exist or could not be written, before any long work."""
     if data is not None and not data.is_file():
         raise FileError(f"{data} does not exist")
     for path in (resume, save):
@@ -143,9 +144,10 @@ def _check_files(data: Path | None, resume: Path | None, save: Path | None) -> N
 def _reading(
     task: str, options: ModelOptions, *, batch: int, masked: bool | None
 ) -> dict[str, Any]:
-    """The options that a task takes of those that say how it is read."""
+    """The options of the command that the task takes, too."""
     from headscope.tasks import NAMES
 
+    # A function of the user's own gets model and tokenizer only.
     reading: dict[str, Any] = {"batch": batch} if ":" not in task else {}
     if task == "minimal-pairs":
         reading["masked"] = masked
@@ -173,10 +175,9 @@ def _loaded(task: str, options: ModelOptions, *, masked: bool | None) -> tuple[A
 
     name, loading = options.model, options.loading
     tokenizer = load_tokenizer(name, **loading)
-    guesses = task == "minimal-pairs" and (
-        tokenizer.mask_token_id is not None if masked is None else masked
-    )
-    if task == "masked-word" or guesses:
+    # Where the user does not say, a tokenizer with a mask token means a masked model.
+    is_masked = tokenizer.mask_token_id is not None if masked is None else masked
+    if task == "masked-word" or (task == "minimal-pairs" and is_masked):
         return load_masked_model(name, allow_unfit=options.allow_unfit, **loading), tokenizer
     if task == "classification":
         return load_classifier(name, allow_unfit=options.allow_unfit, **loading), tokenizer

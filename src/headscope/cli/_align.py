@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from headscope.studies import AlignedPair, AlignmentStudy
 
 KEPT = (".safetensors", ".npz")
-"""The second is that of headscope 0.1."""
+"""Suffixes of kept results; the second is that of headscope 0.1."""
 Files = Annotated[tuple[Path, ...], Parameter(consume_multiple=True, negative="")]
 
 
@@ -65,6 +65,7 @@ def align(
     from headscope.studies import AlignmentStudy, load_alignment_study, read_aligned_pairs
 
     check_results(out, plot, None)
+    # Made only to check the confidence level before any long work.
     AlignmentStudy(confidence=confidence)
     _check_kept(resume, save)
     options = model or ModelOptions()
@@ -81,6 +82,7 @@ def align(
         chosen |= {"resume": resume, "progress": True}
         parts.insert(0, _aligned(listed, options, chosen))
     study = reduce(added, parts)
+    # Results that were added may have been saved with another level.
     study.confidence = confidence
     left_out.take(study.left_out)
     tell(study, out, plot)
@@ -114,6 +116,7 @@ def _aligned(
     with status("Loading PyTorch and transformers"):
         from headscope.capturing import load_tokenizer
         from headscope.studies import alignment_study
+    # `loaded` refuses a target tokenizer, as other studies do not read targets; it is loaded below.
     model, tokenizer = loaded([], replace(options, target_tokenizer=None))
     if options.target_tokenizer is not None:
         with quiet():

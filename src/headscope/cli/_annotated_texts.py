@@ -1,4 +1,4 @@
-"""What commands share that ask every head about annotated texts."""
+"""Options of commands that compare every head with annotated texts."""
 
 from __future__ import annotations
 

@@ -90,6 +90,7 @@ def answer(
         "top_p": top_p,
         "seed": seed,
     }
+    # Options that were not given are left out, so that the defaults of `headscope.answer` hold.
     options = {name: value for name, value in options.items() if value is not None}
     with status("Loading PyTorch and transformers"):
         from headscope.capturing import load_for
@@ -116,7 +117,7 @@ def answer(
 
 
 def _check_files(image: tuple[Path, ...], out: Path | None, plot: Path | None) -> None:
-    """Raise where a picture is not there, or a file could not be written, before any long work."""
+    """Raise where a picture is missing, or a file could not be written, before any long work."""
     for path in image:
         if not path.exists():
             raise FileError(f"The picture {path} does not exist")
@@ -132,19 +133,20 @@ def _chosen(layers: list[int] | None, heads: list[int] | None, at: Words) -> dic
         return {"layers": layers, "heads": heads}
     if layers is not None or heads is not None:
         raise RecordError("--at says layers and heads; remove --layers and --heads")
-    places = [_place(each) for each in at]
-    if not any(of for _, of in places):
-        return {"layers": [layer for layer, _ in places]}
-    if not all(of for _, of in places):
+    parsed = [_place(each) for each in at]
+    # An entry without heads means a whole layer.
+    if not any(own for _, own in parsed):
+        return {"layers": [layer for layer, _ in parsed]}
+    if not all(own for _, own in parsed):
         raise RecordError("--at names whole layers and single heads; give either of them")
-    return {"heads": [(layer, head) for layer, of in places for head in of]}
+    return {"heads": [(layer, head) for layer, own in parsed for head in own]}
 
 
 def _place(place: str) -> tuple[int, list[int]]:
-    """Layer and heads, which are none where all are meant.
+    """Layer and heads of an entry; an empty list of heads means all.
 
     Raises:
-        RecordError: where they are written otherwise.
+        RecordError: where the entry has another form.
     """
     parsed = parse_place(place)
     if parsed is None:

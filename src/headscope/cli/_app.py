@@ -34,8 +34,8 @@ COMMANDS = {
 READS = ("check", "serve")
 """Commands that write no file."""
 FORCE = "Add --force to replace an existing file of another kind."
-"""Stands below the options of every command that writes a file; `headscope.cli._main` takes it from
-any of them.
+"""Note below the options of every command that writes a file; `headscope.cli._main` reads this
+option for all of them.
 """
 
 app = App(
@@ -50,6 +50,7 @@ app = App(
 for name, does in COMMANDS.items():
     more = {} if name in READS else {"help_epilogue": FORCE}
     if name == "view":
-        # what cyclopts would find by reading all options once more
+        # The same line as cyclopts would make, which reads all options once more for it.
         more["usage"] = "Usage: headscope view [OPTIONS] [ARGS]"
+    # Named by its path, so that the module of a command is imported only when it is needed.
     app.command(f"headscope.cli._{name}:{name}", name=name, help=does, **more)

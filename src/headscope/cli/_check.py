@@ -33,10 +33,10 @@ def check(*files: Path) -> None:
 
 
 def _line_of(path: Path) -> str:
-    """One line about a file that is whole.
+    """One line about an undamaged file.
 
     Raises:
-        FileError: where it is not, or is none of ours.
+        FileError: where it is damaged, or was not written by headscope.
     """
     from headscope.storage import RECORD, kind_of
 
@@ -61,8 +61,8 @@ def _record(path: Path) -> str:
 
 
 def _result(path: Path) -> str:
-    """Results are compared with their checksums whenever they are read; .npz files have one of each
-    array (CRC-32).
+    """One line about an undamaged result. Reading it compares every array with its checksum; .npz
+    files hold a CRC-32 of each array.
     """
     from headscope.storage import RecordFile, read_npz, reading
 
@@ -73,7 +73,7 @@ def _result(path: Path) -> str:
         arrays = RecordFile(path).arrays
     try:
         result = _loaded(path)
-    except RecordError as error:  # made with a pattern of one's own, which has to be given
+    except RecordError as error:  # made with a pattern of the user's own, which is not in the file
         return f"{path} is whole: {len(arrays)} arrays are as their checksums say ({error})"
     return f"{path} is whole: {len(arrays)} arrays are as their checksums say; {result!r}"
 
@@ -83,5 +83,6 @@ def _loaded(path: Path) -> Any:
     from headscope.results import load
     from headscope.storage import STATISTIC, kind_of
 
-    # a statistic of one's own is nothing that headscope.load gives, and may be whole all the same
+    # A statistic is part of a result: headscope.load does not return it alone, but it can be
+    # checked.
     return load_statistic(path) if kind_of(path, STATISTIC) == STATISTIC else load(path)

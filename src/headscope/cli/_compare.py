@@ -55,6 +55,7 @@ def compare(
             )
     if len(spread) % 2:
         raise FileError(f"Expected pairs of records for --spread, got {len(spread)} records")
+    # Files in pairs: the first and second, the third and fourth ...
     nulls = [
         (load(first), load(second)) for first, second in zip(spread[::2], spread[1::2], strict=True)
     ]

@@ -1,4 +1,4 @@
-"""What commands that run over a corpus share."""
+"""Options and notes of commands that run over a corpus."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class CorpusOptions:
     """Texts in a part, which is kept when it is done; by default 64 to 1,000."""
 
     def asks(self, out: Path | None) -> bool:
-        """Whether a run is wanted: several workers, or a folder that it goes on in."""
+        """Whether the texts are measured as a run in parts: with workers, or with a folder."""
         return any(self._given) or is_folder(out)
 
     @property

@@ -1,6 +1,4 @@
-"""Options that are declared once, as cyclopts takes them: with the name, the values and the help
-that Python has.
-"""
+"""Declared options in the form of cyclopts: with the names, values and help that Python has."""
 
 from __future__ import annotations
 
@@ -17,13 +15,13 @@ CODE = re.compile(r"``(.+?)``|`(.+?)`")
 
 
 def parameters(options: Mapping[str, Option], **helps: str) -> dict[str, Any]:
-    """The fields of a ``TypedDict`` with an option of the command line for each of these.
+    """The fields of a ``TypedDict`` with a command-line option for each declared option.
 
-    What is not given is not in the dictionary, so that no default stands here.
+    Options that are not given are not in the dictionary, so that no default is repeated here.
 
     Args:
-        options: by name.
-        **helps: the help of an option here, where it is given in another way than in Python.
+        options: declared options, by name.
+        **helps: the help of an option whose value has another form here than in Python.
     """
     fields = {}
     for name, option in options.items():
@@ -43,13 +41,13 @@ def parameters(options: Mapping[str, Option], **helps: str) -> dict[str, Any]:
 
 
 def flag(name: str) -> str:
-    """How an option of Python is called on the command line."""
+    """The name on the command line of an option of Python."""
     return f"--{name.replace('_', '-')}"
 
 
 def plain_help(text: str) -> str:
-    """The docstring of an option as a line of help: without its marks, other options as they are
-    called here.
+    """The docstring of an option as a line of help: without markup, and with the command-line names
+    of other options.
     """
     known = PageOptions.__annotations__.keys() | FigureOptions.__annotations__
 
@@ -61,7 +59,7 @@ def plain_help(text: str) -> str:
 
 
 def _off(option: Option) -> str:
-    """How a switch is turned off; empty where it is off by default."""
+    """The name that turns a switch off; empty where it is off by default."""
     if option.default is None or not option.default.value:
         return ""
     return option.default.off or f"--no-{option.name.replace('_', '-')}"

@@ -54,6 +54,7 @@ def effect(
             (.html), besides printing the result.
     """
     check_result(out)
+    # Parsed here only to report mistakes before the model is loaded.
     for place in (*zero, *uniform, *control):
         _parsed(place)
     if not zero and not uniform:
@@ -73,6 +74,7 @@ def effect(
     given = given.in_memory()
     changes: list[Intervention] = [Zero(stack=stack, **_parsed(place)) for place in zero]
     changes += [Uniform(stack=stack, **_parsed(place)) for place in uniform]
+    # Controls change other heads in the same way as the heads in question.
     controls = [[(Zero if zero else Uniform)(stack=stack, **_parsed(place))] for place in control]
     reads: dict[str, Any] = {
         "truncate": options.truncate,
@@ -95,7 +97,7 @@ def _parsed(place: str) -> dict:
     """Layer and heads of ``2-0``, ``2-0,3`` or ``2``.
 
     Raises:
-        InterventionError: where it is written otherwise.
+        InterventionError: where it has another form.
     """
     parsed = parse_place(place)
     if parsed is None:

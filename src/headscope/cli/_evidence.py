@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from headscope.record import Record
 
 TALLY = ".npz"
-"""Of headscope 0.1."""
+"""Suffix of tallies of headscope 0.1."""
 RESULT = ".safetensors"
 TREEBANK = ".conllu"
 
 MOST_COMPARED = 256
-"""More heads than these are not compared with each other over the texts, which takes longest."""
+"""Number of heads up to which all are compared with each other over the texts, the slowest step."""
 
 
 def check_evidence(this_text: bool, file: Path | None) -> None:
-    """Raise where evidence is asked for that cannot be had, before any work.
+    """Raise where the evidence cannot be computed, before any work.
 
     Raises:
-        TextError: where both kinds are asked for.
-        FileError: where the file does not exist, or no file of texts.
+        TextError: where both kinds are given.
+        FileError: where the file does not exist, or is not a file of texts.
     """
     if file is None:
         return
@@ -54,16 +54,16 @@ def check_evidence(this_text: bool, file: Path | None) -> None:
 
 
 def evidence_of(record: Record, file: Path | None, options: ModelOptions) -> Heads:
-    """What kinds of heads there are: over the texts of a file, or on the record alone.
+    """Evidence about the heads: over the texts of a file, or on the record alone.
 
     Args:
-        record: what the page shows.
-        file: texts, a tally that `headscope.patterns.Tally.save` kept, or a treebank, whose
-            relations are the labels; checked by `check_evidence`.
-        options: which model reads the texts.
+        record: the record that the page shows.
+        file: a file of texts, a tally saved by `headscope.patterns.Tally.save`, or a treebank,
+            whose relations are the labels; checked by `check_evidence`.
+        options: the model that reads the texts.
 
     Raises:
-        HeadscopeError: whatever is wrong with the texts or the model.
+        HeadscopeError: errors of the texts or the model.
     """
     from headscope.patterns import Heads, heads, load_tally
 
@@ -91,7 +91,7 @@ def evidence_of(record: Record, file: Path | None, options: ModelOptions) -> Hea
 
 
 def _kept_heads(file: Path) -> Heads:
-    """Heads that were kept by ``Heads.save``.
+    """The `Heads` in a file that ``Heads.save`` wrote.
 
     Raises:
         FileError: where the file cannot be read, or holds something else.

@@ -74,11 +74,14 @@ def write_weights(stack: Stack, out: Path, layer: int | None, head: int | None) 
 
             parquet.write_table(table, temporary)
         elif out.suffix == ".nc":
+            # The engine that needs no further library than scipy.
             table.to_netcdf(temporary, engine="scipy")
         elif out.suffix == ".csv":
             _write_csv(table, temporary)
         else:
             query, key = (np.array(side.labels) for side in (stack.query, stack.key))
+            # An open file, because NumPy adds .npz to names that do not end so, as the temporary
+            # one.
             with temporary.open("wb") as file:
                 np.savez_compressed(file, weights=table, query_token=query, key_token=key)
 

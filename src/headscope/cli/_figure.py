@@ -40,7 +40,7 @@ FigureChoices = Annotated[Choices, Parameter(name="*", group="Figure")]
 @Parameter(name="*", group="Figure")
 @dataclass(frozen=True)
 class FigureFiles:
-    """What a figure shows beside the record."""
+    """Files that a figure shows besides the record."""
 
     beside: Paths = ()
     """Further records (.safetensors), which the tray calls b, c ...: 2-0 "2-0 record=b"; view texts
@@ -58,10 +58,10 @@ class FigureFiles:
     """
 
     def given(self, record: Record, model: ModelOptions) -> dict[str, Any]:
-        """The options of `headscope.figure` that these files stand for.
+        """The options of `headscope.figure` that these files give.
 
         Raises:
-            HeadscopeError: whatever is wrong with these files or the model.
+            HeadscopeError: errors of these files or the model.
         """
         from headscope.cli._evidence import evidence_of
         from headscope.storage import load
@@ -115,10 +115,10 @@ def figure(
 
 
 def _options(choices: Choices, at: str | None) -> dict[str, Any]:
-    """The options of `headscope.figure` that were written.
+    """The options of `headscope.figure` from the command line.
 
     Raises:
-        FigureError: where layer and heads are given twice, or not as they are written.
+        FigureError: where layer and heads are given twice, or in another form.
     """
     options: dict[str, Any] = dict(choices)
     place = _place(at)
@@ -133,16 +133,16 @@ def _options(choices: Choices, at: str | None) -> dict[str, Any]:
         options["tray"] = "kinds"
     options.setdefault("view", "compare" if "tray" in options else "head")
     options |= place
-    # in the order of the declaration, which is that of the call in the figure's metadata
+    # In the order of the declaration, in which the figure's metadata has them.
     return {name: options[name] for name in declared(WrittenFigureOptions) if name in options}
 
 
 def _check(out: Path, view: str, evidence: bool, evidence_of: Path | None) -> None:
-    """Raise for what can be wrong before the record is read.
+    """Raise for errors that can be seen before the record is read.
 
     Raises:
-        FileError: where the figure, or the texts, are no files.
-        FigureError: where it cannot be saved as wanted, or shows no evidence.
+        FileError: where the figure cannot be written, or the texts cannot be read.
+        FigureError: where the suffix is unknown, or the view shows no evidence.
     """
     from headscope.cli._evidence import check_evidence
     from headscope.views.figures import FORMATS
@@ -159,7 +159,7 @@ def _place(at: str | None) -> dict[str, Any]:
     """Layer and heads of ``2-0``, ``2-0,3,5`` or ``2``.
 
     Raises:
-        FigureError: where it is written otherwise.
+        FigureError: where it has another form.
     """
     if at is None:
         return {}

@@ -108,6 +108,7 @@ def generate(
         "heads": chosen or None,
         "allow_unfit": allow_unfit,
     }
+    # Options that were not given are left out, so that the defaults of `headscope.generate` hold.
     options = {name: value for name, value in options.items() if value is not None}
     left_out.begin("prompt", len(given))
     loaded, target = _loaded(model, target_tokenizer, machine, allow_unfit=allow_unfit)
@@ -121,10 +122,10 @@ def generate(
 
 
 def _prompts_of(prompts: tuple[str, ...], texts: Path | None) -> list[Outcome]:
-    """The prompts, as they are given or as a file holds them.
+    """The prompts from the command line or from a file.
 
     Raises:
-        TextError: where there is none, or both are given.
+        TextError: where there is no prompt, or both are given.
         FileError: where the file cannot be read.
     """
     if bool(prompts) == (texts is not None):
@@ -134,7 +135,7 @@ def _prompts_of(prompts: tuple[str, ...], texts: Path | None) -> list[Outcome]:
     if texts is None:
         return [parse_prompt(prompt, "prompt") for prompt in prompts]
     given = read_texts(texts)
-    # Of the many prompts of a file, one that cannot be read is left out.
+    # In a file of many prompts, one that cannot be read is left out; a single one is an error.
     if len(given) > 1:
         return [outcome_of(parse_prompt, each) for each in given]
     return [parse_prompt(given[0])]
@@ -143,7 +144,7 @@ def _prompts_of(prompts: tuple[str, ...], texts: Path | None) -> list[Outcome]:
 def _loaded(
     model: str, target_tokenizer: str | None, machine: MachineOptions, *, allow_unfit: bool
 ) -> tuple[tuple[Any, Any], Any]:
-    """Model and tokenizer, and the tokenizer of what is written, where it is another one."""
+    """Model and tokenizer, and the tokenizer of the target side, where it is another one."""
     with status("Loading PyTorch and transformers"):
         from headscope.capturing import load_model, load_tokenizer
 
@@ -175,7 +176,7 @@ def _records(
         lost.add(index)
         left_out.number(index, error)
 
-    # a prompt that is left out is reported before the record of any later one comes
+    # A prompt that is left out is reported before the record of any later one comes.
     numbers = (number for number in range(len(given)) if number not in lost)
     with quiet():
         for record in generate_many(*loaded, given, on_error=lose, progress=True, **options):

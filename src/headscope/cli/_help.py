@@ -1,4 +1,4 @@
-"""How help is shown: in paragraphs, whatever the lines of the docstring, without idle defaults."""
+"""Format of the help: paragraphs, whatever the lines of the docstring, without empty defaults."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
 OFF = ("False", "()", "None")
-"""Defaults that a reader expects of a switch or a list."""
+"""Defaults that are not shown, because a reader expects them of a switch or a list."""
 
 
 class HelpFormatter(DefaultFormatter):
@@ -27,6 +27,8 @@ def _plain(entry: HelpEntry) -> HelpEntry:
     text: Any = getattr(entry.description, "primary_renderable", None)
     if hasattr(text, "plain"):
         text.plain = " ".join(text.plain.split())
+    # cyclopts adds --empty-NAME to every list; ours are empty unless they are given.
     given = tuple(name for name in entry.negative_names if not name.startswith("--empty-"))
+    # A default with a parenthesis is the representation of an object and not a value to type.
     default = None if entry.default in OFF or "(" in (entry.default or "") else entry.default
     return entry.copy(negative_names=given, default=default)

@@ -1,5 +1,5 @@
-"""Files of another kind are not replaced by a slip of the pen: a record that took an hour by a
-page.
+"""Protection of existing files of another kind: a page must not replace a record that took an hour
+by a mistyped name.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ STARTS = {
     b"PK\x03\x04": ".npz",
     b"PAR1": ".parquet",
 }
-"""How files begin whose kind is known."""
+"""First bytes of files of known kinds."""
 PAGES = (".html", ".htm", ".xhtml")
 READ = 512
 
 
 def without_force(arguments: Sequence[str]) -> tuple[list[str], bool]:
-    """The arguments without ``--force``, and whether it was among them; behind ``--`` all are
+    """The arguments without ``--force``, and whether it was among them; after ``--`` all are
     values.
     """
     listed = list(arguments)
@@ -35,12 +35,11 @@ def without_force(arguments: Sequence[str]) -> tuple[list[str], bool]:
 
 
 def check_kind(out: Path, kind: str) -> None:
-    """Raise where a file is there already that is of another kind than the one that would be
-    written.
+    """Raise where a file of another kind exists already.
 
     Args:
-        out: the file.
-        kind: what would be written, as a suffix.
+        out: the file that would be written.
+        kind: its kind, as a suffix.
 
     Raises:
         FileError: naming both kinds.
@@ -55,8 +54,8 @@ def check_kind(out: Path, kind: str) -> None:
 
 
 def kind_of(path: Path) -> str | None:
-    """What a file is, as a suffix, by how it begins or else by its name; None where there is none,
-    or it is empty.
+    """The kind of a file, as a suffix, by its first bytes or else by its name; None where it does
+    not exist or is empty.
     """
     try:
         with path.open("rb") as file:
@@ -68,7 +67,8 @@ def kind_of(path: Path) -> str | None:
     for mark, kind in STARTS.items():
         if start.startswith(mark):
             return kind
-    # eight bytes say how long the header of a record is, which is JSON
+    # A .safetensors file begins with the length of its header in eight bytes, and the header is
+    # JSON. The limit excludes text whose ninth character happens to be a brace.
     if start[8:9] == b"{" and int.from_bytes(start[:8], "little") < 2**40:
         return ".safetensors"
     if start.lstrip().lower().startswith((b"<!doctype html", b"<html")):

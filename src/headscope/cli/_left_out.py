@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from headscope.errors import HeadscopeError
 
 PARTLY = 3
-"""Exit code of a command that did its work, but for some of the texts."""
+"""Exit code of a command that did its work except for some of the texts."""
 NAMED = 10
 
 
 class LeftOut:
-    """What a run of the command line left out."""
+    """Texts that a run of the command line left out."""
 
     def __init__(self) -> None:
         self.what, self.where, self.of = "text", "", 0
@@ -23,23 +23,23 @@ class LeftOut:
         self.listed = ""
 
     def begin(self, what: str = "text", of: int = 0, where: str = "") -> None:
-        """Count anew.
+        """Start counting from zero.
 
         Args:
-            what: is left out.
+            what: the noun for one of them, such as text.
             of: how many there are; 0 where that is not known.
-            where: they belong to.
+            where: what they belong to, for messages.
         """
         self.what, self.of, self.where = what, of, where
         self.names.clear()
         self.listed = ""
 
     def note(self, name: object, error: HeadscopeError | str) -> None:
-        """Name one, on stderr.
+        """Report one that is left out, on stderr.
 
         Args:
             name: its name, or its number, counted from 1.
-            error: why.
+            error: the reason.
         """
         if str(name) in self.names:
             return
@@ -48,20 +48,21 @@ class LeftOut:
         print(f"headscope: {self.what} {name}{self.where} was left out: {why}", file=sys.stderr)  # noqa: T201
 
     def number(self, index: int, error: HeadscopeError) -> None:
-        """The same by number, counted from 0, as `headscope.capture_many` reports it."""
+        """Report one by its number, counted from 0, as `headscope.capture_many` gives it."""
         self.note(index + 1, error)
 
     def take(self, names: Mapping[str, str]) -> None:
-        """Those that the result itself names, with the reason of each."""
+        """Count those that the result itself names, each with its reason."""
         self.names.update(names)
 
     def count(self, count: int, listed: str) -> None:
-        """So many were left out, and a file or line says which."""
+        """Count so many that were left out; ``listed`` says where they are named."""
+        # The end counts names: here numbers stand in for them.
         self.names.update({str(number): "" for number in range(count)})
         self.listed = listed
 
     def end(self) -> int:
-        """Say how many were left out, on the last line of stderr, and give the exit code."""
+        """Print how many were left out as the last line of stderr, and return the exit code."""
         if not self.names:
             return 0
         count = len(self.names)
@@ -80,6 +81,6 @@ class LeftOut:
 
 
 left_out = LeftOut()
-"""Of the command that runs: one process runs one command, and its exit code is set at the border,
-in `run`.
+"""The texts that this command left out: one process runs one command, and `run` sets its exit
+code.
 """

@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 
 DEBUG = "HEADSCOPE_DEBUG"
 INTERRUPTED, TERMINATED = 130, 143
-"""What shells give a process that ended by SIGINT or SIGTERM: 128 and the signal's number."""
+"""Exit codes of shells for a process ended by SIGINT or SIGTERM: 128 plus the signal number."""
 UNREAD = 141
-"""The same of SIGPIPE."""
+"""The same for SIGPIPE."""
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM came. Whoever cleans up after Ctrl-C, libraries too, does so here."""
+    """SIGTERM arrived. A KeyboardInterrupt, so that code and libraries that clean up after Ctrl-C
+    clean up after it, too.
+    """
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -35,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     0 done, 1 bad input or failure, 2 usage, 3 done but for some of the texts, 130 interrupted, 141
     output closed by its reader, 143 terminated.
     """
+    # Python allows signal handlers in the main thread only.
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _terminate)
     sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
@@ -58,6 +61,7 @@ def _run(arguments: Sequence[str]) -> int:
         from headscope.cli._run import ran
     except ImportError as error:
         return _complain(missing_package(error), 1)
+    # A process may run several commands one after the other, as tests do.
     left_out.begin()
     ran.set("")
     arguments, force = without_force(arguments)
@@ -91,16 +95,14 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _unread() -> int:
-    """Whoever reads our output has closed it, as ``head`` does: end without a word, as other
-    programs do.
-    """
-    # what is still to be flushed when Python ends would fail once more
+    """End without a message where the reader of our output has closed it, as ``head`` does."""
+    # Output that Python still flushes at its end would fail once more.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return UNREAD
 
 
 def _help_of(error: CycloptsError) -> str:
-    """The command whose help says what is wanted."""
+    """The command whose help explains the right usage."""
     return " ".join(["headscope", *(error.command_chain or ()), "--help"])
 
 

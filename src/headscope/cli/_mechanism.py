@@ -107,6 +107,7 @@ def _neurons(
     result = mechanism_of(*source, at=cells or None, **chosen, **more)
     tell(result, results["out"], results["plot"])
     if not cells and len(texts) > 1:
+        # The texts are read a second time, for the labels: those left out have been named already.
         quietly: dict[str, Any] = more | {"on_error": lambda *_: None, "progress": False}
         with few_texts_as_a_line():
             groups = result.grouped(heads_of(*source, stack=chosen["stack"], **quietly).by_label())
@@ -118,7 +119,7 @@ def _place(place: str) -> tuple[int, list[int]]:
     """Layer and heads of ``2-0``, ``2-0,3,5``, or ``2``, which names no heads.
 
     Raises:
-        RecordError: where it is written otherwise.
+        RecordError: where it has another form.
     """
     given = parse_place(place)
     if given is None:
@@ -129,7 +130,8 @@ def _place(place: str) -> tuple[int, list[int]]:
 
 
 def heads_of_all(model: Any) -> range:
-    """The heads of a layer, where a layer alone is named."""
+    """The heads of a layer, where only a layer is given."""
+    # A model of pictures and text has a configuration for each part.
     config = model.config
     config = config.get_text_config() if hasattr(config, "get_text_config") else config
     return range(config.num_attention_heads)

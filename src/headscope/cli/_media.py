@@ -33,13 +33,13 @@ class Media:
         return given
 
     def check(self, text: str | None, text_b: str | None) -> None:
-        """Raise where there is nothing to read, or texts and files do not go together, before
+        """Raise where there is nothing to read, or texts and files cannot be combined, before
         anything is loaded.
 
         Raises:
             CycloptsError: where nothing was given, which is wrong usage.
             FileError: a file that does not exist.
-            TextError: saying what does not go together.
+            TextError: saying what cannot be combined.
         """
         if text is None and not self.given:
             raise CycloptsError(

@@ -1,6 +1,4 @@
-"""Options that were called otherwise in the version before: they do the same and say so, until
-0.3.
-"""
+"""Old names of options: they still work, with a warning, until 0.3."""
 
 from __future__ import annotations
 
@@ -30,15 +28,14 @@ NOW: Mapping[str, Mapping[str, str]] = {
         "--share": "--top-percent",
     },
 }
-"""Of each command, what its options were called and are called now."""
+"""Old and new names of the options of each command."""
 
 
 def with_new_names(arguments: Sequence[str]) -> list[str]:
-    """The arguments with options under the names that they have now, and a line on stderr for each
-    old one.
+    """The arguments with the new names of options; each old name is reported on stderr.
 
     Args:
-        arguments: of the command line, the command first.
+        arguments: arguments of the command line, the command first.
     """
     now = NOW.get(arguments[0], {}) if arguments else {}
     renamed = []

@@ -1,7 +1,7 @@
-"""What commands that show a record can choose to hold and to show first.
+"""Options of commands that show a record: what the page holds and what it shows first.
 
-What can be written in a line is declared in `headscope.views.options`. Objects of Python are given
-as files here: `PageFiles`.
+Options with simple values are declared in `headscope.views.options`. Options that are objects in
+Python are files here: `PageFiles`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Paths = Annotated[tuple[Path, ...], Parameter(consume_multiple=True, negative=""
 @Parameter(name="*", group="Page")
 @dataclass(frozen=True)
 class PageFiles:
-    """What the page holds beside the record."""
+    """Files that the page holds besides the record."""
 
     evidence: Annotated[bool, Parameter(negative="")] = False
     """Say what kinds of heads there are; seen on this one text, which the page says."""
@@ -80,7 +80,7 @@ class PageFiles:
     """
 
     def check(self) -> None:
-        """Raise where evidence or a sentence is asked for that cannot be had, before any work.
+        """Raise where evidence or a sentence cannot be read, before any work.
 
         Raises:
             HeadscopeError: saying why.
@@ -93,11 +93,12 @@ class PageFiles:
         if self.treebank is not None:
             if self.links is not None:
                 raise TextError("--links and --treebank both give gold links; give one of them")
+            # Read now, so that a mistake is reported before the model is loaded; it is kept.
             _ = self.gold
 
     @cached_property
     def gold(self) -> Sentence:
-        """The sentence of the treebank that was asked for.
+        """The chosen sentence of the treebank.
 
         Raises:
             HeadscopeError: without a treebank, or where it cannot be read or has no such sentence.
@@ -107,15 +108,15 @@ class PageFiles:
         return sentence_of(self.treebank, self.sentence)
 
     def given(self, record: Record, model: ModelOptions, known: Any = None) -> dict[str, Any]:
-        """The options of `headscope.view` that these files stand for.
+        """The options of `headscope.view` that these files give.
 
         Args:
-            record: what is shown.
-            model: which model reads the texts of the evidence.
-            known: evidence that was read for another record, and is not read again.
+            record: the record that is shown.
+            model: the model that reads the texts of the evidence.
+            known: evidence over texts that was computed for another record of the same model.
 
         Raises:
-            HeadscopeError: whatever is wrong with these files or the model.
+            HeadscopeError: errors of these files or the model.
         """
         options: dict[str, Any] = {}
         if self.evidence_of and known is not None:
@@ -149,12 +150,12 @@ def shown_page(record: Record, choices: Choices, files: Mapping[str, Any]) -> Vi
     """The view of a record.
 
     Args:
-        record: what is shown.
-        choices: options of `headscope.view` as they were written.
-        files: those that stand for files, by `PageFiles.given`.
+        record: the record that is shown.
+        choices: options of `headscope.view` from the command line.
+        files: options from files, by `PageFiles.given`.
 
     Raises:
-        HeadscopeError: whatever is wrong with the options.
+        HeadscopeError: errors of the options.
     """
     from headscope.views import view
 
@@ -170,12 +171,12 @@ def shown_page(record: Record, choices: Choices, files: Mapping[str, Any]) -> Vi
 
 
 def position_or_word(given: str) -> int | str:
-    """A token as it is given on the command line: a position from 0, or its word."""
+    """A token from the command line: a position from 0, or its word."""
     return int(given) if given.lstrip("-").isdecimal() else given
 
 
 def compared_with(file: Path, record: Record) -> Comparison:
-    """How a record differs from that of a file.
+    """The comparison of a record with that of a file.
 
     Raises:
         HeadscopeError: where the file holds no record, or one that cannot be compared.
@@ -189,7 +190,7 @@ def compared_with(file: Path, record: Record) -> Comparison:
 
 
 def read_quantities(file: Path) -> dict[str, Any]:
-    """The option ``quantities`` of `headscope.view`: for each array of a file one of each layer.
+    """The option ``quantities`` of `headscope.view`: each array of a file as a list of layers.
 
     Raises:
         FileError: where it cannot be read.
@@ -233,8 +234,7 @@ def read_links(file: Path) -> list[Any]:
 
 
 def sentence_of(treebank: Path, wanted: str | None) -> Sentence:
-    """A sentence of a treebank by its name, or by its number, counted from 0; the first where
-    nothing is wanted.
+    """A sentence of a treebank by its name, or by its number, counted from 0; by default the first.
 
     Raises:
         FileError: where the treebank cannot be read or has no such sentence.
@@ -242,6 +242,7 @@ def sentence_of(treebank: Path, wanted: str | None) -> Sentence:
     from headscope.linguistics import read_treebank
 
     bank = read_treebank(treebank)
+    # Names win over numbers, since a sent_id may be a number itself.
     named = {str(number): sentence for number, sentence in enumerate(bank)} | {
         each.name: each for each in bank
     }

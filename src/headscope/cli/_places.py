@@ -1,4 +1,4 @@
-"""Heads, and names of several words, as they are written on the command line."""
+"""Heads, layers, and names with hyphens, as they are written on the command line."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ PLACE = re.compile(r"(\d+)(?:-(\d+(?:,\d+)*))?")
 
 
 def parse_place(place: str) -> tuple[int, list[int]] | None:
-    """Layer and heads of ``2-0``, ``2-0,3,5``, or ``2``, which names no heads; None where it is
-    written otherwise.
+    """Layer and heads of ``2-0``, ``2-0,3,5``, or ``2``, which names no heads; None for any other
+    form.
     """
     match = PLACE.fullmatch(place.strip())
     if match is None:
@@ -21,12 +21,13 @@ def parse_place(place: str) -> tuple[int, list[int]] | None:
 
 
 def layer_number(given: int, numbers: Sequence[int]) -> int:
-    """A layer as it is given on the command line, counted from the end where negative.
+    """The number of a layer from the command line, which counts from the end where negative.
 
     Args:
         given: a number from 0, or -1 for the last layer.
-        numbers: of the layers that there are.
+        numbers: numbers of all layers.
     """
+    # Numbers out of range are returned as they are: the record or the model then raises.
     return numbers[given] if -len(numbers) <= given < 0 else given
 
 

@@ -79,7 +79,8 @@ def probe(
     with status(f"Loading {options.model or 'the demo model'}"), quiet():
         loaded = load_model(options.model, **options.loading)
     note_where(loaded[0])
-    if layer is not None:  # the embeddings are layer 0
+    # Layer 0 is the embeddings, so that there is one more than the model has layers.
+    if layer is not None:
         layer = layer_number(layer, range(loaded[0].config.num_hidden_layers + 1))
     left_out.begin("sentence")
     result = probe_of(

@@ -1,4 +1,4 @@
-"""What commands that run a model share."""
+"""Options, messages and checks of commands that run a model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from headscope.record import Record
 
 MODEL = Group("Model")
-"""The options of a model stand together in the help of every command."""
+"""The group of a model's options in the help of every command."""
 RECORD_SUFFIX = ".safetensors"
 ran: ContextVar[str] = ContextVar("ran", default="")
 """Where and how the model of this command ran."""
@@ -32,8 +32,8 @@ DEVICE = re.compile(r"auto|cpu|(cuda|mps|xpu)(:\d+)?")
 
 
 def _device(_: Any, given: str | None) -> None:
-    """Refuse what is no name of a device, before torch is imported, which knows the devices that
-    are there.
+    """Refuse an impossible name of a device before torch is imported; whether the device exists is
+    known only to torch.
     """
     if given is not None and not DEVICE.fullmatch(given):
         raise ValueError(f"Expected auto, cpu, cuda, cuda:1, mps or xpu, got {given!r}.")
@@ -75,13 +75,13 @@ class MachineOptions:
 
 
 def check_model(name: str | None, revision: str | None) -> None:
-    """Raise where a model is named as none is, a revision is of none, or the hub with it cannot be
+    """Raise where no model can have this name, a revision has no model, or the hub cannot be
     reached.
 
-    All of it is reported before torch is imported.
+    These errors are reported before torch is imported.
 
     Raises:
-        ModelError: saying how it is named, or what could not be reached.
+        ModelError: naming the form of a model's name, or what could not be reached.
     """
     from headscope.capturing import check_name, check_revision, reached
 
@@ -94,11 +94,11 @@ def check_model(name: str | None, revision: str | None) -> None:
 
 
 def check_tokenizer(name: str | None) -> None:
-    """Raise where a tokenizer is named as none is, or the hub with it cannot be reached, before
-    torch is imported.
+    """Raise where no tokenizer can have this name, or the hub cannot be reached, before torch is
+    imported.
 
     Raises:
-        ModelError: saying how it is named, or what could not be reached.
+        ModelError: naming the form of a tokenizer's name, or what could not be reached.
     """
     if name is not None:
         check_model(name, None)
@@ -123,10 +123,10 @@ class ModelOptions(MachineOptions):
     """
 
     def check(self) -> None:
-        """Raise where the model is named as none is, before torch is imported.
+        """Raise where no model can have this name, before torch is imported.
 
         Raises:
-            ModelError: saying how it is named.
+            ModelError: naming the form of a model's name.
         """
         check_model(self.model, self.revision)
         check_tokenizer(self.target_tokenizer)
@@ -142,20 +142,20 @@ def captured(
     kind: str | None = None,
     **more: Any,
 ) -> Record:
-    """The record of a text, picture or sound; what can be wrong without the model is found before
-    it is loaded.
+    """The record of a text, picture or sound; errors of the input are raised before the model is
+    loaded.
 
     Args:
         texts: the text, and the second of a pair.
-        options: which model.
-        out: where the result will be written; None where it is not.
+        options: the model and how it runs.
+        out: the file that will be written; None for none.
         media: pictures and sound.
-        kind: of the file that will be written, as a suffix; by default that of its name.
-        shows_budget: whether to say what will be kept, before the run.
+        kind: kind of that file, as a suffix; by default that of its name.
+        shows_budget: whether to print before the run what will be stored.
         **more: options of `headscope.capture`.
 
     Raises:
-        HeadscopeError: whatever is wrong with what is read, the model or the place to write to.
+        HeadscopeError: errors of the input, the model or the file to write.
     """
     if out is not None:
         check_place(out, kind)
@@ -166,6 +166,8 @@ def captured(
     options.check()
     with status("Loading PyTorch and transformers"):
         from headscope.capturing import budget, capture, load_for, load_tokenizer
+    # Pictures and sound are read while the model is not loaded yet, so that a broken file is
+    # reported soon.
     given = given.in_memory()
     with status(f"Loading {options.model or 'the demo model'}"), quiet():
         model, tokenizer = load_for(options.model, given, **options.loading)
@@ -182,13 +184,13 @@ def captured(
 
 
 def say(line: str) -> None:
-    """One line of result on standard output."""
+    """Print one line of results to standard output."""
     print(line)  # noqa: T201
 
 
 def say_what(record: Record) -> None:
-    """What a record is of, whether some of its positions have no names, and whether some layers
-    were not seen.
+    """Print what a record holds, whether some of its positions have no names, and whether some
+    layers were not seen.
     """
     say(record.summary)
     if record.model.ran:
@@ -208,20 +210,20 @@ def note_where(model: Any) -> None:
 
 
 def say_where() -> None:
-    """Where and how the model of a study ran, where one did."""
+    """Print where and how the model of a study ran, where one did."""
     if ran.get():
         say(ran.get())
 
 
 def say_checked(record: Record) -> None:
-    """Against what a record was checked, where it was."""
+    """Print what a record was checked against, where it was."""
     if record.verification:
         say(record.verification)
 
 
 @contextmanager
 def status(what: str) -> Generator[None]:
-    """Show on a terminal's stderr that something is going on; say nothing elsewhere."""
+    """Show a status line on stderr where it is a terminal; print nothing elsewhere."""
     if not sys.stderr.isatty():
         yield
         return
@@ -293,7 +295,7 @@ def check_place(out: Path, kind: str | None = None) -> None:
 
     Args:
         out: the file.
-        kind: what it will be, as a suffix; by default that of its name.
+        kind: its kind, as a suffix; by default that of its name.
 
     Raises:
         FileError: saying why.

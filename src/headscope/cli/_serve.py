@@ -80,6 +80,7 @@ def serve(
         with listening_on(port) as listening:
             _serve_atlas(Path(record), listening, open_)
         return
+    # With --model a file's name is still a record; any other text is what the page begins with.
     is_file = record is not None and (record.endswith(RECORD_SUFFIX) or options.model is None)
     if beside is not None:
         check_model(beside, None)
@@ -88,6 +89,7 @@ def serve(
             "--beside is a second model beside that of --model; compare two record files with "
             "headscope compare"
         )
+    # The port is opened first: if it is taken, that is reported before the model is loaded.
     with listening_on(port) as listening:
         if record is not None and is_file:
             view = _view_of(Path(record), page or {}, files or PageFiles(), options)
@@ -105,7 +107,7 @@ def serve(
 
 
 def _serve_atlas(folder: Path, listening: socket.socket, opens: bool) -> None:
-    """Serve the atlas of a run; its page is made anew, so that it fits this version."""
+    """Serve the atlas of a run; its page is written again, so that it fits this version."""
     from headscope.atlases import Atlas
     from headscope.results import load
     from headscope.views.atlas_server import atlas_application
@@ -136,7 +138,7 @@ def _view_of(file: Path, choices: Any, files: PageFiles, options: ModelOptions) 
 
 @dataclass(frozen=True)
 class _ServedModel:
-    """What is served: a model, what it reads first, a second model, and limits."""
+    """A model to serve: the text that it reads first, its options, a second model, and limits."""
 
     text: str
     options: ModelOptions
@@ -174,6 +176,7 @@ def _say_listening(address: str, opens: bool) -> None:
 
     say(f"Listening on {address}")
     say("Ctrl-C ends it")
+    # A program that reads the address through a pipe would otherwise wait for it for ever.
     sys.stdout.flush()
     if opens:
         open_page(address)
@@ -185,7 +188,7 @@ def _say_now(line: str) -> None:
 
 
 def server_of(view: View, token: str) -> uvicorn.Server:
-    """A server of one view that says nothing but errors, and waits for nobody when it ends."""
+    """A server of one view that logs only errors, and closes its connections when it ends."""
     from headscope.views.server import application
 
     return quiet_server(application(view, token))

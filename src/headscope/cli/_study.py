@@ -1,4 +1,4 @@
-"""What commands that study a model over texts share."""
+"""Reading, checking and writing for commands that study a model over texts."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 PAGE = ".html"
 FEW = "are too few to tell up to"
-"""Part of the warning of `headscope.studies.heads` and its like of too few texts."""
+"""Part of the warning about too few texts of `headscope.studies.heads` and other studies."""
 PICTURES = (".svg", ".pdf", ".png")
 
 
 def parse_texts(text: str | None, text_b: str | None, texts: Path | None) -> list[Outcome]:
-    """One text, a pair, or those of a file.
+    """One text, a pair, or the texts of a file.
 
     Raises:
-        TextError: where both or none of them are given.
+        TextError: where both a text and a file are given, or neither.
         FileError: where the file cannot be read.
     """
     if (text is None) == (texts is None):
@@ -40,10 +40,11 @@ def parse_texts(text: str | None, text_b: str | None, texts: Path | None) -> lis
 
 
 def outcomes_of(texts: list[Any]) -> list[Outcome]:
-    """The texts, parsed; of many, one that cannot be read is left out later, with its number.
+    """The parsed texts; where there are many, one that cannot be read is left out later, with its
+    number.
 
     Raises:
-        HeadscopeError: why a single one cannot be read.
+        HeadscopeError: why a single text cannot be read.
     """
     from headscope.capturing import parse_texts
 
@@ -54,7 +55,7 @@ def outcomes_of(texts: list[Any]) -> list[Outcome]:
 
 
 def check_results(out: Path | None, plot: Path | None, texts: Path | None) -> None:
-    """Raise where a result could not be written, or a file not be read, before any long work.
+    """Raise where a result could not be written, or a file could not be read, before any long work.
 
     Raises:
         FileError: saying why.
@@ -89,7 +90,7 @@ def check_result(out: Path | None) -> None:
 
 
 def write_result(result: Any, out: Path | None) -> None:
-    """Write a result that can be viewed: its page where the file is called so, else its table."""
+    """Write a result that can be viewed: its page for an .html file, else its table."""
     if out is None:
         return
     if out.suffix == PAGE:
@@ -103,16 +104,16 @@ def write_result(result: Any, out: Path | None) -> None:
 def loaded(
     texts: list[Outcome], options: ModelOptions, *, masked: bool = False, classifies: bool = False
 ) -> tuple[Any, Any]:
-    """The model and its tokenizer; what can be wrong with the texts is found before.
+    """The model and its tokenizer; errors of the texts are raised before.
 
     Args:
-        texts: that it will read.
-        options: which model.
+        texts: texts that it will read.
+        options: the model and how it runs.
         masked: whether it must have a trained masked-word head.
         classifies: whether it must have a trained classifier.
 
     Raises:
-        HeadscopeError: whatever is wrong with texts or model.
+        HeadscopeError: errors of the texts or the model.
     """
     if options.target is not None or options.target_tokenizer is not None:
         raise TextError(
@@ -140,13 +141,14 @@ def loaded(
 def capturing(
     texts: list[Outcome], options: ModelOptions, path: Path | None = None
 ) -> dict[str, Any]:
-    """Options of `headscope.capture_many`: a bar on terminals, and a line for each text that is
-    left out.
+    """Options of `headscope.capture_many`: a progress bar on terminals, and a line for each text
+    that is left out.
 
-    With the file of the texts also ``groups``, the documents that they are of, where the file has
-    that field.
+    With a file of texts, also ``groups``, the documents of the texts, where the file has that
+    field.
     """
     left_out.begin(of=len(texts))
+    # One of many texts may be left out; a single one that cannot be read is an error.
     on_error = _stop if len(texts) == 1 else left_out.number
     shared = {
         "truncate": options.truncate,
@@ -157,7 +159,7 @@ def capturing(
 
 @contextmanager
 def warnings_as_lines(*parts: str) -> Generator[None]:
-    """Say warnings of ours that have one of these parts in them as lines on stderr."""
+    """Print our warnings that contain one of these parts as lines on stderr."""
     show = warnings.showwarning
 
     def line(  # noqa: PLR0917 - as Python calls it
@@ -181,19 +183,17 @@ def warnings_as_lines(*parts: str) -> Generator[None]:
 
 
 def few_texts_as_a_line() -> AbstractContextManager[None]:
-    """Say as a line of ours, when a study warns of it before its work, that there are too few texts
-    for any label.
-    """
+    """Print a study's warning about too few texts for any label as a line of ours."""
     return warnings_as_lines(FEW)
 
 
 def tell(result: Any, out: Path | None, plot: Path | None, **look: Any) -> None:
-    """Print a result; write its table and draw it, too.
+    """Print a result, write its table, and draw it.
 
     Args:
-        result: prints itself, and has ``columns``, ``to_arrow``, and ``plot`` or ``figure``.
-        out: where its table goes.
-        plot: where its picture goes.
+        result: a `headscope.results.Result`.
+        out: file of its table, if wanted.
+        plot: file of its figure, if wanted.
         **look: options of the figure.
     """
     say(str(result))
@@ -202,7 +202,7 @@ def tell(result: Any, out: Path | None, plot: Path | None, **look: Any) -> None:
 
 
 def write_files(result: Any, out: Path | None, plot: Path | None, **look: Any) -> None:
-    """Write the table of a result and draw it, where these are wanted."""
+    """Write the table of a result, and draw it, where files were given for these."""
     if out is not None:
         write_table(result, out)
         say(f"Wrote {out.resolve()}")

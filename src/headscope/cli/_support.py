@@ -82,7 +82,7 @@ HEADER = """\
 | family | model type | class | stacks: layers x heads, kind | route | layer output | weights |
 | --- | --- | --- | --- | --- | ---: | ---: |"""
 MOST_OF_A_REASON = 200
-"""Characters: some libraries explain for a page how a missing package is installed."""
+"""Characters of a reason: some libraries explain at length how a missing package is installed."""
 
 
 def support(

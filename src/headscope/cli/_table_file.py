@@ -37,7 +37,7 @@ def write_table(result: Any, out: Path) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """JSON has no infinity and no NaN: the one is written as text, the other as null."""
+    """A value for JSON, which has no infinity and no NaN: text for the one, null for the other."""
     if not isinstance(value, float) or math.isfinite(value):
         return value
     return None if math.isnan(value) else str(value)

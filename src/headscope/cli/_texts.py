@@ -8,16 +8,15 @@ from typing import Any
 from headscope.errors import FileError
 
 Text = Any
-"""A text, a pair, or what stands in a file in place of one."""
+"""A text, a pair, or another value that a file holds in its place."""
 
 
 def read_texts(path: Path) -> list[Text]:
-    """The texts of a file: .txt a text a line; other tables the field "text", and "text_b" for a
-    pair.
+    """The texts of a file: each line of .txt; in tables the field "text", and "text_b" for a pair.
 
     Fields may also be named as in GLUE, see `headscope.tasks.read_pairs`. A line of .jsonl may be a
-    string, or a list of two. Empty lines are passed over; a row without a text is given as it is,
-    to be left out and named.
+    string, or a list of two. Empty lines are skipped. A row without a text is returned as it is, so
+    that it is left out later and reported with its number.
 
     Raises:
         FileError: where the file cannot be read or holds no text.
@@ -30,8 +29,8 @@ def read_texts(path: Path) -> list[Text]:
 
 
 def groups_of(path: Path | None) -> dict[str, Any]:
-    """The option ``groups`` of a study over the texts of a file: its field "group"; none where it
-    has none.
+    """The option ``groups`` of a study over the texts of a file, from its field "group"; empty
+    without such a field.
     """
     from headscope.tasks import read_groups, read_rows
 

@@ -112,10 +112,10 @@ def write_pages(
     files: PageFiles,
     norms: bool,
 ) -> None:
-    """A page for each text of a file, named by its number, with the model loaded once.
+    """Write a page for each text of a file, named by its number, with the model loaded once.
 
     Raises:
-        HeadscopeError: whatever is wrong with the file, the folder or the model.
+        HeadscopeError: errors of the file, the folder or the model.
     """
     if folder.exists() and not folder.is_dir():
         raise FileError(f"Expected a folder for --out with --texts, got the file {folder}")
@@ -136,11 +136,12 @@ def write_pages(
         on_error(number, error)
 
     options: dict[str, Any] = {}
-    # a text that is left out is reported before the record of any later one comes
+    # A text that is left out is reported before the record of any later one comes.
     numbers = (number for number in range(len(given)) if number not in lost)
     for record in capture_many(
         *source, given, keep="norms" if norms else "auto", on_error=lose, **reading
     ):
+        # Evidence over texts is the same for all pages and computed once.
         options = files.given(record, model, options.get("evidence"))
         number = next(numbers) + 1
         path = shown_page(record, page, options).save(folder / f"{number}.html")

@@ -1,4 +1,4 @@
-"""What results of studies have in common: tables, files, figures, pages."""
+"""Common parts of all results of studies: tables, files, figures, pages."""
 
 from headscope.results._file import load, save
 from headscope.results._registry import EVERY_KIND, drawing_of, draws, reads, shows, view_of

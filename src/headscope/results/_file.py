@@ -1,4 +1,4 @@
-"""Records and results to disk and back, by one pair of calls."""
+"""Saving and loading of records and results, by one pair of calls."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from headscope.storage import load as load_record
 from headscope.storage import save as save_record
 
 RESULT = "result.safetensors"
-"""What a run leaves in its folder."""
+"""Name of the result that a run leaves in its folder."""
 
 
 def save(record: Record | Result, path: str | os.PathLike[str]) -> Path:
     """Write a record, or the result of a study, to one ``.safetensors`` file, whole or not at all.
 
     Args:
-        record: what to keep: a `Record`, or a result such as what `headscope.relations` gave.
-        path: where; a file that is there is replaced. Of a record also an address that fsspec
-            knows, such as ``"hf://datasets/me/records/run.safetensors"`` or ``"s3://..."``.
+        record: a `Record`, or a result such as that of `headscope.relations`.
+        path: the file to write; an existing one is replaced. For a record also an address that
+            fsspec knows, such as ``"hf://datasets/me/records/run.safetensors"`` or ``"s3://..."``.
 
     Returns:
         The path.
 
     Raises:
-        FileError: where it cannot be written, a record is not called as one is (``.safetensors``),
-            or this kind of result is not kept.
+        FileError: where it cannot be written, the name of a record does not end in
+            ``.safetensors``, or this kind of result cannot be saved.
 
     Example:
         >>> save(record, "run.safetensors")
@@ -44,28 +44,27 @@ def save(record: Record | Result, path: str | os.PathLike[str]) -> Path:
 def load(path: str | os.PathLike[str], *, check: bool = False) -> Any:
     """Read a record or the result of a study, whichever a file holds.
 
-    Of a record arrays stay in the file until they are used, so one head is read without the rest. A
-    file that is cut or overwritten while the record is open gives an error when more of it is read,
-    never other numbers; one that `save` writes again leaves open records as they are. A result is
-    read whole, and every array compared with its checksum.
+    The arrays of a record stay in the file until they are used, so that one head is read without
+    the rest. If the file is cut or overwritten while the record is open, reading more of it raises
+    an error and never returns other numbers; `save` replaces a file without changing open records.
+    A result is read as a whole, and every array is compared with its checksum.
 
     Args:
         path: a file that `save` or the ``save`` of a result wrote, now or in headscope 0.1
-            (``.npz``); or its address such as ``"hf://datasets/me/records/run.safetensors"``: it is
-            brought to this machine, and is there until the process ends. Of a run that is done,
-            its folder will do.
-        check: of a record, whether to read all of it now and compare every array with its checksum.
-            Files of earlier versions have none: a warning says so, and that rows sum to 1 and
-            numbers are finite is all that is checked.
+            (``.npz``); or its address such as ``"hf://datasets/me/records/run.safetensors"``: the
+            file is downloaded, and removed when the process ends. For a finished run, its folder.
+        check: for a record, whether to read all of it now and compare every array with its
+            checksum. Files of earlier versions have no checksums: a warning says so, and only sums
+            of rows and finite numbers are checked.
 
     Returns:
         A `Record`, or a result: `Heads`, `Mechanism`, `Ablation`, `AlignmentStudy`, `Relations`,
-            `Coreference`, `NormStudy`, `Comparison` ... Of a tally, the result that is made of it.
+            `Coreference`, `NormStudy`, `Comparison` ... For a tally, the result made from it.
 
     Raises:
-        FileError: where there is no such file, or it is cut, foreign, damaged or of a newer format.
-        RecordError: where it was made with patterns of one's own, which only `load_tally` and its
-            like in `headscope.patterns` take.
+        FileError: where the file does not exist, is cut, foreign, damaged or of a newer format.
+        RecordError: where it was made with patterns of your own, which only `load_tally` and the
+            other functions of `headscope.patterns` accept.
 
     Example:
         >>> load("run.safetensors", check=True)
@@ -74,6 +73,8 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Any:
     local = fetched(os.fspath(path)) if is_address(path) else Path(path)
     if local.is_dir():
         local = _result_of_run(local)
+    # Only results of headscope 0.1 are .npz files. All others are tried as a record first, whose
+    # reader names the kind of any other file.
     if local.suffix == NPZ and local.is_file():
         kind = kind_of(local)
     else:

@@ -1,9 +1,9 @@
-"""What draws, shows and reads results, by the kind of result.
+"""Registry of the functions that draw, show and read results, by kind of result.
 
-A study stands below the views in the order of imports, and yet ``result.figure()`` draws it. So the
-views enter here what they can draw and show, and the studies the files that they can read; this
-module knows none of them. `PLUGINS` names the packages that make entries: they are imported when
-the first entry is looked up.
+Studies may not import views, and yet ``result.figure()`` draws a result. So the views register here
+what they can draw and show, and the studies which files they can read; this module imports none of
+them. `PLUGINS` names the packages that register functions: they are imported when the first
+function is looked up.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ PLUGINS: dict[Door, tuple[str, ...]] = {
     "view": ("headscope.views.opening", "headscope.views.atlas_page"),
     "file": ("headscope.atlases", "headscope.comparison", "headscope.studies"),
 }
-"""By what is done with a result: who can do it. Names and not imports, since these packages stand
-above this one.
+"""Packages with functions for each use of a result. Names and not imports, because these packages
+import this one.
 """
-
 EVERY_KIND = "*"
-"""An entry for this stands in for kinds that have none of their own."""
+"""A function for this kind serves all kinds that have none of their own."""
 _ENTRIES: dict[Door, dict[str, Callable[..., Any]]] = {"figure": {}, "view": {}, "file": {}}
 
 
@@ -81,6 +80,7 @@ def _enter(door: Door, kind: str) -> Callable[[Function], Function]:
 def _entry(door: Door, kind: str | None) -> Callable[..., Any] | None:
     if kind is None:
         return None
+    # Importing registers; after the first time it costs nothing.
     for package in PLUGINS[door]:
         importlib.import_module(package)
     return _ENTRIES[door].get(kind, _ENTRIES[door].get(EVERY_KIND))

@@ -1,4 +1,4 @@
-"""What all results of studies have in common."""
+"""The base class of all results of studies."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Kept = tuple[dict[str, Any], dict[str, np.ndarray]]
 
 
 class Summary(str):
-    """A summary that headscope 0.1 had as an attribute: read as before, or called as of every
-    result.
+    """A summary that was an attribute in headscope 0.1: it can be read as before, or called as for
+    every other result.
     """
 
     def __call__(self) -> str:
@@ -32,23 +32,23 @@ class Summary(str):
 
 
 class Result:
-    """What a study found: one family, whatever was studied.
+    """The result of a study; base class of all of them.
 
-    A result has a table with one list for each column, which pandas, polars and Arrow take, and is
-    drawn and shown by what is entered for its kind (`headscope.results.draws`,
+    A result has a table with one list for each column, which pandas, polars and Arrow take. The
+    functions that are registered for its kind draw and show it (`headscope.results.draws`,
     `headscope.results.shows`).
     """
 
     KIND: ClassVar[str] = ""
-    """What it is, in a word or two; entries for figures, pages and files go by it."""
+    """The kind of result, in a word or two: the key for its figure, page and file."""
 
     def summary(self) -> str:
-        """What was found, in one or two plain sentences: the answer that one came for."""
+        """The main finding, in one or two plain sentences."""
         return repr(self)
 
     def table(self) -> str:
-        """What is printed below the summary: tables of at most 100 columns, each with its legend,
-        and notes.
+        """The text below the summary: tables of at most 100 characters a line, each with its
+        legend, and notes.
         """
         return "\n\n".join(
             _printed(block) for block in _with_each_legend_once(self._blocks()) if block
@@ -102,23 +102,23 @@ class Result:
         return library("pyarrow").table(self.columns())
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Keep the result as one .safetensors file, for `headscope.load`; whole or not at all.
-        Texts are not kept, but for the two that the records of a `Comparison` or `Effect` hold.
+        """Save the result as one .safetensors file, for `headscope.load`; whole or not at all.
 
-        A path that ends in ``.npz`` gets the format of headscope 0.1, for one version more, with a
+        Texts are not saved, except for the two in the records of a `Comparison` or `Effect`. A path
+        that ends in ``.npz`` gets the format of headscope 0.1, for one more version, with a
         warning.
 
         Raises:
-            FileError: where this kind of result is not kept, or the file cannot be written.
+            FileError: where this kind of result cannot be saved, or the file cannot be written.
         """
         document, arrays = self._kept()
         return save_kept(path, self.KIND, document, arrays)
 
     def _kept(self) -> Kept:
-        """What a file of it holds.
+        """The fields and arrays of its file.
 
         Raises:
-            FileError: where this kind of result is not kept.
+            FileError: where this kind of result cannot be saved.
         """
         raise FileError(
             f"A {type(self).__name__} is not kept as a file; keep its table, to_pandas()"
@@ -137,10 +137,10 @@ class Result:
         return draw(self, **options)
 
     def plot(self, path: str | os.PathLike[str], **options: Any) -> Path:
-        """Draw the figure to a file: .svg, .pdf or .png; options as of `figure`.
+        """Draw the figure to a file: .svg, .pdf or .png, with the options of `figure`.
 
         Raises:
-            FigureError: as of `figure`, or where the suffix is none of these.
+            FigureError: the errors of `figure`, or another suffix.
             FileError: where the file cannot be written.
         """
         return self.figure(**options).save(path)
@@ -158,7 +158,7 @@ class Result:
 
 
 def _with_each_legend_once(blocks: Sequence[TextTable | str]) -> list[TextTable | str]:
-    """The blocks; what a legend says of a column stands below the first table that has it."""
+    """The blocks, with the legend of a column only below the first table that has this column."""
     explained: set[tuple[str, str]] = set()
     shown: list[TextTable | str] = []
     for block in blocks:
@@ -179,6 +179,6 @@ def _printed(block: TextTable | str) -> str:
 
 
 def no_figure(result: Any) -> str:
-    """One sentence: this kind of result has no figure, and what there is instead."""
+    """The error for a kind of result without a figure, with what to use instead."""
     name = type(result).__name__
     return f"A {name} has no figure: print it, or take its table, to_pandas()"

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 WIDTH = 100
-"""Characters of a line: what a terminal of half a laptop's screen shows."""
+"""Characters of a line: about as many as a terminal over half of a laptop's screen shows."""
 GAP = "  "
 LEAST_WRAPPED = 28
-"""Characters that a column of words needs at least, to be wrapped within the room that is left on a
-line.
-"""
+"""Smallest number of characters left on a line for a column of words to be wrapped there."""
 
 
 @dataclass(frozen=True)
@@ -23,9 +21,9 @@ class Column:
 
     Args:
         name: its title.
-        cells: as they are printed.
-        says: what the numbers are, for the legend; empty where the title says so.
-        align: which side the cells stand on.
+        cells: its cells as they are printed.
+        says: what the numbers are, for the legend; empty where the title is enough.
+        align: alignment of the cells.
         wraps: whether a cell may take several lines, broken between words.
     """
 
@@ -38,13 +36,13 @@ class Column:
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table as it is printed. Columns that do not fit beside each other stand below, behind the
-    same first column.
+    """A table for print. Columns that do not fit side by side are printed below, after the same
+    first column.
 
     Args:
-        columns: from left to right; the first names the rows.
+        columns: columns from left to right; the first names the rows.
         title: the line above it; empty for none.
-        width: characters that a line may have.
+        width: largest number of characters of a line.
     """
 
     columns: tuple[Column, ...]
@@ -64,11 +62,10 @@ class TextTable:
         """A table of rows, the first of which holds the titles of the columns.
 
         Args:
-            rows: all of one length.
+            rows: rows of one length.
             says: what columns hold, by title, for the legend.
             title: the line above it.
-            align: which side all cells stand on, but those of the first column, which stand on the
-                left.
+            align: alignment of all columns but the first, which is aligned to the left.
             wraps: titles of the columns that may take several lines.
         """
         legend = says or {}
@@ -86,7 +83,7 @@ class TextTable:
 
     @property
     def legend(self) -> str:
-        """What each column holds, one after the other; empty where all titles say so."""
+        """What each column holds, one after the other; empty where all titles are enough."""
         return "; ".join(f"{name}: {says}" for name, says in self._legend())
 
     def html(self) -> str:
@@ -110,7 +107,7 @@ class TextTable:
         return [wrapped(self.legend, self.width)] if self.legend else []
 
     def _parts(self) -> list[list[Column]]:
-        """The columns that fit beside each other, each time behind the first."""
+        """Groups of columns that fit side by side, each after the first column."""
         key, *rest = self.columns
         parts, part, room = [], [key], self.width - _size(key)
         for column in rest:
@@ -121,7 +118,7 @@ class TextTable:
                 parts.append(part)
                 part, room = [key], self.width - _size(key)
                 fits = _size(column) + len(GAP) <= room
-            # Alone behind the first column and still too wide: its cells are broken, whatever they
+            # Alone after the first column and still too wide: its cells are broken, whatever they
             # hold.
             part.append(column if fits else _broken(column, room - len(GAP)))
             room -= _size(part[-1]) + len(GAP)
@@ -142,9 +139,7 @@ def _broken(column: Column, room: int) -> Column:
 
 
 def _lines(part: Sequence[Column]) -> list[str]:
-    """The lines of columns that stand beside each other; a cell of several lines makes its row as
-    high.
-    """
+    """The lines of columns side by side; a row is as high as its highest cell."""
     sizes = [_size(column) for column in part]
     lines = []
     for row in zip(*((column.name, *column.cells) for column in part), strict=True):
@@ -159,7 +154,7 @@ def _lines(part: Sequence[Column]) -> list[str]:
 
 
 def wrapped(text: str, width: int = WIDTH) -> str:
-    """Text whose lines are broken between words where they are longer than so many characters."""
+    """Text with lines broken between words where they are longer than so many characters."""
     lines = []
     for line in text.split("\n"):
         inset = line[: len(line) - len(line.lstrip())]
@@ -171,12 +166,11 @@ def wrapped(text: str, width: int = WIDTH) -> str:
             break_long_words=False,
             break_on_hyphens=False,
             drop_whitespace=True,
+            # textwrap returns no line for an empty one, which separates paragraphs here.
         ) or [""]
     return "\n".join(lines)
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of text as lines whose columns stand below each other; the first row holds their
-    titles.
-    """
+    """Rows of text as lines with aligned columns; the first row holds their titles."""
     return str(TextTable.of_rows(rows)).split("\n")
