@@ -1,0 +1,29 @@
+"""Trees of HeadVis (Luger, Kamath et al., Anthropic 2026): read from disk, and written of a model.
+
+A tree is a folder of JSON: the metrics of every head, and for each head the texts on which it
+attends in some five strengths, their rows cut to the largest weights. Reading needs NumPy only.
+"""
+
+from headscope.headvis._cut import strongest_of_rows
+from headscope.headvis._read import read_headvis
+from headscope.headvis._tree import (
+    HeadvisHead,
+    HeadvisPlot,
+    HeadvisSequence,
+    HeadvisTable,
+    HeadvisTree,
+)
+from headscope.headvis._write import HeadvisOptions, check_tree_place, write_headvis
+
+__all__ = [
+    "HeadvisHead",
+    "HeadvisOptions",
+    "HeadvisPlot",
+    "HeadvisSequence",
+    "HeadvisTable",
+    "HeadvisTree",
+    "check_tree_place",
+    "read_headvis",
+    "strongest_of_rows",
+    "write_headvis",
+]

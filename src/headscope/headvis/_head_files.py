@@ -1,0 +1,179 @@
+"""The file of each head: texts with the weights that are kept, and what was counted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headscope.headvis._cut import DECIMALS, strongest_of_rows
+from headscope.headvis._sums import BINS, HeadvisSums, distance_edges
+from headscope.record import BatchStack
+
+PATTERN = "L{layer}H{head}.json"
+LISTED = 50
+"""Tokens in a table."""
+SPACES = ("\u0120", "\u2581")
+"""What byte-level BPE and SentencePiece write for a space before a token."""
+
+
+class TokensByNumber:
+    """Writes each token of a vocabulary as a reader should see it.
+
+    Args:
+        tokenizer: whose.
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
+        self._known: dict[int, str] = {}
+
+    def text(self, number: int) -> str:
+        """One token, decoded by itself, with the space that it begins with."""
+        if number not in self._known:
+            self._known[number] = self._decoded(number)
+        return self._known[number]
+
+    def _decoded(self, number: int) -> str:
+        piece = self._tokenizer.convert_ids_to_tokens(number) or ""
+        text = self._tokenizer.decode([number], clean_up_tokenization_spaces=False)
+        # A decoder of SentencePiece takes the first token for the beginning of a text.
+        lost = piece.startswith(SPACES) and not text.startswith(" ")
+        return f" {text}" if lost else text or piece
+
+
+class HeadFiles:
+    """Writes the files of heads: texts one after the other as they come, to lines beside each file,
+    since the texts of all heads together may not fit in memory.
+
+    Args:
+        folder: of the files.
+        cells: layer and head of each.
+        tokens: how tokens are written.
+    """
+
+    def __init__(
+        self, folder: Path, cells: Sequence[tuple[int, int]], tokens: TokensByNumber
+    ) -> None:
+        self._folder, self._cells, self._tokens = folder, cells, tokens
+
+    def add(self, stack: BatchStack, text: int, name: int, strata: dict[int, int]) -> None:
+        """Put down a text for some heads.
+
+        Args:
+            stack: the attention of a batch.
+            text: its place in the batch.
+            name: its number in the tree.
+            strata: the stratum of each head that it is shown for, by place.
+        """
+        numbers = stack.key[text].ids or ()
+        tokens = [self._tokens.text(number) for number in numbers]
+        place = 0
+        for layer in stack.layers:
+            for weights in layer.weights[text]:
+                if place in strata:
+                    indices, values = strongest_of_rows(weights)
+                    sequence = {
+                        "sequence_id": name,
+                        "interval": strata[place],
+                        "tokens": tokens,
+                        "attention_indices": indices.tolist(),
+                        "attention_values": values.tolist(),
+                        "seq_len": len(tokens),
+                        "max_activation": _largest_kept(indices, values, len(tokens)),
+                    }
+                    with self._lines(place).open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(sequence) + "\n")
+                place += 1
+
+    def close(self, sums: HeadvisSums) -> None:
+        """Make a file of the lines of each head, with what was counted over all texts."""
+        for place, (layer, head) in enumerate(self._cells):
+            lines = self._lines(place)
+            sequences = []
+            if lines.exists():
+                for line in lines.read_text(encoding="utf-8").splitlines():
+                    sequences.append(json.loads(line))
+                lines.unlink()
+            sequences.sort(key=lambda each: (each["interval"], -each["max_activation"]))
+            document = self._document(sequences, sums, place)
+            name = PATTERN.format(layer=layer, head=head)
+            (self._folder / name).write_text(json.dumps(document), encoding="utf-8")
+
+    def _lines(self, place: int) -> Path:
+        return self._folder / f"{place}.lines"
+
+    def _document(self, sequences: list[Any], sums: HeadvisSums, place: int) -> dict[str, Any]:
+        edges, shares = sums.distances(place)
+        document = {
+            "sequences": sequences,
+            "histogram": {
+                "bin_edges": [round(at / BINS, DECIMALS) for at in range(BINS + 1)],
+                "bin_values": sums.histogram[place].tolist(),
+            },
+            "qk_distance_histogram_all": {
+                "bin_edges": edges,
+                "bin_values": shares.round(DECIMALS).tolist(),
+            },
+            "statistics": {
+                "n_samples": len(sequences),
+                "mean_max_activation": round(float(sums.maxima[place]) / sums.texts, DECIMALS),
+                "kept_share": _kept_share(sequences),
+            },
+        }
+        keys = sums.keys(place, LISTED)
+        if keys is not None:
+            document["top_key_tokens_all"] = [
+                {"token": self._tokens.text(number), "weight": round(share, 2 * DECIMALS)}
+                for number, share in keys
+            ]
+        return document | _of_sample(sequences)
+
+
+def _largest_kept(indices: np.ndarray, values: np.ndarray, length: int) -> float:
+    """Of what readers look at: all but row and column 0."""
+    is_inner = (indices >= length) & (indices % length > 0)
+    return float(values[is_inner].max())
+
+
+def _kept_share(sequences: list[Any]) -> float | None:
+    """Mean weight that is kept of a row."""
+    rows = sum(each["seq_len"] for each in sequences)
+    kept = sum(sum(each["attention_values"]) for each in sequences)
+    return round(kept / rows, DECIMALS) if rows else None
+
+
+def _of_sample(sequences: list[Any]) -> dict[str, Any]:
+    """What HeadVis sums over the weights that are kept: by distance, and by the token at both
+    ends.
+    """
+    longest = max((each["seq_len"] for each in sequences), default=1)
+    edges = distance_edges(longest)
+    by_distance = np.zeros(len(edges) - 1)
+    by_token: tuple[dict[str, float], dict[str, float]] = {}, {}
+    for each in sequences:
+        values = np.array(each["attention_values"])
+        ends = np.divmod(np.array(each["attention_indices"]), each["seq_len"])
+        bins = np.searchsorted(edges, np.abs(ends[0] - ends[1]), side="right") - 1
+        by_distance += np.bincount(bins, values, len(edges) - 1)
+        for side, weights in zip(ends, by_token, strict=True):
+            on_places = np.bincount(side, values, each["seq_len"])
+            for token, weight in zip(each["tokens"], on_places.tolist(), strict=True):
+                weights[token] = weights.get(token, 0.0) + weight
+    return {
+        "qk_distance_histogram": {
+            "bin_edges": edges,
+            "bin_values": by_distance.round(DECIMALS).tolist(),
+        },
+        "top_query_tokens": _heaviest(by_token[0]),
+        "top_key_tokens": _heaviest(by_token[1]),
+    }
+
+
+def _heaviest(weights: dict[str, float]) -> list[dict[str, Any]]:
+    rounded = [(token, round(weight, DECIMALS)) for token, weight in weights.items()]
+    rounded.sort(key=lambda each: (-each[1], each[0]))
+    return [{"token": token, "weight": weight} for token, weight in rounded[:LISTED]]

@@ -1,0 +1,228 @@
+"""A tree of HeadVis, written of a model over texts."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import warnings
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypedDict
+
+from typing_extensions import Unpack
+
+from headscope.corpus import key_of
+from headscope.errors import FileError, HeadscopeError, RecordError
+from headscope.headvis._captured import Report, TextsOfModel, ids_of
+from headscope.headvis._config import config_of
+from headscope.headvis._cut import DECIMALS
+from headscope.headvis._head_files import HeadFiles, TokensByNumber
+from headscope.headvis._sample import ChosenText, SampleOfTexts
+from headscope.headvis._sums import HeadvisSums
+
+
+class HeadvisOptions(TypedDict, total=False):
+    """What a tree holds, and how its texts are read."""
+
+    dataset: str
+    """What the texts are called in the tree, by default ``"texts"``."""
+    intervals: int
+    """Strata of the texts by the largest weight of a head, by default 5."""
+    samples: int
+    """Texts of each stratum but the highest, by default 4."""
+    top_samples: int
+    """Texts of the highest stratum, by default 10: the strongest."""
+    stack: str | None
+    """Which attention of the model; by default the first."""
+    truncate: bool
+    """Whether texts that are too long for the model are cut."""
+    allow_unfit: bool
+    """Whether texts of mostly unknown tokens are read."""
+    progress: bool
+    """Show on stderr how many texts are done."""
+    on_error: Callable[[int, HeadscopeError], None] | None
+    """Is called with number and error of a text that was left out; by default a warning is
+    issued.
+    """
+
+
+DEFAULTS: dict[str, Any] = {
+    "dataset": "texts",
+    "intervals": 5,
+    "samples": 4,
+    "top_samples": 10,
+    "stack": None,
+    "truncate": False,
+    "allow_unfit": False,
+    "progress": False,
+    "on_error": None,
+}
+
+
+def write_headvis(
+    folder: str | os.PathLike[str],
+    model: Any,
+    tokenizer: Any,
+    texts: Any,
+    **options: Unpack[HeadvisOptions],
+) -> Path:
+    """Write how every head of a model attends over texts as a tree of HeadVis (Luger, Kamath et
+    al., Anthropic 2026), for its front end, the importers of Neuronpedia and `read_headvis`.
+
+    The texts are read as a stream, once; those that the tree shows are run a second time. Memory
+    does not grow with their number, and their order changes nothing. Strata are of all texts alike,
+    so that no text is lost to a warm-up, as in Neuronpedia's pipeline. The tree holds whole texts:
+    whoever passes it on passes these texts on, under their licence.
+
+    Args:
+        folder: to write; it may not exist, or must be empty.
+        model: a loaded transformers model.
+        tokenizer: its tokenizer.
+        texts: texts, or pairs of them, of at least two tokens; a list or a stream.
+        **options: see `HeadvisOptions`.
+
+    Returns:
+        The folder.
+
+    Raises:
+        FileError: where the folder holds something or cannot be written.
+        RecordError: an option that does not exist or makes no sense, or where no text could be
+            read.
+        CaptureError: of cross-attention, which a tree cannot show.
+
+    Example:
+        >>> write_headvis("tree", model, tokenizer, ["The cat sat.", "It slept well."])
+    """
+    settled = _settled(dict(options))
+    check_tree_place(folder)
+    reading = TextsOfModel(model, tokenizer, settled["stack"], _batch_options(settled))
+    report = settled["on_error"] or _warn
+    sums, chosen = _counted(reading, texts, settled, report)
+    with _written_folder(Path(folder)) as made:
+        (made / "heads").mkdir()
+        files = HeadFiles(made / "heads", reading.cells, TokensByNumber(tokenizer))
+
+        def missed(place: int, error: HeadscopeError) -> None:
+            report(chosen[place].number, error)
+
+        given = [each.given for each in chosen]
+        for together, stack in reading.batches(given, missed, progress=settled["progress"]):
+            for text, (place, _) in enumerate(together):
+                files.add(stack, text, place, dict(chosen[place].strata))
+        files.close(sums)
+        config = config_of(reading.cells, sums, reading.facts, settled, is_causal=reading.is_causal)
+        _write(made / "config.json", config)
+        _write(made / "scatter_data.json", _rows(reading.cells, sums))
+        _write(made / "server_config.json", {})
+        (made / "attributions").mkdir()
+        _write(made / "attributions" / "manifest.json", {})
+    return Path(folder)
+
+
+def check_tree_place(folder: str | os.PathLike[str]) -> None:
+    """Raise where a tree could not be written, before any long work.
+
+    Raises:
+        FileError: saying why.
+    """
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise FileError(f"Expected a folder for the tree, got the file {folder}")
+    if folder.is_dir() and any(folder.iterdir()):
+        raise FileError(
+            f"{folder} is not empty, and a tree is written whole; choose a new folder, or remove it"
+        )
+    parent = folder.absolute().parent
+    if not parent.is_dir():
+        raise FileError(f"Cannot write {folder}: there is no folder {parent}; create it first")
+    if not os.access(parent, os.W_OK):
+        raise FileError(f"Cannot write {folder}: no permission to write to the folder {parent}")
+
+
+def _settled(options: dict[str, Any]) -> dict[str, Any]:
+    unknown = set(options) - set(DEFAULTS)
+    if unknown:
+        raise RecordError(
+            f"write_headvis has no option {min(unknown)!r}; there are {', '.join(DEFAULTS)}"
+        )
+    settled = DEFAULTS | options
+    for name in ("intervals", "samples", "top_samples"):
+        if not isinstance(settled[name], int) or settled[name] < 1:
+            raise RecordError(f"{name} must be a whole number from 1 on, not {settled[name]!r}")
+    return settled
+
+
+def _batch_options(settled: dict[str, Any]) -> dict[str, Any]:
+    from headscope.capturing import MOST_UNKNOWN
+
+    unknown = 1.0 if settled["allow_unfit"] else MOST_UNKNOWN
+    return {"truncate": settled["truncate"], "max_unknown": unknown}
+
+
+def _warn(number: int, error: HeadscopeError) -> None:
+    warnings.warn(f"Text {number} was left out: {error}", stacklevel=2)
+
+
+def _counted(
+    reading: TextsOfModel, texts: Any, settled: dict[str, Any], report: Report
+) -> tuple[HeadvisSums, list[ChosenText]]:
+    """The first pass, over all texts."""
+    sums, sample = None, None
+    for together, stack in reading.batches(_parsed(texts), report, progress=settled["progress"]):
+        if sums is None or sample is None:
+            sums = HeadvisSums(len(stack.cells))
+            sample = SampleOfTexts(len(stack.cells), settled["top_samples"])
+        maxima = sums.update([layer.weights for layer in stack.layers], ids_of(stack))
+        for row, (number, given) in enumerate(together):
+            sample.add(key_of("headvis", *given.texts), (number, given), maxima[row])
+    if sums is None or sample is None:
+        raise RecordError("A tree is made over texts of at least two tokens; none could be read")
+    return sums, sample.chosen(settled["intervals"], settled["samples"])
+
+
+def _parsed(texts: Any) -> Iterable[Any]:
+    from headscope.capturing import outcome_of, parse_input, several_of
+
+    rows = several_of(texts)
+    parsed = (outcome_of(parse_input, each) for each in rows)
+    # A list keeps its length, for the bar.
+    return list(parsed) if isinstance(rows, list | tuple) else parsed
+
+
+def _rows(cells: Sequence[tuple[int, int]], sums: HeadvisSums) -> list[dict[str, Any]]:
+    """The metrics of every head; one that no text says anything of is in no row, since readers take
+    the columns from the first.
+    """
+    metrics = sums.metrics()
+    rows = []
+    for place, (layer, head) in enumerate(cells):
+        values = {name: round(float(each[place]), DECIMALS) for name, each in metrics.items()}
+        rows.append({"layer": layer, "head": head} | values)
+    return rows
+
+
+@contextmanager
+def _written_folder(folder: Path) -> Generator[Path]:
+    """Give a temporary folder beside another one; in the end it takes its name, or is removed."""
+    beside = folder.absolute()
+    made = beside.with_name(f".{beside.name}.{secrets.token_hex(4)}.part")
+    try:
+        made.mkdir()
+        try:
+            yield made
+            if folder.is_dir():
+                folder.rmdir()
+            made.rename(folder)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+    except OSError as error:
+        if isinstance(error, HeadscopeError):
+            raise
+        raise FileError(f"Cannot write {folder}: {error.strerror}; choose another place") from None
+
+
+def _write(path: Path, document: Any) -> None:
+    path.write_text(json.dumps(document, indent=1, allow_nan=False), encoding="utf-8")
