@@ -50,3 +50,26 @@ def test_bad_options_are_one_line(texts, folder, capsys, more, code, said):
     err = capsys.readouterr().err
     assert said in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "command", [["norms"], ["mechanism", "--at", "0-1", "--pattern", "sep", "--random-weights"]]
+)
+def test_studies_of_texts_go_on_in_a_folder(texts, here, folder, capsys, command):
+    given = [*command, "--texts", texts, "--model", folder, "--out", "run", "--part-size", "8"]
+    assert run(given) == 3
+    out, err = capsys.readouterr()
+    assert "1 of 16 texts were left out: see run/failed.jsonl" in err
+    sorted((here / "run" / "parts").iterdir())[0].unlink()
+    assert run(given) == 3
+    again, err = capsys.readouterr()
+    assert again == out
+    assert "Going on: 1 parts are finished, 1 are left" in err
+
+
+def test_a_layer_alone_is_refused_in_a_run(texts, folder, capsys):
+    given = ["mechanism", "--texts", texts, "--model", folder, "--workers", "1"]
+    assert run([*given, "--at", "0"]) == 1
+    assert "such as 0-0,1, got layer 0 alone" in capsys.readouterr().err
+    assert run([*given, "--without", "position"]) == 1
+    assert "remove --workers" in capsys.readouterr().err

@@ -81,6 +81,7 @@ def relations(model, tokenizer, sentences, **options):
 
 
 LONG = ("cat",) * 200
+BAD = " ".join(LONG)
 STUDIES = {
     "relations": StudyRun(
         lambda count: [sentence(number) for number in range(count)],
@@ -94,4 +95,6 @@ STUDIES = {
         {"splits": 2},
         bad=passage(1000, LONG),
     ),
+    "norms": StudyRun(texts, hs.norm_study, bad=BAD),
+    "mechanism": StudyRun(texts, hs.mechanism, {"at": [(0, 1), (1, 0)], "pattern": "sep"}, bad=BAD),
 }

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from headscope.cli._corpus import CorpusOptions, table_of
 from headscope.cli._places import parse_place
 from headscope.cli._run import ModelOptions, say
 from headscope.cli._study import (
@@ -38,6 +39,7 @@ def mechanism(
     random_weights: Annotated[bool, Parameter(negative="")] = False,
     out: Path | None = None,
     plot: Path | None = None,
+    corpus: CorpusOptions | None = None,
 ) -> None:
     """Find the query/key neurons and embeddings behind the patterns of heads.
 
@@ -61,11 +63,15 @@ def mechanism(
         stack: Attention stack of the model, such as decoder or cross; by default the first.
         confidence: Confidence level of the intervals.
         random_weights: Repeat with the same architecture and random weights, as a baseline.
-        out: Write the table of heads to this file (.csv, .json or .parquet), besides printing it.
+        out: Write the table of heads to this file (.csv, .json or .parquet), besides printing it;
+            or keep the finished parts of a run in this folder, so that the same command goes on
+            after them: heads are then named singly, and not grouped.
         plot: Draw the neurons by position to this file (.svg, .pdf or .png), for at most twelve
             heads.
+        corpus: Who measures the texts.
     """
-    check_results(out, plot, texts)
+    running = corpus or CorpusOptions()
+    check_results(table_of(out), plot, texts)
     places = [_place(each) for each in at]
     given, options = parse_texts(text, text_b, texts), model or ModelOptions()
     shared = {"stack": stack, "confidence": confidence, "random_weights": random_weights}
@@ -73,6 +79,11 @@ def mechanism(
         if places or pattern is not None or plot is not None:
             raise RecordError(
                 "--at, --pattern and --plot show neurons, --without shows labels; use one of both"
+            )
+        if running.asks(out):
+            raise RecordError(
+                "--without reads all texts twice at once; remove --workers, --dask and "
+                "--part-size, and give a file for --out"
             )
         from headscope.studies import embedding_role
 
@@ -88,8 +99,42 @@ def mechanism(
             f"Expected 1 to {MOST_DRAWN} heads with --at for --plot, such as --at 2-0 7-3, got "
             f"{' '.join(at) or 'none'}"
         )
+    if running.asks(out):
+        over: dict[str, Any] = {"at": _single_heads(places), "pattern": pattern, **shared}
+        _over_corpus((given, options, texts), over, running, out=out, plot=plot)
+        return
     more = capturing(given, options, texts)
     _neurons((given, options, more), places, {"pattern": pattern, **shared}, out=out, plot=plot)
+
+
+def _over_corpus(
+    reading: tuple[list, ModelOptions, Path | None],
+    chosen: dict[str, Any],
+    running: CorpusOptions,
+    **results: Path | None,
+) -> None:
+    from headscope.studies import mechanism as mechanism_of
+
+    given, options, texts = reading
+    out = results["out"]
+    with running.reading(options, out, given=given, texts=texts) as (source, how):
+        result = mechanism_of(*source, given, **chosen, **how)
+    tell(result, table_of(out), results["plot"])
+
+
+def _single_heads(places: list[tuple[int, list[int]]]) -> list[tuple[int, int]] | None:
+    """The heads that are named; None for all.
+
+    Raises:
+        RecordError: where a layer alone is named, whose heads only the model knows.
+    """
+    whole = [layer for layer, heads in places if not heads]
+    if whole:
+        raise RecordError(
+            f"Expected layer and heads for --at, such as {whole[0]}-0,1, got layer {whole[0]} "
+            "alone; a run names its heads before a model is loaded"
+        )
+    return [(layer, head) for layer, heads in places for head in heads] or None
 
 
 def _neurons(

@@ -7,8 +7,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from headscope.cli._corpus import CorpusOptions, table_of
 from headscope.cli._run import ModelOptions
-from headscope.cli._study import capturing, check_results, loaded, parse_texts, tell
+from headscope.cli._study import check_results, parse_texts, tell
 
 
 def norms(
@@ -23,6 +24,7 @@ def norms(
     stack: str | None = None,
     confidence: float = 0.95,
     random_weights: Annotated[bool, Parameter(negative="")] = False,
+    corpus: CorpusOptions | None = None,
 ) -> None:
     """Compare attention weights with norm-based contributions, for special tokens, punctuation and
     words.
@@ -38,22 +40,27 @@ def norms(
             text, text_b and group (the document of a text; intervals are then over documents).
         model: Model, and how it runs.
         out: Write every mean with its interval to this file (.csv, .json or .parquet), besides
-            printing it.
+            printing it; or keep the finished parts of a run in this folder, so that the same
+            command goes on after them.
         plot: Draw the shares by layer to this file (.svg, .pdf or .png).
         stack: Attention stack of the model, such as decoder or cross; by default the first.
         confidence: Confidence level of the intervals.
         random_weights: Repeat with the same architecture and random weights, as a baseline.
+        corpus: Who measures the texts.
     """
     from headscope.studies import norm_study
 
-    check_results(out, plot, texts)
+    table = table_of(out)
+    check_results(table, plot, texts)
     given, options = parse_texts(text, text_b, texts), model or ModelOptions()
-    study = norm_study(
-        *loaded(given, options),
-        given,
-        **capturing(given, options, texts),
-        stack=stack,
-        confidence=confidence,
-        random_weights=random_weights,
-    )
-    tell(study, out, plot)
+    reading = (corpus or CorpusOptions()).reading(options, out, given=given, texts=texts)
+    with reading as (source, how):
+        study = norm_study(
+            *source,
+            given,
+            **how,
+            stack=stack,
+            confidence=confidence,
+            random_weights=random_weights,
+        )
+    tell(study, table, plot)

@@ -38,20 +38,21 @@ DOCUMENT: dict[str, Any] = {
 
 def save(tally: MechanismTally, path: Path) -> Path:
     """Keep what was counted; see `MechanismTally.save`."""
-    return save_kept(path, KIND, *_kept_tally(tally), stacklevel=4)
+    return save_kept(path, KIND, *kept_of_tally(tally), stacklevel=4)
 
 
 def kept_of(mechanism: Mechanism) -> Kept:
     """What a file of a mechanism holds: its tally, and that with random weights."""
-    document, arrays = _kept_tally(mechanism.tally)
+    document, arrays = kept_of_tally(mechanism.tally)
     document |= {"confidence": mechanism.confidence, "control": None}
     if mechanism.control is not None:
-        document["control"], theirs = _kept_tally(mechanism.control.tally)
+        document["control"], theirs = kept_of_tally(mechanism.control.tally)
         arrays |= {f"{CONTROL}{name}": array for name, array in theirs.items()}
     return document, arrays
 
 
-def _kept_tally(tally: MechanismTally) -> Kept:
+def kept_of_tally(tally: MechanismTally) -> Kept:
+    """What a file of a tally holds."""
     document = {
         "at": tally.at,
         "pattern": tally.pattern and tally.pattern.name,
@@ -99,8 +100,8 @@ def load_mechanism(path: str | os.PathLike[str], *, pattern: Pattern | None = No
                 for name, array in arrays.items()
                 if name.startswith(CONTROL)
             }
-            control = Mechanism(_tally(path, document["control"], theirs, pattern), confidence)
-    return Mechanism(_tally(path, document, arrays, pattern), confidence, control)
+            control = Mechanism(tally_of(path, document["control"], theirs, pattern), confidence)
+    return Mechanism(tally_of(path, document, arrays, pattern), confidence, control)
 
 
 @reads(KIND)
@@ -123,15 +124,21 @@ def load_mechanism_tally(
         FileError: where the file does not exist, is cut, or is none of ours.
         RecordError: where it was made with a pattern that has to be given, or with another one.
     """
-    return _tally(path, *load_kept(path, KIND), pattern)
+    return tally_of(path, *load_kept(path, KIND), pattern)
 
 
-def _tally(
+def tally_of(
     path: str | os.PathLike[str],
     document: dict[str, Any],
     arrays: dict[str, np.ndarray],
     pattern: Pattern | None,
 ) -> MechanismTally:
+    """The tally of what `kept_of_tally` gave; see `load_mechanism_tally`.
+
+    Raises:
+        FileError: where it is none.
+        RecordError: where it was made with a pattern that has to be given, or with another one.
+    """
     with reading(path, KIND):
         _check(document, arrays)
     name = document["pattern"]

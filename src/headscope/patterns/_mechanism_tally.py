@@ -171,6 +171,30 @@ class MechanismTally(OneModelStudy):
 
         return save(self, Path(path))
 
+    @property
+    def kept(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What a file of it holds: what JSON can, and arrays by name."""
+        from headscope.patterns._mechanism_file import kept_of_tally
+
+        return kept_of_tally(self)
+
+    @classmethod
+    def of_kept(
+        cls,
+        document: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        pattern: Pattern | None = None,
+    ) -> MechanismTally:
+        """What `kept` gave, to be added to others.
+
+        Raises:
+            FileError: where these are no tally.
+            RecordError: where it was made with a pattern that has to be given, or with another one.
+        """
+        from headscope.patterns._mechanism_file import tally_of
+
+        return tally_of("a tally", document, arrays, pattern)
+
     def row(self, name: str, of: Reading) -> Float[np.ndarray, "text head"]:
         """One value of `SUMMARY`, or ``"mass"``, for each text and head."""
         return self.statistic.values[

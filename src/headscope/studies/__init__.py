@@ -41,7 +41,8 @@ from headscope.studies.dependencies._study import relations
 from headscope.studies.explaining._explained import ExplainedText
 from headscope.studies.explaining._file import load_faithfulness
 from headscope.studies.explaining._result import Faithfulness
-from headscope.studies.norms._study import NormStudy, load_norm_study, norm_study
+from headscope.studies.norms._file import load_norm_study
+from headscope.studies.norms._study import NormStudy, norm_study
 from headscope.studies.probes._file import load_probing
 from headscope.studies.probes._probing import Probing
 

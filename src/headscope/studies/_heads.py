@@ -164,10 +164,6 @@ def _over_corpus(
     from headscope.studies._heads_run import HeadsJob, over_texts
 
     records, tokenizer, texts = given
-    if texts is None:
-        raise RecordError(
-            "out, workers and executor are for a run over texts; give (model, tokenizer, texts)"
-        )
     wanted = {name: each for name, each in more.items() if each is not None and each is not False}
     both = options | wanted
     return over_texts(HeadsJob, (records, tokenizer), texts, both, random_weights=random_weights)

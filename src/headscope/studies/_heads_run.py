@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from headscope.corpus import CorpusText, Engine, FinishedRun, Kept, RunFolder, this_process
+from headscope.corpus import CorpusText, FinishedRun, Kept, RunFolder
 from headscope.errors import RunError
 from headscope.patterns import (
     PATTERNS,
     Heads,
-    MissingFunction,
     Pattern,
     Tally,
     TallySums,
@@ -23,12 +21,13 @@ from headscope.patterns import (
 from headscope.studies._battery import induction_battery
 from headscope.studies._heads_measurer import HeadsMeasurer
 from headscope.studies.shared._corpus_job import ModelJob, check_measured
-from headscope.studies.shared._corpus_model import NamedModel, corpus_texts, one_thread
+from headscope.studies.shared._corpus_model import corpus_texts, one_thread
 from headscope.studies.shared._corpus_run import (
     RANDOM,
     RunSettings,
     check_correction,
     check_no_more,
+    check_patterns,
     parse_job,
     taken,
 )
@@ -212,7 +211,7 @@ def over_texts(
         has_battery=options.pop("battery", None) is not False,
         **parse_job(given, options, running),
     )
-    _check_patterns(job, running.engine)
+    check_patterns(job.patterns, job.model, running.engine)
     check_no_more(job.study, options)
     if random_weights is True:
         with running.with_folder() as running:
@@ -251,16 +250,3 @@ def _check_options(options: dict[str, Any]) -> None:
                 f"{name} is not for runs over a corpus; leave it out, or leave out=, workers= and "
                 "executor= out"
             )
-
-
-def _check_patterns(job: HeadsJob, engine: Engine) -> None:
-    """Raise where patterns of one's own could not be read by other processes."""
-    if isinstance(job.model, NamedModel) and engine.name != this_process().name:
-        for pattern in pickle.loads(pickle.dumps(job.patterns)):
-            if isinstance(pattern.score, MissingFunction) or isinstance(
-                pattern.pairs, MissingFunction
-            ):
-                raise RunError(
-                    f"The functions of pattern {pattern.name!r} cannot go to other processes; "
-                    "define them in a module, with def, and not as a lambda"
-                )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from headscope.corpus import asks_for_run
 from headscope.errors import RecordError
 from headscope.patterns import Mechanism
 from headscope.patterns import mechanism as mechanism_of
@@ -35,9 +36,12 @@ def mechanism(
         **options: ``groups``, the document that each text is of, so that intervals are over
             documents; ``at``, ``pattern``, ``stack``, ``share`` and ``confidence`` of
             `headscope.patterns.mechanism`; with a model ``truncate``, ``batch_tokens``,
-            ``progress`` and ``on_error`` of `capture_many`.
+            ``progress`` and ``on_error`` of `capture_many`; ``out``, ``workers``, ``executor`` and
+            ``part_size`` of `headscope.corpus.RunOptions`, for a run in parts, see docs page "Over
+            many texts".
 
     Raises:
+        RunError: of a run, see `headscope.corpus.run`.
         RecordError: where there is no record, head or pattern, queries and keys were not kept, or
             random weights are asked for and no model is there.
 
@@ -45,6 +49,11 @@ def mechanism(
         >>> result = mechanism("bert-base-uncased", texts=texts, at=[(7, 3)], pattern="sep")
         >>> result.neurons(7, 3)[0]  # the neuron that tells [SEP] most
     """
+    if asks_for_run(options):
+        # Runs are read with what reads models; records alone do without it.
+        from headscope.studies._mechanism_run import mechanism_over
+
+        return mechanism_over((records, tokenizer), texts, options, random_weights=random_weights)
     source = parse_source(records, tokenizer, texts, options)
     if source is None:
         if random_weights:

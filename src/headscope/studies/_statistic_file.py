@@ -11,7 +11,7 @@ from headscope.evidence import load_statistic
 from headscope.patterns import Heads, load_tally
 from headscope.results import Result, reads
 from headscope.storage import STATISTIC
-from headscope.studies.norms._study import load_norm_study
+from headscope.studies.norms._file import load_norm_study
 from headscope.studies.norms._values import FIRST_ROWS
 
 TALLY_ROW = "measure entropy"

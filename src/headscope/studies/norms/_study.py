@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, ClassVar
@@ -10,21 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
+from headscope.corpus import asks_for_run
 from headscope.errors import RecordError
-from headscope.evidence import Statistic, interval, length_text, load_statistic
+from headscope.evidence import Statistic, interval, length_text
 from headscope.patterns.records import OneModelStudy, with_groups
 from headscope.record import Record, Stack
-from headscope.results import Kept, Result, TextTable, reads
-from headscope.storage import (
-    STATISTIC,
-    Finite,
-    array_of,
-    check_document,
-    kind_of,
-    load_kept,
-    reading,
-)
-from headscope.studies.norms._values import ALL, BY, CLASSES, FIRST_ROWS, MIXINGS, ROWS, values_of
+from headscope.results import Kept, Result, TextTable
+from headscope.studies.norms._values import ALL, BY, CLASSES, MIXINGS, ROWS, values_of
 from headscope.studies.shared._source import parse_source
 
 SHOWN = {"cls": "[CLS]", "sep": "[SEP]", "first": "first", "stop": ". ,", "other": "other"}
@@ -43,17 +34,6 @@ SAYS = {
 }
 """The legend of the tables, by how their columns begin."""
 KEPT = ("weights", "norms")
-DOCUMENT: dict[str, Any] = {
-    "stack": (str, None),
-    "confidence": Finite,
-    "model": str,
-    "refused": [[int, str]],
-    "names": [str],
-    "texts": [str],
-    "groups": ([(str, None)], None),
-    "lengths": [(int, None)],
-}
-"""Of a file."""
 
 
 class NormStudy(OneModelStudy, Result):
@@ -101,7 +81,7 @@ class NormStudy(OneModelStudy, Result):
         self._check_model(text, record, stack)
         if not self.layers:
             self.layers, self.model = layers, record.model.name
-            self.statistic = Statistic((len(ROWS), len(layers) + 1), (*ROWS, *_columns(layers)))
+            self.statistic = Statistic((len(ROWS), len(layers) + 1), (*ROWS, *columns_of(layers)))
         self.statistic.update(text, values_of(stack), group=group, length=len(stack.query))
         self.__dict__.pop("intervals", None)
 
@@ -342,9 +322,11 @@ def norm_study(
             ``control`` of the result.
         **options: ``groups``, the document that each text is of, so that intervals are over
             documents; with a model ``truncate``, ``batch_tokens``, ``progress`` and ``on_error`` of
-            `capture_many`.
+            `capture_many`; ``out``, ``workers``, ``executor`` and ``part_size`` of
+            `headscope.corpus.RunOptions`, for a run in parts, see docs page "Over many texts".
 
     Raises:
+        RunError: of a run, see `headscope.corpus.run`.
         RecordError: where there is no record, norms were not kept, or random weights are asked of
             records.
         CaptureError: a model whose attention cannot be captured.
@@ -353,6 +335,12 @@ def norm_study(
         >>> norm_study(capture_many(model, tokenizer, texts, keep=("weights", "norms")))
         <NormStudy of 300 texts>
     """
+    if asks_for_run(options):
+        # Runs are read with what reads models; records alone do without it.
+        from headscope.studies.norms._run import norms_over
+
+        judged = {"stack": stack, "confidence": confidence, "random_weights": random_weights}
+        return norms_over((records, tokenizer), texts, options, **judged)
     source = parse_source(records, tokenizer, texts, options)
     groups = options.pop("groups", None)
     if options:
@@ -371,88 +359,6 @@ def norm_study(
     return study
 
 
-@reads(NormStudy.KIND)
-def load_norm_study(
-    path: str | os.PathLike[str], *, stack: str | None = None, confidence: float | None = None
-) -> NormStudy:
-    """A saved study, to resume.
-
-    Args:
-        path: of the file.
-        stack: which stack of the records; by default the one that was kept, in files of headscope
-            0.1 none.
-        confidence: of the intervals; by default the one that was kept, in files of headscope 0.1
-            0.95.
-
-    Raises:
-        FileError: where the file does not exist or is none of ours.
-        RecordError: where it holds something else.
-    """
-    if kind_of(path, "study of norms") == STATISTIC:
-        return _with_statistic(
-            path, NormStudy(stack=stack, confidence=confidence or 0.95), load_statistic(path)
-        )
-    document, arrays = load_kept(path, NormStudy.KIND)
-    with reading(path, "study of norms"):
-        check_document(document, DOCUMENT)
-        study = NormStudy(
-            stack=stack or document["stack"], confidence=confidence or document["confidence"]
-        )
-        study.model, study.refused = document["model"], dict(document["refused"])
-        # One line for each text, whose number of rows and columns the names tell below.
-        values = array_of(arrays, "values", "f", (len(document["texts"]), None, None))
-        statistic = Statistic(values.shape[1:], tuple(document["names"]))
-        nothing = [None] * len(values)
-        facts = (
-            document["texts"],
-            values,
-            document["groups"] or nothing,
-            document["lengths"] or nothing,
-        )
-        for text, row, group, length in zip(*facts, strict=True):
-            statistic.update(text, row, group=group, length=length)
-    return study if not document["names"] else _with_statistic(path, study, statistic)
-
-
-def _with_statistic(
-    path: str | os.PathLike[str], study: NormStudy, statistic: Statistic
-) -> NormStudy:
-    """The study with what was counted of it.
-
-    Raises:
-        FileError: where the values are not of its layers.
-        RecordError: where they are of something else.
-    """
-    # Names are those of the rows, then those of the columns: the layers, and all of them together.
-    names = statistic.names
-    rows = ROWS if names[: len(ROWS)] == ROWS else FIRST_ROWS
-    if names[: len(rows)] != rows:
-        raise RecordError(f"{path} holds no study of norms")
-    with reading(path, "study of norms"):
-        study.layers = tuple(
-            int(name.removeprefix(LAYER)) for name in names[len(rows) :] if name != ALL
-        )
-        if names != (*rows, *_columns(study.layers)) or statistic.shape != (
-            len(rows),
-            len(study.layers) + 1,
-        ):
-            raise ValueError(
-                f"it has values {list(statistic.shape)} for {len(study.layers)} layers"
-            )
-    study.statistic = statistic if rows == ROWS else _filled(statistic, study.layers)
-    return study
-
-
-def _filled(old: Statistic, layers: tuple[int, ...]) -> Statistic:
-    """What a file from before 0.2 holds, without a value in the rows that came later."""
-    filled = Statistic((len(ROWS), len(layers) + 1), (*ROWS, *_columns(layers)))
-    for text, values in zip(old.texts, old.values, strict=True):
-        whole = np.full(filled.shape, np.nan)
-        whole[: len(FIRST_ROWS)] = values
-        filled.update(text, whole)
-    return filled
-
-
 def _counted(
     records: Any, groups: Iterable[Any] | None, *, stack: str | None, confidence: float
 ) -> NormStudy:
@@ -465,7 +371,7 @@ def _counted(
     return study
 
 
-def _columns(layers: tuple[int, ...]) -> tuple[str, ...]:
+def columns_of(layers: tuple[int, ...]) -> tuple[str, ...]:
     return (*(f"{LAYER}{layer}" for layer in layers), ALL)
 
 

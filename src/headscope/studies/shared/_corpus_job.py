@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
-from headscope.corpus import CorpusText, FinishedRun, Kept, Measurer, PartTally
+from headscope.corpus import CorpusText, Engine, FinishedRun, Kept, Measurer, PartTally
 from headscope.errors import RecordError, RunError
 from headscope.studies.shared._corpus_model import RunModel, facts_of_model
 from headscope.studies.shared._source import check_known_texts
@@ -84,6 +84,9 @@ class ModelJob:
     def measure_beside(self, name: str, measurer: Any) -> Kept:
         """A part that is not of the texts."""
         raise NotImplementedError(name)
+
+    def check_engine(self, engine: Engine) -> None:
+        """Raise where something of the job could not go to the processes of an engine."""
 
     def made(self, finished: FinishedRun, judging: Mapping[str, Any]) -> Any:
         """The result of all parts.

@@ -166,8 +166,18 @@ def corpus_texts(texts: Any, groups: Iterable[Any] | None) -> Iterator[CorpusTex
         groups: the document that each is of; None where that is not known.
 
     Raises:
-        RecordError: where there are more or fewer groups than texts.
+        RecordError: where no texts were given, or more or fewer groups than texts.
     """
+    if texts is None:
+        raise RecordError(
+            "out, workers and executor are for a run over texts; give (model, tokenizer, texts)"
+        )
+    return _corpus_texts(texts, groups)
+
+
+def _corpus_texts(
+    texts: Any, groups: Iterable[Any] | None
+) -> Iterator[CorpusText | HeadscopeError]:
     from headscope.capturing import several_of
 
     texts = several_of(texts)

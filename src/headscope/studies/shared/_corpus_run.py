@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import tempfile
 import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -11,11 +12,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from headscope.corpus import OPTIONS, CorpusText, Engine, FinishedRun, RunFolder, engine_of, run
+from headscope.corpus import (
+    OPTIONS,
+    CorpusText,
+    Engine,
+    FinishedRun,
+    RunFolder,
+    engine_of,
+    run,
+    this_process,
+)
 from headscope.errors import HeadscopeError, RunError
 from headscope.evidence.correction import CORRECTIONS
+from headscope.patterns import MissingFunction, Pattern
 from headscope.studies.shared._corpus_job import ModelJob
-from headscope.studies.shared._corpus_model import RunModel, parse_model
+from headscope.studies.shared._corpus_model import NamedModel, RunModel, parse_model
 
 RESULT = "result.safetensors"
 RANDOM = "random_weights"
@@ -178,6 +189,22 @@ def check_correction(judging: Mapping[str, Any]) -> None:
         )
 
 
+def check_patterns(patterns: Iterable[Pattern], model: RunModel, engine: Engine) -> None:
+    """Raise where patterns of one's own could not be read by other processes.
+
+    Raises:
+        RunError: naming the pattern.
+    """
+    if not isinstance(model, NamedModel) or engine.name == this_process().name:
+        return
+    for pattern in pickle.loads(pickle.dumps(tuple(patterns))):
+        if isinstance(pattern.score, MissingFunction) or isinstance(pattern.pairs, MissingFunction):
+            raise RunError(
+                f"The functions of pattern {pattern.name!r} cannot go to other processes; define "
+                "them in a module, with def, and not as a lambda"
+            )
+
+
 def run_study(
     study: Callable[..., ModelJob],
     given: tuple[Any, Any],
@@ -206,5 +233,6 @@ def run_study(
     needed = parse_job(given, options, running, needs=getattr(study, "NEEDS", "attention"))
     job = study(**needed, **how)
     check_no_more(job.study, options)
+    job.check_engine(running.engine)
     run_ = running.with_control if random_weights else running.result
     return run_(job, texts, judging)

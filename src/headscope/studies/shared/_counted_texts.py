@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from headscope.corpus import CorpusText, FinishedRun, Kept
-from headscope.errors import HeadscopeError
-from headscope.results import Result
+from headscope.errors import HeadscopeError, RecordError
 from headscope.studies.shared._corpus_job import ModelJob, as_given, check_measured
 from headscope.studies.shared._corpus_model import one_thread
 
@@ -71,6 +70,24 @@ class CountingJob(ModelJob):
     def restored(self, kept: Kept) -> Any:
         """The study that a part holds."""
         raise NotImplementedError
+
+    def kept(self, study: Any) -> Kept:
+        """What the file of a part holds of the study of its texts."""
+        return study._kept()
+
+    def check(self, measurer: Any, texts: Sequence[CorpusText]) -> dict[str, Any]:
+        """Raise where the texts are mostly unknown to the tokenizer, or the study has the same
+        against each of them, such as that it asks for a head that the model does not have.
+
+        Raises:
+            RecordError: what it has against them.
+        """
+        errors: dict[int, Exception] = {}
+        counted = list(measurer.values_of(texts, errors.__setitem__))
+        reasons = {str(error) for error in errors.values() if isinstance(error, RecordError)}
+        if not counted and len(reasons) == 1 and len(errors) == len(texts):
+            raise RecordError(reasons.pop())
+        return super().check(measurer, texts)
 
     def renamed(self, study: Any, text: CorpusText, number: int) -> Any:
         """A study of one text, as of the document that it is of and of its number among its
@@ -139,7 +156,7 @@ class CountingMeasurer:
                 except HeadscopeError as error:
                     failed(number, error)
                 else:
-                    yield number, CountedText(study)
+                    yield number, CountedText(study, self._job)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,15 +165,17 @@ class CountedText:
 
     Args:
         study: has counted it.
+        job: knows what a file of it holds.
     """
 
-    study: Result
+    study: Any
+    job: CountingJob
 
     def __eq__(self, other: object) -> bool:
         """Whether the same was counted, to the last bit."""
         if not isinstance(other, CountedText):
             return NotImplemented
-        return _bits(self.study._kept()) == _bits(other.study._kept())
+        return _bits(self.job.kept(self.study)) == _bits(self.job.kept(other.study))
 
     __hash__ = None
 
@@ -187,7 +206,8 @@ class CountedPart:
         """The study of the part."""
         if not self._counted:
             return NONE
-        return added([self._counted[name] for name in sorted(self._counted)])._kept()
+        whole = added([self._counted[name] for name in sorted(self._counted)])
+        return self._job.kept(whole)
 
 
 def _bits(kept: Kept) -> tuple[dict[str, Any], dict[str, bytes]]:

@@ -1,0 +1,134 @@
+"""Studies of norms kept as files, to be gone on with."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from headscope.errors import RecordError
+from headscope.evidence import Statistic, load_statistic
+from headscope.results import Kept, reads
+from headscope.storage import (
+    STATISTIC,
+    Finite,
+    array_of,
+    check_document,
+    kind_of,
+    load_kept,
+    reading,
+)
+from headscope.studies.norms._study import LAYER, NormStudy, columns_of
+from headscope.studies.norms._values import ALL, FIRST_ROWS, ROWS
+
+DOCUMENT: dict[str, Any] = {
+    "stack": (str, None),
+    "confidence": Finite,
+    "model": str,
+    "refused": [[int, str]],
+    "names": [str],
+    "texts": [str],
+    "groups": ([(str, None)], None),
+    "lengths": [(int, None)],
+}
+"""Of a file."""
+
+
+@reads(NormStudy.KIND)
+def load_norm_study(
+    path: str | os.PathLike[str], *, stack: str | None = None, confidence: float | None = None
+) -> NormStudy:
+    """A saved study, to resume.
+
+    Args:
+        path: of the file.
+        stack: which stack of the records; by default the one that was kept, in files of headscope
+            0.1 none.
+        confidence: of the intervals; by default the one that was kept, in files of headscope 0.1
+            0.95.
+
+    Raises:
+        FileError: where the file does not exist or is none of ours.
+        RecordError: where it holds something else.
+    """
+    if kind_of(path, "study of norms") == STATISTIC:
+        return _with_statistic(
+            path, NormStudy(stack=stack, confidence=confidence or 0.95), load_statistic(path)
+        )
+    document, arrays = load_kept(path, NormStudy.KIND)
+    if stack is not None:
+        document["stack"] = stack
+    if confidence is not None:
+        document["confidence"] = confidence
+    return norm_study_of((document, arrays), path)
+
+
+def norm_study_of(kept: Kept, path: str | os.PathLike[str]) -> NormStudy:
+    """The study of what a file holds.
+
+    Args:
+        kept: what is known of it, and its values.
+        path: of the file, for messages.
+
+    Raises:
+        FileError: where it is none of ours.
+        RecordError: where it holds something else.
+    """
+    document, arrays = kept
+    with reading(path, "study of norms"):
+        check_document(document, DOCUMENT)
+        study = NormStudy(stack=document["stack"], confidence=document["confidence"])
+        study.model, study.refused = document["model"], dict(document["refused"])
+        # One line for each text, whose number of rows and columns the names tell below.
+        values = array_of(arrays, "values", "f", (len(document["texts"]), None, None))
+        statistic = Statistic(values.shape[1:], tuple(document["names"]))
+        nothing = [None] * len(values)
+        facts = (
+            document["texts"],
+            values,
+            document["groups"] or nothing,
+            document["lengths"] or nothing,
+        )
+        for text, row, group, length in zip(*facts, strict=True):
+            statistic.update(text, row, group=group, length=length)
+    return study if not document["names"] else _with_statistic(path, study, statistic)
+
+
+def _with_statistic(
+    path: str | os.PathLike[str], study: NormStudy, statistic: Statistic
+) -> NormStudy:
+    """The study with what was counted of it.
+
+    Raises:
+        FileError: where the values are not of its layers.
+        RecordError: where they are of something else.
+    """
+    # Names are those of the rows, then those of the columns: the layers, and all of them together.
+    names = statistic.names
+    rows = ROWS if names[: len(ROWS)] == ROWS else FIRST_ROWS
+    if names[: len(rows)] != rows:
+        raise RecordError(f"{path} holds no study of norms")
+    with reading(path, "study of norms"):
+        study.layers = tuple(
+            int(name.removeprefix(LAYER)) for name in names[len(rows) :] if name != ALL
+        )
+        if names != (*rows, *columns_of(study.layers)) or statistic.shape != (
+            len(rows),
+            len(study.layers) + 1,
+        ):
+            raise ValueError(
+                f"it has values {list(statistic.shape)} for {len(study.layers)} layers"
+            )
+    study.statistic = statistic if rows == ROWS else _filled(statistic, study.layers)
+    return study
+
+
+def _filled(old: Statistic, layers: tuple[int, ...]) -> Statistic:
+    """What a file from before 0.2 holds, without a value in the rows that came later."""
+    filled = Statistic((len(ROWS), len(layers) + 1), (*ROWS, *columns_of(layers)))
+    for text, values in zip(old.texts, old.values, strict=True):
+        whole = np.full(filled.shape, np.nan)
+        whole[: len(FIRST_ROWS)] = values
+        filled.update(text, whole)
+    return filled
