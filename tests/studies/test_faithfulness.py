@@ -5,7 +5,6 @@ import csv
 import numpy as np
 import pytest
 import torch
-from tiny_bert import tiny_bert
 
 import headscope as hs
 from headscope import (
@@ -33,7 +32,7 @@ def tokenizer():
 
 
 @pytest.fixture(scope="module")
-def model():
+def model(tiny_bert):
     model = tiny_bert(LAYERS, classes=4)
     for name, parameter in model.named_parameters():
         if parameter.ndim == 2 and "embed" not in name:
@@ -356,7 +355,7 @@ def test_its_table_has_a_row_for_each_number(found):
     )
 
 
-def test_a_classifier_that_does_not_read_is_moved_by_nothing(tokenizer):
+def test_a_classifier_that_does_not_read_is_moved_by_nothing(tokenizer, tiny_bert):
     model = tiny_bert(layers=2)
     model.classifier.weight.data.zero_()
     text = faithfulness(

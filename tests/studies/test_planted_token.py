@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from tiny_bert import tiny_bert
 
 from headscope import faithfulness
 from headscope.studies import CounterfactualAttention
@@ -18,7 +17,7 @@ def tokenizer():
 PLANTED = "c"
 
 
-def planted(tokenizer):
+def planted(tokenizer, tiny_bert):
     """One layer that looks evenly at every token, all of which are nothing but one: the answer is
     whether it is there.
 
@@ -47,9 +46,9 @@ def planted(tokenizer):
     return model
 
 
-def test_a_planted_token_is_found(tokenizer):
+def test_a_planted_token_is_found(tokenizer, tiny_bert):
     found = faithfulness(
-        planted(tokenizer),
+        planted(tokenizer, tiny_bert),
         tokenizer,
         ["a bad c, is it"],
         counterfactual=CounterfactualAttention(permutations=6),
@@ -69,9 +68,9 @@ def test_a_planted_token_is_found(tokenizer):
         )
 
 
-def test_shuffling_even_attention_changes_nothing(tokenizer):
+def test_shuffling_even_attention_changes_nothing(tokenizer, tiny_bert):
     text = faithfulness(
-        planted(tokenizer),
+        planted(tokenizer, tiny_bert),
         tokenizer,
         ["a bad c, is it"],
         counterfactual=CounterfactualAttention(permutations=6),

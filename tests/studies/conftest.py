@@ -1,9 +1,16 @@
-"""A tiny BERT that classifies, with random weights."""
+"""What tests of several studies share."""
 
+import pytest
 import torch
 
 
-def tiny_bert(layers, classes=2):
+@pytest.fixture(scope="session")
+def tiny_bert():
+    """Makes a tiny BERT that classifies, with random weights."""
+    return _tiny_bert
+
+
+def _tiny_bert(layers, classes=2):
     from transformers import AutoConfig, AutoModelForSequenceClassification
 
     sizes = {
