@@ -9,6 +9,8 @@ FRONTEND := frontend/package.json frontend/package-lock.json $(shell find fronte
 TYPED := $(addprefix tests/,measures norms record evidence patterns comparison tasks capturing/statistics capturing/test_capture.py capturing/test_models_left_alone.py views/test_payload.py)
 QUICK := $(addprefix tests/,measures norms record evidence patterns storage tasks views) --ignore tests/views/figures
 
+# Workers, and all processes that tests start, share what one of them compiled, whatever the shell says.
+export PYTHONDONTWRITEBYTECODE =
 # One more than there are cores: a test of a page waits for its browser most of the time.
 WORKERS = $$($(BIN)/python -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))')
 
@@ -35,7 +37,7 @@ test-frontend: frontend/node_modules/.installed
 
 test-python: setup
 	$(BIN)/python tools/find_chromium.py --install
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --durations 25 $(TYPED:%=--ignore=%)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 25 $(TYPED:%=--ignore=%)
 
 # Shapes and types of every call are checked in the tests that call the most functions with arrays, which run here and
 # nowhere else. In all tests that would take half of the time.
