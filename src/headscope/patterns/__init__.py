@@ -1,6 +1,4 @@
-"""Heads that do something: patterns by definition, found over many texts, with evidence for each
-label.
-"""
+"""Patterns of heads: definitions, labels over many texts, and the evidence for each label."""
 
 from typing import Any
 

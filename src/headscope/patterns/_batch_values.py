@@ -1,9 +1,9 @@
 """The rows of `Tally` for all texts of a batch at once.
 
-A pattern or measure looks at each head by itself, so that the heads of all layers,
-and of all texts whose tokens are laid out alike, are given to it as the heads of one map. What
-depends on the words, the pairs of patterns of content in the text and after its words changed
-places, is written into one matrix for each text, and all heads are multiplied with it.
+A pattern or measure scores each head on its own. So the heads of all layers, and of all texts with
+the same layout of tokens, are given to it as the heads of one map. Patterns of content depend on
+the words: their pairs, in the text and after shuffling its words, are written into one matrix for
+each text, and all heads are multiplied with it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from headscope.record import BatchLayer, BatchStack, Mask
 
 BASELINES = ("uniform", "shuffled", "position", "like words")
 OF_PATTERN = 1 + len(BASELINES)
-"""Rows of each pattern: its score and its baselines."""
+"""Number of rows of each pattern: its score and its baselines."""
 BLOCK = 2**22
-"""Bytes of the weights that are looked at together, in double precision: few enough to stay in the
+"""Bytes of the weights that are measured together, in double precision: few enough to stay in the
 processor's cache."""
 EVEN_KNOWN = 256
-"""So many layouts are remembered with what even rows score on them."""
+"""Number of layouts for which the scores of uniform rows are kept."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class _BatchText:
     """One text of a batch.
 
     Args:
-        place: among the texts of the batch.
+        place: its index in the batch.
         tokens: its tokens.
-        draws: its words in other places: among all words, and among words of their kind.
+        draws: shuffles of its words: among all words, and among words of their kind.
     """
 
     place: int
@@ -51,12 +51,12 @@ class _BatchText:
 
 @dataclass(frozen=True)
 class _LayerGroup:
-    """Some layers that see alike, on some texts, in double precision.
+    """The weights of some layers with the same mask, on some texts, in double precision.
 
     Args:
-        weights: of the heads of all these layers.
-        heads: their places among all heads.
-        visible: what the queries may look at.
+        weights: weights of the heads of all these layers.
+        heads: indices of these heads among all heads.
+        visible: True where a query may look.
     """
 
     weights: Float[np.ndarray, "text head query key"]
@@ -68,7 +68,7 @@ class BatchValues:
     """Measures all texts of a batch.
 
     Args:
-        patterns: what to look for.
+        patterns: the patterns to score.
         position_mean: see `Tally`.
     """
 
@@ -93,10 +93,10 @@ class BatchValues:
         self._even: OrderedDict[tuple, np.ndarray] = OrderedDict()
 
     def of(self, names: Sequence[str], stack: BatchStack) -> Float[np.ndarray, "text row head"]:
-        """The values of all texts, rows as of `Tally`.
+        """The values of all texts, with rows as in `Tally`.
 
         Args:
-            names: what tells each text from others; draws are keyed by them.
+            names: identifier of each text, which is the seed of its shuffles.
             stack: the attention of these texts.
         """
         texts = []
@@ -104,7 +104,7 @@ class BatchValues:
             tokens = QueryKeyTokens(stack.query[place], stack.key[place])
             draws = WordShuffles(tokens, name), WordShuffles(tokens, name, alike=True)
             texts.append(_BatchText(place, tokens, draws))
-        # Those laid out alike stand side by side, and are looked at without being copied.
+        # Texts of one layout are next to each other, so that slices of them need no copy.
         texts.sort(key=lambda text: (text.tokens.layout, text.place))
         values = np.full((len(texts), self.rows, len(stack.cells)), np.nan)
         values[:, -1] = len(stack.query[0])
@@ -124,7 +124,7 @@ class BatchValues:
         block: _LayerGroup,
         values: np.ndarray,
     ) -> None:
-        """What depends on where tokens stand alone, of texts that are laid out alike."""
+        """Score what depends on positions alone, for texts of one layout."""
         shape = len(texts), len(block.heads)
         at = np.array([text.place for text in texts])[:, None], block.heads[None, :]
 
@@ -143,13 +143,13 @@ class BatchValues:
             values[at[0], OF_PATTERN * number + 1, at[1]] = even
 
     def _even_of(self, maps: AttentionMaps) -> np.ndarray:
-        """What even rows score in patterns that depend on the layout alone."""
+        """Scores of uniform rows in patterns that depend on the layout alone."""
         key = (maps.tokens.layout, maps.visible.shape, maps.visible.tobytes())
         if key not in self._even:
             even = AttentionMaps(uniform_map(maps.visible), maps.tokens, maps.visible)
             scores = [pattern.of(even)[0] for _, pattern in self._by_layout]
             self._even[key] = np.array(scores)
-            # Masks of long texts are large, and few layouts come back after many others.
+            # The oldest one goes: masks of long texts are large, and layouts seldom come back.
             if len(self._even) > EVEN_KNOWN:
                 self._even.popitem(last=False)
         return self._even[key]
@@ -157,7 +157,7 @@ class BatchValues:
     def _text(
         self, text: _BatchText, maps: AttentionMaps, block: _LayerGroup, values: np.ndarray
     ) -> None:
-        """Patterns whose score may depend on anything, text by text."""
+        """Score patterns that may depend on anything, one text at a time."""
         for number, pattern in self._placed:
             if pattern.by_position is not None:
                 row = OF_PATTERN * number + 3
@@ -171,8 +171,8 @@ class BatchValues:
             values[text.place, row + 1, block.heads] = pattern.of(even)
 
     def _pairs(self, texts: Sequence[_BatchText], block: _LayerGroup, values: np.ndarray) -> None:
-        """Patterns of content: one product of all heads with the pairs of all patterns and
-        draws.
+        """Score patterns of content: one product of all heads with the pairs of all patterns and
+        shuffles.
         """
         visible, columns = block.visible, 3 * len(self._of_pairs)
         hides = not visible.all()
@@ -193,8 +193,8 @@ class BatchValues:
                         wanted[3 * place + kind], known[3 * place + kind] = share, True
             if not known.any():
                 continue
-            # One product for all patterns and draws: a mean over pairs is a sum over the map,
-            # weighted.
+            # One product for all patterns and shuffles: a mean over pairs is a weighted sum over
+            # the map.
             scores = (weights.reshape(len(weights), -1) @ wanted.T).T
             scores[~known] = np.nan
             on_even = np.where(known, wanted @ even, np.nan)
@@ -205,15 +205,15 @@ class BatchValues:
                 values[text.place, row + 1, block.heads] = on_even[at]
                 values[text.place, row + 2, block.heads] = scores[at + 1]
                 values[text.place, row + 4, block.heads] = scores[at + 2]
-                # A pattern of places is what the average map shows: compared with it, no such head
-                # would be left.
+                # The average map by position shows just what a positional pattern is: compared with
+                # it, no such head would be left.
                 if on_placed is not None and known[at] and not pattern.by_place:
                     values[text.place, row + 3, block.heads] = on_placed[at]
 
 
 def _kinds_of(pattern: Pattern, text: _BatchText) -> Iterator[np.ndarray | None]:
-    """The pairs that a pattern looks for: in the text, after its words changed places, and after
-    they did so among their kind; None for what it is not compared with.
+    """The pairs of a pattern: in the text, after shuffling its words, and after shuffling them
+    within their kind; None for shuffles that it is not compared with.
     """
     yield pattern.wanted(text.tokens)[None]
     yield None if pattern.by_place else text.draws[0].pairs(pattern)
@@ -224,8 +224,8 @@ def _kinds_of(pattern: Pattern, text: _BatchText) -> Iterator[np.ndarray | None]
 def _mean_over_queries(
     pairs: Bool[np.ndarray, "draw query key"],
 ) -> Float[np.ndarray, " pair"] | None:
-    """What a map is to be multiplied with for `mass_on_pairs` of it, mean over the draws that have
-    any pair; None where none has.
+    """The factors whose product with a map is its `mass_on_pairs`, as a mean over the draws that
+    have any pair; None where no draw has one.
     """
     if not pairs.any():
         return None
@@ -239,7 +239,7 @@ def _blocks(
     texts: Sequence[_BatchText], stack: BatchStack
 ) -> Iterator[tuple[Sequence[_BatchText], _LayerGroup]]:
     """The weights of some texts and layers at a time, in the order of these texts."""
-    # Layers that see alike are one block: the pairs of each pattern are then masked once for all.
+    # Layers with the same mask form one block, so that the pairs of each pattern are masked once.
     by_mask: dict[Mask, list[tuple[BatchLayer, np.ndarray]]] = {}
     first = 0
     for layer in stack.layers:
@@ -249,8 +249,9 @@ def _blocks(
     for mask, layers in by_mask.items():
         visible = mask.dense()
         sizes = [8 * visible.size * max(1, len(places)) for _, places in layers]
-        # How many layers come together follows from the model and the length alone, so that the
-        # numbers of a text do not depend on what it shares a batch with.
+        # The number of layers in a block depends on the model and the length alone: products of
+        # another shape may be rounded differently, and the numbers of a text would depend on the
+        # batch that it is in.
         at_once = max(1, BLOCK // max(sizes))
         for start in range(0, len(layers), at_once):
             part = layers[start : start + at_once]

@@ -1,4 +1,4 @@
-"""All that is known of one head."""
+"""The card of one head: its labels, measures and best examples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class HeadCard:
     Args:
         layer: number of the layer, from 0.
         head: number of the head, from 0.
-        labels: every pattern with its evidence, held or not.
+        labels: every pattern with its evidence, whether the label holds or not.
         measures: means over texts.
         classes: share of texts in each of Kovaleva's classes.
         scores: for each pattern the texts that can show it with their scores, the highest first.

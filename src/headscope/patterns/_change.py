@@ -1,4 +1,4 @@
-"""What an intervention does to patterns: scores of the same texts before and after."""
+"""The effect of an intervention on patterns: scores on the same texts before and after."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class Change:
         change_low: lower end of the bootstrap interval, texts paired.
         change_high: upper end.
         effect: Cohen's d of after and before, paired by text.
-        texts: how many show the pattern both times.
+        texts: number of texts that show the pattern before and after.
         held: whether the label held before.
-        gone: whether it held, and now the whole interval lies below the threshold.
+        gone: whether it held, and the whole interval is below the threshold now.
     """
 
     layer: int
@@ -71,13 +71,13 @@ class Changes(Result):
     """Patterns before and after an intervention; prints those that held before as a table.
 
     Args:
-        before: heads of the model as it is.
+        before: heads of the intact model.
         after: heads of the changed model on the same texts.
-        what: what was done, in words.
+        what: the change, in words.
         control: the same with random weights, where that was run.
 
     Raises:
-        RecordError: where both are not of the same texts, heads and patterns.
+        RecordError: where both do not have the same texts, heads and patterns.
     """
 
     KIND: ClassVar[str] = "changes"
@@ -181,6 +181,7 @@ class Changes(Result):
     def _of(self, pattern: Pattern) -> Iterator[Change]:
         row = self.before.tally.rows.index(pattern.name)
         scores = [each.tally.statistic.values[:, row] for each in (self.before, self.after)]
+        # Texts that show the pattern only once, before or after, cannot be paired.
         known = ~np.isnan(scores[0] + scores[1])
         before, after = (np.where(known, each, np.nan) for each in scores)
         groups = self.before.tally.statistic.groups

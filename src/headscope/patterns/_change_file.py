@@ -1,4 +1,4 @@
-"""Patterns before and after an intervention kept as a file: the heads of both."""
+"""Files of `Changes`: the heads before and after an intervention."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from headscope.storage import arrays_below, check_document, load_kept, reading
 
 SIDES = ("before", "after")
 CONTROL = "random."
-"""Before the names of the arrays of the same architecture with random weights."""
+"""Prefix of the arrays of the same architecture with random weights."""
 
 
 def kept_of(changes: Changes) -> Kept:
-    """What a file of it holds: the heads before and after, and those with random weights."""
+    """The fields and arrays of a file: heads before and after, and those with random weights."""
     document: dict[str, Any] = {"what": changes.what, "control": None}
     arrays: dict[str, np.ndarray] = {}
     for side in SIDES:
@@ -33,10 +33,10 @@ def kept_of(changes: Changes) -> Kept:
 
 @reads(Changes.KIND)
 def load_changes(path: str | os.PathLike[str]) -> Changes:
-    """Changes that were kept.
+    """Read changes that `Changes.save` wrote.
 
     Raises:
-        FileError: where the file does not exist, is cut, or is none of ours.
+        FileError: where the file does not exist, is cut, or was not written by headscope.
     """
     document, arrays = load_kept(path, Changes.KIND)
     with reading(path, Changes.KIND):

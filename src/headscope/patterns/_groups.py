@@ -1,4 +1,4 @@
-"""Heads by their labels: how many neurons carry each kind, and how fixed these are."""
+"""Heads by their labels: the number of neurons that carry each kind, and how fixed they are."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from headscope.results import Kept, Result, TextTable
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Heads of one label: how many neurons carry them, and how fixed these are.
+    """Heads of one label: the number of neurons that carry them, and how fixed these are.
 
     Args:
         label: the label that all of them hold.
-        heads: how many they are.
-        neurons: mean over heads and texts of how many neurons carry the score of a query.
+        heads: number of heads.
+        neurons: number of neurons that carry the score of a query, mean over heads and texts.
         neurons_low: lower end of its interval over texts, or over their documents.
         neurons_high: upper end.
         fixed: mean Jaccard index of the sets of two positions above chance, where 0 is chance and 1
@@ -41,7 +41,7 @@ class Groups(Result):
 
     Args:
         all: the groups.
-        confidence: of the intervals.
+        confidence: confidence level of the intervals.
     """
 
     KIND: ClassVar[str] = "mechanism groups"
@@ -71,7 +71,7 @@ class Groups(Result):
         return kept_of_groups(self)
 
     def summary(self) -> str:
-        """How many neurons carry the heads of each label, and how fixed these are."""
+        """The number of neurons that carry the heads of each label."""
         groups = [
             f"{group.label} ({group.heads} heads): {group.neurons:.1f} neurons"
             for group in self.all

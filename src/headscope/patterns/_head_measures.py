@@ -1,8 +1,8 @@
-"""The measures that `heads` takes of every head, each declared once: how it is taken, and what it
-says.
+"""The measures of every head in `heads`, each declared once: its function and its explanation.
 
 An entry of `MEASURES` is a column of the table and of `to_pandas`, a map of the figure, and an axis
-and an order of the viewer. Files that were kept before it came still load; there it is NaN.
+and an order of the viewer. Files that were saved before a measure was added still load, with NaN
+for it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Measure:
     """A number of each head.
 
     Args:
-        of: takes it of the maps of one text, NaN where it has no meaning.
+        of: computes it from the maps of one text; NaN where it has no meaning.
         says: what it is, in a few words.
         unit: empty for shares from 0 to 1.
     """
@@ -39,7 +39,7 @@ class Measure:
 
     @property
     def legend(self) -> str:
-        """What stands below a table."""
+        """The explanation for the legend of a table."""
         return f"{self.says}, in {self.unit}" if self.unit else self.says
 
 

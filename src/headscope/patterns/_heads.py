@@ -1,4 +1,4 @@
-"""What kind of head is this, and is it real?"""
+"""Kinds of heads over many texts, with the evidence for each label."""
 
 from __future__ import annotations
 
@@ -31,14 +31,13 @@ class Heads(Result):
     """The heads of a model with their measures and labels; prints itself as a table.
 
     Args:
-        tally: what was counted: values of all texts, or sums over a run.
-        confidence: of the intervals.
-        alpha: chance of a false label that is accepted, over all heads and patterns tried.
-        correction: for trying many: ``"holm"`` (any false label at all) or ``"benjamini-hochberg"``
-            (their share).
+        tally: the counted values of all texts, or sums over a run.
+        confidence: confidence level of the intervals.
+        alpha: significance level, over all heads and patterns that were tested.
+        correction: for multiple tests: ``"holm"`` (family-wise error rate) or
+            ``"benjamini-hochberg"`` (false discovery rate).
         levels: mean score of each pattern on a model with random weights, where there is one.
-        margin: what the lower end of the interval of score less baseline must lie above for a
-            label.
+        margin: for a label, the lower end of the interval of score less baseline must be above it.
 
     Raises:
         RecordError: where margin is not from 0 to 1.
@@ -67,12 +66,12 @@ class Heads(Result):
 
     @property
     def documents(self) -> int:
-        """Number of documents that the texts are of; a text without one counts as its own."""
+        """Number of documents that the texts belong to; a text without one counts as its own."""
         return self.tally.documents
 
     @cached_property
     def all_labels(self) -> tuple[Label, ...]:
-        """Every pattern of every head with its evidence, held or not."""
+        """Every pattern of every head with its evidence, whether the label holds or not."""
         return labels_of(
             self.tally,
             confidence=self.confidence,
@@ -89,20 +88,18 @@ class Heads(Result):
 
     @property
     def candidates(self) -> tuple[Label, ...]:
-        """What scores high enough for a label, on too few texts to tell."""
+        """Patterns that score high enough for a label, but on too few texts to be sure."""
         return tuple(label for label in self.all_labels if label.candidate)
 
     @property
     def tokens(self) -> float:
-        """Median length of the texts in tokens; NaN for a tally that was kept before lengths
-        were.
-        """
+        """Median length of the texts in tokens; NaN for a tally saved before lengths were."""
         return self.tally.median_length
 
     @property
     def summary(self) -> Summary:
-        """How many heads hold each label, of how many, on texts of which length; call it as of
-        every result.
+        """Number of heads with each label, of all heads, and the length of the texts; call it as
+        for every result.
         """
         listed = _counted(self.labels) or "no label"
         if self.candidates:
@@ -116,7 +113,7 @@ class Heads(Result):
 
     @property
     def model(self) -> str:
-        """Name of the model; empty where nobody knows."""
+        """Name of the model; empty where it is unknown."""
         return self.tally.model
 
     @cached_property
@@ -126,7 +123,7 @@ class Heads(Result):
 
     @cached_property
     def classes(self) -> dict[str, Float[np.ndarray, " head"]]:
-        """Share of texts on which each head's map is of each of Kovaleva's classes."""
+        """Share of texts on which each head's map belongs to each of Kovaleva's classes."""
         return {name: self._mean(f"class {name}") for name in CLASSES}
 
     @property
@@ -171,6 +168,7 @@ class Heads(Result):
     @property
     def has_distances(self) -> bool:
         """Whether the distances of heads were added up over all texts."""
+        # They may have been added up for some of the texts only.
         return self.tally.distances is not None and len(self.tally.distances.texts) == self.texts
 
     @cached_property
@@ -189,7 +187,7 @@ class Heads(Result):
 
     @cached_property
     def map(self) -> Float[np.ndarray, "head 2"]:
-        """Heads as points of a plane, like heads close together: see `headscope.measures.head_map`.
+        """Heads as points in a plane, like heads close together: see `headscope.measures.head_map`.
 
         Raises:
             RecordError: where the distances were not added up.
@@ -197,7 +195,7 @@ class Heads(Result):
         return head_map(self.distances)
 
     def ranked(self, pattern: str) -> list[Label]:
-        """All heads by how far they follow a pattern, the first one most.
+        """All heads ranked by how strongly they follow a pattern, the strongest first.
 
         Raises:
             RecordError: where no text can show it, or it was not looked for.
@@ -209,11 +207,10 @@ class Heads(Result):
         return sorted(labels, key=lambda label: -label.score)
 
     def columns(self) -> dict[str, list[Any]]:
-        """Every label as a table, one list for each column; `to_pandas` and its like are made of
-        it.
+        """Every label as a table, one list for each column; `to_pandas` and so on are made from it.
 
-        Beside each label stand the measures of its head (``entropy``, ``confidence``, ``distance``,
-        ``self``, ``special``) and the share of texts on which the head's map is of each class
+        Each row also has the measures of the head (``entropy``, ``confidence``, ``distance``,
+        ``self``, ``special``) and the share of texts on which its map belongs to each class
         (``class vertical`` ...).
         """
         columns = {name: [getattr(label, name) for label in self.all_labels] for name in FIELDS}
@@ -225,7 +222,7 @@ class Heads(Result):
         return columns
 
     def by_label(self) -> dict[str, list[tuple[int, int]]]:
-        """Layer and head of those that hold each label, in the order of patterns."""
+        """Layer and head of all heads with each label, in the order of patterns."""
         cells: dict[str, list[tuple[int, int]]] = {}
         for label in self.labels:
             cells.setdefault(label.pattern, []).append((label.layer, label.head))
@@ -253,8 +250,8 @@ class Heads(Result):
 
     @property
     def caution(self) -> str:
-        """Why nothing can be concluded: one text only, or too few; empty where nothing
-        does.
+        """Why nothing can be concluded: one text only, or too few texts; empty where labels can be
+        given.
         """
         if self.texts == 1:
             return "Seen on one text only: nothing is known of others"
@@ -262,11 +259,11 @@ class Heads(Result):
 
     @property
     def interval_kind(self) -> str:
-        """How the intervals were made: by redrawing texts, or from sums over them."""
+        """The kind of intervals: by resampling texts, or t intervals from sums over them."""
         return "t interval" if isinstance(self.tally, TallySums) else "interval"
 
     def _legend(self) -> list[str]:
-        """What the columns of labels say."""
+        """Explanations of the columns of labels."""
         if self.texts == 1 and not self.labels:
             return []
         interval = f"{self.confidence:.0%} {self.interval_kind} over {self._over}"
@@ -289,7 +286,7 @@ class Heads(Result):
         return lines
 
     def _not_judged(self) -> list[str]:
-        """Name the patterns that are not judged on some of the texts, and why."""
+        """A note about patterns that are not judged on some of the texts, and why."""
         listed = []
         for pattern in self.tally.patterns:
             count = self.tally.not_judged(pattern)
@@ -303,7 +300,7 @@ class Heads(Result):
         ]
 
     def _too_few(self) -> list[str]:
-        """Say so where there are too few texts for any label."""
+        """A note where there are too few texts for any label."""
         tests = len([label for label in self.all_labels if label.texts > 1])
         wanted = texts_needed(tests, self.alpha, self.correction)
         if self.texts == 1 or not tests or self.documents >= wanted:
@@ -315,7 +312,7 @@ class Heads(Result):
 
     @property
     def _over(self) -> str:
-        """What intervals are over."""
+        """The units that intervals are over: texts or documents."""
         return "texts" if self.documents == self.texts else "documents"
 
     def _row(self, cell: int, columns: list[str]) -> tuple[str, ...]:
@@ -378,30 +375,30 @@ def heads(
     distances: bool = False,
     **options: Any,
 ) -> Heads:
-    """What kind of heads a model has, over some texts, and how sure that is.
+    """The kinds of heads of a model, over some texts, with the evidence for each label.
 
     For one text, ``heads(capture(...))``; for many, ``heads(capture_many(model, tokenizer,
     texts))``: records are read once and not kept. A label holds where the mean score over texts
-    reaches the pattern's threshold and lies above its baselines by a margin (lower end of the
+    reaches the pattern's threshold and is above its baselines by a margin (lower end of the
     interval over texts), beyond chance (t-test over texts, corrected for all heads and patterns). A
-    pattern is not judged on a text where even rows alone reach half its threshold. What scores as
-    high on too few texts is a candidate; one text alone gives no label.
+    pattern is not judged on a text where uniform rows already reach half its threshold. A pattern
+    that scores as high on too few texts is a candidate; one text alone gives no label.
 
     Args:
         records: one record, or one for each text, all of one model; or a `Tally` of them.
-        groups: the document that each text is of, by name or number: intervals and tests are then
-            over documents.
-        patterns: what to look for.
-        stack: which stack of the records, such as ``"decoder"``; by default the first.
-        position_mean: the average map, for one baseline more; see `Tally`.
+        groups: the document of each text, by name or number: intervals and tests are then over
+            documents.
+        patterns: the patterns to score.
+        stack: a stack of the records, such as ``"decoder"``; by default the first.
+        position_mean: the average map, for one more baseline; see `Tally`.
         random_weights: `heads` of the same texts on the same architecture with random weights, for
-            one baseline more.
-        distances: whether to add up how unlike every two heads are, for `Heads.map`; takes a while
-            for many heads.
+            one more baseline.
+        distances: whether to add up the distances of every two heads, for `Heads.map`; this takes
+            a while for many heads.
         **options: ``confidence``, ``alpha``, ``correction`` and ``margin`` of `Heads`.
 
     Raises:
-        RecordError: where there is no record, or an option there is not.
+        RecordError: where there is no record, or an option is unknown.
         HeadscopeError: where SciPy is not installed; raised before any record is read.
 
     Example:
@@ -423,11 +420,10 @@ def heads(
 
 
 def check_heads_options(options: Mapping[str, Any]) -> None:
-    """Raise where there is no such option of `Heads`, or SciPy is missing; so that the error comes
-    before any work.
+    """Raise where `Heads` has no such option, or SciPy is missing, before any work.
 
     Raises:
-        RecordError: naming the options that there are.
+        RecordError: naming the options.
         HeadscopeError: where SciPy is not installed.
     """
     unknown = set(options) - {"confidence", "alpha", "correction", "margin"}
@@ -443,9 +439,8 @@ def check_heads_options(options: Mapping[str, Any]) -> None:
 
 
 def levels_of(random_weights: Heads) -> dict[str, float]:
-    """Mean score of each pattern over all heads and texts of a model with random weights, whose
-    heads are alike.
-    """
+    """Mean score of each pattern over all heads and texts of a model with random weights."""
+    # One number for all heads: with random weights, which head it is has no meaning.
     tally = random_weights.tally
     means = {pattern.name: random_weights._mean(pattern.name) for pattern in tally.patterns}
     return {
@@ -456,5 +451,5 @@ def levels_of(random_weights: Heads) -> dict[str, float]:
 
 
 def _at(values: Mapping[str, np.ndarray], cell: int) -> dict[str, float]:
-    """What one head has of each measure or class."""
+    """The value of one head in each measure or class."""
     return {name: float(each[cell]) for name, each in values.items()}

@@ -1,4 +1,4 @@
-"""Heads with their labels kept as files."""
+"""Files of `Heads`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from headscope.storage import (
 
 OPTIONS = ("confidence", "alpha", "correction", "margin")
 FACTS = ("name", "says", "source", "threshold", "by_place", "by_word")
-"""Of a pattern, beside the functions that score it, which no file holds."""
+"""Fields of a pattern that a file holds; it cannot hold the functions that score it."""
 DISTANCES = "distances."
 PATTERN: dict[str, Any] = {
     "name": str,
@@ -50,11 +50,11 @@ DOCUMENT: dict[str, Any] = {
     "sums": bool,
 }
 SUMS = "sums."
-"""Before the names of arrays of a run, which has no values of single texts."""
+"""Prefix of the arrays of a run, which has no values of single texts."""
 
 
 def kept_of(heads: Heads) -> Kept:
-    """What a file of heads holds: what was counted, and the options of its labels."""
+    """The fields and arrays of a file: the counted values, and the options of the labels."""
     tally = heads.tally
     options = {name: getattr(heads, name) for name in OPTIONS}
     patterns = []
@@ -87,13 +87,13 @@ def kept_of(heads: Heads) -> Kept:
 
 @reads(Heads.KIND)
 def load_heads(path: str | os.PathLike[str]) -> Heads:
-    """Heads that were kept by `Heads.save`.
+    """Read heads that `Heads.save` wrote.
 
-    Patterns of one's own come back without their functions: what was counted is there, more texts
-    cannot be counted.
+    Patterns of your own come back without their functions: their results are complete, but more
+    texts cannot be counted.
 
     Raises:
-        FileError: where the file does not exist, is cut, or is none of ours.
+        FileError: where the file does not exist, is cut, or was not written by headscope.
     """
     document, arrays = load_kept(path, Heads.KIND)
     with reading(path, Heads.KIND):
@@ -101,11 +101,11 @@ def load_heads(path: str | os.PathLike[str]) -> Heads:
 
 
 def heads_of_kept(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Heads:
-    """Heads of what `kept_of` gave. To be called inside `reading`.
+    """Heads from the fields and arrays of `kept_of`. To be called inside `reading`.
 
     Raises:
-        TypeError: where something is of a wrong kind.
-        ValueError: where the numbers are not of its heads and patterns.
+        TypeError: where something has a wrong type.
+        ValueError: where the numbers do not belong to its heads and patterns.
     """
     check_document(document, DOCUMENT)
     options = document["options"]
@@ -119,7 +119,7 @@ def _tally(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tally:
     patterns = tuple(_pattern(facts) for facts in document["patterns"])
     tally = Tally(patterns, stack=document["stack"])
     tally.model = document["model"]
-    # JSON has lists, and heads are looked up as pairs
+    # JSON has lists, but heads are looked up as tuples.
     tally.cells = [(layer, head) for layer, head in document["cells"]]
     texts = document["texts"]
     tally.shown = {text: text for text in texts}
@@ -180,7 +180,7 @@ def _size(tally: Tally) -> tuple[int, int]:
 
 
 def _pattern(facts: dict[str, Any]) -> Pattern:
-    """Ours where it is one of ours; else one whose function says that a file does not hold it."""
+    """The built-in pattern of this name and threshold; else one whose function is missing."""
     for pattern in PATTERNS:
         if pattern.name == facts["name"] and pattern.threshold == facts["threshold"]:
             return pattern

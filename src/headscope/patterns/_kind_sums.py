@@ -11,9 +11,10 @@ from jaxtyping import Bool, Float, Int
 from headscope.patterns._text_facts import TextFacts
 
 WINDOW = 2
-"""Tokens on either side that are near."""
+"""Number of tokens on either side that are near."""
+
 BY_CHANCE = 0.01
-"""Chance of a kind in random order that is accepted, over all that was tried for it: short texts
+"""Accepted probability of a kind under random order, over all targets that were tried: short texts
 have patterns by chance.
 """
 
@@ -45,7 +46,7 @@ class KeyShare(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Part of what the rows give to the keys that they could look at."""
+        """Share of the rows' weight on visible keys."""
         return part(self.got, self.mass)
 
     @property
@@ -54,13 +55,13 @@ class KeyShare(NamedTuple):
         return part(self.expected, self.mass)
 
     def is_clear(self, tried: float | int) -> bool:
-        """Whether chance hardly gives as much, where so many targets were tried."""
+        """Whether so much weight is improbable by chance, where so many targets were tried."""
         return bool(self.surprise >= np.log(tried / BY_CHANCE))
 
     @property
     def surprise(self) -> float:
-        """``-ln`` of a bound on the chance of as much in random order (Bennett 1962), rows taken as
-        independent.
+        """``-ln`` of a bound on the probability of so much weight in random order (Bennett 1962),
+        with rows taken as independent.
         """
         above = self.got - self.expected
         if above <= 0 or self.reach <= 0:
@@ -120,7 +121,7 @@ class RowBlock:
     def of(
         cls, weights: Float[np.ndarray, "head query key"], keys: Float[np.ndarray, "query key"]
     ) -> RowBlock:
-        """Of the keys that are 1; all else must weigh nothing."""
+        """Statistics over the keys that are 1; the weights of all others must be 0."""
         count = keys.sum(axis=1)
         least = np.maximum(1, count)
         mass = weights.sum(axis=2)
@@ -183,8 +184,8 @@ class HeadSums:
         """Add the rows of the queries from ``first`` on."""
         facts = self.facts
         queries = np.arange(first, first + len(visible))
-        # Word rows alone count below; what leaves special tokens is kept as one link, to name the
-        # head.
+        # Only rows of words count below. Of special tokens the strongest link to another token is
+        # kept, for the sentence about the head.
         seen = visible.any(axis=1)
         leaving = ~facts.words[queries] & (queries > 0) & seen
         if facts.alone and leaving.any():
@@ -198,16 +199,16 @@ class HeadSums:
         self.seen += float(sees.sum())
         self.sums["sharpness"] += weights.max(axis=2).sum(axis=1)
         logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
-        # exp of the entropy: how many keys a row would spread over evenly.
+        # exp of the entropy: over how many keys a uniform row of this entropy would spread.
         self.sums["keys"] += np.exp(-(weights * logs).sum(axis=2)).sum(axis=1)
         row = RowBlock.of(weights, sees)
         special = (~facts.key_words).astype(float)
         self.targets["special"].add(row, weights @ special, sees @ special)
-        # Which key gets most is known at the end only; any one key has the same mean and variance
-        # by chance.
+        # Which key gets most is known only at the end, so nothing is added yet; by chance any
+        # single key has the same mean and variance.
         self.targets["top"].add(row, np.zeros(row.mass.shape), np.ones(len(queries)))
-        # Patterns are compared with other words alone: what rests on a special token says nothing
-        # of them.
+        # Patterns are judged among words alone: weight that rests on a special token says nothing
+        # about them.
         words = sees * facts.key_words
         between = weights * facts.key_words
         row = RowBlock.of(between, words)
@@ -215,15 +216,15 @@ class HeadSums:
         if facts.alone:
             self._neighbours(weights, words, queries, row)
             self._between_words(between, words, queries, row)
-            # Here, since `_neighbours` above measures the token itself, and the strongest link is
-            # to another.
+            # Only now, because `_neighbours` above measures the token itself, and the strongest
+            # link must go to another token.
             words[np.arange(len(queries)), queries] = 0.0
         self.links["link"].add(np.where(words > 0, weights, -1.0), queries)
 
     def _same(
         self, weights: np.ndarray, visible: np.ndarray, queries: np.ndarray, row: RowBlock
     ) -> None:
-        """Other places of the same word that a query sees."""
+        """Add the weight on other occurrences of the same word."""
         of_query, of_key = self.facts.names
         same = (
             (of_query[queries][:, None] == of_key[None, :])
@@ -240,15 +241,15 @@ class HeadSums:
     def _neighbours(
         self, weights: np.ndarray, visible: np.ndarray, queries: np.ndarray, row: RowBlock
     ) -> None:
-        """The token itself and those beside it, inside one text."""
-        # The last token has none after it.
+        """Add the weight on the token itself and on its neighbours in the same text."""
+        # The last token has no next one.
         neighbours = np.append(self.facts.neighbours, False)
         beside = {"next": neighbours[queries], "previous": (queries > 0) & neighbours[queries - 1]}
         beside["itself"] = np.ones(len(queries), bool)
         rows = np.arange(len(queries))
         for name, step in (("next", 1), ("previous", -1), ("itself", 0)):
-            # Index 0 stands for no neighbour: it keeps the lookup inside the row, and `there` takes
-            # it out.
+            # Where there is no neighbour, index 0 keeps the lookup inside the row, and `there`
+            # removes the result.
             at = np.where(beside[name], queries + step, 0)
             there = beside[name] & (visible[rows, at] > 0)
             got = np.where(there, weights[:, rows, at], 0.0)
@@ -257,7 +258,7 @@ class HeadSums:
     def _between_words(
         self, weights: np.ndarray, visible: np.ndarray, queries: np.ndarray, row: RowBlock
     ) -> None:
-        """Of the weight between words: what stays near, and what stays in one text."""
+        """Add the weight between words that stays near, and that stays in one text."""
         facts = self.facts
         rows, keys = np.arange(len(queries)), weights.shape[2]
         near, near_keys = np.zeros(row.mass.shape), np.zeros(len(queries))

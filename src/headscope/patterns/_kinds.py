@@ -1,4 +1,4 @@
-"""What each head does on one text: ten numbers, and the first of seven kinds whose rule holds.
+"""The kind of each head on one text: ten numbers, and the first of seven kinds whose rule holds.
 
 A kind is a description of one text, not a label: labels need many texts, baselines and intervals
 (`heads`).
@@ -29,12 +29,12 @@ NUMBERS = (
     "keys",
     "sharpness",
 )
-"""Means over the queries that are words. Shares of the weight, but for ``keys``, which counts
+"""Means over the queries that are words: shares of the weight, except for ``keys``, a number of
 keys.
 """
 
 KINDS = ("next", "previous", "same", "own", "near", "broad", "resting", "none")
-"""In the order in which they are listed; the rules are tried in the order of `kind_of`."""
+"""All kinds in the order of lists; their rules are tried in the order of `_kind_of`."""
 
 PLACES = (
     "rest_key",
@@ -47,21 +47,21 @@ PLACES = (
     "leaver_query",
     "leaver_key",
 )
-"""Positions of tokens that a sentence about the head names, -1 where there is none; ``rest_key``
-and ``rest_other`` are where it rests.
+"""Positions of tokens that a sentence about the head names, -1 where one is missing; the head rests
+on ``rest_key`` and ``rest_other``.
 """
 
 REST = ("link", "same_link", "leaver", "own_by_distance", "own_even", "seen")
-"""Weights of these links, what ``own`` would be by distance alone and by chance, and how many keys
-a query sees.
+"""Weights of the links, ``own`` as it would be by distance alone and by chance, and the number of
+keys that a query sees.
 """
 
 COLUMNS = (*NUMBERS, *PLACES, *REST, "kind", "score")
-"""All that is known of one head on one text."""
+"""All numbers of one head on one text."""
 
 BLOCK = 256
-"""Queries that are measured at a time, so that nothing but the weights grows with the square of the
-tokens.
+"""Number of queries that are measured at a time, so that only the weights themselves grow with the
+square of the number of tokens.
 """
 
 MOST_AT_ONCE = 2**17
@@ -70,27 +70,27 @@ while they are summed.
 """
 
 PATTERN = 0.3
-"""A pattern is named from this mean weight on."""
+"""Mean weight from which a pattern is named."""
 PATTERN_BESIDE_REST = 0.15
-"""Or from this on, where it is at least half of what does not rest on special tokens: such a head
-idles else.
-"""
+"""Lower limit where it is at least half of the weight on words: such a head rests otherwise."""
 TIMES_EVEN = 3.0
-"""And it has at least so many times what even attention would give."""
+"""A pattern must also have this many times the weight of uniform attention."""
 RESTING = 0.5
 RESTING_ON_ONE = 0.3
 BEYOND_EVEN = 0.2
-"""Resting and near must lie this far above what even attention would give: texts of a few tokens
-are half special.
+"""Resting and near must exceed uniform attention by this: half of a very short text is special
+tokens.
 """
 OWN = 0.8
 OWN_BEYOND_DISTANCE = 0.1
-"""Neighbours mostly share a sentence, so a local head stays inside without knowing of sentences."""
+"""Excess over ``own`` by distance alone: neighbours mostly share a sentence, so a local head stays
+inside without distinguishing sentences.
+"""
 NEAR = 0.6
 BETWEEN_WORDS = 0.4
-"""Least share of the weight between words for ``own`` and ``near``, which are shares of it."""
+"""Smallest share of weight between words for ``own`` and ``near``, which are shares of it."""
 RESTING_TOO = 0.2
-"""A second special token is named from this part of the weight on all of them on."""
+"""Share of the weight on special tokens from which a second one is named."""
 BROAD = 0.5
 """Spread over at least this part of the keys that a query sees, by exp(entropy)."""
 
@@ -98,17 +98,17 @@ BROAD = 0.5
 def head_numbers(
     weights: Float[np.ndarray, "query key"], visible: Mask | None, facts: TextFacts
 ) -> dict[str, float]:
-    """What one head does with one text.
+    """The numbers and the kind of one head on one text.
 
     Args:
-        weights: of the head.
-        visible: which keys each query may look at; None for all.
-        facts: of the stack, by `text_facts`.
+        weights: weights of the head.
+        visible: the keys that each query may look at; None for all.
+        facts: facts about the stack, by `text_facts`.
 
     Returns:
-        For each name of `COLUMNS` a number; NaN where it has no meaning on this text (``same``
-        where no word comes twice, positions where queries and keys are other tokens, ``own`` where
-        there is one text), -1 for places that there are not.
+        A number for each name of `COLUMNS`; NaN where it has no meaning on this text (``same``
+        where no word occurs twice, positions where queries and keys are different tokens, ``own``
+        where there is one text), -1 for missing positions.
     """
     (values,) = numbers_of_heads(weights[None], visible, facts)
     return dict(zip(COLUMNS, values.tolist(), strict=True))
@@ -122,7 +122,8 @@ def numbers_of_heads(
     """
     heads, queries, keys = weights.shape
     sums = HeadSums(facts, heads, keys)
-    if facts.causal and (visible is None or visible.is_full):  # bare weights, without a mask
+    # Bare weights come without a mask, but their zeros above the diagonal show that it is causal.
+    if facts.causal and (visible is None or visible.is_full):
         visible = Mask.causal(queries, keys)
     for first in range(0, queries, BLOCK):
         rows = slice(first, first + BLOCK)
@@ -188,8 +189,8 @@ def _numbers_of(sums: HeadSums, head: int, targets: Mapping[str, KeyShare]) -> d
 
 
 def _resting_places(facts: TextFacts, columns: Float[np.ndarray, " key"]) -> tuple[int, int]:
-    """The first place of the special token with most of the weight, all of its places together, and
-    of the second.
+    """First positions of the special token that gets most weight, over all its positions, and of
+    the second one.
     """
     labels = facts.key.labels
     weight: dict[str, float] = {}
@@ -208,7 +209,8 @@ def _resting_places(facts: TextFacts, columns: Float[np.ndarray, " key"]) -> tup
 def _kind_of(
     numbers: dict[str, float], targets: Mapping[str, KeyShare], *, top_special: bool
 ) -> tuple[int, float]:
-    """The first kind whose rule holds, as place in `KINDS`, and how clearly."""
+    """The first kind whose rule holds, as index into `KINDS`, and its score."""
+    # A pattern between words says more than where a head rests, and locality is tried last.
     kind, score = _pattern(numbers, targets)
     if kind is None:
         kind, score = _resting(numbers, targets, top_special=top_special)
@@ -244,7 +246,8 @@ def _resting(
     least = max(RESTING, special.even + BEYOND_EVEN) if special.rows else np.inf
     if _over(numbers["special"], least) and special.is_clear(1):
         return "resting", max(numbers["special"], numbers["top"])
-    tried = max(1.0, numbers["seen"])  # the key was chosen among so many because it gets most
+    # The key was chosen among all visible ones because it gets most: so many were tried.
+    tried = max(1.0, numbers["seen"])
     on_one = not top_special and _over(numbers["top"], max(RESTING_ON_ONE, TIMES_EVEN * top.even))
     if on_one and top.is_clear(tried):
         return "resting", max(numbers["special"], numbers["top"])
@@ -264,18 +267,18 @@ def _local(numbers: dict[str, float], targets: Mapping[str, KeyShare]) -> tuple[
 
 
 def _over(value: float, least: float) -> bool:
-    """False for NaN on either side."""
+    """Whether a value reaches a limit; False where either is NaN."""
     return bool(value >= least)
 
 
 @dataclass(frozen=True, repr=False)
 class HeadKinds:
-    """What the heads of a stack do on one text; made by `head_kinds`.
+    """Kinds and numbers of the heads of a stack on one text; made by `head_kinds`.
 
     Args:
         layers: numbers of the layers.
-        values: axes layer, head, column of `COLUMNS`; NaN in all columns for heads that a layer
-            does not have.
+        values: axes layer, head, column of `COLUMNS`; NaN in all columns where a layer does not
+            have a head.
     """
 
     layers: tuple[int, ...]
@@ -291,7 +294,7 @@ class HeadKinds:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many heads are of each kind."""
+        """Number of heads of each kind."""
         kinds = self.number("kind")
         return {name: int((kinds == at).sum()) for at, name in enumerate(KINDS)}
 
@@ -312,9 +315,9 @@ class HeadKinds:
 
 
 def head_kinds(stack: Stack) -> HeadKinds:
-    """What every head of a stack does on the one text of its record.
+    """Kinds and numbers of every head of a stack on the one text of its record.
 
-    This describes one text. That a head is of a kind in general takes `heads` over many texts.
+    This describes one text. Whether a head is of a kind in general needs `heads` over many texts.
 
     Raises:
         RecordError: a layer with neither weights nor queries and keys.

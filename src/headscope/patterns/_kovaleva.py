@@ -14,7 +14,7 @@ THRESHOLD, BLOCK_THRESHOLD = 0.5, 0.25
 def kovaleva_class(
     maps: AttentionMaps, *, threshold: float = THRESHOLD, block_threshold: float = BLOCK_THRESHOLD
 ) -> Int[np.ndarray, " head"]:
-    """Which of the five classes each map belongs to: numbers into `CLASSES`.
+    """The class of each map, as an index into `CLASSES`.
 
     In this order, with v, d and b of `strengths` and t the threshold: vertical + diagonal where v
     >= t/2 and d >= t/2; vertical where v >= t; diagonal where d >= t; block where b is above its
@@ -26,7 +26,7 @@ def kovaleva_class(
     Args:
         maps: attention of one layer on one text.
         threshold: t.
-        block_threshold: from where on b makes a block; half of what two equally long sentences can
+        block_threshold: threshold of b for a block; half of what two equally long sentences can
             reach.
 
     Example:

@@ -1,4 +1,4 @@
-"""What a pattern looks at: the attention of one layer on one text."""
+"""The attention of one layer on one text, and facts about its tokens, for patterns."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from headscope.record import Layer, Stack, Tokens
 
 @dataclass(frozen=True, eq=False)
 class QueryKeyTokens:
-    """The query and key tokens of a text, and facts of them that patterns read; each is worked out
-    once for all layers.
+    """The query and key tokens of a text, with facts about them that patterns use; each fact is
+    computed once for all layers.
 
     Args:
-        query: tokens that look.
-        key: tokens that are looked at.
+        query: query tokens.
+        key: key tokens.
     """
 
     query: Tokens
@@ -37,7 +37,7 @@ class QueryKeyTokens:
 
     @cached_property
     def is_self(self) -> bool:
-        """Whether tokens look at themselves: offsets mean nothing in cross-attention."""
+        """Whether queries and keys are the same tokens; otherwise offsets have no meaning."""
         return self.query == self.key
 
     @cached_property
@@ -47,23 +47,23 @@ class QueryKeyTokens:
 
     @cached_property
     def query_words(self) -> Bool[np.ndarray, " query"]:
-        """Tokens that look and stand for text."""
+        """Query tokens that are text and not special tokens."""
         return ~token_class(self.query, "special")
 
     @cached_property
     def key_words(self) -> Bool[np.ndarray, " key"]:
-        """Tokens that are looked at and stand for text."""
+        """Key tokens that are text and not special tokens."""
         return ~token_class(self.key, "special")
 
     @cached_property
     def delimiters(self) -> Bool[np.ndarray, " key"]:
-        """[CLS], [SEP] and their like."""
+        """Delimiters such as [CLS] and [SEP]."""
         return token_class(self.key, "delimiter")
 
     @cached_property
     def later_sinks(self) -> Bool[np.ndarray, " key"]:
-        """Where sinks are seen beside the first token: the first full stop, the first line break,
-        [SEP] and its like.
+        """Tokens besides the first one that are often sinks: the first full stop, the first line
+        break, and tokens such as [SEP].
 
         Source: Sun et al. 2024 (Massive Activations in Large Language Models), section 2; Clark et
         al. 2019 for [SEP].
@@ -106,8 +106,8 @@ class QueryKeyTokens:
 
     @cached_property
     def names(self) -> Int[np.ndarray, " query"]:
-        """A number for each token that looks, the same for the same pieces; patches and frames have
-        one of their own each.
+        """A number for each query token, the same for equal pieces; each patch or frame has a
+        number of its own.
         """
         numbers: dict[int | str, int] = {}
         named = enumerate(zip(self.query.pieces, self.query.worded, strict=True))
@@ -116,13 +116,13 @@ class QueryKeyTokens:
 
     @cached_property
     def repeats(self) -> bool:
-        """Whether a word or a token that looks comes more than once."""
+        """Whether a word or a query token occurs more than once."""
         return bool(self.same_word.any()) or len(set(self.names.tolist())) < len(self.names)
 
     @cached_property
     def layout(self) -> tuple[Any, ...]:
-        """All that these facts say beside `same_word`, `names` and `classes`: texts of one layout
-        differ in their words alone.
+        """A key for all facts except `same_word`, `names` and `classes`: texts of one layout differ
+        only in their words.
         """
         sides = [self.query] if self.is_self else [self.query, self.key]
         kinds = [(tuple(side.special), tuple(side.segments)) for side in sides]
@@ -130,8 +130,8 @@ class QueryKeyTokens:
 
     @cached_property
     def keeps_words(self) -> bool:
-        """Whether words stay the same words wherever they come to stand: none of them is parted by
-        a special token, or has the number of another.
+        """Whether words stay whole when they are shuffled: no word is divided by a special token,
+        and no two have the same number.
         """
         query = self.query
         last: tuple[int, bool] | None = None
@@ -151,17 +151,17 @@ class QueryKeyTokens:
 
     @cached_property
     def classes(self) -> tuple[list[str], list[str]]:
-        """Kind of word of every token that looks, and that is looked at."""
+        """Kind of word of every query token and of every key token."""
         query = word_classes(self.query)
         return query, query if self.is_self else word_classes(self.key)
 
     def shuffled(self, rng: np.random.Generator, *, alike: bool = False) -> QueryKeyTokens:
-        """The tokens after the words of each sentence changed places, on both sides alike where
-        both are the same.
+        """The tokens after shuffling the words of each sentence, in the same way among queries and
+        keys where both are the same tokens.
 
         Args:
-            rng: where the randomness comes from.
-            alike: whether words change places only with words of their kind; see `word_classes`.
+            rng: the random generator.
+            alike: whether words are shuffled only within their kind; see `word_classes`.
         """
         of_query, of_key = self.classes if alike else (None, None)
         query = shuffled_tokens(self.query, rng, of_query)
@@ -175,7 +175,7 @@ class AttentionMaps:
     """The attention of the heads of one layer on one text.
 
     Args:
-        weights: in float64.
+        weights: the weights in float64.
         tokens: the tokens.
         visible: True where a query may look.
     """
@@ -188,9 +188,7 @@ class AttentionMaps:
 
     @cached_property
     def seeing(self) -> Bool[np.ndarray, " query"]:
-        """Queries that may look at anything at all; the rows of the others are all zero and do not
-        count.
-        """
+        """Queries that may look at some key; the rows of all others are zero and do not count."""
         return np.asarray(self.visible.any(axis=1))
 
 

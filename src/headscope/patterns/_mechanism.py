@@ -1,6 +1,4 @@
-"""How a head does what it does: the neurons that carry its scores, over many texts (Vig 2019, part
-2).
-"""
+"""Mechanisms of heads: the neurons that carry their scores, over many texts (Vig 2019, part 2)."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ from headscope.patterns.records import with_groups
 from headscope.results import Kept, Result, TextTable
 
 CARRYING = ("unit", "features", "adds", "low", "high", "share", "carries", "stable")
-"""What tables say of each neuron that carries the score; see `Neuron`."""
+"""Columns for each neuron that carries the score; see `Neuron`."""
 RANDOM = (
     "mass",
     "neurons",
@@ -34,22 +32,22 @@ RANDOM = (
     "overlap_high",
     "chance",
 )
-"""Columns that are there of random weights, too, where these were run."""
+"""Columns that also exist for random weights, where these were run."""
 SHOWN = 8
-"""Neurons in the table of one head."""
+"""Number of neurons in the table of one head."""
 
 
 @dataclass(frozen=True, eq=False)
 class Mechanism(Result):
-    """Which neurons carry what heads look at; prints itself as a table.
+    """The neurons that carry the scores of heads; prints itself as a table.
 
-    There are two readings. ``"margin"``: what a neuron adds to the score of what is looked at, less
-    what it adds to all keys alike: only this reaches the softmax. ``"score"``: what it adds to the
-    score itself, Vig's neuron view.
+    There are two readings. ``"margin"``: what a neuron adds to the score of the attended keys, less
+    what it adds to all keys on average; only this difference changes the softmax. ``"score"``: what
+    it adds to the score itself, as in Vig's neuron view.
 
     Args:
-        tally: what was counted.
-        confidence: of the intervals.
+        tally: the counted values.
+        confidence: confidence level of the intervals.
         control: the same with random weights, where that was run.
     """
 
@@ -66,16 +64,16 @@ class Mechanism(Result):
 
     @property
     def cells(self) -> list[tuple[int, int]]:
-        """Layer and head of those looked into."""
+        """Layer and head of the heads that were analysed."""
         return self.tally.cells
 
     def columns(self) -> dict[str, list[Any]]:
         """One row for each head and reading: mass, neurons, overlap of their sets and chance, with
         intervals.
 
-        ``texts`` is how many could say anything; ``low`` and ``high`` are of the mean before them.
-        ``carrying_unit``, ``carrying_adds`` ... are lists: the neurons that carry the score for
-        certain, see `Neuron`.
+        ``texts`` is the number of texts that show something; ``low`` and ``high`` belong to the
+        mean before them. ``carrying_unit``, ``carrying_adds`` ... are lists: the neurons that carry
+        the score with certainty, see `Neuron`.
         """
         rows = [row for of in READINGS for row in self._rows(of)]
         columns = {name: [row[name] for row in rows] for name in rows[0]}
@@ -87,8 +85,8 @@ class Mechanism(Result):
 
     @cached_property
     def _carrying(self) -> dict[str, list[Any]]:
-        """The neurons that carry the score for certain, of each head and reading, in lists: that
-        which adds most first.
+        """The neurons that certainly carry the score of each head and reading, in lists, the
+        largest contribution first.
         """
         columns: dict[str, list[Any]] = {f"carrying_{name}": [] for name in CARRYING}
         for of in READINGS:
@@ -100,22 +98,23 @@ class Mechanism(Result):
         return columns
 
     def _known(self, layer: int, head: int, *, of: Reading) -> tuple[Neuron, ...]:
-        """`neurons`; none where no text shows anything."""
+        """The neurons of a head; empty where no text shows anything."""
         if np.isnan(self.tally.row("neurons", of)[:, self._cell(layer, head)]).all():
             return ()
         return self.neurons(layer, head, of=of)
 
     def neurons(self, layer: int, head: int, *, of: Reading = "margin") -> tuple[Neuron, ...]:
-        """Every neuron of a head, that which adds most first.
+        """Every neuron of a head, the largest contribution first.
 
-        With ``pattern="sep"`` these are the neurons by which a head tells [SEP] from all else.
+        With ``pattern="sep"`` these are the neurons that distinguish [SEP] from other keys.
 
         Raises:
-            RecordError: where the head was not looked into, or there is no such reading.
+            RecordError: where the head was not analysed, or the reading is unknown.
         """
         cell, of = self._cell(layer, head), _parse_reading(of)
         units = self.tally.units[layer]
         texts = self.tally.by_unit("adds", of)[:, cell, : len(units)]
+        # Texts that show nothing are left out, and so are their documents.
         known = ~np.isnan(texts).any(axis=1)
         groups = None if self._groups is None else np.array(self._groups, object)[known].tolist()
         texts = texts[known]
@@ -151,24 +150,25 @@ class Mechanism(Result):
     def carried_at(
         self, layer: int, head: int, *, of: Reading = "margin"
     ) -> Float[np.ndarray, "position unit"]:
-        """Share of texts in which a neuron carries the score of the query at a position, for the
-        first 64.
+        """Share of texts in which a neuron carries the score of the query at each of the first 64
+        positions.
 
         Raises:
-            RecordError: where the head was not looked into, or there is no such reading.
+            RecordError: where the head was not analysed, or the reading is unknown.
         """
         return self.tally.carried_at(self._cell(layer, head), _parse_reading(of))
 
     def grouped(
         self, labels: Mapping[str, Collection[tuple[int, int]]], *, of: Reading = "margin"
     ) -> Groups:
-        """Heads by their labels: how many neurons carry each kind, and how fixed these are.
+        """Heads by their labels: the number of neurons that carry each kind, and how fixed it is.
 
-        Vig's claim is that few fixed neurons make delimiter and sentence patterns, and many that
-        shift with the position make the next word's: this is where it can be seen to hold, or not.
+        Vig's claim is that delimiter and sentence patterns come from few fixed neurons, and that of
+        the next word from many neurons that change with the position. This result shows whether it
+        holds.
 
         Args:
-            labels: layer and head of those that hold each label, as of `Heads.by_label`.
+            labels: layer and head of the heads with each label, as in `Heads.by_label`.
             of: the reading.
         """
         groups = []
@@ -189,7 +189,7 @@ class Mechanism(Result):
         )
 
     def summary(self) -> str:
-        """How many neurons carry what the heads look at, of how many."""
+        """Mean number of neurons that carry the margin of a query, of all neurons."""
         model = self.tally.model or "a model"
         texts = (
             f"{self.texts} text{'s' * (self.texts != 1)} "
@@ -342,24 +342,23 @@ def mechanism(
     share: float = 0.9,
     confidence: float = 0.95,
 ) -> Mechanism:
-    """Which neurons carry what heads look at, over many texts.
+    """The neurons that carry the scores of heads, over many texts.
 
-    For each word that looks: the fewest neurons that together make up 90 % of the positive score of
-    what it looks at; how many these are, and how alike they are at different positions of a text.
-    Rotary models have frequency pairs instead of neurons.
+    For each query word: the smallest set of neurons that makes up 90 % of the positive score of its
+    attended keys; the size of this set, and how similar the sets are at different positions of a
+    text. Rotary models have frequency pairs instead of neurons.
 
     Source: Vig 2019, part 2 (neuron view); the statistics are ours.
 
     Args:
         records: one record, or one for each text, all of one model, with queries and keys.
-        at: layer and head of those to look into, such as ``[(2, 0), (7, 3)]``; all by default.
-        groups: the document that each text is of, by name or number: intervals are then over
-            documents.
-        pattern: what they look at: a `Pattern`, the name of one, ``"sep"``, ``"cls"``, or a rule of
-            `sketch`; by default whatever they do look at, key by key as much as they do.
-        stack: which stack of the records; by default the first.
-        share: of the positive score that is to be carried.
-        confidence: of the intervals.
+        at: layer and head of the heads to analyse, such as ``[(2, 0), (7, 3)]``; by default all.
+        groups: the document of each text, by name or number: intervals are then over documents.
+        pattern: the keys to explain: a `Pattern`, the name of one, ``"sep"``, ``"cls"``, or a rule
+            of `sketch`; by default all keys, in proportion to their weights.
+        stack: a stack of the records; by default the first.
+        share: share of the positive score that the set must carry.
+        confidence: confidence level of the intervals.
 
     Raises:
         RecordError: where there is no record, head or pattern, or queries and keys were not kept.

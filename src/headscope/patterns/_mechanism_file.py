@@ -1,4 +1,4 @@
-"""Tallies of mechanisms kept as files, to be gone on with."""
+"""Files of mechanisms and their tallies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from headscope.storage import PAIR, Finite, array_of, check_document, load_kept,
 
 KIND = "mechanism tally"
 CONTROL = "random."
-"""Before the names of the arrays of the same architecture with random weights."""
+"""Prefix of the arrays of the same architecture with random weights."""
 GROUP_NUMBERS = ("neurons", "neurons_low", "neurons_high", "fixed", "fixed_low", "fixed_high")
 DOCUMENT: dict[str, Any] = {
     "at": ([PAIR], None),
@@ -37,12 +37,12 @@ DOCUMENT: dict[str, Any] = {
 
 
 def save(tally: MechanismTally, path: Path) -> Path:
-    """Keep what was counted; see `MechanismTally.save`."""
+    """Write a tally to a file; see `MechanismTally.save`."""
     return save_kept(path, KIND, *kept_of_tally(tally), stacklevel=4)
 
 
 def kept_of(mechanism: Mechanism) -> Kept:
-    """What a file of a mechanism holds: its tally, and that with random weights."""
+    """The fields and arrays of a file: the tally, and the one with random weights."""
     document, arrays = kept_of_tally(mechanism.tally)
     document |= {"confidence": mechanism.confidence, "control": None}
     if mechanism.control is not None:
@@ -77,15 +77,15 @@ def kept_of_tally(tally: MechanismTally) -> Kept:
 
 @reads(Mechanism.KIND)
 def load_mechanism(path: str | os.PathLike[str], *, pattern: Pattern | None = None) -> Mechanism:
-    """A mechanism that was kept by `Mechanism.save`.
+    """Read a mechanism that `Mechanism.save` wrote.
 
     Args:
-        path: of the file.
-        pattern: the one it was made with, where that was a `Pattern` of one's own: a file keeps its
-            name alone.
+        path: path of the file.
+        pattern: the pattern that it was made with, where that was a `Pattern` of your own: a file
+            holds only its name.
 
     Raises:
-        FileError: where the file does not exist, is cut, or is none of ours.
+        FileError: where the file does not exist, is cut, or was not written by headscope.
         RecordError: where it was made with a pattern that has to be given, or with another one.
     """
     document, arrays = load_kept(path, Mechanism.KIND)
@@ -106,22 +106,22 @@ def load_mechanism(path: str | os.PathLike[str], *, pattern: Pattern | None = No
 
 @reads(KIND)
 def mechanism_of_tally(path: str | os.PathLike[str]) -> Mechanism:
-    """What a tally that was kept says; see `load_mechanism_tally`."""
+    """The mechanism of a saved tally; see `load_mechanism_tally`."""
     return Mechanism(load_mechanism_tally(path))
 
 
 def load_mechanism_tally(
     path: str | os.PathLike[str], *, pattern: Pattern | None = None
 ) -> MechanismTally:
-    """A saved tally, to resume or to add to others.
+    """Read a saved tally, to resume it or to add it to others.
 
     Args:
-        path: of the file.
-        pattern: the one it was made with, where that was a `Pattern` of one's own: a file keeps its
-            name alone.
+        path: path of the file.
+        pattern: the pattern that it was made with, where that was a `Pattern` of your own: a file
+            holds only its name.
 
     Raises:
-        FileError: where the file does not exist, is cut, or is none of ours.
+        FileError: where the file does not exist, is cut, or was not written by headscope.
         RecordError: where it was made with a pattern that has to be given, or with another one.
     """
     return tally_of(path, *load_kept(path, KIND), pattern)
@@ -176,7 +176,7 @@ def _made(
         for layer, members, frequencies in document["units"]
     }
     tally.statistic = Statistic(arrays["values"].shape[1:], tuple(document["names"]))
-    # files of headscope 0.1 know neither lengths nor documents
+    # Files of headscope 0.1 hold neither lengths nor documents.
     nothing = [None] * len(document["texts"])
     facts = (
         document["texts"],
@@ -191,7 +191,7 @@ def _made(
 
 
 def _check(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Raise where the arrays are not as large as heads, units and texts make them."""
+    """Raise where the shapes of the arrays do not fit heads, units and texts."""
     check_document(document, DOCUMENT)
     missing = DOCUMENT.keys() - document.keys()
     if missing:
@@ -212,7 +212,7 @@ def _check(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
 
 
 def _check_units(units: Sequence[Any]) -> None:
-    """A unit is one neuron, or the two that a rotation turns into each other."""
+    """Raise where a unit is neither one neuron nor the two that a rotation turns together."""
     for _, members, frequencies in units:
         one_or_two = all(1 <= len(member) <= 2 for member in members)
         if len(members) != len(frequencies) or not one_or_two:
@@ -220,7 +220,7 @@ def _check_units(units: Sequence[Any]) -> None:
 
 
 def kept_of_groups(groups: Groups) -> Kept:
-    """What a file of groups holds."""
+    """The fields and arrays of a file of groups."""
     document = {
         "confidence": groups.confidence,
         "labels": [group.label for group in groups.all],
@@ -232,10 +232,10 @@ def kept_of_groups(groups: Groups) -> Kept:
 
 @reads(Groups.KIND)
 def load_groups(path: str | os.PathLike[str]) -> Groups:
-    """Groups that were kept by `Groups.save`.
+    """Read groups that `Groups.save` wrote.
 
     Raises:
-        FileError: where the file does not exist, is cut, or is none of ours.
+        FileError: where the file does not exist, is cut, or was not written by headscope.
     """
     document, arrays = load_kept(path, Groups.KIND)
     with reading(path, Groups.KIND):

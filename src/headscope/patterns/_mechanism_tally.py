@@ -1,4 +1,4 @@
-"""Which neurons carry what heads look at, text by text."""
+"""The neurons that carry the scores of heads, text by text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Reading = Literal["margin", "score"]
 READINGS: tuple[Reading, ...] = get_args(Reading)
 SUMMARY = ("neurons", "overlap", "chance")
 POSITIONS = 64
-"""So many first positions are counted one by one."""
+"""Number of first positions that are counted one by one."""
 RULES = {
     "next": "word -> next in own",
     "previous": "word -> previous in own",
@@ -39,20 +39,20 @@ RULES = {
     "sep": "word -> sep",
     "cls": "word -> cls",
 }
-"""Patterns that are scored otherwise, and classes of tokens, as pairs."""
+"""Rules of pairs for patterns that have a score of their own, and for classes of tokens."""
 
 
 class MechanismTally(OneModelStudy):
-    """What `mechanism` counts: update it with records, add tallies of other machines.
+    """The counts of `mechanism`: update it with records, and add tallies of other machines.
 
-    Values do not depend on the order of texts or on how they were shared out.
+    Values do not depend on the order of texts or on how they are divided among tallies.
 
     Args:
-        at: layer and head of those that are looked into; all by default.
-        pattern: what they look at: a `Pattern`, the name of one, ``"sep"``, ``"cls"``, or a rule of
-            `sketch`; by default whatever they do look at, key by key as much as they do.
-        stack: which stack of the records; by default the first.
-        share: of the positive score that is to be carried.
+        at: layer and head of the heads to analyse; by default all.
+        pattern: the keys to explain: a `Pattern`, the name of one, ``"sep"``, ``"cls"``, or a rule
+            of `sketch`; by default all keys, in proportion to their weights.
+        stack: a stack of the records; by default the first.
+        share: share of the positive score that the set must carry.
 
     Example:
         >>> MechanismTally([(0, 1)], pattern="sep").pattern.name
@@ -82,7 +82,7 @@ class MechanismTally(OneModelStudy):
 
     @property
     def width(self) -> int:
-        """The most units that a head has."""
+        """Largest number of units of a head."""
         return max(map(len, self.units.values()), default=0)
 
     @property
@@ -90,17 +90,16 @@ class MechanismTally(OneModelStudy):
         return row_names(self.width)
 
     def update(self, text: str, record: Record, *, group: Any = None) -> None:
-        """Count one text.
+        """Add one text.
 
         Args:
             text: its identifier.
             record: its queries and keys.
-            group: the document that it is of, for intervals; None for a text that belongs to no
-                other.
+            group: its document, for intervals; None for a text that is a document of its own.
 
         Raises:
-            RecordError: where the text was counted before, the record has no such heads or others
-                than the texts before it, or queries and keys were not kept.
+            RecordError: where the text was counted before, the heads are missing or differ from
+                those of the texts before, or queries and keys were not kept.
         """
         stack = record[self.stack or next(iter(record.stacks))]
         everyone = [(layer.layer, head) for layer in stack for head in range(layer.heads)]
@@ -132,10 +131,10 @@ class MechanismTally(OneModelStudy):
         return np.concatenate(rows)
 
     def __add__(self, other: MechanismTally) -> MechanismTally:
-        """The texts of both.
+        """The tally of the texts of both.
 
         Raises:
-            RecordError: where they share a text, or looked into other heads or patterns.
+            RecordError: where they share a text, or have different heads or patterns.
         """
         if not isinstance(other, MechanismTally):
             return NotImplemented
@@ -161,8 +160,8 @@ class MechanismTally(OneModelStudy):
         return both
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Keep what was counted as one .safetensors file, for `load_mechanism_tally`;
-        texts themselves are not kept.
+        """Save the counts as one .safetensors file, for `load_mechanism_tally`; the texts
+        themselves are not saved.
 
         Raises:
             FileError: where the file cannot be written.
@@ -204,22 +203,22 @@ class MechanismTally(OneModelStudy):
     def by_unit(
         self, name: Literal["adds", "carries"], of: Reading
     ) -> Float[np.ndarray, "text head unit"]:
-        """What each unit adds to the score, or for which share of the queries it is among those
-        that carry it.
+        """What each unit adds to the score, or the share of queries whose score it helps to
+        carry.
         """
         first = self._rows.index(f"{name} {of} 0")
         return self.statistic.values[:, :, first : first + self.width]
 
     def carried_at(self, cell: int, of: Reading) -> Float[np.ndarray, "position unit"]:
-        """Share of texts in which a unit carries the score of the query at a position; NaN where
-        none has one.
+        """Share of texts in which a unit carries the score of the query at a position; NaN where no
+        text has a query there.
         """
         counts = self._seen[cell][:, None]
         carried = self._carried[READINGS.index(of), cell, :, : len(self.units[self.cells[cell][0]])]
         return np.divide(carried, counts, out=np.full(carried.shape, np.nan), where=counts > 0)
 
     def seen_often(self, cell: int) -> int:
-        """How many first positions to look at: up to the last that a tenth of the texts reach."""
+        """Number of first positions to show: up to the last one that a tenth of the texts reach."""
         often = np.flatnonzero(self._seen[cell] >= max(1, 0.1 * len(self.statistic)))
         return int(often.max(initial=0)) + 1
 
@@ -254,6 +253,7 @@ class MechanismTally(OneModelStudy):
             layer.part("queries", heads)[:, asked],
             layer.part("keys", layer.kv_head_of[heads]),
         )
+        # Uniform weights over the visible keys: subtracting them leaves the margin.
         seen = maps.visible[asked] / maps.visible[asked].sum(axis=1, keepdims=True)
         places = np.flatnonzero(asked)
         early = places < POSITIONS
@@ -285,17 +285,17 @@ class MechanismTally(OneModelStudy):
 
 @cache
 def row_names(width: int) -> tuple[str, ...]:
-    """What is kept of each head and text, where heads have so many units at most."""
+    """Names of the numbers of each head and text, where heads have so many units at most."""
     readings = [f"{name} {of}" for name in ("adds", "carries") for of in READINGS]
     of_units = (f"{reading} {unit}" for reading in readings for unit in range(width))
     return ("mass", *(f"{name} {of}" for of in READINGS for name in SUMMARY), *of_units)
 
 
 def parse_pattern(pattern: Pattern | str | None) -> Pattern | None:
-    """What heads look at, as pairs of tokens.
+    """The keys to explain, as a pattern of pairs.
 
     Raises:
-        RecordError: where it is no pattern of pairs, and no rule that can be read.
+        RecordError: where it is neither a pattern of pairs nor a valid rule.
     """
     if pattern is None:
         return None
@@ -316,7 +316,7 @@ def _targets(
 ) -> tuple[
     Float[np.ndarray, "head asked key"], Float[np.ndarray, " head"], Bool[np.ndarray, " query"]
 ]:
-    """How much each key counts, rows summing to 1; mass on them; and which queries have any."""
+    """The share of each key in its row, the mass on these keys, and the queries that have any."""
     weights = maps.weights[heads]
     if wanted is None:
         asked = maps.seeing & maps.tokens.query_words
@@ -327,6 +327,7 @@ def _targets(
         rows = np.where(wanted[asked], weights[:, asked], 0.0)
     sums = rows.sum(axis=2, keepdims=True)
     pairs = (maps.visible if wanted is None else wanted)[asked]
+    # A row without any weight on its keys counts them equally.
     even = np.broadcast_to(pairs / np.maximum(pairs.sum(axis=1, keepdims=True), 1), rows.shape)
     mass = sums[..., 0].mean(axis=1) if asked.any() else np.full(len(heads), np.nan)
     return np.divide(rows, sums, out=even.copy(), where=sums > 0), mass, asked

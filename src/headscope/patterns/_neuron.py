@@ -1,4 +1,4 @@
-"""One neuron of a head, and what it adds to the score over texts."""
+"""One neuron of a head, and its contribution to the score over texts."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Neuron:
-    """One neuron of a head, or one frequency pair, and what it adds to the score over texts.
+    """One neuron of a head, or one frequency pair, and its contribution to the score over texts.
 
     Args:
         layer: number of the layer, from 0.
         head: number of the head, from 0.
         unit: its number within the head.
-        features: the features of queries and keys it is made of: two where positions are rotary.
-        frequency: radians per position by which these are turned; None where they are not.
-        adds: mean over texts of what it adds to the score of what is looked at.
+        features: its features of queries and keys: two where positions are rotary.
+        frequency: radians per position by which these are rotated; None where they are not.
+        adds: contribution to the score of the attended keys, mean over texts.
         low: lower end of the interval of that mean; NaN for one text.
         high: upper end.
-        share: of the positive part of the mean score.
-        carries: mean share of queries whose carrying set it is in.
-        stable: share of texts in whose mean it is among those that carry the score.
-        holds: whether the interval lies above 0, and it is among the fewest that carry the mean
-            score.
+        share: share of the positive part of the mean score.
+        carries: share of queries whose smallest carrying set it belongs to, mean over texts.
+        stable: share of texts in whose mean score it belongs to that set.
+        holds: whether the interval is above 0 and it belongs to that set for the mean over all
+            texts.
     """
 
     layer: int

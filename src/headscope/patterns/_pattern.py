@@ -1,4 +1,4 @@
-"""What heads do, by definition."""
+"""Patterns of heads, by definition."""
 
 from __future__ import annotations
 
@@ -25,43 +25,42 @@ from headscope.patterns._maps import AttentionMaps, QueryKeyTokens
 
 SINK_LENGTH = 64
 LEAST_PEAKS = 4
-"""Words that must have a neighbour for a share of peaks: of one or two it is 0 or 1, and heads with
-random weights hold the label on texts of 4 tokens.
+"""Smallest number of words with a neighbour for a share of peaks. With one or two the share is 0 or
+1, and heads with random weights would get the label on texts of 4 tokens.
 """
 LEAST_LOOKING = 8
-"""Queries that must be able to look at a token for it to count as a sink: the last tokens of a
-causal text are seen by few, and a mean over few rows is high by chance.
+"""Smallest number of queries that can look at a token for it to count as a sink. Few queries see
+the last tokens of a causal text, and a mean over few rows is high by chance.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pattern:
-    """Something that a head may do: a score from 0 to 1 for each text, and from where on it counts.
+    """A pattern that heads may follow: a score from 0 to 1 for each text, and its threshold.
 
     Give either ``score``, or ``pairs`` for patterns of content, whose score is `mass_on_pairs` of
-    these: they are compared with the same pairs after the words changed places, too.
+    them. These are also compared with the same pairs after shuffling the words.
 
     Args:
-        name: in tables and labels.
+        name: name in tables and labels.
         says: what the head does, in a few words.
         source: who described it, and how ours differs.
-        threshold: least mean score over texts for the label.
+        threshold: smallest mean score over texts for the label.
         score: one value for each head of some maps; NaN where the text cannot show the pattern.
         pairs: True where a head of this pattern should look.
-        by_position: what a habit of looking at places alone would score on some maps, for the
+        by_position: the score on some maps of attention that depends on positions alone, for the
             baseline of that name; for patterns with a score of their own.
-        by_place: whether pairs are the same whatever the words are; shuffled words then say
-            nothing.
-        by_word: whether it is about single words, not kinds of words: it is then compared with
-            words that changed places among their kind, too.
-        by_layout: whether the score reads no more of the tokens than `QueryKeyTokens.layout`
-            holds: texts of one layout are then scored as so many heads of one map.
-        moved: the pairs after the words of a text, all whole, came to stand in other orders ``[draw
-            token]``, where these follow from what is known of the text: faster than to look for the
-            pairs in each order. Not asked of a text in which nothing comes twice.
+        by_place: whether the pairs do not depend on the words; shuffled words then show nothing.
+        by_word: whether the pattern is about single words and not kinds of words; it is then also
+            compared with words shuffled within their kind.
+        by_layout: whether the score depends on the tokens only through `QueryKeyTokens.layout`;
+            texts of one layout are then scored together, as heads of one map.
+        moved: the pairs after the whole words of a text were put into other orders ``[draw
+            token]``, where these follow from the pairs of the text; this is faster than finding
+            them in each order. It is not called for a text in which nothing occurs twice.
 
     Raises:
-        RecordError: unless one of score and pairs is given and the threshold lies within 0..1.
+        RecordError: unless one of score and pairs is given and the threshold is between 0 and 1.
     """
 
     name: str
@@ -85,11 +84,12 @@ class Pattern:
             )
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> Pattern:
+        # Frozen, and found by identity among the built-in ones in `__reduce__`.
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Ours by name; of others, functions that cannot be pickled come back as ones that say so
-        when asked.
+        """Built-in patterns are pickled by name. For others, functions that cannot be pickled are
+        replaced by ones that raise when they are called.
         """
         if any(self is each for each in PATTERNS):
             return _by_name, (self.name,)
@@ -106,7 +106,7 @@ class Pattern:
         return self.on_pairs(maps, self.wanted(maps.tokens))
 
     def wanted(self, tokens: QueryKeyTokens) -> Bool[np.ndarray, "query key"]:
-        """Where a head of this pattern should look."""
+        """True where a head of this pattern should look."""
         if self.pairs is None:
             raise RecordError(f"Pattern {self.name!r} is not made of pairs")
         return self.pairs(tokens)
@@ -115,15 +115,13 @@ class Pattern:
     def on_pairs(
         maps: AttentionMaps, pairs: Bool[np.ndarray, "query key"]
     ) -> Float[np.ndarray, " head"]:
-        """Mean mass on the pairs that can be seen, over the queries that have one."""
+        """Mean mass on the visible pairs, over the queries that have one."""
         return mass_on_pairs(maps.weights, pairs & maps.visible)
 
 
 @dataclass(frozen=True)
 class MissingFunction:
-    """Stands for a function of a pattern that could not be pickled; results that were counted do
-    not need it.
-    """
+    """Replaces a function of a pattern that could not be pickled; results do not need it."""
 
     name: str
 
@@ -137,11 +135,8 @@ class MissingFunction:
 def _can_be_pickled(function: Any) -> bool:
     try:
         pickle.dumps(function)
-    except (
-        pickle.PicklingError,
-        AttributeError,
-        TypeError,
-    ):  # what a lambda or a function in a function gives
+    # The errors of lambdas, of functions inside functions, and of objects such as open files.
+    except (pickle.PicklingError, AttributeError, TypeError):
         return False
     return True
 
@@ -187,13 +182,13 @@ def _bag(maps: AttentionMaps) -> np.ndarray:
         return _none(maps)
     own = maps.tokens.own_sentence & maps.visible
     even = mass_on_pairs(uniform_map(maps.visible), own)
-    # even rows have half of their mass inside the sentence already, so what counts is how far a
-    # head goes beyond them
+    # Uniform rows have about half of their mass inside the sentence already, so what counts is the
+    # excess of a head over them.
     beyond = (mass_on_pairs(maps.weights, own) - even) / np.maximum(
         1 - even, np.finfo(np.float64).eps
     )
-    # below zero where a head prefers the other sentence: cut off there, heads of chance would score
-    # above even rows
+    # This is negative where a head prefers the other sentence. If it were cut off at zero, random
+    # heads would score above uniform rows on average.
     return beyond * evenness(maps.weights, own)
 
 
@@ -214,7 +209,7 @@ def _sink_elsewhere(maps: AttentionMaps) -> np.ndarray:
     sinks = maps.tokens.later_sinks & (looking >= LEAST_LOOKING)
     if not sinks.any():
         return _none(maps)
-    # all of them together: the strongest of several is above even rows by chance alone
+    # All sinks together: the strongest of several would exceed uniform rows by chance alone.
     return mass_on(maps.weights, sinks, queries=np.asarray(maps.visible[:, sinks].any(axis=1)))
 
 
@@ -222,7 +217,7 @@ def _induction(tokens: QueryKeyTokens) -> np.ndarray:
     if not tokens.is_self:
         return np.zeros_like(tokens.words)
     names = tokens.names.tolist()
-    # Most short texts have no token twice.
+    # A shortcut: most short texts have no token twice.
     if len(set(names)) == len(names):
         return np.zeros_like(tokens.words)
     return prefix_targets(names) & tokens.words
@@ -232,6 +227,8 @@ def _moved_induction(
     tokens: QueryKeyTokens, orders: Int[np.ndarray, "draw token"]
 ) -> Bool[np.ndarray, "draw token token"]:
     names = tokens.names[orders]
+    # The target is the token after an earlier occurrence of the query's token: pairs with an equal,
+    # earlier key, moved by one key.
     earlier = np.tril(names[:, :, None] == names[:, None, :], -1)
     pairs = np.zeros_like(earlier)
     pairs[:, :, 1:] = earlier[:, :, :-1]
@@ -241,7 +238,7 @@ def _moved_induction(
 def _moved_words(
     pairs: Bool[np.ndarray, "token token"], orders: Int[np.ndarray, "draw token"]
 ) -> Bool[np.ndarray, "draw token token"]:
-    """Pairs that depend on the two words and on nothing else go where these go."""
+    """The pairs in other orders of the words, for pairs that depend on the two words alone."""
     if not pairs.any():
         return np.zeros((*orders.shape, orders.shape[1]), bool)
     return pairs[orders[:, :, None], orders[:, None, :]]

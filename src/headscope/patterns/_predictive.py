@@ -1,4 +1,4 @@
-"""Vig's fifth pattern: words that the word can be predicted from."""
+"""Vig's fifth pattern: words from which the model predicts the query word."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ def predictive(
     *,
     pairs: Bool[np.ndarray, "query key"] | None = None,
 ) -> Float[np.ndarray, " head"]:
-    """Whether a head looks at the words from which the model predicts the word: rank correlation,
-    -1..1.
+    """Rank correlation, from -1 to 1, of a head's attention with the importance of each word for
+    predicting the query word.
 
     ``mean_q spearman_k(A[q, k], drops[q, k])`` over keys other than q, with
     ``drops[q, k] = log p(x_q | q masked) - log p(x_q | q and k masked)``.
 
     The drops come from a live model with a masked-word head: `headscope.capturing.masking_drops`.
 
-    Source: Vig 2019, pattern 5; the statistic is ours. Rows with fewer than three keys, or where
-    masking any of them costs the same, do not count, NaN where none counts; a head that looks at
-    all keys alike has 0 there.
+    Source: Vig 2019, pattern 5; the statistic is ours. Rows with fewer than three keys, or with
+    equal drops for all keys, do not count; the score is NaN where no row counts. A head with
+    uniform attention gets 0 in a row.
 
     Args:
         weights: attention, axes head, query, key; as many queries as keys.
-        drops: how much masking the key as well costs the query, in nats; NaN where that is not
-            known.
-        pairs: True for the pairs that count; all but the token itself by default.
+        drops: loss of log probability of the query when the key is masked, too, in nats; NaN where
+            it is unknown.
+        pairs: True for the pairs that count; by default all but the token itself.
 
     Raises:
         RecordError: where drops do not fit the weights.
@@ -69,15 +69,15 @@ def predictive(
 
 
 def predictive_pattern(drops: Callable[[Tokens], np.ndarray], *, threshold: float = 0.3) -> Pattern:
-    """Vig's fifth pattern, to be looked for like the others.
+    """Vig's fifth pattern, to be scored like the others.
 
-    Words near by help most, and many heads look near by: the pattern is compared with looking at
-    the nearest words, too.
+    Nearby words help most with predicting a word, and many heads attend to nearby words. So the
+    pattern is also compared with attention to the nearest words.
 
     Args:
-        drops: gives ``[query key]`` of `predictive` for the tokens of a text: a `Masking` of
-            `headscope.capturing`.
-        threshold: least mean rank correlation for the label; ours.
+        drops: computes the ``drops`` of `predictive`, ``[query key]``, for the tokens of a text,
+            such as a `Masking` of `headscope.capturing`.
+        threshold: smallest mean rank correlation for the label; ours.
 
     Example:
         >>> predictive_pattern(lambda tokens: np.zeros((len(tokens), len(tokens)))).name

@@ -1,4 +1,4 @@
-"""Words that mean something alike, by the model's own input embeddings."""
+"""Words of similar meaning, by the model's own input embeddings."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ def related_patterns(
     nearest: int = NEAREST,
     threshold: float = 0.3,
 ) -> tuple[Pattern, Pattern]:
-    """Vig's related words, anywhere (`related`) and in the other sentence (`related-other`), to be
-    looked for.
+    """Patterns of Vig's related words, anywhere (`related`) and in the other sentence
+    (`related-other`).
 
-    A word is related to another form whose embedding is at least as near to its own, by cosine, as
-    that of the ``nearest``-th nearest token of the vocabulary: cat and kitten, bought and
-    purchased. A word of several pieces has their mean. The same form again is left to the pattern
-    `same`.
+    Two words are related where the cosine of their embeddings is at least that of the first one and
+    its ``nearest``-th nearest token of the vocabulary: cat and kitten, bought and purchased. The
+    embedding of a word of several pieces is their mean. The same form belongs to the pattern `same`
+    instead.
 
     Source: Vig 2019, patterns 3 and 4 ("identical or related words"); what is related is ours.
 
     Args:
         embeddings: the model's input embeddings, one row for each token of the vocabulary.
-        nearest: how many of the vocabulary count as near; the word's own token is not counted.
-        threshold: least mean mass on related words for the label; ours.
+        nearest: number of tokens of the vocabulary that count as near, without the word's own.
+        threshold: smallest mean mass on related words for the label; ours.
 
     Raises:
         RecordError: where the vocabulary has no more tokens than that; on a text whose record keeps
@@ -95,7 +95,7 @@ class _Related:
         return wanted & ~tokens.same_word
 
     def _words(self, tokens: Tokens) -> list[tuple[int, ...]]:
-        """The vocabulary numbers of the whole word of each token."""
+        """For each token the vocabulary numbers of its whole word."""
         if tokens.ids is None:
             raise RecordError(
                 "Related words need the vocabulary numbers of the tokens, which this record does "
@@ -120,10 +120,11 @@ class _Related:
         return np.stack([self._vector(word) for word in words]).astype(np.float64)
 
     def _least(self, word: tuple[int, ...]) -> float:
-        """The cosine that a related word has at least; rounding below it is forgiven."""
+        """The smallest cosine of a related word, less a little for rounding errors."""
         vector = self._vector(word)
         cosines = (
             self.embeddings @ vector / (self.lengths * max(float(np.linalg.norm(vector)), 1e-30))
         )
+        # The word itself is its nearest neighbour and must not count.
         cosines[list(word)] = -np.inf
         return float(np.partition(cosines, -self.nearest)[-self.nearest]) - 1e-6

@@ -24,18 +24,20 @@ PLACES = ("self", "same", "next", "previous")
 
 
 def sketch(rule: str, *, threshold: float = 0.3, name: str = "") -> Pattern:
-    """A pattern in words: who looks at what.
+    """A pattern from a rule: which queries look at which keys.
 
-    ``QUERY -> KEY``, with ``in own`` or ``in other`` behind it to stay within the sentence or leave
-    it. Both sides may be ``any``, ``word``, a class of `token_class` (``sep``, ``punctuation`` ...)
-    or a ``"word"`` in quotes, whatever its case. The key may also be given relative to the query:
+    A rule is ``QUERY -> KEY``, followed by ``in own`` or ``in other`` for keys of the same or the
+    other sentence. Both sides may be ``any``, ``word``, a class of `token_class` (``sep``,
+    ``punctuation`` ...) or a ``"word"`` in quotes, in any case. The key may also be relative to the
+    query:
     ``self``, ``same`` (the same form, elsewhere), ``next``, ``previous``, or an offset such as
     ``+2``.
 
     Args:
-        rule: such as ``'word -> sep'``, ``'"it" -> word in other'`` or ``'punctuation -> -2'``.
-        threshold: least mean mass for the label.
-        name: what to call it; the rule itself by default.
+        rule: a rule such as ``'word -> sep'``, ``'"it" -> word in other'`` or ``'punctuation ->
+            -2'``.
+        threshold: smallest mean mass for the label.
+        name: name of the pattern; by default the rule.
 
     Raises:
         RecordError: where the rule cannot be read.
@@ -78,12 +80,13 @@ def sketch(rule: str, *, threshold: float = 0.3, name: str = "") -> Pattern:
 def painted(
     cells: Shaped[np.ndarray, "row column"], *, name: str, threshold: float = 0.3
 ) -> Pattern:
-    """A pattern as a painted map, laid over the map of each text and stretched to its size.
+    """A pattern from a painted map, which is stretched to the size of each text's map.
 
     Args:
-        cells: not 0 where a head of this pattern looks, rows looking at columns; of any size.
-        name: what to call it.
-        threshold: least mean mass for the label.
+        cells: rows are queries, columns are keys; not 0 where a head of this pattern looks. Its
+            size is arbitrary.
+        name: name of the pattern.
+        threshold: smallest mean mass for the label.
 
     Raises:
         RecordError: where nothing is painted.

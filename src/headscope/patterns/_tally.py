@@ -27,29 +27,27 @@ from headscope.record import BatchStack, Record, TextBatch
 from headscope.storage import reading
 
 MEASURE = "measure "
-"""Before the name of a measure, in the name of its row."""
+"""Prefix of the names of rows of measures."""
 BATTERY = "battery "
-"""What the array of the runs of repeated tokens is called in a file, before the names of their
-patterns.
-"""
+"""Prefix of the array of the runs of repeated tokens in a file, before the names of patterns."""
 TOKENS = "tokens"
 """The row that holds the length of each text."""
 ADDED_PATTERNS, ADDED_BASELINES = ("sink", "sink-elsewhere"), ("like words",)
-"""What tallies of headscope 0.1 do not hold."""
+"""Patterns and baselines that tallies of headscope 0.1 do not hold."""
 
 
 class Tally(OneModelStudy):
-    """What `heads` counts: update it with records, add tallies of other machines, keep it and go on
-    later.
+    """The counts of `heads`: update it with records, add tallies of other machines, save it and
+    resume later.
 
-    Values do not depend on the order of texts or on how they were shared out.
+    Values do not depend on the order of texts or on how they are divided among tallies.
 
     Args:
-        patterns: what to look for.
-        stack: which stack of the records; by default the first.
-        position_mean: `MapSum.mean` over heads of all layers, for the position-only baseline of
-            patterns of content; without it that baseline is not made.
-        distances: whether to add up how unlike the heads are, for their map.
+        patterns: the patterns to score.
+        stack: a stack of the records; by default the first.
+        position_mean: `MapSum.mean` over heads of all layers, for the baseline by position of
+            patterns of content; without it they do not have that baseline.
+        distances: whether to add up the distances of heads, for their map.
 
     Example:
         >>> from headscope.testing import random_record
@@ -82,37 +80,37 @@ class Tally(OneModelStudy):
         self.shown: dict[str, str] = {}
         self._batch_values = BatchValues(patterns, position_mean)
         self.battery: Tally | None = None
-        """Runs of repeated random tokens, which decide the patterns that were counted on them."""
+        """Runs of repeated random tokens; patterns that were counted on them are judged by them."""
 
     def update(self, text: str, record: Record, *, group: Any = None) -> None:
-        """Count one text.
+        """Add one text.
 
         Args:
             text: its identifier.
             record: its attention.
-            group: the document that it is of, for intervals and tests; None for a text that belongs
-                to no other.
+            group: its document, for intervals and tests; None for a text that is a document of its
+                own.
 
         Raises:
             RecordError: where the text was counted before, or the record has other layers and
                 heads.
         """
-        # Of the other stacks nothing is read: of a record in a file that may take long.
+        # Only this stack is read: reading others from a file may take long.
         stack = record[self.stack or next(iter(record.stacks))]
         self._count([text], record, BatchStack.of([stack]), [group])
 
     def update_batch(
         self, texts: Sequence[str], batch: TextBatch, *, groups: Sequence[Any] | None = None
     ) -> None:
-        """Count the texts of a batch, many times faster than one by one; numbers are the same.
+        """Add the texts of a batch, many times faster than one by one; the numbers are the same.
 
         Args:
-            texts: an identifier for each.
+            texts: an identifier for each text.
             batch: their attention.
-            groups: the document of each; None where none is given.
+            groups: the document of each text; None where these are unknown.
 
         Raises:
-            RecordError: as of `update`.
+            RecordError: in the cases of `update`.
         """
         stack = batch[self.stack or next(iter(batch.stacks))]
         self._count(texts, batch, stack, [None] * len(texts) if groups is None else groups)
@@ -145,7 +143,8 @@ class Tally(OneModelStudy):
             )
         for place, (text, group) in enumerate(zip(texts, groups, strict=True)):
             if self.adds_distances:
-                # a matrix of heads by heads is added up as exactly as a map of tokens by tokens
+                # `MapSum` adds maps of tokens by tokens without rounding; it does the same for a
+                # matrix of heads by heads.
                 self.distances = self.distances or MapSum(1, len(cells))
                 weights = np.concatenate([layer.weights[place] for layer in stack.layers])
                 self.distances.update(text, head_distances(weights)[None])
@@ -154,10 +153,10 @@ class Tally(OneModelStudy):
             self.shown[text] = " / ".join(query.texts) or " ".join(query.labels)
 
     def __add__(self, other: Tally) -> Tally:
-        """The texts of both.
+        """The tally of the texts of both.
 
         Raises:
-            RecordError: where they share a text, or counted other patterns or heads.
+            RecordError: where they share a text, or have different patterns or heads.
         """
         if not isinstance(other, Tally):
             return NotImplemented
@@ -178,16 +177,16 @@ class Tally(OneModelStudy):
         return both
 
     def is_by_battery(self, pattern: Pattern) -> bool:
-        """Whether runs of repeated random tokens decide a pattern."""
+        """Whether a pattern is judged by runs of repeated random tokens."""
         return self.battery is not None and pattern.name in self.battery.rows
 
     def lengths_for(self, pattern: Pattern) -> Float[np.ndarray, " text"]:
-        """Lengths of the texts that decide a pattern, or of the runs of repeated tokens."""
+        """Lengths of the texts, or of the runs of repeated tokens, by which a pattern is judged."""
         return self._by_battery.lengths if self.is_by_battery(pattern) else self.lengths
 
     def groups_for(self, pattern: Pattern) -> tuple[str | None, ...] | None:
-        """The document of each text that decides a pattern; every run of repeated tokens stands for
-        itself.
+        """The document of each text by which a pattern is judged; each run of repeated tokens is a
+        document of its own.
         """
         return (
             self._by_battery.statistic.groups
@@ -207,10 +206,10 @@ class Tally(OneModelStudy):
         cells: list[tuple[int, int]],
         values: Float[np.ndarray, "text row head"],
     ) -> Tally:
-        """A tally of texts that are known by their number.
+        """A tally of texts that are named by their number.
 
         Raises:
-            RecordError: where the values are of other rows or heads.
+            RecordError: where the values have other rows or heads.
         """
         tally = Tally(patterns)
         tally.cells = cells
@@ -228,7 +227,7 @@ class Tally(OneModelStudy):
 
     @property
     def documents(self) -> int:
-        """Number of documents that the texts are of; a text without one counts as its own."""
+        """Number of documents that the texts belong to; a text without one counts as its own."""
         return self.statistic.documents
 
     @property
@@ -239,9 +238,7 @@ class Tally(OneModelStudy):
 
     @property
     def lengths(self) -> Float[np.ndarray, " text"]:
-        """Number of tokens that look, of every text; NaN in tallies that were kept before this was
-        counted.
-        """
+        """Number of query tokens of every text; NaN in tallies saved before this was counted."""
         return self.statistic.values[:, self.rows.index(TOKENS), 0]
 
     def judged(
@@ -250,9 +247,9 @@ class Tally(OneModelStudy):
         """Scores and baselines of a pattern; NaN on texts that cannot show it, or on which it is
         not judged.
 
-        A pattern is not judged on a text where even rows alone reach more than half its threshold:
-        nearly any head would come near it there. So it is on short texts, above all of models that
-        only look back.
+        A pattern is not judged on a text where uniform rows already reach more than half its
+        threshold, because almost any head would come near it there. This happens on short texts,
+        above all with causal models.
         """
         if self.is_by_battery(pattern):
             return self._by_battery.judged(pattern)
@@ -262,15 +259,15 @@ class Tally(OneModelStudy):
         return np.where(against["uniform"] > pattern.threshold / 2, np.nan, scores), against
 
     def not_judged(self, pattern: Pattern) -> int:
-        """On how many of the texts that could show a pattern it is not judged."""
+        """Number of texts that could show a pattern, but on which it is not judged."""
         if self.is_by_battery(pattern):
             return 0
         shown = ~np.isnan(self.statistic.values[:, self.rows.index(pattern.name)]).all(axis=1)
         return int((shown & np.isnan(self.judged(pattern)[0]).all(axis=1)).sum())
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Keep the values as one .safetensors file, to be resumed with `load_tally`;
-        texts themselves are not kept.
+        """Save the values as one .safetensors file, to be resumed with `load_tally`; the texts
+        themselves are not saved.
 
         Raises:
             FileError: where the file cannot be written.
@@ -288,14 +285,14 @@ def load_tally(
     *,
     stack: str | None = None,
 ) -> Tally:
-    """A saved tally, to resume.
+    """Read a saved tally, to resume it.
 
-    One of headscope 0.1 has no lengths, and what was called `sink` then is `first-token`: it was
-    taken of texts of any length. `bag` had another score then and is not judged.
+    A tally of headscope 0.1 has no lengths. Its pattern `sink` is `first-token` now, because it was
+    scored on texts of any length. `bag` had another score and is not judged.
 
     Raises:
-        FileError: where the file does not exist or is none of ours.
-        RecordError: where it was made of other patterns.
+        FileError: where the file does not exist or was not written by headscope.
+        RecordError: where it was made with other patterns.
     """
     tally = Tally(patterns, stack=stack)
     kept = load_statistic(path)
@@ -326,8 +323,8 @@ def load_tally(
 
 
 def _kept_battery(names: list[str], values: np.ndarray, tally: Tally) -> Tally | None:
-    """The runs of repeated tokens that were kept with a tally; None where its patterns were other
-    ones then.
+    """The runs of repeated tokens that were saved with a tally; None where their patterns have
+    changed since.
     """
     battery = Tally(tuple(pattern for pattern in tally.patterns if pattern.name in names))
     if values.shape[1:] != (len(battery.rows), len(tally.cells)):
@@ -340,7 +337,7 @@ def _kept_battery(names: list[str], values: np.ndarray, tally: Tally) -> Tally |
 
 
 def _with_rows(kept: Statistic, tally: Tally, path: str | os.PathLike[str]) -> Statistic:
-    """A kept statistic with the rows of a tally; what was not counted then is NaN."""
+    """A saved statistic with the rows of a tally; NaN for rows that were not counted then."""
     rows = tuple(name for name in kept.names if not name.startswith("head "))
     if rows == tally.rows:
         return kept
@@ -390,12 +387,12 @@ def _row_names(patterns: tuple[Pattern, ...]) -> tuple[str, ...]:
 def with_later_measures(
     values: Float[np.ndarray, "text row head"], kept: Sequence[str], today: Sequence[str]
 ) -> Float[np.ndarray, "text today head"]:
-    """Kept values with a row of NaN for each measure that came after they were kept.
+    """Saved values with a row of NaN for each measure that was added since.
 
     Args:
-        values: as they were kept.
+        values: values from the file.
         kept: names of their rows.
-        today: names of the rows that are wanted.
+        today: names of the rows to return.
 
     Raises:
         ValueError: where other rows differ.
@@ -404,7 +401,7 @@ def with_later_measures(
     others = [row for row in today if row in kept]
     if list(kept) != others or not all(today[at].startswith(MEASURE) for at in later):
         raise ValueError("its rows are not those of its patterns; it was made by another headscope")
-    # NumPy counts places of new rows without those that come before them
+    # np.insert counts positions in the old array, without the new rows before them.
     return np.insert(values, [at - before for before, at in enumerate(later)], np.nan, axis=1)
 
 

@@ -1,4 +1,4 @@
-"""What `heads` counts of texts that are not kept one by one: a run over a corpus."""
+"""The counts of `heads` for a run over a corpus, without the values of single texts."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from headscope.patterns._pattern import Pattern
 from headscope.patterns._tally import BASELINES, TOKENS, Tally
 
 JUDGED, HIGHEST, EXCESS = "judged ", "highest baseline of ", "excess of "
-"""Before the name of a pattern, in the names of rows that are made of the others text by text."""
+"""Prefixes of the names of rows that are computed from the others for each text."""
 EXACT_LENGTHS, IN_OCTAVE = 64, 8
 """Texts of up to 64 tokens are counted by their length, longer ones by eighths of an octave."""
 STEP = 2.0**40
-"""Steps in one, of scores that are added up by length: 2^23 texts of a score of 1."""
+"""Steps between 0 and 1 of scores that are added up by length: int64 then holds 2^23 texts."""
 
 
 class TallySums:
-    """What `heads` counts of a corpus: sums, whose size does not depend on the number of texts.
+    """The counts of `heads` over a corpus: sums, whose size does not depend on the number of texts.
 
-    The evidence of each head needs rows that are made text by text: scores where they are judged,
-    the highest baseline, and the excess of the one over the other. Intervals are those of
+    The evidence for each head needs rows that are computed for each text: the score where it is
+    judged, the highest baseline, and the excess of the one over the other. Intervals are those of
     `GroupSums`.
 
     Args:
-        patterns: what was looked for.
+        patterns: the patterns to score.
         cells: layer and head of every value.
-        stack: which stack of the records; None for the first.
-        levels: mean score of each pattern on a model with random weights, as one baseline more.
+        stack: a stack of the records; None for the first.
+        levels: mean score of each pattern on a model with random weights, as one more baseline.
     """
 
     adds_distances = False
@@ -77,15 +77,15 @@ class TallySums:
     def update(
         self, values: Float[np.ndarray, "row head"], *, group: str | None = None, times: int = 1
     ) -> None:
-        """Count one text.
+        """Add one text.
 
         Args:
-            values: rows as of `Tally`.
-            group: the document that it is of; None for a text that belongs to no other.
-            times: how often it is there.
+            values: values with rows as in `Tally`.
+            group: its document; None for a text that is a document of its own.
+            times: how often the corpus holds the text.
 
         Raises:
-            RecordError: where the values are of other rows or heads.
+            RecordError: where the values have other rows or heads.
         """
         if values.shape != (len(self.rows), len(self.cells)):
             raise RecordError(
@@ -114,14 +114,14 @@ class TallySums:
             of_length.update(judged, is_judged, times)
 
     def close(self) -> None:
-        """The documents so far have no more texts."""
+        """Declare that the documents so far have no more texts."""
         self.sums.close()
 
     def __add__(self, other: TallySums) -> TallySums:
-        """The texts of both, of which none shares a document with one of the other.
+        """The sums over the texts of both, which must not share a document.
 
         Raises:
-            RecordError: where they counted other patterns or heads.
+            RecordError: where they have different patterns or heads.
         """
         if not isinstance(other, TallySums):
             return NotImplemented
@@ -146,12 +146,12 @@ class TallySums:
 
     @property
     def documents(self) -> int:
-        """Number of documents that the texts are of; a text without one counts as its own."""
+        """Number of documents that the texts belong to; a text without one counts as its own."""
         return self.sums.documents
 
     @property
     def statistic(self) -> Statistic:
-        """No values: those of single texts are not kept."""
+        """An empty statistic, because values of single texts are not kept."""
         return Statistic((len(self.rows), len(self.cells)))
 
     @property
@@ -164,11 +164,11 @@ class TallySums:
         return self._mean(row)
 
     def is_by_battery(self, pattern: Pattern) -> bool:
-        """Whether runs of repeated random tokens decide a pattern."""
+        """Whether a pattern is judged by runs of repeated random tokens."""
         return self.battery is not None and pattern.name in self.battery.rows
 
     def not_judged(self, pattern: Pattern) -> int:
-        """On how many of the texts that could show a pattern it is not judged."""
+        """Number of texts that could show a pattern, but on which it is not judged."""
         if self.is_by_battery(pattern):
             return 0
         return int(self._not_judged[self._names.index(pattern.name)])
@@ -201,8 +201,8 @@ class TallySums:
     def at_lengths(
         self, pattern: Pattern
     ) -> list[tuple[int, int, Int[np.ndarray, " head"], Float[np.ndarray, " head"]]]:
-        """By length from the shortest: tokens, how many texts show a pattern, and of every head
-        how many have a score and the sum of these.
+        """For each length from the shortest: tokens, the number of texts that show a pattern, and
+        for every head the number and the sum of its scores.
         """
         at = self._names.index(pattern.name)
         lengths = []
@@ -215,7 +215,7 @@ class TallySums:
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        """What a file of it holds, for `fill`; the same for the same texts in any order."""
+        """The arrays of a file, for `fill`; the same for the same texts in any order."""
         numbers = sorted(self._by_length)
         lengths = sorted(self._lengths.items())
         kept = {
@@ -230,11 +230,11 @@ class TallySums:
         return kept | {f"sums {name}": array for name, array in self.sums.arrays.items()}
 
     def fill(self, arrays: Mapping[str, np.ndarray]) -> TallySums:
-        """Take in what `arrays` gave; returns itself.
+        """Set the sums from the result of `arrays`; returns itself.
 
         Raises:
             KeyError: where an array is missing.
-            ValueError: where they are of other patterns or heads.
+            ValueError: where they belong to other patterns or heads.
         """
         marked = {name: array for name, array in arrays.items() if name.startswith("sums ")}
         sums = GroupSums.of_arrays(
@@ -260,7 +260,7 @@ class TallySums:
 
 
 class _LengthGroup:
-    """Judged scores of texts of about one length."""
+    """Sums of judged scores over texts of about the same length."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.texts = np.zeros(shape[0], np.int64)
@@ -280,7 +280,7 @@ class _LengthGroup:
 
 
 def bin_of(length: int) -> int:
-    """The number of the lengths that a text is counted with.
+    """The number of the bin that a length belongs to.
 
     Example:
         >>> bin_of(64), bin_of(65), bin_of(128), bin_of(139)
@@ -292,14 +292,14 @@ def bin_of(length: int) -> int:
 
 
 def length_of(number: int) -> int:
-    """The least length that is counted under a number."""
+    """The smallest length of a bin."""
     if number <= EXACT_LENGTHS:
         return number
     return int(np.ceil(EXACT_LENGTHS * 2 ** ((number - EXACT_LENGTHS) / IN_OCTAVE)))
 
 
 def median_of(counts: Mapping[int, int]) -> float:
-    """Median of numbers that are there so often; NaN of none.
+    """Median of numbers with their frequencies; NaN for an empty mapping.
 
     Example:
         >>> median_of({3: 2, 9: 2})
@@ -308,7 +308,7 @@ def median_of(counts: Mapping[int, int]) -> float:
     total, before = sum(counts.values()), 0
     middle: list[int] = []
     for number in sorted(counts):
-        # Of an even count the two in the middle.
+        # For an even count the two in the middle; for an odd one the same number twice.
         for wanted in ((total - 1) // 2, total // 2):
             if before <= wanted < before + counts[number]:
                 middle.append(number)

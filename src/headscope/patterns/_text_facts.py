@@ -1,4 +1,4 @@
-"""Which tokens and pairs of a text the numbers of heads speak of."""
+"""Facts about the tokens and pairs of a text, for the numbers of heads."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from headscope.record import Layer, Stack, Tokens
 
 @dataclass(frozen=True)
 class TextFacts:
-    """Which tokens and pairs the numbers speak of; the same for all layers and heads of a stack.
+    """Facts about tokens and pairs; the same for all layers and heads of a stack.
 
     Args:
         query: the tokens of the queries.
         key: the tokens of the keys.
-        causal: True where a query sees no later key; then the first token counts as special, as it
-            takes the rest.
-        alone: True where both sides are the same tokens; else positions cannot be compared.
+        causal: True where a query sees no later key; then the first token counts as special,
+            because attention rests on it.
+        alone: True where queries and keys are the same tokens; else positions cannot be compared.
     """
 
     query: Tokens
@@ -30,17 +30,17 @@ class TextFacts:
 
     @cached_property
     def words(self) -> Bool[np.ndarray, " query"]:
-        """Queries that are no special token; all where every one is special."""
+        """Queries that are not special tokens; all of them where every token is special."""
         return self._words(self.query)
 
     @cached_property
     def key_words(self) -> Bool[np.ndarray, " key"]:
-        """Keys that are no special token."""
+        """Keys that are not special tokens."""
         return self._words(self.key)
 
     @cached_property
     def neighbours(self) -> Bool[np.ndarray, " query"]:
-        """True for each token whose next one is a word of the same text, as it is itself."""
+        """True for each word whose next token is a word of the same text."""
         segments = np.array(self.query.segments)
         return self.words[:-1] & self.words[1:] & (segments[:-1] == segments[1:])
 
@@ -51,8 +51,8 @@ class TextFacts:
 
     @cached_property
     def names(self) -> tuple[Int[np.ndarray, " query"], Int[np.ndarray, " key"]]:
-        """A number for each token, equal where the tokens are, letter case ignored; -1 where it
-        stands for no text.
+        """A number for each token, the same for equal tokens regardless of case; -1 for tokens that
+        are not text.
         """
         numbers: dict[str, int] = {}
         sides = []
@@ -68,7 +68,7 @@ class TextFacts:
 
     @cached_property
     def own_at(self) -> Float[np.ndarray, " distance"]:
-        """How likely two words that are so many tokens apart stand in one text."""
+        """Share of pairs of words at each distance that belong to the same text."""
         segments = np.where(self.words, self.query.segments, -1)
         count, own = np.zeros(len(segments)), np.zeros(len(segments))
         for distance in range(len(segments)):
@@ -86,16 +86,14 @@ class TextFacts:
 
 
 def text_facts(stack: Stack) -> TextFacts:
-    """What a stack's tokens say of every layer."""
+    """The facts about a stack's tokens, for all of its layers."""
     alone = stack.query.pieces == stack.key.pieces
     causal = alone and all(_is_causal(layer) for layer in stack)
     return TextFacts(stack.query, stack.key, causal, alone)
 
 
 def _is_causal(layer: Layer) -> bool:
-    """Whether no query sees a later key: by the mask, or by the weights where there are only
-    weights.
-    """
+    """Whether no query sees a later key: by the mask, or else by the weights."""
     if layer.visible is not None and not layer.visible.is_full:
         queries = np.repeat(np.arange(layer.visible.shape[0]), np.diff(layer.visible.firsts))
         return len(queries) > 0 and bool((layer.visible.runs[:, 1] <= queries + 1).all())

@@ -1,4 +1,4 @@
-"""What a head's score is a sum of: neurons, or the frequency pairs of rotary positions."""
+"""The parts of a head's score: neurons, or the frequency pairs of rotary positions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from headscope.record import Layer
 
 @dataclass(frozen=True)
 class Units:
-    """The parts that add up to a score, one neuron each but where rotary positions turn two of them
+    """The parts that add up to a score: one neuron each, or two that rotary positions turn
     together.
 
     Args:
         members: the features of each unit, numbered within the head.
-        frequencies: radians per position of each pair, None for a neuron that is not turned.
+        frequencies: radians per position of each pair; None for a neuron that is not rotated.
     """
 
     members: tuple[tuple[int, ...], ...]
@@ -29,7 +29,7 @@ class Units:
     def summed(
         self, scores: Float[np.ndarray, "head query feature"]
     ) -> Float[np.ndarray, "head query unit"]:
-        """What each unit adds, from what each feature adds."""
+        """The contribution of each unit, from those of its features."""
         first = scores[..., [member[0] for member in self.members]]
         second = [
             (number, member[1]) for number, member in enumerate(self.members) if len(member) == 2
@@ -50,11 +50,11 @@ class Units:
 
 
 def units_of(layer: Layer) -> Units:
-    """The units of a layer's heads; pairs first where positions are rotary, then what they leave
-    alone.
+    """The units of a layer's heads; where positions are rotary, pairs first and then the features
+    that are not rotated.
 
-    Two features that are turned together have no share of their own in a score: which of them
-    carries it depends on the position, their sum on the distance alone.
+    Two features that are rotated together have no separate shares of a score: which of them carries
+    it depends on the positions, and only their sum on the distance alone.
 
     Example:
         >>> units_of(Layer(layer=0, queries=np.ones((1, 2, 3)), keys=np.ones((1, 2, 3)))).members

@@ -1,4 +1,4 @@
-"""The pairs that patterns look for, in a text and after its words changed places."""
+"""The pairs of patterns after shuffling the words of a text."""
 
 from __future__ import annotations
 
@@ -13,25 +13,26 @@ from headscope.patterns._pattern import Pattern
 
 SHUFFLES = 8
 LIKE_WORDS = 1
-"""Seed of the draws of words among their kind, which are other draws than those among all words."""
+"""Seed of the shuffles within kinds of words, which must differ from those among all words."""
 
 
 class WordShuffles:
-    """A text whose words changed places, some times over.
+    """Several shuffles of the words of a text.
 
     Args:
-        tokens: of the text.
-        name: what tells the text from others: draws are keyed by it, so that its numbers do not
-            change with the texts before it.
-        alike: whether words change places only with words of their kind.
+        tokens: tokens of the text.
+        name: identifier of the text, which is the seed: so its numbers do not depend on the texts
+            before it.
+        alike: whether words are shuffled only within their kind.
     """
 
     def __init__(self, tokens: QueryKeyTokens, name: str, *, alike: bool = False) -> None:
         self._tokens, self._name, self._alike = tokens, name, alike
 
     def pairs(self, pattern: Pattern) -> Bool[np.ndarray, "draw query key"] | None:
-        """What a pattern looks for in each draw; None where there is nothing in any."""
+        """The pairs of a pattern in each shuffle; None where no shuffle has any."""
         tokens = self._tokens
+        # The short way needs whole words: otherwise pieces of one word would be torn apart.
         if pattern.moved is None or not tokens.is_self or not tokens.keeps_words:
             return np.stack([pattern.wanted(each) for each in self._drawn])
         return pattern.moved(tokens, self._orders) if tokens.repeats else None

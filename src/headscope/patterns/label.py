@@ -31,25 +31,25 @@ NUMBERS = (
     "longer_tokens",
 )
 MARGIN = 0.1
-"""Least excess over the baseline; ours. What heads with random weights reach:
-benchmarks/false_labels.py.
+"""Smallest excess over the baseline; ours. benchmarks/false_labels.py measures the excess of heads
+with random weights.
 """
 RUNS = "runs of repeated tokens"
 FACTOR = 1.5
-"""How much longer the longer half of the texts must be for a score at two lengths."""
+"""Smallest ratio of the lengths of both halves of the texts for a score at two lengths."""
 LEAST_TEXTS = 4
-"""Two in each half."""
+"""Smallest number of texts for a score at two lengths: two in each half."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Label:
-    """How far a head follows a pattern, and how sure that is.
+    """The score of a head in a pattern, with its evidence.
 
     Args:
         layer: number of the layer, from 0.
         head: number of the head, from 0.
         pattern: name of the pattern.
-        score: mean over texts.
+        score: mean score over texts.
         low: lower end of the interval of the mean over texts, or over their documents; NaN for one.
         high: upper end.
         baseline: mean of the strongest baseline, chosen text by text.
@@ -58,24 +58,24 @@ class Label:
         excess_low: lower end of its bootstrap interval, score and baseline paired by text; NaN for
             one text.
         excess_high: upper end.
-        effect: Cohen's d of score and baseline, paired by text; infinite where all texts differ
-            alike.
-        texts: how many texts can show the pattern.
-        threshold: what the score must reach.
-        p: of scores that far above the baseline by chance; NaN for one text. Read anything below
-            0.001 as that: see `headscope.evidence.p_above`.
+        effect: Cohen's d of score and baseline, paired by text; infinite where the difference is
+            the same on all texts.
+        texts: number of texts that can show the pattern.
+        threshold: the score that a label must reach.
+        p: probability of such an excess by chance; NaN for one text. Values below 0.001 are not
+            exact, see `headscope.evidence.p_above`.
         corrected: p corrected for all heads and patterns tried.
-        shorter: mean score on the shorter half of the texts; NaN where the halves are of about one
-            length.
+        shorter: mean score on the shorter half of the texts; NaN where both halves have about the
+            same length.
         shorter_tokens: their median length in tokens.
         longer: mean score on the longer half.
         longer_tokens: their median length in tokens.
         holds: whether the label is given: score at the threshold or above, lower end of the excess
             above the margin, corrected p below alpha.
-        candidate: whether score and excess are high enough, but on too few texts to tell; in a
-            study of several texts on two at least.
-        only_one_text: whether it is a candidate in a study of one text, of which nothing is
-            known beyond that text.
+        candidate: whether score and excess are high enough, but on too few texts to be sure; in a
+            study of several texts, on at least two.
+        only_one_text: whether it is a candidate in a study of one text, which shows nothing about
+            other texts.
     """
 
     layer: int
@@ -105,8 +105,8 @@ class Label:
 
     @property
     def short(self) -> str:
-        """Name and score with its interval; and the length at which it stays below the threshold,
-        if any.
+        """Name and score with its interval; and the lengths at which it is below the threshold, if
+        any.
         """
         sure = "" if np.isnan(self.low) else f" [{self.low:.2f}, {self.high:.2f}]"
         halves = ((self.shorter, self.shorter_tokens), (self.longer, self.longer_tokens))
@@ -204,11 +204,10 @@ def _label_of(
 
 
 def texts_needed(tests: int, alpha: float, correction: str) -> int:
-    """How many texts any label needs: the least p of n texts is 2^-n, before the correction for so
-    many tests.
+    """Number of texts that any label needs: the smallest p of n texts is 2^-n, before correction.
 
-    After Holm the smallest p is multiplied by the number of tests; after Benjamini and Hochberg,
-    where all are as small as can be, by nothing.
+    Holm's correction multiplies the smallest p by the number of tests. That of Benjamini and
+    Hochberg leaves it unchanged where all p are as small as possible.
     """
     factor = max(tests, 1) if correction == "holm" else 1
     return int(np.floor(np.log2(factor / alpha))) + 1
@@ -216,13 +215,13 @@ def texts_needed(tests: int, alpha: float, correction: str) -> int:
 
 @dataclass(frozen=True)
 class _Rule:
-    """When a label is given.
+    """The rule for giving labels.
 
     Args:
-        alpha: what the corrected p must be below.
-        margin: what the lower end of the excess must be above.
-        needed: number of texts that can give a label at all.
-        texts: number of documents of the study, each text one where these are not known.
+        alpha: upper limit of the corrected p.
+        margin: lower limit of the lower end of the excess.
+        needed: smallest number of texts that can give a label.
+        texts: number of documents of the study; each text is one where documents are unknown.
     """
 
     alpha: float
@@ -261,7 +260,7 @@ def _evidence(
 
 def _at_two_lengths(scores: np.ndarray, lengths: np.ndarray) -> dict[str, np.ndarray]:
     """Mean scores of the shorter and the longer half of the texts that show a pattern; NaN where
-    they are alike.
+    their lengths are similar.
     """
     nothing = np.full(scores.shape[1], np.nan)
     parts = dict.fromkeys(("shorter", "shorter_tokens", "longer", "longer_tokens"), nothing)
@@ -284,7 +283,7 @@ def _at_two_lengths(scores: np.ndarray, lengths: np.ndarray) -> dict[str, np.nda
 def _at_two_counted_lengths(
     lengths: list[tuple[int, int, np.ndarray, np.ndarray]], heads: int
 ) -> dict[str, np.ndarray]:
-    """As `_at_two_lengths`, of texts that were counted by length."""
+    """Like `_at_two_lengths`, for texts that were counted by length."""
     nothing = np.full(heads, np.nan)
     parts = dict.fromkeys(("shorter", "shorter_tokens", "longer", "longer_tokens"), nothing)
     middle = median_of({tokens: texts for tokens, texts, _, _ in lengths})
@@ -313,8 +312,8 @@ def _label(cell: tuple[int, int], pattern: Pattern, each: dict, rule: _Rule) -> 
     texts = int(each["texts"])
     reached = bool(each["score"] >= pattern.threshold and each["excess"] > rule.margin)
     sure = bool(each["excess_low"] > rule.margin and each["corrected"] < rule.alpha)
-    # texts of one document count once, so no label can rest on more of them than there are
-    # documents
+    # Texts of one document count once, so a label cannot rest on more of them than there are
+    # documents.
     independent = texts if each["on"] == RUNS else min(texts, rule.texts)
     candidate = reached and not sure and independent < rule.needed and texts >= min(2, rule.texts)
     return Label(

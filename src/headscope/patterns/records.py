@@ -1,4 +1,4 @@
-"""What users give for records."""
+"""Parsing of the records and groups that users give."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def parse_records(records: Any, name: str) -> Iterator[Record]:
     """One record, or each of several.
 
     Args:
-        records: what was given.
-        name: of the function it was given to.
+        records: the argument of the user.
+        name: name of the function that was called.
 
     Raises:
         RecordError: where something is not a record.
@@ -38,16 +38,16 @@ def parse_records(records: Any, name: str) -> Iterator[Record]:
 def with_groups(
     records: Any, groups: Iterable[Any] | None, name: str
 ) -> Iterator[tuple[Record, Any]]:
-    """Each record with the document that its text is of; None where none is given.
+    """Each record with the document of its text; None where documents are unknown.
 
     Args:
         records: one record, or several.
-        groups: as many documents, by name or number; may be a generator that is asked after each
+        groups: as many documents, by name or number; may be a generator that is advanced after each
             record.
-        name: of the function they were given to.
+        name: name of the function that was called.
 
     Raises:
-        RecordError: where something is not a record, or there are more or fewer groups.
+        RecordError: where something is not a record, or the number of groups differs.
     """
     if groups is None:
         yield from ((record, None) for record in parse_records(records, name))
@@ -55,6 +55,7 @@ def with_groups(
     rest, count = iter(groups), 0
     for record in parse_records(records, name):
         count += 1
+        # The iterator itself marks its end, because a group may be any value, None too.
         group = next(rest, rest)
         if group is rest:
             raise RecordError(
@@ -68,19 +69,20 @@ def with_groups(
 
 
 class OneModelStudy:
-    """Studies that count records one by one: those of one model and stack, however alike the heads
-    of others are.
+    """Base of studies that count records one by one, all of one model and stack.
+
+    Records of another model are refused even where its layers and heads are the same.
     """
 
     model: str
-    """Name of the model; empty where nobody knows."""
+    """Name of the model; empty where it is unknown."""
     _source: tuple[str, str, str] | None = None
     _weights: str = ""
 
     def _check_model(
         self, text: str, record: Record | TextBatch, stack: Stack | BatchStack
     ) -> None:
-        """Raise where the texts before this one were of another model or stack.
+        """Raise where the texts before this one came from another model or stack.
 
         Raises:
             RecordError: naming both.
@@ -94,7 +96,7 @@ class OneModelStudy:
                 f"Text {text!r} is of {_source_text(source)}, the texts before it of "
                 f"{_source_text(before)}; records of one model and one stack are counted together"
             )
-        # records of bare weights, and of earlier versions, do not say which weights theirs are
+        # Records of bare arrays, and of earlier versions, have no fingerprint of the weights.
         if record.model.weights and self._weights and record.model.weights != self._weights:
             raise RecordError(
                 f"Text {text!r} is of {_source_text(source)}, but of other weights than the texts "
@@ -104,7 +106,7 @@ class OneModelStudy:
         self._weights = self._weights or record.model.weights
 
     def _check_models(self, other: OneModelStudy) -> None:
-        """Raise where what is to be added was counted of another model.
+        """Raise where the other study was counted on another model.
 
         Raises:
             RecordError: naming both.
