@@ -16,6 +16,7 @@ export const FACTS: LiveFacts = {
   stacks: [{ name: "self", layers: [0, 2, 5], heads: 3 }],
   chat: false,
   writes: true,
+  answers: false,
   matters: ["gradient", "exact"],
   mask: "",
   picture_mark: "",

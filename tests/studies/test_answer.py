@@ -87,6 +87,32 @@ def test_the_numbers_are_those_of_the_steps_under_eager(asked):
     )
 
 
+def test_other_heads_of_an_answer_need_no_other_run(asked, tmp_path):
+    model, processor, answer = asked
+    for chosen in ({"layers": [1], "heads": [0, 2]}, {"heads": ["1-2", (0, 5)]}, {}):
+        wanted = ask(model, processor, max_new_tokens=6, keep_sinks=True, **chosen)
+        other = answer.with_heads(**chosen, keep_sinks=True)
+        assert (other.chosen, other.keep_sinks) == (wanted.chosen, True)
+        for name in ("attention", "shares", "even", "times", "word_attention"):
+            np.testing.assert_allclose(getattr(other, name), getattr(wanted, name), atol=1e-7)
+    with pytest.raises(RecordError, match="no head 1-99"):
+        answer.with_heads(heads=["1-99"])
+    with pytest.raises(RecordError, match="loaded from a file"):
+        hs.load(answer.save(tmp_path / "a.safetensors")).with_heads(layers=[0])
+
+
+def test_a_changed_model_answers_otherwise(asked):
+    model, processor, answer = asked
+    with hs.intervene(model, hs.Zero(stack="text", layer=0, heads=[1])):
+        changed = ask(model, processor, max_new_tokens=6)
+    assert changed.probabilities != pytest.approx(answer.probabilities, abs=1e-3)
+    assert changed.apart < 1e-5
+    # silenced heads of the tower that reads the picture change it, too
+    with hs.intervene(model, hs.Zero(stack="vision", layer=0, heads=[1])):
+        blind = ask(model, processor, max_new_tokens=6)
+    assert blind.probabilities != pytest.approx(answer.probabilities, abs=1e-5)
+
+
 def test_heat_has_the_places_of_the_patches(asked):
     answer = asked[2]
     heat = answer.heat(0)

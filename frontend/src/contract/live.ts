@@ -12,6 +12,8 @@ export interface LiveMessages {
   opening: LiveOpening;
   write: WriteQuestion;
   written: WrittenToken | WriteEnd | LiveError;
+  answer: AnswerQuestion;
+  answering: WrittenToken | AnswerEnd | LiveError;
   matters: MattersQuestion;
   mattering: MattersDone | MattersValues | LiveError;
   sketch: SketchQuestion;
@@ -56,6 +58,10 @@ export interface LiveFacts {
    */
   writes: boolean;
   /**
+   * Whether it can answer a question about a picture: ``POST /answer``.
+   */
+  answers: boolean;
+  /**
    * How it can be asked what matters: ``POST /matters``.
    */
   matters: ("gradient" | "exact")[];
@@ -64,7 +70,8 @@ export interface LiveFacts {
    */
   mask: string;
   /**
-   * What stands in a text where a picture belongs; empty where texts have no place for one.
+   * What stands in a text where a picture belongs, put before a text that has none; empty
+   * where texts have no place for one.
    */
   picture_mark: string;
   /**
@@ -418,6 +425,48 @@ export interface WriteEnd {
  */
 export interface LiveError {
   error: string;
+}
+/**
+ * ``POST /answer``: answer the text, or the conversation, about its picture. What comes is a
+ * line of JSON for each token, and then `AnswerEnd`; where only other heads are asked for, the end
+ * alone.
+ */
+export interface AnswerQuestion {
+  page: string;
+  input: LiveInput;
+  changes: ModelChange[];
+  /**
+   * How many to write at most.
+   */
+  tokens: number;
+  /**
+   * That the attention is the mean over; all where absent.
+   */
+  layers?: number[];
+  /**
+   * Layer and head of each that it is the mean over, in place of layers.
+   */
+  heads?: [number, number][];
+  /**
+   * Whether patches stay that get outsized attention from most words.
+   */
+  keep_sinks?: boolean;
+}
+/**
+ * The last line: the record of question and answer, and what each word looked at.
+ */
+export interface AnswerEnd {
+  id: string;
+  question: string;
+  /**
+   * The answer.
+   */
+  text: string;
+  /**
+   * The words as a strip and the picture below the heat of the chosen one: HTML without a script,
+   * every text in it escaped.
+   */
+  html: string;
 }
 /**
  * ``POST /matters``: which heads matter to a guess. The answer is lines of JSON.

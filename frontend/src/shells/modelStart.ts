@@ -6,7 +6,7 @@ import { type Answered, type Asked, type Model, ModelError } from "../source/mod
 import { readFragment } from "../state/fragment";
 import { readAsked } from "../state/liveAddress";
 import { styles } from "../views/app/styles";
-import { FILES, FileField, withPicture } from "../views/live/Fields";
+import { FILES, FileField } from "../views/live/Fields";
 import { liveStyles } from "../views/live/styles";
 
 // How a page of a model begins, whoever answers it: until the model is there, and what is shown first.
@@ -67,7 +67,7 @@ interface FirstQuestion {
 }
 
 async function askWithFile(model: Model, facts: LiveFacts, element: HTMLElement, { asked, looking }: FirstQuestion) {
-  const input = withPicture({ ...asked.input, ...(await chosenInput(facts, element)) }, facts);
+  const input = { ...asked.input, ...(await chosenInput(facts, element)) };
   return model.ask({ ...asked, input }, looking);
 }
 

@@ -1,4 +1,6 @@
 import type {
+  AnswerEnd,
+  AnswerQuestion,
   CompareQuestion,
   LiveFacts,
   LiveInput,
@@ -125,6 +127,8 @@ export function httpModel(base: string, token: string, page: string, send: Fetch
     },
     write: (question: Omit<WriteQuestion, "page">, signal: AbortSignal) =>
       streamed<WrittenToken | WriteEnd>(post("write", { page, ...question }, signal)),
+    answer: (question: Omit<AnswerQuestion, "page">, signal: AbortSignal) =>
+      streamed<WrittenToken | AnswerEnd>(post("answer", { page, ...question }, signal)),
     matters: (question: Omit<MattersQuestion, "page">, signal: AbortSignal) =>
       streamed<MattersDone | MattersValues>(post("matters", { page, ...question }, signal)),
     sketch: async (question: Omit<SketchQuestion, "page">, signal: AbortSignal): Promise<SketchAnswer> =>

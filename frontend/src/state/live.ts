@@ -100,7 +100,8 @@ function shownState(first: Answered, { answer, problem, history }: Signals) {
     latest = now;
     problem.value = "";
     answer.value = next;
-    kept = [...kept.filter((one) => !isSame(one.asked, next.asked)), next].slice(-MOST_KEPT);
+    // What the model wrote itself says nothing of its output: to undo a change, the model is asked.
+    if (next.opening.output) kept = [...kept.filter((one) => !isSame(one.asked, next.asked)), next].slice(-MOST_KEPT);
     const others = history.peek().filter((one) => !isSame(one, next.asked));
     history.value = [next.asked, ...(step ? others : others.slice(1))].slice(0, MOST_REMEMBERED);
   }

@@ -40,6 +40,10 @@ IDS = {
     "source": ("input_ids", "inputs_embeds"),
     "target": ("decoder_input_ids", "decoder_inputs_embeds"),
 }
+ENCODED = ("encoder_outputs", "mm_encoder_outputs")
+"""Arguments that hold what an encoder made before, of a text, or of a picture beside one, as
+``generate`` of transformers 5 does.
+"""
 
 _plans: WeakKeyDictionary[nn.Module, dict[tuple, ModelPlan]] = WeakKeyDictionary()
 
@@ -321,7 +325,9 @@ def _inputs_of(model: Any, arguments: Mapping[str, Any], *, whole: bool) -> Inpu
     """What a model can be run on to find its places; None for a step of a generation, or a part of
     the model.
     """
-    if arguments.get("encoder_outputs") is not None or _is_filled(arguments.get("past_key_values")):
+    if any(arguments.get(name) is not None for name in ENCODED):
+        return None
+    if _is_filled(arguments.get("past_key_values")):
         return None
     tensors = _tensors(arguments)
     if not hasattr(model, "config"):

@@ -15,6 +15,7 @@ carries the token in the header ``X-Headscope-Token``; a ``POST`` also needs ``O
   ``/record/ID/download``: the file. ``/record/ID/page``: one self-contained page.
 - ``POST /compare`` with `CompareQuestion`: the opening of two records beside each other.
 - ``POST /write`` with `WriteQuestion`: lines of `WrittenToken`, then `WriteEnd`.
+- ``POST /answer`` with `AnswerQuestion`: lines of `WrittenToken`, then `AnswerEnd`.
 - ``POST /matters`` with `MattersQuestion`: lines of `MattersDone`, then `MattersValues` for each
   stack.
 - ``POST /sketch`` with `SketchQuestion`: `SketchAnswer`.

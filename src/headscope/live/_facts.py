@@ -59,6 +59,7 @@ def loading_facts(name: str, text: str, limits: LiveLimits, failed: str = "") ->
         "stacks": [],
         "chat": False,
         "writes": False,
+        "answers": False,
         "matters": [],
         "mask": "",
         "picture_mark": "",
@@ -86,6 +87,7 @@ def live_facts(model: Any, reads_with: Any, limits: LiveLimits, text: str) -> Li
     guesses = kind != "none" and not untrained
     positions = positions_of(model)
     chat = kind == "next-token" and chat_form_of(reads_with) is not None
+    fields = _fields(model, kind, chat=chat)
     return {
         "name": own.name,
         "device": own.device,
@@ -94,14 +96,15 @@ def live_facts(model: Any, reads_with: Any, limits: LiveLimits, text: str) -> Li
         "implementation": own.implementation,
         "kind": kind,
         "untrained": untrained,
-        "fields": _fields(model, kind, chat=chat),
+        "fields": fields,
         "limits": {**limits, "tokens": min(limits["tokens"], positions or limits["tokens"])},
         "stacks": [],
         "chat": chat,
         "writes": guesses and kind == "next-token",
+        "answers": guesses and kind == "next-token" and "image" in fields,
         "matters": ["gradient", "exact"] if guesses else ["exact"],
         "mask": str(getattr(tokenizer, "mask_token", None) or "") if kind == "masked" else "",
-        "picture_mark": _picture_mark(reads_with),
+        "picture_mark": picture_mark_of(reads_with),
         "sampling_rate": _sampling_rate(reads_with),
         "loading": False,
         "failed": "",
@@ -182,7 +185,7 @@ def _fields(model: Any, kind: AnswerKind, *, chat: bool) -> list[InputField]:
     return [name for name, is_there in wanted.items() if is_there]
 
 
-def _picture_mark(processor: Any) -> str:
+def picture_mark_of(processor: Any) -> str:
     """What stands for a picture in a text; empty where texts have no place for one."""
     marks = (getattr(processor, name, None) for name in MARKS)
     return next((mark for mark in marks if isinstance(mark, str)), "")

@@ -12,7 +12,7 @@ from typing import Any
 
 from headscope.capturing import ParsedInput, parse_call
 from headscope.errors import TextError
-from headscope.live._facts import chat_form_of
+from headscope.live._facts import chat_form_of, picture_mark_of
 from headscope.live.contract import InputField, LiveLimits
 
 TEXTS: tuple[InputField, ...] = ("text", "text_b", "target")
@@ -69,6 +69,8 @@ def parse_input(
             raise TextError("Give a text or messages, not both")
         listed = _messages(given["messages"], limits["characters"])
         text = _in_form(listed, reads_with, has_picture="image" in given)
+    elif text is not None and "image" in given:
+        text = _with_mark(text, picture_mark_of(reads_with))
     options = _options(given, limits["picture_bytes"])
     key = json.dumps(dict(given), sort_keys=True)
     parsed = parse_call(text or None, given.get("text_b") or None, options)
@@ -109,14 +111,23 @@ def _messages(given: Any, most: int) -> list[dict[str, Any]]:
     return [dict(each) for each in listed]
 
 
+def _with_mark(text: str, mark: str) -> str:
+    """A text with the mark of its picture, before it where it has none."""
+    return text if not mark or mark in text else f"{mark} {text}".strip()
+
+
 def _in_form(messages: list[dict[str, Any]], reads_with: Any, *, has_picture: bool) -> str:
     """A conversation as one text, in the form that its model was trained on; a picture belongs to
     its first question.
     """
     form = chat_form_of(reads_with)
-    asked = next((each for each in messages if each["role"] == "user"), None)
-    if has_picture and form is reads_with and asked is not None:
-        asked["content"] = [{"type": "image"}, {"type": "text", "text": asked["content"]}]
+    if has_picture and form is reads_with:
+        # Forms with a place for pictures may take no turn that is a bare text.
+        for each in messages:
+            each["content"] = [{"type": "text", "text": each["content"]}]
+        asked = next((each for each in messages if each["role"] == "user"), None)
+        if asked is not None:
+            asked["content"].insert(0, {"type": "image"})
     try:
         text = form.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
     except Exception as error:  # noqa: BLE001 - templates are programs that come with a model

@@ -9,7 +9,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headscope.capturing.entry import prepared
 from headscope.capturing.inputs.inputs import Inputs, positions_of
@@ -29,6 +29,9 @@ from headscope.record import Record
 from headscope.studies.runs import Ran, done_to, run_once, with_changed
 from headscope.views import View, view
 from headscope.views.answers import PageAnswers
+
+if TYPE_CHECKING:
+    from headscope.live._answering import KeptAnswer
 
 MOST_INTACT = 3
 """Inputs of which the run without changes is kept, so that a change needs one pass more and undoing
@@ -107,6 +110,7 @@ class LiveModel:
         self.records: KeptRecords = KeptRecords() if records is None else records
         self._intact: OrderedDict[str, IntactRun] = OrderedDict()
         self._others: OrderedDict[str, Record] = OrderedDict()
+        self.answered: KeptAnswer | None = None
 
     def parsed(self, given: Any) -> Asked:
         """What a request asks for.

@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from headscope.errors import ModelError
+from headscope.live._answering import answer_question, parse_answer
 from headscope.live._changes import address_of, python_of
 from headscope.live._comparing import Partners, compared
 from headscope.live._facts import LIMITS, loading_facts
@@ -99,6 +100,7 @@ def live_application(host: LiveHost, token: str, queue: ModelQueue | None = None
         Route("/ask", answers.post(answers.ask), methods=["POST"]),
         Route("/compare", answers.post(answers.compare), methods=["POST"]),
         Route("/write", answers.post(answers.write), methods=["POST"]),
+        Route("/answer", answers.post(answers.answer), methods=["POST"]),
         Route("/matters", answers.post(answers.matters), methods=["POST"]),
         Route("/sketch", answers.post(answers.sketch), methods=["POST"]),
         Route("/record/{id}/download", in_thread(answers.download, at_once)),
@@ -181,6 +183,13 @@ class _LiveAnswers:
         live = self._live()
         wanted = parse_write(live, given)
         run = partial(write, live, wanted)
+        return LinesAnswer(self._queue, _page_of(given), run)
+
+    async def answer(self, request: Request, given: Any) -> Response:
+        """Tokens, then words: see `headscope.live.contract.AnswerQuestion`."""
+        live = self._live()
+        wanted = parse_answer(live, given)
+        run = partial(answer_question, live, wanted)
         return LinesAnswer(self._queue, _page_of(given), run)
 
     async def matters(self, request: Request, given: Any) -> Response:

@@ -57,13 +57,13 @@ def parse_write(live: LiveModel, given: Any) -> WriteRequest:
         raise CaptureError(
             f"{live.facts['name']} does not write; serve a causal language model with its head"
         )
-    tokens = _number("tokens", given.get("tokens"), 1, MOST_WRITTEN)
+    tokens = number_of("tokens", given.get("tokens"), 1, MOST_WRITTEN)
     vocabulary = len(live.tokenizer) - 1
     return WriteRequest(
         asked,
         tokens if tokens is not None else SHOWN,
-        _number("at", given.get("at"), 1, live.facts["limits"]["tokens"]),
-        _number("choice", given.get("choice"), 0, vocabulary),
+        number_of("at", given.get("at"), 1, live.facts["limits"]["tokens"]),
+        number_of("choice", given.get("choice"), 0, vocabulary),
         bool(given.get("lens", False)),
     )
 
@@ -76,8 +76,8 @@ def write(live: LiveModel, request: WriteRequest, signal: StopSignal, tell: Tell
         HeadscopeError: as of `headscope.generate`.
     """
     prompt = _prompt(live, request)
-    lens = _Lens(live.model, live.reader) if request.lens else None
-    watch = _TokenWatch(live.reader, tell, lens)
+    lens = LogitLens(live.model, live.reader) if request.lens else None
+    watch = TokenWatch(live.reader, tell, lens)
     with ExitStack() as opened:
         opened.enter_context(stoppable(live.model, signal))
         changes = live.interventions(request.asked.changes)
@@ -112,7 +112,7 @@ def _prompt(live: LiveModel, request: WriteRequest) -> str:
     texts = request.asked.read.parsed.texts
     if len(texts) != 1 or request.asked.read.parsed.has_media:
         raise TextError(
-            "Writing continues one text; for an answer about a picture use headscope answer"
+            "Writing continues one text; ask for an answer where the question is about a picture"
         )
     text = texts[0]
     ids = list(encode(live.model, live.tokenizer, texts, truncate=False)["input_ids"])
@@ -132,18 +132,20 @@ def _prompt(live: LiveModel, request: WriteRequest) -> str:
 
 
 @dataclass
-class _TokenWatch:
+class TokenWatch:
     """Tells each token with what the model thought of it.
 
     Args:
         reader: names tokens.
         tell: tells a line.
         lens: says what each layer would have said; None where nobody asks.
+        count: how many were told.
     """
 
     reader: Reader
     tell: Tell
-    lens: _Lens | None
+    lens: LogitLens | None
+    count: int = 0
     _odds: torch.Tensor = field(default_factory=lambda: torch.zeros(1, 1))
 
     def look(self, _ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
@@ -166,10 +168,11 @@ class _TokenWatch:
         if self.lens is not None:
             line["lens"] = self.lens.said()
         self.tell(line)
+        self.count += 1
         return torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
 
 
-class _Lens:
+class LogitLens:
     """What a model would say were it to end after each of its layers ("logit lens").
 
     The states after a layer go through the last norm and the head of the model, as those of the
@@ -226,7 +229,12 @@ def _is_list(module: nn.Module) -> bool:
     return isinstance(module, nn.ModuleList) and len(module) > 1
 
 
-def _number(name: str, given: Any, least: int, most: int) -> int | None:
+def number_of(name: str, given: Any, least: int, most: int) -> int | None:
+    """A number of a request; None where it gives none.
+
+    Raises:
+        TextError: where it is none from least to most.
+    """
     if given is None:
         return None
     if not isinstance(given, int) or isinstance(given, bool) or not least <= given <= most:

@@ -71,12 +71,16 @@ class LiveFacts(TypedDict):
     """Whether it has a form for messages."""
     writes: bool
     """Whether it can go on with a text: ``POST /write``."""
+    answers: bool
+    """Whether it can answer a question about a picture: ``POST /answer``."""
     matters: list[Literal["gradient", "exact"]]
     """How it can be asked what matters: ``POST /matters``."""
     mask: str
     """The token that stands for a hidden word; empty where there is none."""
     picture_mark: str
-    """What stands in a text where a picture belongs; empty where texts have no place for one."""
+    """What stands in a text where a picture belongs, put before a text that has none; empty
+    where texts have no place for one.
+    """
     sampling_rate: int
     """Samples a second of a sound that it hears; 0 where it hears none."""
     loading: bool
@@ -288,6 +292,38 @@ class WriteEnd(TypedDict):
     """Whether the model ended the text, or it is as long as was asked for."""
 
 
+class AnswerQuestion(TypedDict):
+    """``POST /answer``: answer the text, or the conversation, about its picture. What comes is a
+    line of JSON for each token, and then `AnswerEnd`; where only other heads are asked for, the end
+    alone.
+    """
+
+    page: str
+    input: LiveInput
+    changes: list[ModelChange]
+    tokens: int
+    """How many to write at most."""
+    layers: NotRequired[list[int]]
+    """That the attention is the mean over; all where absent."""
+    heads: NotRequired[list[tuple[int, int]]]
+    """Layer and head of each that it is the mean over, in place of layers."""
+    keep_sinks: NotRequired[bool]
+    """Whether patches stay that get outsized attention from most words."""
+
+
+class AnswerEnd(TypedDict):
+    """The last line: the record of question and answer, and what each word looked at."""
+
+    id: str
+    question: str
+    text: str
+    """The answer."""
+    html: str
+    """The words as a strip and the picture below the heat of the chosen one: HTML without a script,
+    every text in it escaped.
+    """
+
+
 class MattersTarget(TypedDict):
     """The guess of which is asked what matters to it."""
 
@@ -372,6 +408,8 @@ class LiveMessages(TypedDict):
     opening: LiveOpening
     write: WriteQuestion
     written: WrittenToken | WriteEnd | LiveError
+    answer: AnswerQuestion
+    answering: WrittenToken | AnswerEnd | LiveError
     matters: MattersQuestion
     mattering: MattersDone | MattersValues | LiveError
     sketch: SketchQuestion

@@ -32,11 +32,13 @@ BEND = 0.75
 LIGHT = "--paper:#fff;--ink:#15181d;--muted:#5d646f;--edge:#d5d9df;--bar:#a9c4f5"
 DARK = "--paper:#111419;--ink:#e8eaee;--muted:#98a0ac;--edge:#343b46;--bar:#2c4f8f"
 STYLES = """
-#ID{max-width:72rem;margin:0 auto;padding:1rem;font:.9rem/1.45 system-ui,sans-serif;
+#ID{max-width:var(--widest,72rem);margin:0 auto;padding:var(--room,1rem);
+ font:.9rem/1.45 system-ui,sans-serif;
  color:var(--ink);background:var(--paper);box-sizing:border-box}
 #ID h1{font-size:1.1rem;margin:0 0 .25rem} #ID p{margin:.4rem 0;max-width:48rem}
 #ID small,#ID .note{color:var(--muted)}
-#ID .both{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,1fr);gap:1.25rem;
+#ID .both{display:grid;gap:1.25rem;
+ grid-template-columns:minmax(0,min(50%,calc(var(--highest,60rem)*RATIO))) minmax(0,1fr);
  align-items:start;margin:.75rem 0}
 #ID .seen{position:sticky;top:.5rem;display:flex;flex-direction:column;gap:.5rem}
 #ID .picture{position:relative;background:var(--paper);border:1px solid var(--edge)}
@@ -131,9 +133,22 @@ class AnswerPage(FilePage):
     @cached_property
     def body(self) -> str:
         """Question, answer, picture and words, and tables, as HTML; every string is escaped."""
+        return self._standing_in("main", f"<h1>{html.escape(self.title)}</h1>")
+
+    @cached_property
+    def part(self) -> str:
+        """The same to stand in another page, without the question and with the tables folded.
+
+        That page gives its colours, ``--paper``, ``--ink``, ``--muted``, ``--edge`` and ``--bar``,
+        and perhaps ``--room``, the space around all, ``--widest`` and ``--highest``, of a picture.
+        """
+        return self._standing_in("div", "", "<details><summary>numbers</summary>{}</details>")
+
+    def _standing_in(self, tag: str, heading: str, tables_in: str = "{}") -> str:
         answer = self.answer
         words = answer._repr_html_()
         summary, _, tables = words.partition("\n")
+        tables = tables_in.format(f'<div class="tables">{tables}</div>')
         choice = ""
         if len(answer.words) > 1:
             choice = (
@@ -142,10 +157,10 @@ class AnswerPage(FilePage):
                 "words</label>"
             )
         return (
-            f'<main id="{self._id}"><style>{self._styles}</style>\n'
-            f"<h1>{html.escape(self.title)}</h1>\n{summary}\n{choice}"
+            f'<{tag} id="{self._id}"><style>{self._styles}</style>\n'
+            f"{heading}\n{summary}\n{choice}"
             f'<div class="both"><div class="seen">{self._pictures}{self._scales}</div>'
-            f'{self._words}</div>\n<div class="tables">{tables}</div></main>'
+            f"{self._words}</div>\n{tables}</{tag}>"
         )
 
     @cached_property

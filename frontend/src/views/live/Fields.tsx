@@ -66,18 +66,12 @@ function Files({ live }: { live: Live }) {
       name={name}
       facts={facts}
       chosen={input[name] !== undefined}
-      onChoose={(bytes) => live.ask(withPicture({ ...live.asked.peek().input, [name]: bytes }, facts))}
+      onChoose={(bytes) => live.ask({ ...live.asked.peek().input, [name]: bytes })}
       onProblem={(problem) => {
         live.problem.value = problem;
       }}
     />
   ));
-}
-
-/** The text with the mark of its picture, where the model wants one and the reader wrote none. */
-export function withPicture(input: LiveInput, { picture_mark: mark }: LiveFacts): LiveInput {
-  const { text, image } = input;
-  return mark && image && text !== undefined && !text.includes(mark) ? { ...input, text: `${mark} ${text}` } : input;
 }
 
 interface TextFieldProps {
@@ -142,8 +136,8 @@ function asConversation({ text = "", text_b: _, ...rest }: LiveInput, { picture_
   return { ...rest, messages: [{ role: "user", content }] };
 }
 
-function asText({ messages, ...rest }: LiveInput, facts: LiveFacts): LiveInput {
-  return withPicture({ ...rest, text: messages?.at(-1)?.content ?? "" }, facts);
+function asText({ messages, ...rest }: LiveInput): LiveInput {
+  return { ...rest, text: messages?.at(-1)?.content ?? "" };
 }
 
 /** The turns of a conversation. */
@@ -188,7 +182,7 @@ function Messages({ live, messages }: { live: Live; messages: readonly LiveMessa
             – last turn
           </button>
         )}
-        <button class="quiet" data-as-text onClick={() => live.ask(asText(live.asked.peek().input, live.facts))}>
+        <button class="quiet" data-as-text onClick={() => live.ask(asText(live.asked.peek().input))}>
           as a text
         </button>
       </p>

@@ -1,5 +1,6 @@
 import type { ComponentType } from "preact";
 import type { Live } from "../../state/live";
+import { Answering } from "./Answering";
 import { Keep } from "./Keep";
 import type { LiveParts } from "./LiveBar";
 import { Matters } from "./Matters";
@@ -18,6 +19,13 @@ interface PanelFacts {
 /** What else can be asked of a model: only what it can answer. */
 export function panelsOf({ facts }: Live): readonly PanelFacts[] {
   const all: readonly (PanelFacts & { readonly there?: boolean })[] = [
+    {
+      name: "answer",
+      words: "answer",
+      title: "Answer the text, as a question about the picture, and see where each word looked",
+      Panel: Answering,
+      there: facts.answers,
+    },
     { name: "write", words: "write on", title: "The model goes on with the text", Panel: Writing, there: facts.writes },
     {
       name: "matters",

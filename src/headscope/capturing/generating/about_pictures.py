@@ -34,7 +34,7 @@ from headscope.capturing.inputs.tokens import tokens_from_ids
 from headscope.capturing.run import at_rest, run, uncompiled, unwrapped
 from headscope.capturing.seam import sessions
 from headscope.capturing.threads import one_at_a_time
-from headscope.errors import CaptureError
+from headscope.errors import CaptureError, HeadscopeError
 from headscope.record import Generation, Record, Tokens
 
 APART, APART_HALF = 1e-3, 0.1
@@ -159,6 +159,9 @@ def _written(
     asked |= {"return_dict_in_generate": True, "output_logits": True}
     try:
         made = model.generate(**given, **asked)
+    except HeadscopeError:
+        # what the caller's own processors of logits say
+        raise
     except ValueError as error:
         why = " ".join(str(error).split())
         raise CaptureError(f"{type(model).__name__} cannot answer like this: {why}") from error

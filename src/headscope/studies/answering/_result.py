@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -14,7 +14,8 @@ from jaxtyping import Bool, Float, UInt8
 from headscope.errors import RecordError
 from headscope.record import Record
 from headscope.results import Kept, Result, TextTable
-from headscope.studies.answering._attention import SINK_TIMES
+from headscope.studies.answering._attention import SINK_TIMES, patch_attention
+from headscope.studies.answering._choice import parse_choice
 from headscope.studies.answering._words import AnswerWord
 
 MOST_HEADS = 5
@@ -84,6 +85,43 @@ class PictureAnswer(Result):
     def __repr__(self) -> str:
         shown = self.text if len(self.text) <= 60 else f"{self.text[:60]}..."
         return f"<PictureAnswer of {self.model}: {shown!r}>"
+
+    def with_heads(
+        self,
+        layers: Sequence[int] | None = None,
+        heads: Sequence[int | tuple[int, int] | str] | None = None,
+        *,
+        keep_sinks: bool | None = None,
+    ) -> PictureAnswer:
+        """The same answer with the mean over other heads; the model is not run again.
+
+        Args:
+            layers: as of `headscope.answer`.
+            heads: as of `headscope.answer`.
+            keep_sinks: whether sinks stay in `heat`; by default as they did.
+
+        Raises:
+            RecordError: heads that the model does not have, or an answer that was loaded, which
+                has no record.
+        """
+        choice = parse_choice(layers, heads)
+        if self.record is None or self.record.generation is None:
+            raise RecordError(
+                "The answer was loaded from a file, which holds the attention of the heads that "
+                "were chosen only; ask again with other layers or heads"
+            )
+        generation = self.record.generation
+        stack = self.record.stacks[generation.stack]
+        cells = choice.of(stack)
+        seen = patch_attention(stack, generation, cells)
+        return replace(
+            self,
+            chosen=cells,
+            attention=seen.written,
+            even=seen.even,
+            times=seen.times,
+            keep_sinks=self.keep_sinks if keep_sinks is None else keep_sinks,
+        )
 
     @property
     def is_sink(self) -> Bool[np.ndarray, " patch"]:

@@ -50,9 +50,11 @@ def answer(
             or ``"12-7"``; by default all.
         keep_sinks: whether patches stay in heat that get outsized attention from at least three
             quarters of all text after the pictures; by default they are blank.
-        **options: ``max_new_tokens`` (32), ``seed``, ``alternatives``, ``keep``, ``precision`` and
-            fields of ``transformers.GenerationConfig``, as of `headscope.generate`; `LoadOptions`
-            for a model that is named; ``allow_unfit=True`` for one whose head was not trained.
+        **options: ``chat_template=False`` for a question that is read as it is, with the mark of
+            each picture in it, and not put into the processor's chat template; ``max_new_tokens``
+            (32), ``seed``, ``alternatives``, ``keep``, ``precision`` and fields of
+            ``transformers.GenerationConfig``, as of `headscope.generate`; `LoadOptions` for a model
+            that is named; ``allow_unfit=True`` for one whose head was not trained.
 
     Raises:
         TextError: an empty question, or too long an answer.
@@ -70,7 +72,9 @@ def answer(
     given = _parsed(image, question)
     model, processor = _loaded(model, processor, given, options)
     asked = given.text or ""
-    prompt = question_prompt(processor, asked, len(given.pictures))
+    prompt = asked
+    if options.pop("chat_template", True):
+        prompt = question_prompt(processor, asked, len(given.pictures))
     read = ParsedInput(text=prompt, pictures=given.pictures)
     written = written_about(model, processor, read, **options)
     return _result(

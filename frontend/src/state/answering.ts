@@ -1,0 +1,77 @@
+import { computed, effect, signal } from "@preact/signals-core";
+import type { AnswerEnd, AnswerQuestion, WrittenToken } from "../contract/live";
+import type { Asked } from "../source/model";
+import { isSame, type Live } from "./live";
+import { chooseStack } from "./selection";
+import type { Store } from "./store";
+
+/** Which heads the heat is the mean of, and whether sinks stay in it. */
+export type HeatOf = Pick<AnswerQuestion, "layers" | "heads" | "keep_sinks">;
+
+/** Heads as they are typed: "0 1" whole layers, "1-2 0-5" single heads, nothing for all; null where it is neither. */
+export function readHeads(words: string): HeatOf | null {
+  const each = words.split(/[\s,;]+/).filter(Boolean);
+  if (each.length === 0) return {};
+  if (each.every((word) => /^\d{1,4}$/.test(word))) return { layers: each.map(Number) };
+  if (!each.every((word) => /^\d{1,4}-\d{1,4}$/.test(word))) return null;
+  return { heads: each.map((word) => word.split("-").map(Number) as [number, number]) };
+}
+
+/** What a model answers about a picture: tokens as they come, then where each word looked. */
+export function answeringState(live: Live, store: Store) {
+  const tokens = signal<readonly WrittenToken[]>([]);
+  const [running, problem] = [signal(false), signal("")];
+  const last = signal<{ readonly to: Asked; readonly end: AnswerEnd } | null>(null);
+  let ending: AbortController | undefined;
+  function stop(): void {
+    ending?.abort();
+    running.value = false;
+  }
+  async function finish(to: Asked, end: AnswerEnd, ending: AbortSignal): Promise<void> {
+    const isNew = last.peek()?.end.id !== end.id;
+    last.value = { to, end };
+    // Other heads of the same answer are the same record.
+    if (!isNew) return;
+    const opened = await live.model.opened(end.id, to, live.looking());
+    // Something newer may have been asked meanwhile, which this must not take the place of.
+    if (ending.aborted || !(await live.show(opened))) return;
+    const written = store.page.generation?.stack;
+    if (written) store.select((now) => chooseStack(now, written, store.page));
+  }
+  async function ask(count: number, of: HeatOf): Promise<void> {
+    stop();
+    const mine = new AbortController();
+    ending = mine;
+    [tokens.value, running.value, problem.value] = [[], true, ""];
+    const to = live.asked.peek();
+    // Whatever is asked next ends this, here as on the server.
+    const unwatch = effect(() => {
+      if (live.asked.value !== to) mine.abort();
+    });
+    try {
+      const question = { input: to.input, changes: [...to.changes], tokens: count, ...of };
+      for await (const line of live.model.answer(question, mine.signal)) {
+        if ("token" in line) tokens.value = [...tokens.peek(), line];
+        else await finish(to, line, mine.signal);
+      }
+    } catch (error) {
+      if (!mine.signal.aborted) problem.value = error instanceof Error ? error.message : String(error);
+    } finally {
+      unwatch();
+      if (ending === mine) running.value = false;
+    }
+  }
+  return {
+    /** What was written so far. */
+    tokens,
+    running,
+    problem,
+    /** The answer to what is asked now; null where it was not asked. */
+    answered: computed(() => {
+      const now = last.value;
+      return now && isSame(now.to, live.asked.value) ? now.end : null;
+    }),
+    ask,
+    stop,
+  };
+}

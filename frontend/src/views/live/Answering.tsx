@@ -1,0 +1,125 @@
+import { useSignal } from "@preact/signals";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { Check } from "../../parts/Check";
+import { answeringState, readHeads } from "../../state/answering";
+import { readable } from "../../state/label";
+import type { LiveParts } from "./LiveBar";
+
+const LENGTHS = [8, 32, 64, 128];
+const WRONG = "Write whole layers, such as 0 1, or single heads, such as 1-2 0-5.";
+
+/** The model answers the text about its picture: the words, and where each of them looked. */
+export function Answering({ live, store }: LiveParts) {
+  const state = useMemo(() => answeringState(live, store), [live, store]);
+  useEffect(() => state.stop, [state]);
+  const [count, heads, sinks] = [useSignal(32), useSignal(""), useSignal(false)];
+  const of = readHeads(heads.value);
+  const answered = state.answered.value;
+  const ask = () => void state.ask(count.value, { ...readHeads(heads.peek()), keep_sinks: sinks.peek() });
+  /** The same answer with other heads. */
+  const again = () => state.answered.peek() && readHeads(heads.peek()) && ask();
+  if (!live.asked.value.input.image)
+    return <p class="live-note">Choose a picture above; the text is the question about it.</p>;
+  return (
+    <>
+      <form
+        class="live-keep"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (of && !state.running.peek()) ask();
+        }}
+      >
+        <label class="choice">
+          <span>tokens</span>
+          <select
+            data-answer-count
+            value={count.value}
+            onChange={(event) => {
+              count.value = Number(event.currentTarget.value);
+            }}
+          >
+            {LENGTHS.map((length) => (
+              <option key={length}>{length}</option>
+            ))}
+          </select>
+        </label>
+        <label class="choice" title={`The heat is the mean over these heads. ${WRONG}`}>
+          <span>heads</span>
+          <input
+            type="text"
+            class="numbers-field"
+            data-answer-heads
+            placeholder="all"
+            value={heads.value}
+            aria-invalid={of === null}
+            onChange={(event) => {
+              heads.value = event.currentTarget.value;
+              again();
+            }}
+          />
+        </label>
+        {answered && store.page.generation?.stack === store.pieceStack.value.name && (
+          <button
+            type="button"
+            class="quiet"
+            data-answer-shown
+            onClick={() => {
+              const { layerNumber, stack, heads: shown } = store;
+              heads.value = shown
+                .peek()
+                .map((at) => `${layerNumber.peek()}-${stack.peek().head_numbers[at]}`)
+                .join(" ");
+              again();
+            }}
+          >
+            the heads shown below
+          </button>
+        )}
+        <Check
+          name="data-answer-sinks"
+          label="sinks too"
+          title="Leave in the patches that get outsized attention from most words"
+          checked={sinks.value}
+          onChange={(checked) => {
+            sinks.value = checked;
+            again();
+          }}
+        />
+        {state.running.value ? (
+          <button type="button" class="live-go" data-answer="stop" onClick={state.stop}>
+            stop
+          </button>
+        ) : (
+          <button class="live-go" data-answer="start">
+            answer
+          </button>
+        )}
+        <small role="alert">{state.problem.value || (of === null ? WRONG : "")}</small>
+      </form>
+      {!answered && state.tokens.value.length > 0 && (
+        <p class="live-written" data-answer-words>
+          {state.tokens.value.map(({ token }) => readable(token, 24).text).join(" ")}
+        </p>
+      )}
+      {answered && <Heat html={answered.html} />}
+    </>
+  );
+}
+
+/** The words over bars and the picture under the heat of the chosen word, in a tree of their own. */
+function Heat({ html }: { html: string }) {
+  const place = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    if (!place.current) return;
+    const root = place.current.shadowRoot ?? place.current.attachShadow({ mode: "open" });
+    const inputs = () => [...root.querySelectorAll("input")];
+    const chosen = inputs().map(({ checked }) => checked);
+    // It holds no script, and every text in it is escaped where it is made.
+    root.innerHTML = html;
+    const next = inputs();
+    // With other heads the same word stays chosen.
+    if (next.length !== chosen.length) return;
+    for (const [at, input] of next.entries()) input.checked = chosen[at];
+  }, [html]);
+  return <div ref={place} class="live-answer" data-answered />;
+}

@@ -1,0 +1,194 @@
+"""Answers about pictures: written token by token, then with the attention of each word on the
+picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from headscope.capturing import ParsedInput, check_text
+from headscope.errors import CaptureError, RecordError, TextError
+from headscope.interventions.session import intervene
+from headscope.live._model import Asked, LiveModel
+from headscope.live._queue import Tell
+from headscope.live._stop import StopSignal, stoppable
+from headscope.live._writing import MOST_WRITTEN, TokenWatch, number_of
+from headscope.live.contract import AnswerEnd
+from headscope.studies import PictureAnswer, answer
+from headscope.views import view
+
+TOKENS = 32
+"""That an answer has at most where nobody says it, as of `headscope.answer`."""
+MOST_HEADS = 4096
+"""That the mean may be taken over: more than any model has."""
+
+
+@dataclass(frozen=True)
+class AnswerRequest:
+    """A question about a picture.
+
+    Args:
+        asked: text and picture, and the changes.
+        question: with its picture: what is asked, or the whole prompt where it is a conversation.
+        is_prompt: whether it is in the model's form for messages already.
+        tokens: how many to write at most.
+        shown: which heads the attention is the mean of, and whether sinks stay, as of
+            `headscope.studies.PictureAnswer.with_heads`.
+    """
+
+    asked: Asked
+    question: ParsedInput
+    is_prompt: bool
+    tokens: int
+    shown: Mapping[str, Any]
+
+    @property
+    def key(self) -> str:
+        """The same where the same is written."""
+        return f"answer {self.asked.key} {self.tokens}"
+
+
+@dataclass(frozen=True, eq=False)
+class KeptAnswer:
+    """The last answer, so that other heads need no other run.
+
+    Args:
+        key: of its request.
+        name: of its record among those that are kept.
+        answer: the answer itself, over all heads.
+    """
+
+    key: str
+    name: str
+    answer: PictureAnswer
+
+
+def parse_answer(live: LiveModel, given: Any) -> AnswerRequest:
+    """What a request asks for.
+
+    Raises:
+        HeadscopeError: what of it cannot be.
+    """
+    asked = live.parsed(given)
+    if not live.facts["answers"]:
+        raise CaptureError(
+            f"{live.facts['name']} does not answer questions about pictures; serve a "
+            "vision-language model with its head"
+        )
+    read = asked.read.parsed
+    if not read.pictures:
+        raise CaptureError("An answer is about a picture; choose one first")
+    is_prompt = "messages" in given["input"]
+    question = read.text or ""
+    if not is_prompt and getattr(live.reads_with, "chat_template", None):
+        # The template puts the picture in its place itself.
+        question = question.replace(live.facts["picture_mark"], " ").strip()
+    check_text(question, "question")
+    tokens = number_of("tokens", given.get("tokens"), 1, MOST_WRITTEN)
+    return AnswerRequest(
+        asked,
+        replace(read, text=question),
+        is_prompt,
+        TOKENS if tokens is None else tokens,
+        {
+            "layers": _numbers("layers", given.get("layers")),
+            "heads": _cells(given.get("heads")),
+            "keep_sinks": given.get("keep_sinks") is True,
+        },
+    )
+
+
+def answer_question(
+    live: LiveModel, request: AnswerRequest, signal: StopSignal, tell: Tell
+) -> None:
+    """Answer: a line for each token, then one with the record of all and what words looked at.
+
+    What was answered last is not written again where only other heads are asked for: then there is
+    the last line alone.
+
+    Raises:
+        StoppedError: where it was told to stop.
+        HeadscopeError: as of `headscope.answer`.
+    """
+    kept = live.answered
+    if kept is None or kept.key != request.key or live.records.get(kept.name) is None:
+        kept = live.answered = _answered(live, request, signal, tell)
+    signal.check()
+    shown = kept.answer.with_heads(**request.shown)
+    end: AnswerEnd = {
+        "id": kept.name,
+        "question": shown.question,
+        "text": shown.text,
+        "html": shown.view().part,
+    }
+    tell(end)
+
+
+def _answered(
+    live: LiveModel, request: AnswerRequest, signal: StopSignal, tell: Tell
+) -> KeptAnswer:
+    room = live.facts["limits"]["tokens"] - request.tokens
+    watch = TokenWatch(live.reader, tell, None)
+
+    def look(ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        # How many tokens a picture is, is known when the first one is written.
+        if watch.count == 0 and ids.shape[1] > room:
+            raise TextError(
+                f"Question and picture have {ids.shape[1]} tokens, and with an answer of "
+                f"{request.tokens} at most {room} are read; ask for fewer, or give a smaller "
+                "picture"
+            )
+        return watch.look(ids, scores)
+
+    with ExitStack() as opened:
+        opened.enter_context(stoppable(live.model, signal))
+        changes = live.interventions(request.asked.changes)
+        if changes:
+            opened.enter_context(intervene(live.model, *changes))
+        answered = answer(
+            live.model,
+            live.reads_with,
+            None,
+            request.question,
+            chat_template=not request.is_prompt,
+            max_new_tokens=request.tokens,
+            do_sample=False,
+            logits_processor=[look],
+            stopping_criteria=[watch.wrote],
+            allow_unfit=True,
+        )
+    if answered.record is None:
+        raise CaptureError("An answer has no record, and so no heads to look at")
+    kept = live.keep(request.key, view(answered.record), request.asked.changes)
+    return KeptAnswer(request.key, kept.id, answered)
+
+
+def _numbers(name: str, given: Any) -> list[int] | None:
+    """Numbers of layers; None for all."""
+    if given is None:
+        return None
+    listed = given if isinstance(given, list) else []
+    if not 0 < len(listed) <= MOST_HEADS or not all(map(_is_number, listed)):
+        raise RecordError(f"{name} is a list of numbers from 0 on, not {repr(given)[:40]}")
+    return listed
+
+
+def _cells(given: Any) -> list[tuple[int, int]] | None:
+    """Layer and head of each; None for all."""
+    if given is None:
+        return None
+    listed = given if isinstance(given, list) else []
+    pairs = [tuple(each) for each in listed if isinstance(each, list) and len(each) == 2]
+    are_numbers = all(_is_number(number) for pair in pairs for number in pair)
+    if not 0 < len(pairs) == len(listed) <= MOST_HEADS or not are_numbers:
+        raise RecordError(f"heads is a list of [layer, head], not {repr(given)[:40]}")
+    return [(layer, head) for layer, head in pairs]
+
+
+def _is_number(given: Any) -> bool:
+    return isinstance(given, int) and not isinstance(given, bool) and given >= 0

@@ -1,0 +1,113 @@
+"""Questions about a picture to a live model, in a real browser: a tiny Qwen2-VL."""
+
+import time
+from contextlib import contextmanager
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="needs the extra server: pip install 'headscope[server]'")
+pytest.importorskip("PIL", reason="needs the extra pictures: pip install 'headscope[pictures]'")
+
+from playwright.sync_api import expect
+
+from ..processors import tiny_qwen_vl
+from .live_pages import SLOW, live_page, served_model
+from .test_answer_page import SHOWN
+from .test_live_fields import picture
+
+PLACE = "document.querySelector('#headscope').shadowRoot.querySelector('[data-answered]')"
+HEAT = SHOWN.replace("document.", f"{PLACE}.shadowRoot.")
+
+
+@pytest.fixture(scope="module")
+def model():
+    return tiny_qwen_vl()
+
+
+@pytest.fixture(scope="module")
+def opened(browser, model):
+    with served_model(*model, "what is it") as port, live_page(browser, port) as page:
+        yield page
+
+
+@contextmanager
+def slow(model, seconds):
+    hook = model.register_forward_pre_hook(lambda *_: time.sleep(seconds))
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+def words(page):
+    return page.locator("[data-answered] .words label")
+
+
+def test_a_question_is_answered_and_the_heat_follows_its_words(opened):
+    opened.locator('[data-panel="answer"]').click()
+    expect(opened.locator("[data-open-panel]")).to_contain_text("Choose a picture")
+    opened.set_input_files('[data-field="image"]', picture())
+    opened.locator("[data-answer-count]").select_option("8")
+    opened.locator('[data-answer="start"]').click()
+    expect(words(opened).first).to_be_visible(timeout=SLOW)
+    expect(opened.locator("[data-answered]")).to_contain_text("what is it")
+    assert opened.evaluate(HEAT) == ["heat plain h0"]
+    words(opened).nth(2).click()
+    opened.mouse.move(1, 1)
+    assert opened.evaluate(HEAT) == ["heat plain h2"]
+    opened.keyboard.press("ArrowRight")
+    assert opened.evaluate(HEAT) == ["heat plain h3"]
+    # the views show question and answer, in the stack that wrote it
+    expect(opened.locator('[data-option="text"][aria-pressed="true"]')).to_be_attached()
+
+
+def test_other_heads_keep_the_chosen_word(opened):
+    heads, answered = opened.locator("[data-answer-heads]"), opened.locator("[data-answered]")
+    heads.fill("one")
+    heads.press("Tab")
+    expect(opened.locator("[data-open-panel] [role=alert]")).to_contain_text("whole layers")
+    heads.fill("1-2 0-5")
+    heads.press("Enter")
+    expect(answered).to_contain_text("heads 1-2, 0-5", timeout=SLOW)
+    assert opened.evaluate(HEAT) == ["heat plain h3"]
+    heads.fill("9")
+    heads.press("Enter")
+    expect(opened.locator("[data-open-panel] [role=alert]")).to_contain_text("no head 9-0")
+    opened.locator('[data-tile="1-3"]').click()
+    opened.locator("[data-answer-shown]").click()
+    expect(answered).to_contain_text("(head 1-3;", timeout=SLOW)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_is_wider_than_the_window(width, opened):
+    opened.set_viewport_size({"width": width, "height": 860})
+    expect(opened.locator("[data-answered]")).to_be_visible()
+    assert opened.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_a_newer_question_ends_it_and_has_no_answer_yet(opened, model):
+    alert = opened.locator("[data-open-panel] [role=alert]")
+    opened.locator('[data-field="text"]').fill("what is that")
+    expect(opened.locator("[data-answered]")).to_have_count(0)
+    expect(opened.locator('[data-live="ready"]')).to_be_attached(timeout=SLOW)
+    with slow(model[0], 0.3):
+        opened.locator('[data-answer="start"]').click()
+        expect(opened.locator("[data-answer-words]")).not_to_be_empty(timeout=SLOW)
+        opened.locator('[data-field="text"]').fill("what is it")
+        expect(opened.locator('[data-answer="start"]')).to_be_visible(timeout=SLOW)
+    expect(opened.locator('[data-live="ready"]')).to_be_attached(timeout=SLOW)
+    expect(alert).to_be_empty()
+    expect(opened.locator("[data-problem]")).to_be_empty()
+    # the first answer is that of the first question, which is asked again
+    expect(opened.locator("[data-answered]")).to_be_visible()
+
+
+def test_a_changed_model_answers_otherwise_and_undoing_it_shows_the_question(opened):
+    opened.locator('[data-option="overview"]').click()
+    opened.locator('[data-tile="1-3"]').click()
+    opened.keyboard.press("x")
+    expect(opened.locator("[data-kl]")).to_contain_text("moved", timeout=SLOW)
+    opened.locator('[data-answer="start"]').click()
+    expect(words(opened).first).to_be_visible(timeout=SLOW)
+    opened.locator("[data-undo-all]").click()
+    expect(opened.locator('[data-output="next-token"]')).to_be_visible(timeout=SLOW)

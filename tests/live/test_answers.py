@@ -1,0 +1,179 @@
+"""Answers about pictures from a live model: LLaVA and Qwen2-VL with random weights."""
+
+import base64
+import io
+
+import numpy as np
+import pytest
+
+import headscope as hs
+
+from ..processors import tiny_chat_llava, tiny_llava, tiny_qwen_vl
+from .conftest import page_of
+
+Image = pytest.importorskip("PIL.Image", reason="needs the extra pictures")
+
+PIXELS = np.random.default_rng(0).integers(0, 256, (24, 40, 3), np.uint8)
+QUESTION = "what is it"
+ZERO = {"do": "zero", "stack": "text", "layer": 0, "heads": [1]}
+
+
+def coded(pixels=PIXELS):
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return base64.b64encode(file.getvalue()).decode()
+
+
+PICTURE = coded()
+MODELS = {"llava": tiny_chat_llava, "qwen2_vl": tiny_qwen_vl}
+
+
+@pytest.fixture(scope="module", params=list(MODELS))
+def seeing(request):
+    return page_of(*MODELS[request.param]())
+
+
+@pytest.fixture(scope="module")
+def llava():
+    return page_of(*tiny_chat_llava())
+
+
+def asked(page, text=QUESTION, **more):
+    given = {"text": text, "image": PICTURE}
+    return page.lines("/answer", {"input": given, "tokens": 5} | more)
+
+
+def own(page, *interventions, **options):
+    with hs.intervene(page.live.model, *interventions):
+        return hs.answer(
+            page.live.model,
+            page.live.reads_with,
+            PIXELS,
+            QUESTION,
+            max_new_tokens=5,
+            allow_unfit=True,
+            **options,
+        )
+
+
+def test_it_answers_as_python_does(seeing):
+    assert seeing.get("/model.json").json()["answers"] is True
+    status, (*tokens, end) = asked(seeing)
+    wanted = own(seeing)
+    assert (status, end["question"], end["text"]) == (200, QUESTION, wanted.text)
+    assert [line["probability"] for line in tokens] == pytest.approx(wanted.probabilities, abs=1e-5)
+    assert end["html"] == hs.view(wanted).part
+    header = seeing.get(f"/record/{end['id']}/header.json").json()
+    assert header["generation"]["stack"] == "text"
+
+
+def test_other_heads_need_no_other_run(seeing):
+    first = asked(seeing)[1][-1]
+    for shown in ({"layers": [1]}, {"heads": [(0, 2), (1, 5)], "keep_sinks": True}):
+        status, lines = asked(seeing, **shown)
+        assert (status, len(lines), lines[0]["id"]) == (200, 1, first["id"])
+        assert lines[0]["html"] == hs.view(own(seeing, **shown)).part
+        assert lines[0]["html"] != first["html"]
+
+
+def test_changes_hold_while_it_answers(seeing):
+    lines = asked(seeing, changes=[ZERO])[1]
+    wanted = own(seeing, hs.Zero(stack="text", layer=0, heads=[1]))
+    assert [line["probability"] for line in lines[:-1]] == pytest.approx(
+        wanted.probabilities, abs=1e-5
+    )
+    assert wanted.probabilities != pytest.approx(own(seeing).probabilities, abs=1e-3)
+
+
+def test_a_conversation_is_answered_in_its_form(llava):
+    turns = [
+        {"role": "user", "content": "a cat"},
+        {"role": "assistant", "content": "no"},
+        {"role": "user", "content": QUESTION},
+    ]
+    given = {"messages": turns, "image": PICTURE}
+    lines = llava.lines("/answer", {"input": given, "tokens": 3})[1]
+    prompt = "user : <image> a cat assistant : no user : what is it assistant :"
+    wanted = hs.answer(
+        llava.live.model,
+        llava.live.reads_with,
+        PIXELS,
+        prompt,
+        chat_template=False,
+        max_new_tokens=3,
+        allow_unfit=True,
+    )
+    assert lines[-1]["text"] == wanted.text
+    assert wanted.prompt == prompt
+
+
+def test_the_page_of_an_answer_holds_no_text_that_is_not_escaped(llava):
+    end = asked(llava, "<script>alert(1)</script> <b>")[1][-1]
+    assert "<script" not in end["html"]
+    assert "&lt;script&gt;" in end["html"]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"input": {"text": "a"}}, "choose one first"),
+        ({"input": {"text": " ", "image": PICTURE}}, "question is empty"),
+        ({"input": {"text": "a", "image": "x"}}, "in base64"),
+        ({"tokens": 0}, "tokens is a number from 1"),
+        ({"tokens": 150}, "positions to write"),
+        ({"layers": [9]}, "no head 9-0"),
+        ({"layers": []}, "layers is a list"),
+        ({"layers": [True]}, "layers is a list"),
+        ({"heads": [[0, 99]]}, "no head 0-99"),
+        ({"heads": [[0]]}, "heads is a list of [layer, head]"),
+        ({"heads": [0, 1]}, "heads is a list of [layer, head]"),
+        ({"layers": [0], "heads": [[0, 1]]}, "leave out layers"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_what_cannot_be_answered_is_one_line(more, words, llava):
+    status, lines = asked(llava, **more)
+    assert words in lines[-1]["error"]
+    assert "\n" not in lines[-1]["error"]
+    # What is wrong with heads is known when the answer was written.
+    assert status == (200 if len(lines) > 1 else 400)
+
+
+def test_who_writes_about_no_pictures_says_so(page):
+    assert page.get("/model.json").json()["answers"] is False
+    status, lines = page.lines("/answer", {"input": {"text": "a"}})
+    assert (status, "does not answer questions" in lines[0]["error"]) == (400, True)
+    headless = page_of(*tiny_llava())
+    writes = headless.live.facts["writes"]
+    assert headless.live.facts["answers"] is writes
+
+
+def test_it_stops_when_it_is_told_to(llava):
+    from headscope.live._answering import answer_question, parse_answer
+    from headscope.live._stop import StoppedError, StopSignal
+
+    given = {
+        "input": {"text": "no", "image": PICTURE},
+        "changes": [],
+        "tokens": 40,
+    }
+    signal, told = StopSignal(60), []
+
+    def tell(line):
+        told.append(line)
+        signal.stop()
+
+    with pytest.raises(StoppedError):
+        answer_question(llava.live, parse_answer(llava.live, given), signal, tell)
+    assert len(told) == 1
+
+
+def test_the_tokens_of_a_picture_count(llava):
+    limits = {**llava.live.facts["limits"], "tokens": 36}
+    short = page_of(llava.live.model, llava.live.reads_with, limits=limits)
+    status, lines = asked(short)
+    assert (status, "have 34 tokens, and with an answer of 5 at most 31" in lines[0]["error"]) == (
+        400,
+        True,
+    )
+    assert asked(short, tokens=2)[0] == 200
