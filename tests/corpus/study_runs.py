@@ -8,8 +8,39 @@ import numpy as np
 
 import headscope as hs
 from headscope.linguistics import Mention, Passage, Sentence, Treebank
+from headscope.studies import AlignedPair, CounterfactualAttention
+from headscope.testing import (
+    cipher_pairs,
+    cipher_translator,
+    tiny_model,
+    tiny_tokenizer,
+)
 
 WORDS = ["the", "cat", "dog", "sat", "ran", "on", "by", "it", "us", "me", "all"]
+
+
+def columns_of(result):
+    """The table without ends of intervals, which are drawn of the texts in their order."""
+    table = result.columns()
+    return {
+        name: column
+        for name, column in table.items()
+        if not name.endswith(("low", "high")) and not name.startswith("carrying")
+    }
+
+
+def counts_of(result):
+    """What was counted in all sentences."""
+    return {"counts": result.statistic.total, "diagonal": result.diagonal.total}
+
+
+def means_of(result):
+    """Means of all but what is drawn at random."""
+    return {
+        name: mean[0]
+        for name, mean in result.means.items()
+        if "random" not in name and "shuffled" not in name[0]
+    }
 
 
 @dataclass(frozen=True)
@@ -22,6 +53,7 @@ class StudyRun:
         options: that it is called with in every test.
         needs: what kind of model.
         bad: a text that cannot be read.
+        numbers: of a result, those that are not drawn at random, by name.
     """
 
     texts: Callable[[int], list[Any]]
@@ -29,6 +61,7 @@ class StudyRun:
     options: dict[str, Any] = field(default_factory=dict)
     needs: str = "bert"
     bad: Any = None
+    numbers: Callable[[Any], dict[Any, Any]] = columns_of
 
 
 def words_of(number):
@@ -97,4 +130,34 @@ STUDIES = {
     ),
     "norms": StudyRun(texts, hs.norm_study, bad=BAD),
     "mechanism": StudyRun(texts, hs.mechanism, {"at": [(0, 1), (1, 0)], "pattern": "sep"}, bad=BAD),
+    "alignment": StudyRun(
+        lambda count: cipher_pairs(count, seed=3),
+        hs.alignment_study,
+        needs="translator",
+        bad=AlignedPair.of("ba " * 200, "BA", "0-0", name="long"),
+        numbers=counts_of,
+    ),
+    "faithfulness": StudyRun(
+        texts,
+        hs.faithfulness,
+        {"counterfactual": CounterfactualAttention(permutations=3)},
+        needs="classifier",
+        bad=BAD,
+        numbers=means_of,
+    ),
 }
+
+
+def model_of(needs):
+    """A model with random weights, and its tokenizer."""
+    if needs == "translator":
+        return cipher_translator(steps=1)[:2]
+    if needs == "classifier":
+        import torch
+        from transformers import AutoModelForSequenceClassification
+
+        config = tiny_model("bert").config
+        config.num_labels = 3
+        torch.manual_seed(0)
+        return AutoModelForSequenceClassification.from_config(config).eval(), tiny_tokenizer()
+    return tiny_model(needs), tiny_tokenizer()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from headscope.cli._corpus import CorpusOptions, table_of
 from headscope.cli._left_out import left_out
 from headscope.cli._run import ModelOptions, check_place, quiet, say, status
 from headscope.cli._study import check_results, loaded, tell
@@ -36,6 +37,7 @@ def align(
     save: Path | None = None,
     out: Path | None = None,
     plot: Path | None = None,
+    corpus: CorpusOptions | None = None,
 ) -> None:
     """Evaluate word alignment by the attention of a translation model, by weight and by norm.
 
@@ -59,12 +61,15 @@ def align(
             exists.
         save: Save the result to this file (.safetensors), for headscope.load.
         out: Write the error rate of every layer and head to this file (.csv, .json or .parquet),
-            besides printing it.
+            besides printing it; or keep the finished parts of a run in this folder, so that the
+            same command goes on after them (without --resume).
         plot: Draw layers and heads, by weight next to norm, to this file (.svg, .pdf or .png).
+        corpus: Who measures the sentences.
     """
     from headscope.studies import AlignmentStudy, load_alignment_study, read_aligned_pairs
 
-    check_results(out, plot, None)
+    running = corpus or CorpusOptions()
+    check_results(table_of(out), plot, None)
     # Made only to check the confidence level before any long work.
     AlignmentStudy(confidence=confidence)
     _check_kept(resume, save)
@@ -80,12 +85,13 @@ def align(
         chosen: dict[str, Any] = {"special": special, "random_weights": random_weights}
         chosen["allow_unfit"] = options.allow_unfit
         chosen |= {"resume": resume, "progress": True}
-        parts.insert(0, _aligned(listed, options, chosen))
+        parts.insert(0, _aligned(listed, options, chosen, (running, out)))
     study = reduce(added, parts)
     # Results that were added may have been saved with another level.
     study.confidence = confidence
-    left_out.take(study.left_out)
-    tell(study, out, plot)
+    if not running.asks(out):
+        left_out.take(study.left_out)
+    tell(study, table_of(out), plot)
     if save is not None:
         say(f"Wrote {study.save(save).resolve()}")
 
@@ -102,7 +108,10 @@ def _check_kept(*paths: Path | None) -> None:
 
 
 def _aligned(
-    listed: list[AlignedPair], options: ModelOptions, chosen: dict[str, Any]
+    listed: list[AlignedPair],
+    options: ModelOptions,
+    chosen: dict[str, Any],
+    run: tuple[CorpusOptions, Path | None],
 ) -> AlignmentStudy:
     if options.model is None:
         raise ModelError(
@@ -116,7 +125,11 @@ def _aligned(
     with status("Loading PyTorch and transformers"):
         from headscope.capturing import load_tokenizer
         from headscope.studies import alignment_study
-    # `loaded` refuses a target tokenizer, as other studies do not read targets; it is loaded below.
+    running, out = run
+    if running.asks(out):
+        with running.reading(options, out) as (source, how):
+            target = options.target_tokenizer
+            return alignment_study(*source, listed, target_tokenizer=target, **(chosen | how))
     model, tokenizer = loaded([], replace(options, target_tokenizer=None))
     if options.target_tokenizer is not None:
         with quiet():

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from headscope.cli._corpus import CorpusOptions, table_of
 from headscope.cli._page import position_or_word
 from headscope.cli._run import ModelOptions
-from headscope.cli._study import capturing, check_results, loaded, parse_texts, tell
+from headscope.cli._study import check_results, parse_texts, tell
 
 STEPS = 500
 
@@ -30,6 +31,7 @@ def faithfulness(
     random_weights: Annotated[bool, Parameter(negative="")] = False,
     out: Path | None = None,
     plot: Path | None = None,
+    corpus: CorpusOptions | None = None,
 ) -> None:
     """Check whether the attention of a classifier agrees with gradients and leave-one-out
     importance.
@@ -55,23 +57,28 @@ def faithfulness(
         confidence: Confidence level of the intervals.
         random_weights: Repeat with the same architecture and random weights, as a baseline.
         out: Write every mean with its interval to this file (.csv, .json or .parquet), besides
-            printing it.
+            printing it; or keep the finished parts of a run in this folder, so that the same
+            command goes on after them.
         plot: Draw agreement and erasure for every signal to this file (.svg, .pdf or .png).
+        corpus: Who measures the texts.
     """
-    check_results(out, plot, texts)
+    table = table_of(out)
+    check_results(table, plot, texts)
     given, options = parse_texts(text, text_b, texts), model or ModelOptions()
-    source = (*loaded(given, options, classifies=True), given)
-    from headscope.studies import CounterfactualAttention
-    from headscope.studies import faithfulness as faithfulness_of
+    running = corpus or CorpusOptions()
+    reading = running.reading(options, out, given=given, texts=texts, classifies=True)
+    with reading as (source, how):
+        from headscope.studies import CounterfactualAttention
+        from headscope.studies import faithfulness as faithfulness_of
 
-    how = CounterfactualAttention(
-        permutations=permutations, adversary=STEPS if adversary else 0, seed=seed
-    )
-    chosen: dict[str, Any] = {
-        "layer": layer,
-        "query": position_or_word(query),
-        "confidence": confidence,
-    }
-    chosen |= {"counterfactual": how, "random_weights": random_weights}
-    result = faithfulness_of(*source, **chosen, **capturing(given, options, texts))
-    tell(result, out, plot)
+        chosen: dict[str, Any] = {
+            "layer": layer,
+            "query": position_or_word(query),
+            "confidence": confidence,
+            "random_weights": random_weights,
+            "counterfactual": CounterfactualAttention(
+                permutations=permutations, adversary=STEPS if adversary else 0, seed=seed
+            ),
+        }
+        result = faithfulness_of(*source, given, **chosen, **how)
+    tell(result, table, plot)

@@ -39,8 +39,9 @@ def kept_of(study: AlignmentStudy) -> Kept:
         "sentences": study.statistic.texts,
         "left_out": study.left_out,
         "refused": list(study.refused.items()),
-        "digests": study.digests,
-        "lengths": study.lengths,
+        # Sorted, so that files of the same sentences are the same whatever their order was.
+        "digests": dict(sorted(study.digests.items())),
+        "lengths": dict(sorted(study.lengths.items())),
         "groups": study.statistic.groups,
     }
     return document, {"counts": study.statistic.values, "diagonal": study.diagonal.values}
@@ -53,7 +54,20 @@ def load_alignment_study(path: str | os.PathLike[str]) -> AlignmentStudy:
     Raises:
         FileError: where the file does not exist, is cut, or is none of ours.
     """
-    document, arrays = load_kept(path, KIND)
+    return alignment_study_of(load_kept(path, KIND), path)
+
+
+def alignment_study_of(kept: Kept, path: str | os.PathLike[str]) -> AlignmentStudy:
+    """The study of what a file holds.
+
+    Args:
+        kept: what `kept_of` gave.
+        path: of the file, for messages.
+
+    Raises:
+        FileError: where it is none.
+    """
+    document, arrays = kept
     with reading(path, KIND):
         check_document(document, DOCUMENT)
         study = AlignmentStudy(**document["options"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -11,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headscope._progress import counted
-from headscope.errors import HeadscopeError, ModelError, RecordError
+from headscope.corpus import asks_for_run
+from headscope.errors import RecordError, RunError
 from headscope.evidence import parse_groups
 from headscope.record import Record
+from headscope.studies.alignment._capturing import captured, check_model, digest_of, parsed
 from headscope.studies.alignment._file import OPTIONS, load_alignment_study
 from headscope.studies.alignment._pair import AlignedPair
 from headscope.studies.alignment._result import AlignmentStudy
@@ -59,9 +60,12 @@ def alignment_study(
             ``special`` and ``confidence`` of `AlignmentStudy`; ``random_weights``, for the same of
             this architecture with random weights, ``control`` of the result; ``allow_unfit``, for
             sentences that are mostly unknown tokens, of which one is left out and most are refused
-            otherwise (False).
+            otherwise (False); ``out``, ``workers``, ``executor`` and ``part_size`` of
+            `headscope.corpus.RunOptions`, for a run in parts of a model that may be named, see docs
+            page "Over many texts".
 
     Raises:
+        RunError: of a run, see `headscope.corpus.run`.
         ModelError: a model that is not an encoder-decoder.
         TextError: where the tokenizer does not know most of what is in the sentences.
         RecordError: where no sentence is left, two have one name, or what was kept is of another
@@ -72,35 +76,38 @@ def alignment_study(
         >>> alignment_study(model, tokenizer, [AlignedPair.of("das Haus", "the house", "0-0 1-1")])
         <AlignmentStudy of 1 sentences>
     """
-    from headscope.capturing import ParsedInput, capture, outcome_of, random_twin
+    if asks_for_run(options):
+        from headscope.studies.alignment._run import alignment_over
+
+        if resume is not None:
+            raise RunError("resume and a run were given; the folder of a run goes on by itself")
+        options["progress"] = progress
+        grouped = _grouped(pairs, options.pop("groups", None))
+        return alignment_over(
+            (model, tokenizer), grouped, options, target_tokenizer=target_tokenizer
+        )
+    from headscope.capturing import ParsedInput, outcome_of, random_twin
     from headscope.capturing.loading.fingerprint import fingerprint_of
     from headscope.capturing.loading.load import display_name
 
-    _check_model(model)
+    check_model(model)
     named = _named(_grouped(pairs, options.pop("groups", None)))
     random_weights, anyway = options.pop("random_weights", False), options.pop("allow_unfit", False)
-    inputs = {name: outcome_of(_parsed, pair) for name, pair in named.items()}
+    inputs = {name: outcome_of(parsed, pair) for name, pair in named.items()}
     readers = tokenizer, tokenizer if target_tokenizer is None else target_tokenizer
     if not anyway:
         # All together first: where most of everything is unknown, no sentence need be tried.
         _check_known(readers, [one for one in inputs.values() if isinstance(one, ParsedInput)])
-    more = {} if target_tokenizer is None else {"target_tokenizer": target_tokenizer}
 
     def study(model: Any, kept: Path | None) -> AlignmentStudy:
-        def captured(name: str) -> Record:
-            given = inputs[name]
-            if isinstance(given, HeadscopeError):
-                raise given
-            if not anyway:
-                check_known_texts(readers[0], given.texts, "the sentence")
-                check_known_texts(readers[1], filter(None, [given.decoder_text()]), "the sentence")
-            return capture(model, tokenizer, given, keep=("weights", "norms"), **more)
+        def read(name: str) -> Record:
+            return captured(model, (tokenizer, target_tokenizer), inputs[name], allow_unfit=anyway)
 
         whole = AlignmentStudy(**options)
         whole.fingerprint = fingerprint_of(model)
         if kept is not None and kept.exists():
             whole = _resumed(whole, kept, display_name(model), named)
-        _count(whole, named, captured, kept=kept, progress=progress)
+        _count(whole, named, read, kept=kept, progress=progress)
         if not whole.sentences:
             reason = next(iter(whole.left_out.values()), "none was given")
             raise RecordError(f"alignment_study has no sentence left: {reason}")
@@ -114,12 +121,6 @@ def alignment_study(
     return result
 
 
-def _parsed(pair: AlignedPair) -> ParsedInput:
-    from headscope.capturing import parse_call
-
-    return parse_call(pair.source, None, {"target": pair.target})
-
-
 def _grouped(pairs: Iterable[AlignedPair], groups: Iterable[Any] | None) -> Iterable[AlignedPair]:
     """The pairs with the documents given for them."""
     if groups is None:
@@ -127,17 +128,6 @@ def _grouped(pairs: Iterable[AlignedPair], groups: Iterable[Any] | None) -> Iter
     listed, given = list(pairs), list(groups)
     parse_groups(given, len(listed), "pair")
     return [replace(pair, group=group) for pair, group in zip(listed, given, strict=True)]
-
-
-def _check_model(model: Any) -> None:
-    """Raise where a model does not read one sentence and write another."""
-    from headscope.capturing.loading.load import display_name
-
-    if not getattr(getattr(model, "config", None), "is_encoder_decoder", False):
-        raise ModelError(
-            f"{display_name(model)} is not an encoder-decoder; words are aligned by a model that "
-            "reads a sentence and writes its translation, such as Helsinki-NLP/opus-mt-de-en"
-        )
 
 
 def _check_known(readers: tuple[Any, Any], parsed: Sequence[ParsedInput]) -> None:
@@ -172,7 +162,7 @@ def _count(
     left = [(name, pair) for name, pair in named.items() if name not in study]
     for number, (name, pair) in enumerate(counted(left, "Aligning", "sentence", shows=progress), 1):
         # Noted of those left out too, so that a changed sentence is seen whatever became of it.
-        study.digests[name] = _digest(pair)
+        study.digests[name] = digest_of(pair)
         try:
             record = captured(name)
         except OF_ONE_INPUT as error:
@@ -216,11 +206,6 @@ def _difference(
         if name != "confidence" and getattr(study, name) != getattr(fresh, name):
             return f"with {name}={getattr(study, name)!r}"
     for name, digest in study.digests.items():
-        if name in named and digest != _digest(named[name]):
+        if name in named and digest != digest_of(named[name]):
             return f"of another sentence {name!r}"
     return ""
-
-
-def _digest(pair: AlignedPair) -> str:
-    text = repr((pair.source, pair.target, sorted(pair.sure), sorted(pair.possible)))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

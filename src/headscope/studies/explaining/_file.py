@@ -103,6 +103,16 @@ def load_faithfulness(path: str | os.PathLike[str]) -> Faithfulness:
         return _made(document, arrays, control)
 
 
+def faithfulness_of(kept: Kept) -> Faithfulness:
+    """What `kept_of` gave, without random weights.
+
+    Raises:
+        TypeError: where something is of a wrong kind.
+        ValueError: where its parts do not fit each other.
+    """
+    return _made(*kept, None)
+
+
 def _made(
     document: dict[str, Any], arrays: dict[str, np.ndarray], control: Faithfulness | None
 ) -> Faithfulness:

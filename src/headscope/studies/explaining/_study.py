@@ -7,7 +7,7 @@ What comes out is reported; nothing is asserted about it.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headscope._progress import counted
@@ -16,6 +16,7 @@ from headscope.capturing.fitness import CLASS, check_fit, check_known
 from headscope.capturing.loading.load import display_name
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.capturing.run import at_rest, unwrapped
+from headscope.corpus import asks_for_run
 from headscope.errors import CaptureError, HeadscopeError, RecordError, TextError
 from headscope.studies.explaining._counterfactual import CounterfactualAttention
 from headscope.studies.explaining._explained import ExplainedText
@@ -79,9 +80,12 @@ def faithfulness(
             with random weights, ``control`` of the result (False); ``progress``, for a bar on
             terminals (False); ``allow_unfit``, for a classifier that was not trained (False);
             ``on_error``, called with number and error of a text that cannot be explained: the rest
-            goes on. By default that is a warning, and of a single text an error.
+            goes on. By default that is a warning, and of a single text an error; ``out``,
+            ``workers``, ``executor`` and ``part_size`` of `headscope.corpus.RunOptions`, for a run
+            in parts, see docs page "Over many texts".
 
     Raises:
+        RunError: of a run, see `headscope.corpus.run`.
         TextError: a text of fewer than two tokens that are not special, or too long; or none is
             left.
         ModelError: a model that is not a classifier, or whose classifier was not trained.
@@ -101,12 +105,23 @@ def faithfulness(
     if not 0 < confidence < 1:
         raise RecordError(f"confidence is a number between 0 and 1, not {confidence}")
     random_weights, anyway = options.pop("random_weights", False), options.get("allow_unfit", False)
+    how = counterfactual or CounterfactualAttention()
+    if asks_for_run(options):
+        from headscope.studies.explaining._run import faithfulness_over
+
+        return faithfulness_over(
+            (model, tokenizer),
+            texts,
+            options,
+            how={"layer": layer, "query": query, "counterfactual": how},
+            confidence=confidence,
+            random_weights=random_weights,
+        )
     source = _parsed(model, tokenizer, texts, options)
     if not anyway:
         check_fit(source.model, CLASS)
-    how = counterfactual or CounterfactualAttention()
-    explained, groups = _explained(source, (layer, query), how)
-    if not explained:
+    texts, groups = _explained(source, (layer, query), how)
+    if not texts:
         raise TextError("None of the texts can be explained; give texts of two words or more")
     control = None
     if random_weights:
@@ -115,7 +130,7 @@ def faithfulness(
         if beside:
             control = Faithfulness(tuple(beside), confidence, RANDOM, layer, None, theirs)
     return Faithfulness(
-        tuple(explained), confidence, display_name(source.model), layer, control, groups
+        tuple(texts), confidence, display_name(source.model), layer, control, groups
     )
 
 
@@ -139,7 +154,7 @@ def _explained(
 ) -> tuple[list[ExplainedText], tuple | None]:
     """Each text that can be explained, and the documents that these are of."""
     model, tokenizer, options = unwrapped(source.model), source.tokenizer, source.options
-    explained, kept = [], []
+    texts, kept = [], []
     on_error = options.get("on_error") or (_stop if len(source.inputs) == 1 else _left_out)
     with at_rest(model):
         inputs = counted(source.inputs, "Explaining", "text", shows=options.get("progress", False))
@@ -148,31 +163,63 @@ def _explained(
                 on_error(number, given)
                 continue
             try:
-                read = ClassifiedText.of(
-                    model, tokenizer, given, truncate=options.get("truncate", False)
-                )
-                check_known(
-                    tokenizer,
-                    read.inputs["input_ids"].tolist(),
-                    "the text",
-                    options.get("max_unknown", 1.0),
-                )
+                read = read_text(model, tokenizer, given, options)
             except OF_ONE_INPUT as error:
                 on_error(number, reason_of(error))
                 continue
             # Here only what a text itself may be the cause of: a fault of the model stops the run.
             try:
-                place = at[0], read.position_of(tokenizer, at[1])
-                explained.append(
-                    TextExplainer(model, tokenizer, read, place).run(how, how.seed + number)
-                )
+                texts.append(explained((model, tokenizer), read, at, how, seed=how.seed + number))
             except (CaptureError, RecordError, TextError) as error:
                 on_error(number, error)
                 continue
             kept.append(number)
     if source.groups is None:
-        return explained, None
-    return explained, tuple(source.groups[number] for number in kept)
+        return texts, None
+    return texts, tuple(source.groups[number] for number in kept)
+
+
+def read_text(model: Any, tokenizer: Any, given: Any, options: Mapping[str, Any]) -> ClassifiedText:
+    """A text as the classifier reads it.
+
+    Args:
+        model: the classifier.
+        tokenizer: its tokenizer.
+        given: the text, parsed.
+        options: ``truncate`` and ``max_unknown`` of `headscope.capture_many`.
+
+    Raises:
+        HeadscopeError: where it is too long, too short or mostly unknown.
+    """
+    read = ClassifiedText.of(model, tokenizer, given, truncate=options.get("truncate", False))
+    ids = read.inputs["input_ids"].tolist()
+    check_known(tokenizer, ids, "the text", options.get("max_unknown", 1.0))
+    return read
+
+
+def explained(
+    source: tuple[Any, Any],
+    read: ClassifiedText,
+    at: tuple[int, int | str],
+    how: CounterfactualAttention,
+    *,
+    seed: int,
+) -> ExplainedText:
+    """What mattered in a text.
+
+    Args:
+        source: the classifier, unwrapped, and its tokenizer.
+        read: the text.
+        at: layer and query.
+        how: attention is changed.
+        seed: of all that is drawn for it.
+
+    Raises:
+        HeadscopeError: where it cannot be explained.
+    """
+    model, tokenizer = source
+    place = at[0], read.position_of(tokenizer, at[1])
+    return TextExplainer(model, tokenizer, read, place).run(how, seed)
 
 
 def _stop(_: int, error: HeadscopeError) -> None:

@@ -29,6 +29,8 @@ class ModelJob:
     """
 
     STUDY: ClassVar[str]
+    NEEDS: ClassVar[str] = "attention"
+    """What the model must have, see `NamedModel`."""
     model: RunModel
     truncate: bool = False
     allow_unfit: bool = False

@@ -26,8 +26,8 @@ class NamedModel:
         name: None for the demo model.
         loading: options of `headscope.capturing.LoadOptions`.
         random: whether the same architecture with random weights is meant.
-        needs: what it must have: ``"attention"``, whatever head it has, or a trained
-            ``"classifier"``.
+        needs: what it must have: ``"attention"``, whatever head it has, a ``"classifier"`` that
+            was trained, or ``"any classifier"``.
     """
 
     name: str | None = None
@@ -124,8 +124,9 @@ def _loaded(model: NamedModel) -> tuple[Any, Any]:
     logging.disable_progress_bar()
     try:
         loading: dict[str, Any] = dict(model.loading)
-        if model.needs == "classifier":
-            loaded = load_classifier(model.name, **loading)
+        if model.needs != "attention":
+            unfit = model.needs == "any classifier"
+            loaded = load_classifier(model.name, allow_unfit=unfit, **loading)
             tokenizer = load_tokenizer(model.name, **loading)
         else:
             loaded, tokenizer = load_model(model.name, **loading)

@@ -145,6 +145,8 @@ def parse_job(
     Raises:
         RunError: where a loaded model would have to go to other processes.
     """
+    if needs == "classifier" and options.get("allow_unfit", False):
+        needs = "any classifier"
     model: RunModel = parse_model(*given, options, running.engine, needs=needs)
     together = []
     for name in TOGETHER:
@@ -206,7 +208,7 @@ def check_patterns(patterns: Iterable[Pattern], model: RunModel, engine: Engine)
 
 
 def run_study(
-    study: Callable[..., ModelJob],
+    study: type[ModelJob],
     given: tuple[Any, Any],
     texts: Stream,
     options: dict[str, Any],
@@ -230,7 +232,7 @@ def run_study(
         RunError: an option that there is not; and as of `headscope.corpus.run`.
     """
     running = RunSettings.taken(options)
-    needed = parse_job(given, options, running, needs=getattr(study, "NEEDS", "attention"))
+    needed = parse_job(given, options, running, needs=study.NEEDS)
     job = study(**needed, **how)
     check_no_more(job.study, options)
     job.check_engine(running.engine)

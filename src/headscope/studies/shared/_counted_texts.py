@@ -67,6 +67,40 @@ class CountingJob(ModelJob):
         """
         study.update(text.name, record)
 
+    def studies_of(
+        self,
+        measurer: CountingMeasurer,
+        texts: Sequence[CorpusText],
+        failed: Callable[[int, Exception], None],
+    ) -> Iterator[tuple[int, Any]]:
+        """The study of each text alone, with its place; see `headscope.corpus.Measurer`."""
+        from headscope.capturing import capture_batches
+
+        given: list[Any] = []
+        for text in texts:
+            try:
+                given.append(self.input_of(text.given))
+            except HeadscopeError as error:
+                # Reported in its turn, as every text that cannot be read.
+                given.append(error)
+        batches = capture_batches(
+            measurer.model,
+            measurer.tokenizer,
+            given,
+            keep=self.KEEP,
+            on_error=failed,
+            **self.reading,
+        )
+        for together in batches:
+            number = together.numbers[0]
+            study = self.empty()
+            try:
+                self.count(study, texts[number], together.batch)
+            except HeadscopeError as error:
+                failed(number, error)
+            else:
+                yield number, study
+
     def restored(self, kept: Kept) -> Any:
         """The study that a part holds."""
         raise NotImplementedError
@@ -113,8 +147,38 @@ class CountingJob(ModelJob):
         """Tell the result which texts were left out, where it names them."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class OneByOneJob(CountingJob):
+    """What a run does to texts that are not captured in batches."""
+
+    def study_of(self, measurer: CountingMeasurer, text: CorpusText) -> Any:
+        """The study of one text, by its name.
+
+        Raises:
+            HeadscopeError: where it cannot be read or counted.
+        """
+        raise NotImplementedError
+
+    def studies_of(
+        self,
+        measurer: CountingMeasurer,
+        texts: Sequence[CorpusText],
+        failed: Callable[[int, Exception], None],
+    ) -> Iterator[tuple[int, Any]]:
+        """The study of each text alone, with its place; see `headscope.corpus.Measurer`."""
+        from headscope.capturing.many import OF_ONE_INPUT, reason_of
+
+        for number, text in enumerate(texts):
+            try:
+                study = self.study_of(measurer, text)
+            except OF_ONE_INPUT as error:
+                failed(number, reason_of(error))
+            else:
+                yield number, study
+
+
 class CountingMeasurer:
-    """Captures texts and counts the record of each.
+    """A model, and the job that counts what it does on texts.
 
     Args:
         job: what counts them.
@@ -130,33 +194,9 @@ class CountingMeasurer:
         self, texts: Sequence[CorpusText], failed: Callable[[int, Exception], None]
     ) -> Iterator[tuple[int, CountedText]]:
         """The study of each text alone; see `headscope.corpus.Measurer`."""
-        from headscope.capturing import capture_batches
-
-        given: list[Any] = []
-        for text in texts:
-            try:
-                given.append(self._job.input_of(text.given))
-            except HeadscopeError as error:
-                # Reported in its turn, as every text that cannot be read.
-                given.append(error)
         with one_thread():
-            batches = capture_batches(
-                self.model,
-                self.tokenizer,
-                given,
-                keep=self._job.KEEP,
-                on_error=failed,
-                **self._job.reading,
-            )
-            for together in batches:
-                number = together.numbers[0]
-                study = self._job.empty()
-                try:
-                    self._job.count(study, texts[number], together.batch)
-                except HeadscopeError as error:
-                    failed(number, error)
-                else:
-                    yield number, CountedText(study, self._job)
+            for number, study in self._job.studies_of(self, texts, failed):
+                yield number, CountedText(study, self._job)
 
 
 @dataclass(frozen=True, eq=False)
