@@ -76,3 +76,24 @@ def test_a_comparison_is_made_a_layer_at_a_time(monkeypatch):
     wanted = second["cross"].weights(2) - first["cross"].weights(2)
     values = (stored * np.abs(stored) * layer["most"]).reshape(wanted.shape)
     assert np.abs(values - wanted).max() < 2 / 127
+
+
+def test_an_opening_holds_the_quantity_of_all_heads_where_all_heads_are_looked_at(monkeypatch):
+    record = random_record(layers=3, heads=4)
+    shares = [layer.weights_of() / 2 for layer in record["cross"]]
+    answers = PageAnswers(hs.view(record, quantities={"share": shares}))
+    looking = {"layer": 1, "heads": [0], "quantity": "share"}
+
+    def names(**more):
+        return {name for name in answers.opening(looking | more) if not name.startswith("thumbs")}
+
+    alone = {"quantity-share/cross/1", "layer/cross/1"}
+    everywhere = {
+        f"{kind}/cross/{layer}" for kind in ("layer", "quantity-share") for layer in range(3)
+    }
+    assert alone < names()
+    assert not everywhere < names()
+    assert everywhere < names(view="overview")
+    assert "weights/cross/2/0" not in names(view="overview")
+    monkeypatch.setattr("headscope.views.answers.OF_ALL_HEADS", 100)
+    assert not everywhere < names(view="model")

@@ -24,8 +24,13 @@ export interface LoadedLayer {
   readonly here: ReadonlySet<number>;
 }
 
+/**
+ * Heads by their position; none stands for all of them. Null is for a quantity alone: those that it is worked out from.
+ */
+export type WantedHeads = readonly number[] | null;
+
 /** A layer that was opened: gives it with the heads that are wanted, or all where none of them is in it. */
-export type OpenLayer = (heads: readonly number[], quantity?: PageQuantity) => Promise<LoadedLayer>;
+export type OpenLayer = (heads: WantedHeads, quantity?: PageQuantity) => Promise<LoadedLayer>;
 
 export async function openLayer(source: Source, stack: PageStack, stub: PageLayer): Promise<OpenLayer> {
   const page = stub.later ? await askedLayer(source, stack, stub) : stub;
@@ -48,10 +53,10 @@ export async function openLayer(source: Source, stack: PageStack, stub: PageLaye
   const parts = { page, weights, scores: scores?.parts ?? null, visible, valueNorms: norms ?? null, values };
   let loaded: LoadedLayer = { ...parts, here: new Set() };
   return async (wanted, quantity) => {
-    const all = page.held ?? [...Array(weights.heads).keys()];
-    const inside = wanted.filter((head) => all.includes(head));
-    const heads = split && inside.length > 0 ? inside : all;
     const array = quantity && page.quantities?.[quantity.name];
+    const all = page.held ?? [...Array(weights.heads).keys()];
+    const inside = all.filter((head) => wanted?.includes(head));
+    const heads = (split && inside.length > 0) || (array && !wanted) ? inside : all;
     const needed = heads.flatMap((head) => [scores?.need(head), bytes?.need(head)]);
     const [found] = await Promise.all([
       array && !values.has(quantity.name) ? loadValues(source, array, quantity) : null,

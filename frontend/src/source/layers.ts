@@ -1,6 +1,6 @@
 import type { PageLayer, PageQuantity, PageStack } from "../contract/page";
 import { arraySize } from "./arrays";
-import { type LoadedLayer, type OpenLayer, openLayer } from "./layer";
+import { type LoadedLayer, type OpenLayer, openLayer, type WantedHeads } from "./layer";
 import type { Source } from "./source";
 
 const MOST_BYTES = 96 * 2 ** 20;
@@ -24,12 +24,12 @@ export class LayerCache {
 
   /**
    * A layer with at least these heads, by their position; with all of them where they come at once, and where none is
-   * named. With a quantity that travels as an array only where that is asked for.
+   * named; with null those that the quantity needs. A quantity that travels as an array comes only where it is asked for.
    */
   async load(
     stack: PageStack,
     layer: PageLayer,
-    heads: readonly number[] = [],
+    heads: WantedHeads = [],
     quantity?: PageQuantity,
   ): Promise<LoadedLayer> {
     const opened = this.#kept.get(layer) ?? openLayer(this.#source, stack, layer);

@@ -110,6 +110,7 @@ export function httpModel(base: string, token: string, page: string, send: Fetch
     };
     const source: Source = {
       header: opening.header,
+      passing: true,
       chunk: async (name) => chunks.get(name) ?? kept(() => from.chunk(name)),
       figure: (kind, options) => kept(() => from.figure(kind, options)),
     };

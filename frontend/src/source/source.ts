@@ -10,6 +10,8 @@ export interface Source {
   readonly header: Page;
   /** The source whose further record this is. */
   readonly root?: Source;
+  /** Whether another may soon stand in its place: then nothing is loaded that nobody asked for. */
+  readonly passing?: boolean;
   /** The bytes of one named chunk, unpacked. */
   chunk(name: string): Promise<Uint8Array<ArrayBuffer>>;
   /** The file of a figure that Python draws; only where there is a Python. */

@@ -17,12 +17,13 @@ const STAGES = 4;
 
 /**
  * A function that makes small matrices of a quantity of all layers, and shows them as they come; a newer call ends an
- * older one.
+ * older one, and does nothing else without a quantity.
  */
 export function pooledLoader(load: Load, show: (pooled: Pooled) => void) {
   let newest = 0;
-  return async (stack: PageStack, quantity: PageQuantity) => {
+  return async (stack: PageStack, quantity: PageQuantity | null) => {
     const number = ++newest;
+    if (!quantity) return;
     const shape = thumbShape({ queries: stack.query.labels.length, keys: stack.key.labels.length });
     const heads = quantity.per === "layer" ? 1 : stack.heads;
     const empty = new Float32Array(shape.queries * shape.keys);

@@ -195,3 +195,37 @@ test("the store shows the heads that are here, then those that were chosen", asy
   await soon(() => expect(store.thumbsLeft.value).toBe(0));
   store.destroy();
 });
+
+test("for a quantity that travels by itself no head of its layer is asked for", async () => {
+  const { source, asked } = inParts("weights");
+  const [stack] = source.header.stacks;
+  const array = { ...source.header.stacks[0].thumbs, chunk: "given", shape: [3, 5, 7], axes: ["head", "query", "key"] };
+  const text = new TextDecoder().decode(await source.chunk("layer/self/2"));
+  const layer = { ...JSON.parse(text), quantities: { difference: { ...array, encoding: "signed", most: 1 } } };
+  const sent = new Map([
+    ["layer/self/2", new TextEncoder().encode(JSON.stringify(layer)) as Uint8Array<ArrayBuffer>],
+    ["given", new Uint8Array(3 * 5 * 7).fill(255)],
+  ]);
+  const chunk = async (name: string) => sent.get(name) ?? source.chunk(name);
+  asked.length = 0;
+  const cache = new LayerCache({ ...source, chunk });
+  const { values, here } = await cache.load(stack, stack.layers[1], null, DIFFERENCE);
+  expect(values.get("difference")?.row(2, 4)[6]).toBeCloseTo(1);
+  expect([[...here], asked]).toEqual([[], []]);
+  // The weights of all heads are worked out from the heads themselves.
+  expect((await cache.load(stack, stack.layers[1], null)).here.size).toBe(3);
+});
+
+test("the neighbours of a layer come by themselves; of a record that passes once the reader goes on", async () => {
+  const layersOf = (asked: readonly string[]) => new Set(asked.filter((name) => name.startsWith("layer/"))).size;
+  const [lasting, passing] = [inParts("weights"), inParts("weights")];
+  const store = createStore(lasting.source, { layer: 0, view: "head" });
+  const other = createStore({ ...passing.source, passing: true }, { layer: 0, view: "head" });
+  await soon(() => expect(layersOf(lasting.asked)).toBe(2));
+  await soon(() => expect(other.shown.value).not.toBeNull());
+  expect(layersOf(passing.asked)).toBe(1);
+  other.select((now) => ({ ...now, layer: 2 }));
+  await soon(() => expect(layersOf(passing.asked)).toBe(3));
+  store.destroy();
+  other.destroy();
+});

@@ -22,7 +22,7 @@ from headscope.record import Layer, Record, Stack
 from headscope.record.recompute import scores_of, softmax_of
 from headscope.views._beside import PREFIX, options_beside, records_beside
 from headscope.views._lazy_array import LazyArray
-from headscope.views._page import later_stack, page_header
+from headscope.views._page import check_shown, later_stack, page_header
 from headscope.views._payload import (
     MOST_ERROR,
     ROUNDING,
@@ -102,7 +102,7 @@ class OnDemand:
 
     Raises:
         PageError: an unknown option or value.
-        RecordError: a stack or layer that the record does not have.
+        RecordError: a stack or layer that the record does not have, or a layer without weights.
     """
 
     record: Record
@@ -120,6 +120,7 @@ class OnDemand:
     _beside: dict[str, OnDemand] = field(init=False)
 
     def __post_init__(self) -> None:
+        check_shown(self.record, self.options)
         records = records_beside(self.options.get("beside"))
         self._beside = {
             name: OnDemand(record, options_beside(self.options)) for name, record in records.items()

@@ -58,13 +58,12 @@ them.
 """
 
 
-def check_page(record: Record, options: PageOptions) -> Page:
-    """The header of a page whose arrays are made later; raises where the options do not fit the
-    record.
+def check_shown(record: Record, options: PageOptions) -> None:
+    """Raise where options are none of a page, or nothing of this record can be shown.
 
     Raises:
         PageError: an unknown option or value.
-        RecordError: a stack or layer that the record does not have.
+        RecordError: a stack or layer that the record does not have, or a layer without weights.
     """
     check_options(options)
     held = held_layers(record, options.get("include_layers"))
@@ -76,17 +75,6 @@ def check_page(record: Record, options: PageOptions) -> Page:
                     f"Layer {number} holds neither weights nor queries and keys; capture with "
                     "keep='qk' or keep='auto'"
                 )
-    given = given_quantities(record, options.get("quantities", {}))
-    records = records_beside(options.get("beside"))
-    beside = {name: check_page(of, options_beside(options)) for name, of in records.items()}
-    return page_header(
-        record,
-        options,
-        lambda *of: later_stack(*of, given),
-        given=given,
-        chunks=Chunks(),
-        beside=beside,
-    )
 
 
 def page_parts(

@@ -12,7 +12,6 @@ from typing_extensions import Unpack
 from headscope.errors import HeadscopeError, PageError
 from headscope.views import _html
 from headscope.views._download import figure_file
-from headscope.views._on_demand import OnDemand
 from headscope.views._selection import changed_selection
 from headscope.views.options import PageOptions
 from headscope.views.widget_base import AnyWidget
@@ -37,7 +36,7 @@ class ViewWidget(AnyWidget):
 
     def __init__(self, shown: View) -> None:
         self._shown = shown
-        self._given = OnDemand(shown.record, shown.options)
+        self._given = shown.on_demand
         header = self._given.header
         super().__init__(
             _esm=_html.bundle("live.js"), _header=dict(header), selection=dict(header["selection"])

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from headscope.errors import PageError
 from headscope.views._download import MEDIA_TYPES, figure_file
-from headscope.views._on_demand import OnDemand
 from headscope.views.contract import Page, PageArray, PageLayer, PageStack
 
 if TYPE_CHECKING:
@@ -22,6 +22,10 @@ OVERVIEW = 2**23
 """Number of weights up to which thumbnails and kinds come with the opening: about 0.2 s of work.
 For a larger record the page asks for them itself, a layer at a time.
 """
+OF_ALL_HEADS = 2**18
+"""The same for a further quantity, each of which is worked out: about 50 ms of work."""
+WITH_ALL_HEADS = ("overview", "model")
+"""Views with small pictures of all heads in the quantity that is chosen."""
 LENGTH = 4
 """Bytes of the number at the start of an opening, which is the length of its head."""
 
@@ -35,7 +39,7 @@ class PageAnswers:
 
     def __init__(self, shown: View) -> None:
         self.shown = shown
-        self._given = OnDemand(shown.record, shown.options)
+        self._given = shown.on_demand
 
     @property
     def header(self) -> Page:
@@ -60,7 +64,7 @@ class PageAnswers:
 
     def opening(self, looking: Mapping[str, Any]) -> dict[str, bytes]:
         """The chunks of the first picture: evidence and pictures, the overview of all heads where
-        it is quickly made, and the heads of one layer.
+        it is quickly made, in the quantity that is looked at too, and the heads of one layer.
 
         Args:
             looking: the part of the record that is shown: ``stack``, ``layer``, ``heads``, ``view``
@@ -73,27 +77,27 @@ class PageAnswers:
         if not isinstance(looking, Mapping):
             raise PageError("looking is a JSON object with stack, layer, heads, view and quantity")
         chunks = dict(self._given.sent)
-        for name in (*self._overview(), *self._looked_at(looking)):
+        # One after the other: of many layers only the last ones stay prepared.
+        for name in chain(self._overview(), self._looked_at(looking)):
             data = None if name in chunks else self._given.chunk(name)
             if data is not None:
                 chunks[name] = data
         return chunks
 
     def _overview(self) -> Iterator[str]:
-        weights = 0
-        for stack in self.header["stacks"]:
-            cells = stack["heads"] * len(stack["query"]["pieces"]) * len(stack["key"]["pieces"])
-            weights += len(stack["layers"]) * cells
-        if weights > OVERVIEW:
+        stacks = self.header["stacks"]
+        if sum(map(_weights_of, stacks)) > OVERVIEW:
             return
-        for stack in self.header["stacks"]:
+        for stack in stacks:
             for row in range(len(stack["layers"])):
                 yield f"{stack['thumbs']['chunk']}/{row}"
                 if "kinds" in stack:
                     yield f"{stack['kinds']['values']['chunk']}/{row}"
 
     def _looked_at(self, looking: Mapping[str, Any]) -> Iterator[str]:
-        """Names of the chunks of the heads that are looked at."""
+        """Names of the chunks of the heads that are looked at, and of the quantity of all heads
+        where that is.
+        """
         first = self.header["selection"]
         stacks = {stack["name"]: stack for stack in self.header["stacks"]}
         stack = _given_or(stacks, looking.get("stack"), first["stack"])
@@ -107,8 +111,30 @@ class PageAnswers:
         wanted = looking.get("heads") or first.get("heads") or held
         listed = wanted if isinstance(wanted, list) else held
         positions = [held.index(head) for head in listed if head in held]
-        for array in _arrays(prepared.header, looking.get("quantity") or first["quantity"]):
+        quantity = looking.get("quantity") or first["quantity"]
+        for array in _arrays(prepared.header, quantity):
             yield from _parts(array, stack, positions)
+        if looking.get("view") in WITH_ALL_HEADS and _weights_of(stack) <= OF_ALL_HEADS:
+            yield from self._of_all_heads(stack, quantity)
+
+    def _of_all_heads(self, stack: PageStack, quantity: Any) -> Iterator[str]:
+        """Names of the chunks of a further quantity of every layer, and of what a page reads of a
+        layer before it.
+        """
+        for layer in stack["layers"]:
+            prepared = self._given.prepared(stack, layer["layer"])
+            array = None if prepared is None else _further(prepared.header, quantity)
+            if prepared is None or array is None:
+                continue
+            yield f"layer/{stack['name']}/{layer['layer']}"
+            of_layer = (prepared.header["visible"], prepared.header.get("value_norms"), array)
+            yield from (each["chunk"] for each in of_layer if each is not None)
+
+
+def _weights_of(stack: PageStack) -> int:
+    """How many weights the heads of a stack have in all."""
+    cells = stack["heads"] * len(stack["query"]["pieces"]) * len(stack["key"]["pieces"])
+    return len(stack["layers"]) * cells
 
 
 def _given_or(rows: Mapping[Any, Any], wanted: Any, first: Any) -> Any:
@@ -124,9 +150,13 @@ def _arrays(layer: PageLayer, quantity: Any) -> Iterator[PageArray]:
     arrays: list[PageArray | None] = [layer["visible"], layer.get("value_norms"), layer["weights"]]
     if scores is not None:
         arrays += [scores["queries"], scores["keys"], scores["bias"]]
-    further = layer.get("quantities", {})
-    arrays.append(further.get(quantity) if isinstance(quantity, str) else None)
+    arrays.append(_further(layer, quantity))
     yield from (array for array in arrays if array is not None)
+
+
+def _further(layer: PageLayer, quantity: Any) -> PageArray | None:
+    """The array of a further quantity; None where the layer has none of this name."""
+    return layer.get("quantities", {}).get(quantity) if isinstance(quantity, str) else None
 
 
 def _parts(array: PageArray, stack: PageStack, positions: list[int]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast, overload
 
@@ -16,7 +16,8 @@ from headscope.views._answer_page import AnswerPage
 from headscope.views._differences import difference_page
 from headscope.views._frame import bare_frame, framed
 from headscope.views._html import page_html
-from headscope.views._page import check_page, page_parts
+from headscope.views._on_demand import OnDemand
+from headscope.views._page import page_parts
 from headscope.views._renamed import renamed
 from headscope.views._result_page import ResultPage
 from headscope.views.contract import Page
@@ -37,14 +38,20 @@ class View(FilePage):
     with all its data.
 
     Made by `view`, `head_view` and so on.
+
+    Args:
+        record: what is shown.
+        options: as the user gave them.
+        on_demand: answers a page that asks for its arrays when it needs them.
     """
 
     record: Record
     options: PageOptions
+    on_demand: OnDemand = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         # Checked now, so that an error is raised where the view is made and not where it is shown.
-        check_page(self.record, self.options)
+        object.__setattr__(self, "on_demand", OnDemand(self.record, self.options))
 
     @property
     def header(self) -> Page:

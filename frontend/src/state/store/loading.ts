@@ -3,7 +3,7 @@ import type { Page, PageLayer, PageQuantity, PageStack } from "../../contract/pa
 import type { ScoreParts } from "../../draw/scores";
 import { once } from "../../draw/weights";
 import { sourceBeside } from "../../source/beside";
-import { askedRow, type LoadedLayer } from "../../source/layer";
+import { askedRow, type LoadedLayer, type WantedHeads } from "../../source/layer";
 import { LayerCache } from "../../source/layers";
 import type { Source } from "../../source/source";
 import { averaged, joined, joinedRow, type Words } from "../combined";
@@ -68,7 +68,9 @@ export function loadingState(
         }
         shownMean = mean;
       });
-      prefetchBeside(origin.peek().layers, asked, of, current);
+      const { layers, source } = origin.peek();
+      // The record of a live model is gone with the next key: it is worth it once the reader goes from layer to layer.
+      if (!source.passing || (now && !same)) prefetchBeside(layers, asked, of, current);
     } catch (error) {
       if (current()) fail(error);
     }
@@ -94,7 +96,10 @@ export function loadingState(
       if (!now || !of || now.stack !== pieceStack.value) return now;
       return { ...joined(now, of), stack: stack.value, pieces: { scores: now.scores, of } };
     }),
-    stop,
+    stop(): void {
+      newest++;
+      stop();
+    },
   };
 }
 
@@ -132,7 +137,7 @@ export function asking({ origin, record }: Chosen, { pieceStack, merge }: TokenS
     return words ? joined(layer, words) : layer;
   };
   const besides = new Map<string, { source: Source; layers: LayerCache }>();
-  const load = (layer: PageLayer, heads: readonly number[], quantity?: PageQuantity) =>
+  const load = (layer: PageLayer, heads: WantedHeads, quantity?: PageQuantity) =>
     origin.peek().layers.load(pieceStack.peek(), layer, heads, quantity);
   async function pieceRow(layer: PageLayer, query: number, of: PageQuantity) {
     if (layer.later) return askedRow(origin.peek().source, pieceStack.peek(), layer, of, query);
@@ -142,8 +147,8 @@ export function asking({ origin, record }: Chosen, { pieceStack, merge }: TokenS
     return (head: number, key: number) => (isHere(head) ? row(head)?.[key] : undefined);
   }
   return {
-    /** A layer of the chosen stack, loaded with all its heads, with a quantity. */
-    load: async (layer: PageLayer, quantity?: PageQuantity) => asShown(await load(layer, [], quantity)),
+    /** A quantity of all heads of a layer of the chosen stack. */
+    load: async (layer: PageLayer, quantity: PageQuantity) => asShown(await load(layer, null, quantity)),
     /** A layer of the chosen stack with one of its heads, as that stands in the page. */
     loadHead: async (layer: PageLayer, head: number) => asShown(await load(layer, [head])),
     /** What one query has with each key in each head of a layer; undefined where a page cannot tell. */

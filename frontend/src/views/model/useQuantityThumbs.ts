@@ -17,7 +17,7 @@ export function useQuantityThumbs(store: Store, style: { readonly value: ThumbSt
   );
   useSignalEffect(() => {
     const [quantity, stack] = [store.quantity.value, store.stack.value];
-    if (quantity.name !== "weight") load.current(stack, quantity).catch(store.fail);
+    load.current(stack, quantity.name === "weight" ? null : quantity).catch(store.fail);
   });
   return useComputed((): GridThumbs | null => {
     const quantity = store.quantity.value;

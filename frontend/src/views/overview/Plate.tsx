@@ -11,7 +11,6 @@ import { paintMatrix } from "../../draw/thumbs";
 import type { LayerWeights } from "../../draw/weights";
 import { density, putPixels } from "../../parts/canvas";
 import { useWidth } from "../../parts/useWidth";
-import type { LoadedLayer } from "../../source/layer";
 import { headName } from "../../state/evidence";
 import { clearestOfEach, headWords } from "../../state/kinds";
 import { keepHead } from "../../state/selection";
@@ -71,14 +70,20 @@ function Lines({ store, head, kind }: { store: Store; head: number; kind: KindNa
     if (!canvas || width.value === 0) return;
     const stack = store.stack.value;
     const thumbs = store.thumbs.value;
+    const queries = stack.query.labels.length;
     // So many lines would be one grey surface.
-    if (stack.query.labels.length > MOST_LINES) {
+    if (queries > MOST_LINES) {
       if (thumbs) paintSquare(canvas, thumbs, head, kindRamp(kind, store.dark.value));
       return;
     }
-    const layer = stack.layers[Math.floor(head / stack.heads)];
+    // The small pictures of a short text are the weights themselves.
+    if (thumbs?.queries === queries && thumbs.keys === stack.key.labels.length) {
+      paintLines(canvas, store, thumbs, head, color);
+      return;
+    }
+    const layer = stack.layers[(head / stack.heads) | 0];
     const column = head % stack.heads;
-    store.loadHead(layer, column).then((loaded) => paintLines(canvas, store, loaded, column, color), store.fail);
+    store.loadHead(layer, column).then(({ weights }) => paintLines(canvas, store, weights, column, color), store.fail);
   });
   return (
     <span class="plate-lines" ref={root} aria-hidden="true">
@@ -95,7 +100,7 @@ function paintSquare(canvas: HTMLCanvasElement, thumbs: LayerWeights, head: numb
   putPixels(canvas, new Uint8ClampedArray(picture.pixels.buffer), { width: side, height: side });
 }
 
-function paintLines(canvas: HTMLCanvasElement, store: Store, { weights }: LoadedLayer, head: number, color: string) {
+function paintLines(canvas: HTMLCanvasElement, store: Store, weights: LayerWeights, head: number, color: string) {
   const scale = density();
   const [width, height] = [Math.round(canvas.clientWidth * scale), Math.round(canvas.clientHeight * scale)];
   if (width === 0 || height === 0 || head >= weights.heads) return;
