@@ -1,7 +1,7 @@
 """Model to record; with interventions the only place that knows torch.
 
-The public names stand in `__init__.pyi`, each once, and are loaded on first use, so that what is
-wrong with a text or a name is reported (`_given`) before torch is imported.
+The public names are listed in `__init__.pyi`, each once, and loaded on first use, so that mistakes
+in a text or a name are reported before torch is imported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Any torch model, run in any way, to records."""
+"""Records of any torch model, however it is run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from headscope.record import Record, Tokens
 
 
 class Watched:
-    """What was seen of a model; filled when the block of `watch` is left."""
+    """The records of a watched model; available when the block of `watch` has ended."""
 
     def __init__(self) -> None:
         self._records: list[Record] = []
@@ -49,19 +49,18 @@ def watch(
     batch: int = 1,
     **options: Unpack[KeepOptions],
 ) -> Generator[Watched]:
-    """Watch a torch model of any library while it runs once, however it is called (timm,
-    hand-written ...).
+    """Watch one run of a torch model of any library, however it is called (timm, hand-written ...).
 
-    Inside, the model is in evaluation mode and computes no gradients; it comes back as it was. What
-    is seen is every softmax attention that is computed with torch's operators or through
-    transformers' interface, checked as by `capture`.
+    Inside the block the model is in evaluation mode and computes no gradients; afterwards it is
+    unchanged. Every softmax attention is captured that is computed with torch's operators or
+    through transformers' interface, and checked as in `capture`.
 
     Args:
         model: any torch module.
-        *tokens: the tokens of each side that the model works on, such as source and target. A side
-            of so many positions as one of them has gets these; any other gets the numbers of its
-            positions.
-        batch: number of examples that the model will be given at once.
+        *tokens: the tokens of each sequence that the model reads, such as source and target. They
+            belong to the queries or keys with as many positions; positions of any other sequence
+            are numbered.
+        batch: number of examples in the model's batch.
         **options: see `KeepOptions`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a capture would keep, estimated before it is run."""
+"""The size of a capture, estimated before it is run."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ from headscope.capturing.run import at_rest, run
 from headscope.record import CONTRIBUTION_KINDS, Layer, Record
 
 TRIED = (8, 7, 6)
-"""So many tokens of the source are tried, then of the target; never as many as the other side
-has.
-"""
+"""Numbers of tokens to try for source and target, so that both always have different numbers."""
 STATISTICS_OF_A_ROW, STATISTICS_OF_A_KEY, TOP_OF_A_ROW = 52, 4, 8
 """Bytes for each head: see `headscope.record.Statistics`."""
 FLOAT, NORMS_OF_A_ROW = 4, 4
@@ -32,15 +30,15 @@ FLOAT, NORMS_OF_A_ROW = 4, 4
 
 @dataclass(frozen=True)
 class Budget:
-    """Bytes that each part of a record would take, and those that the options asked for would keep.
+    """Bytes of each part of a record, and bytes that the given options would keep.
 
     Args:
         qk: queries and keys, and what is added to the scores.
         values: values.
         weights: weights.
         statistics: statistics of the rows.
-        kept: of these together, as asked for.
-        what: names of what is kept.
+        kept: bytes of all parts that the options keep.
+        what: names of these parts.
         norms: value norms and contributions, at most.
         before: queries and keys before positions, at most.
     """
@@ -81,20 +79,20 @@ def budget(
     text_pair: str | None = None,
     **options: Unpack[CaptureOptions],
 ) -> Budget:
-    """How many bytes `capture` would keep with the same arguments, found by running the first few
-    tokens.
+    """The number of bytes that `capture` would keep with the same arguments, found by running the
+    first few tokens.
 
-    A picture or a sound is run whole, since it cannot be cut.
+    A picture or a sound is run as a whole, because it cannot be cut.
 
     Args:
-        model: as of `capture`.
-        tokenizer: as of `capture`.
-        text: as of `capture`.
-        text_pair: as of `capture`.
+        model: see `capture`.
+        tokenizer: see `capture`.
+        text: see `capture`.
+        text_pair: see `capture`.
         **options: see `CaptureOptions`.
 
     Raises:
-        HeadscopeError: as `capture`.
+        HeadscopeError: the errors of `capture`.
 
     Example:
         >>> print(budget(model, tokenizer, "The cat sat.", keep="qk"))
@@ -111,13 +109,14 @@ def budget(
         try:
             record = run(model, tried, kept, numbers=False)[0]
         except UnnamedPositions:
-            # How many positions a part of the text becomes does not tell how many the whole does.
+            # The model makes positions of its own from tokens, and their number for a part of the
+            # text does not determine their number for all of it.
             record, sizes = run(model, inputs, kept)[0], {}
     return _counted(record, sizes, keeping)
 
 
 def _cut(inputs: Inputs) -> tuple[Inputs, dict[int, int]]:
-    """The first tokens of both sides, and how many each side has by how many are left of it."""
+    """The first tokens of source and target, and the whole number of tokens by the number left."""
     if inputs.input_positions is not None:
         return inputs, {}
     whole = {"source": len(inputs.source[0])}
@@ -133,10 +132,9 @@ def _cut(inputs: Inputs) -> tuple[Inputs, dict[int, int]]:
 
 
 def _left_of(whole: dict[str, int]) -> dict[str, int]:
-    """How many tokens of each side are run.
-
-    A layer tells its sides by their sizes alone, so that no size may stand for two.
-    """
+    """The number of tokens of source and target that are run."""
+    # A layer's queries and keys are assigned to source or target by their number alone, so the two
+    # must differ.
     left = {}
     for side, size in whole.items():
         left[side] = _first_but(whole.values()) if size > TRIED[0] else size

@@ -1,4 +1,4 @@
-"""A call of which some heads alone are kept."""
+"""A call reduced to some of its heads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headscope.record import HeldHeads
 
 
 def held_heads(call: Call, numbers: tuple[int, ...]) -> HeldHeads | None:
-    """What a layer says of the heads that it holds; None where these are all."""
+    """The description of the heads that a layer holds; None where it holds all."""
     heads = call.size[1]
     return None if len(numbers) == heads else HeldHeads(numbers, heads, call.value.shape[1])
 
@@ -19,7 +19,7 @@ def held_heads(call: Call, numbers: tuple[int, ...]) -> HeldHeads | None:
 def call_of_heads(call: Call, held: HeldHeads) -> Call:
     """The call as if the model had no other heads.
 
-    Key/value heads stand in it once where the heads share them evenly, else once for each head.
+    It holds key/value heads once where the heads share them evenly, else once for each head.
     """
     heads, shared = list(held.numbers), _shared(held)
     per_head = {
@@ -47,8 +47,8 @@ def _shared(held: HeldHeads) -> list[int]:
     of_each_head = [number * held.kv_heads // held.heads for number in held.numbers]
     once = list(held.kv_numbers)
     many = len(of_each_head) // len(once)
-    # A reader of the call repeats every key/value head equally often, which holds for some choices
-    # of heads only: of groups of four, two heads of one and one of another cannot be written so.
+    # Code that reads the call repeats every key/value head equally often. That is right for some
+    # choices of heads only: not for two heads of one group and one of another.
     is_even = of_each_head == [number for number in once for _ in range(many)]
     return once if is_even else of_each_head
 

@@ -1,4 +1,4 @@
-"""Heads that alone are to be kept."""
+"""Heads chosen with ``capture(heads=...)``; all others are not kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HOW = (
 
 
 class NoSuchHeadsError(CaptureError):
-    """Heads that the model does not have: no other input will have them."""
+    """Heads that the model does not have, whatever its input is."""
 
 
 @dataclass(frozen=True)
@@ -24,21 +24,21 @@ class ChosenHeads:
     """The heads of ``capture(heads=...)``.
 
     Args:
-        heads: of each the name of its stack, where one was given, its layer and its number.
+        heads: for each head the name of its stack, where one was given, its layer and its number.
     """
 
     heads: tuple[tuple[str | None, int, int], ...]
 
     def of_layer(self, layer: int, stack: str, *, most: int) -> tuple[int, ...]:
-        """Numbers of the heads that are wanted of a layer with so many heads, rising."""
+        """Numbers of the chosen heads of a layer with so many heads, ascending."""
         heads = {
             head for name, number, head in self.heads if number == layer and name in (None, stack)
         }
         return tuple(sorted(head for head in heads if head < most))
 
     def may_be(self, layer: int, *, most: int) -> set[tuple[int, ...]]:
-        """What may be wanted of a layer whose stack is not known yet."""
-        # The empty name is of no stack: it stands for stacks that none of the heads names.
+        """All choices of heads that are possible for a layer whose stack is not known yet."""
+        # The empty name means any stack that is not named by one of the heads.
         stacks = {name or "" for name, _, _ in self.heads} | {""}
         return {heads for stack in stacks if (heads := self.of_layer(layer, stack, most=most))}
 
@@ -64,7 +64,7 @@ class ChosenHeads:
                 raise NoSuchHeadsError(
                     f"{given}: there are the layers {', '.join(map(str, numbers))}"
                 )
-            # Without its stack a head is meant of every stack, and need be in one of them alone.
+            # A head without a stack is looked for in all stacks, and must exist in at least one.
             if head >= max(counts):
                 raise NoSuchHeadsError(f"{given}: layer {layer} has heads 0 to {max(counts) - 1}")
 
@@ -86,7 +86,7 @@ def parse_heads(given: Any) -> ChosenHeads | None:
 
 
 def _parsed(given: Any) -> tuple[str | None, int, int]:
-    # A string can be gone through like a pair, but holds letters and no numbers.
+    # A string can be iterated like a pair, but holds letters and not numbers.
     is_listed = isinstance(given, Iterable) and not isinstance(given, str | bytes)
     parts = list(given) if is_listed else []
     stack = parts.pop(0) if len(parts) == 3 and isinstance(parts[0], str) else None
@@ -96,6 +96,6 @@ def _parsed(given: Any) -> tuple[str | None, int, int]:
 
 
 def _is_number(given: Any) -> bool:
-    """Whether it is a whole number from 0 on; those of NumPy are, too."""
-    # True is a whole number to Python, and would be taken for layer or head 1.
+    """Whether this is a whole number of at least 0; NumPy's integers are accepted."""
+    # True is an integer in Python, and would mean layer or head 1.
     return isinstance(given, Integral) and not isinstance(given, bool) and given >= 0

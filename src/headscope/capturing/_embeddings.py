@@ -1,6 +1,4 @@
-"""A model without the embedding of positions or of segments: what they do is seen by taking them
-away.
-"""
+"""Models without their position or segment embeddings, to see what these do."""
 
 from __future__ import annotations
 
@@ -27,21 +25,19 @@ Removal = Literal["zero", "mean"]
 ROLES: tuple[Role, ...] = get_args(Role)
 REMOVALS: tuple[Removal, ...] = get_args(Removal)
 TEXTS, LENGTH, TARGETS = 2, 6, 4
-"""Size of what the model is tried out on: no two of these are the same, nor likely to be a model's
-width.
-"""
+"""Sizes of the trial input: all different, and unlikely to be the width of a model."""
 
 Place = tuple[nn.Module, int]
-"""A module, and which of its calls in one pass: one table may serve two ends (GPT-2 reads segments
-off its words).
+"""A module and the number of its call in a pass: one table may have two uses (GPT-2 reads segments
+from its table of words).
 """
 
 
 def input_embeddings(model: Any) -> Float[np.ndarray, "vocabulary feature"]:
-    """What a model reads for each token of its vocabulary, float32.
+    """The input embedding of each token of a model's vocabulary, float32.
 
     Raises:
-        CaptureError: a model that reads no tokens.
+        CaptureError: where the model reads no tokens.
 
     Example:
         >>> vectors = input_embeddings(model)
@@ -60,30 +56,29 @@ def input_embeddings(model: Any) -> Float[np.ndarray, "vocabulary feature"]:
 def without_embedding(
     model: Any, role: Role, *, by: Removal = "zero"
 ) -> Generator[tuple[str, ...]]:
-    """A model from which the embedding of positions, or of segments, is gone inside the ``with``
-    block.
+    """Remove the position or segment embedding from a model inside the ``with`` block.
 
-    Where segments are read off the table of the words (GPT-2), only what they add goes: nothing,
-    where none are given.
+    Where segments are read from the table of words (GPT-2), only their contribution is removed,
+    which is nothing where no segments are given.
 
-    Which modules these are is found by trying the model out, not by their names: what an embedding
-    of positions gives changes along a text and with neither its words nor its segments; that of
-    segments changes with the segments alone. The model's weights are not touched, and it is whole
-    again behind the block, also after an error.
+    The modules are found by running the model on trial inputs, not by their names. The output of a
+    position embedding changes along a text, but neither with its words nor with its segments; the
+    output of a segment embedding changes only with the segments. The model's weights are not
+    changed, and the model is complete again after the block, also after an error.
 
     Source: Vig 2019, part 2, asks what makes the patterns; the intervention is ours.
 
     Args:
         model: a loaded transformers model that reads text.
         role: ``"position"`` or ``"segment"``.
-        by: ``"zero"`` takes the embedding away; ``"mean"`` leaves its mean over the tokens of each
-            text, so that all tokens get the same and the length of what goes on changes less.
+        by: ``"zero"`` removes the embedding; ``"mean"`` replaces it by its mean over the tokens of
+            each text, so that all tokens get the same and the norm of the sum changes less.
 
     Yields:
         The names of the modules.
 
     Raises:
-        CaptureError: a model that has no such embedding, as those of rotary positions or ALiBi, or
+        CaptureError: where the model has no such embedding, as with rotary positions or ALiBi, or
             reads no text.
 
     Example:
@@ -113,10 +108,10 @@ def without_embedding(
 
 
 def embeddings_of(model: Any, role: Role) -> list[Place]:
-    """The calls of modules that give a model its positions or its segments.
+    """The calls of modules that embed a model's positions or segments.
 
     Raises:
-        CaptureError: saying why there are none.
+        CaptureError: saying why there is no such module.
     """
     with at_rest(model), uncompiled(model):
         first, words, segments = _tried(model)
@@ -124,13 +119,13 @@ def embeddings_of(model: Any, role: Role) -> list[Place]:
     widths = _widths(model, first, of_words)
     places = []
     for place, output in first.items():
-        # What is added to words is as wide as they are; a table of biases or of experts is not.
+        # An embedding that is added to words is as wide as they are; a table of biases or of
+        # experts is not.
         is_added = output.shape[-1] in widths and _is_of_tokens(output)
         is_free = is_added and not of_words[place]
         if is_free and _role_of(output, segments.get(place)) == role:
             places.append(place)
-    # Turns by position are as wide as the words where a model has one head, and are not added to
-    # them.
+    # Rotary angles are as wide as the words in a model with one head, but are not added to them.
     if not places or (role == "position" and _positions(model) == "rotary"):
         raise CaptureError(_why_none(model, role))
     return places
@@ -139,13 +134,15 @@ def embeddings_of(model: Any, role: Role) -> list[Place]:
 def _widths(
     model: Any, outputs: dict[Place, torch.Tensor], of_words: dict[Place, bool]
 ) -> set[int]:
-    """How wide words may be: some models give them another width before positions are added."""
+    """Possible widths of words: in some models they have another width before positions are
+    added.
+    """
     widths = {output.shape[-1] for place, output in outputs.items() if of_words[place]}
     return widths | {getattr(model.config.get_text_config(), "hidden_size", 0)}
 
 
 def _role_of(output: torch.Tensor, with_other_segments: torch.Tensor | None) -> Role | None:
-    """What a table is for whose output does not depend on words."""
+    """The role of a table whose output does not depend on words."""
     if _differs(output, with_other_segments):
         return "segment"
     return "position" if _changes_along(output) else None
@@ -153,7 +150,7 @@ def _role_of(output: torch.Tensor, with_other_segments: torch.Tensor | None) -> 
 
 @dataclass(frozen=True)
 class _Counting:
-    """Watches modules and tells their calls in one pass of the model apart by number."""
+    """Watches modules, and numbers their calls in one pass of the model."""
 
     model: nn.Module
     modules: Any
@@ -164,7 +161,7 @@ class _Counting:
     ) -> Generator[None]:
         calls: dict[nn.Module, int] = {}
 
-        # One call of a table may be for segments and the next for words, in the same order in
+        # A table may be called for segments first and then for words; the order is the same in
         # every pass.
         def begin(*_: Any) -> None:
             calls.clear()
@@ -184,7 +181,7 @@ class _Counting:
 
 
 def _tried(model: nn.Module) -> Iterator[dict[Place, torch.Tensor]]:
-    """What every table gives, learnt or computed: for a text, for other words, and for other
+    """The output of every table, learnt or computed: for a text, for other words, and for other
     segments.
     """
     tables = _tables(model)
@@ -193,7 +190,7 @@ def _tried(model: nn.Module) -> Iterator[dict[Place, torch.Tensor]]:
     other_words = dict(first)
     for name in first:
         if name.endswith("input_ids"):
-            # No word of the probe is repeated, so that every place has another word afterwards.
+            # No word of the probe is repeated, so that every position gets another word.
             other_words[name] = first[name].roll(1, dims=-1)
     other_segments = dict(first)
     if "token_type_ids" in first:
@@ -202,7 +199,7 @@ def _tried(model: nn.Module) -> Iterator[dict[Place, torch.Tensor]]:
         seen: dict[Place, torch.Tensor] = {}
 
         def keep(module: nn.Module, number: int, output: torch.Tensor, seen: dict = seen) -> None:
-            # A copy, since the model may add the words to it in place.
+            # A copy, because the model may add the words to it in place.
             seen[module, number] = output.detach().clone()
 
         with _Counting(model, tables).watched(keep):
@@ -211,7 +208,7 @@ def _tried(model: nn.Module) -> Iterator[dict[Place, torch.Tensor]]:
 
 
 def _tables(model: nn.Module) -> set[nn.Module]:
-    """The modules without parts that may be an embedding, learnt or computed."""
+    """Modules without submodules that may be an embedding, learnt or computed."""
     tables = set()
     for module in model.modules():
         has_parts = next(module.children(), None) is not None
@@ -221,19 +218,17 @@ def _tables(model: nn.Module) -> set[nn.Module]:
 
 
 def _computes_a_table(module: nn.Module) -> bool:
-    """Whether it may be a table that nothing was learnt for; torch's own modules work on what they
-    are given.
-    """
+    """Whether this may be a table without learnt weights; torch's own modules never are."""
     return not type(module).__module__.startswith("torch.") and not list(module.parameters())
 
 
 def _probe(model: Any) -> dict[str, torch.Tensor]:
-    """Two texts of other words at every place, in two segments where the model knows about them."""
+    """Two texts that differ at every position, in two segments where the model has segments."""
     reads = inspect.signature(model.forward).parameters
     config = model.config.get_text_config()
     size = getattr(config, "vocab_size", 0)
     _check_words(model, reads, size)
-    # A padding token may change the mask or its position, and the mark of a picture wants one.
+    # A padding token may change the mask or positions, and the mark of a picture needs a picture.
     marks = {getattr(config, name, None) for name in MARKS}
     free = [number for number in range(size) if number not in marks]
     device = device_of(model)
@@ -250,7 +245,7 @@ def _probe(model: Any) -> dict[str, torch.Tensor]:
 
 
 def _check_words(model: Any, reads: Collection[str], size: Any) -> None:
-    """Raise where a model reads no words, or something beside them, or has too few of them."""
+    """Raise where a model reads no words, or something else too, or has too small a vocabulary."""
     is_large = isinstance(size, int) and size >= TEXTS * LENGTH
     if "input_ids" not in reads or OTHERS & set(reads) or not is_large:
         raise CaptureError(
@@ -268,8 +263,8 @@ def _differs(output: torch.Tensor, other: torch.Tensor | None) -> bool:
 
 
 def _is_of_tokens(output: torch.Tensor) -> bool:
-    """Whether there is a row for each token, of one text or of all; not so of a bias ``[query key
-    head]``.
+    """Whether the output has a row for each token, for one text or for all; a bias ``[query key
+    head]`` does not.
     """
     return output.is_floating_point() and (
         output.ndim == 2 or (output.ndim == 3 and len(output) <= TEXTS)
@@ -299,9 +294,7 @@ def _why_none(model: Any, role: Role) -> str:
 
 
 def _positions(model: Any) -> str:
-    """How the model tells positions apart, as its records say; empty where nothing can be
-    captured.
-    """
+    """The kind of positions of a model, as in its records; empty where nothing can be captured."""
     try:
         return capture_ids(model, **_probe(model))[0].model.positions
     except HeadscopeError:

@@ -1,4 +1,4 @@
-"""The same architecture without what it learnt."""
+"""Models of the same architecture with random weights."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from headscope.errors import CaptureError
 
 
 def random_twin(model: Any, *, seed: int = 0) -> Any:
-    """A model of the same architecture with random weights, as its training began: the null model
-    of `heads`.
+    """A model of the same architecture with random weights, as before training: the null model of
+    `heads`.
 
-    The caller's random state is left as it was.
+    The caller's random state is not changed.
 
     Args:
         model: a loaded transformers model.
-        seed: of the weights.
+        seed: seed of the weights.
 
     Raises:
-        CaptureError: where the model cannot be made again from its configuration.
+        CaptureError: where the model cannot be created from its configuration.
 
     Example:
         >>> records = capture_many(random_twin(model), tokenizer, texts)
@@ -36,6 +36,7 @@ def random_twin(model: Any, *, seed: int = 0) -> Any:
         )
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        # A copy, since making a model writes to its configuration, such as how it attends.
+        # A copy, because creating a model writes to its configuration, such as the implementation
+        # of its attention.
         twin = type(model)._from_config(copy.deepcopy(model.config), dtype=model.dtype)
     return twin.to(device_of(model)).eval()

@@ -1,4 +1,4 @@
-"""Records that are done before their turn, and the memory that they take."""
+"""Records that are finished before their turn, and the memory that they take."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from headscope.record import Record
 
 
 class WaitingRecords:
-    """Records that are done before their turn: what they take, and what others would."""
+    """Records that are finished before their turn, with their size and estimates for others."""
 
     def __init__(self, config: Any) -> None:
         self._records: dict[int, Record | None] = {}
         self._taken = 0
-        # What a record of one token would take at most if a width or a count is not known;
-        # corrected by the first one.
+        # A large guess for widths and counts that are not known; the first record corrects it.
         sizes = (
             getattr(config, name, None)
             for name in ("num_hidden_layers", "num_attention_heads", "hidden_size")
@@ -46,19 +45,19 @@ class WaitingRecords:
         return record
 
     def room(self, length: int, held: int) -> int:
-        """How many more inputs of this length there is room for, at least the one whose turn it
-        is.
+        """Number of inputs of this length for which there is room; at least 1, for the next in
+        turn.
         """
         return max(1, (held - self._taken) // max(1, self._most(length)))
 
     def _most(self, length: int) -> int:
-        """What a record of so many tokens takes at most: it grows with the length, and with its
-        square at most.
+        """Upper bound of the size of a record with so many tokens: it grows at least with the
+        length, and at most with its square.
         """
         if not self._known:
             return self._linear * length + self._square * length**2
-        # Where a record is known, a longer one takes at most the square of the ratio, a shorter one
-        # at most the ratio.
+        # Compared with a known record, a longer one is larger by at most the square of the ratio of
+        # lengths, and a shorter one is smaller by at least this ratio.
         bounds = (
             size * max((length / known) ** 2, 1) * min(length / known, 1)
             for known, size in self._known
@@ -67,9 +66,7 @@ class WaitingRecords:
 
 
 def bytes_of(record: Record) -> int:
-    """What the arrays of a record take, in bytes; those of which it holds a view count as far as
-    they are seen.
-    """
+    """Bytes of the arrays of a record; of an array that it views, only the visible part counts."""
     return sum(_bytes_in(layer) for stack in record.stacks.values() for layer in stack)
 
 

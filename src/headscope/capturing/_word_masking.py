@@ -1,4 +1,4 @@
-"""What masking a word costs another: for Vig's words that a word can be predicted from."""
+"""The effect of masking one word on predicting another: for Vig's predictive words."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from headscope.record import Tokens
 
 BATCH_TOKENS = 4096
 UNMOVED = 1e-4
-"""Nats that a guess differs by for rounding."""
+"""Difference of log probabilities, in nats, that rounding can cause."""
 MUCH_LESS = 0.1
-"""So small a part of the other, one of two largest drops is none: of a model that hardly reacts,
-both are rounding.
+"""Ratio of the two largest drops below which the smaller one counts as zero. A model that hardly
+reacts has only rounding errors in both.
 """
 
 
@@ -42,7 +42,7 @@ def masking_drops(
     batch_tokens: int = BATCH_TOKENS,
     **options: Unpack[LoadOptions],
 ) -> Float[np.ndarray, "query key"]:
-    """How much worse a model predicts each token once another is masked as well, in nats.
+    """The loss in log probability of each token when another one is masked, too, in nats.
 
     ``drops[q, k] = log p(x_q | q masked) - log p(x_q | q and k masked)``: positive where k helps to
     predict q. One pass masks q alone, and one for each pair gives both directions: n (n + 1) / 2
@@ -51,20 +51,20 @@ def masking_drops(
     Source: Vig 2019, pattern 5, "other words predictive of the word"; the statistic is ours.
 
     Args:
-        model: with a masked-word head, such as ``BertForMaskedLM``; or the name or folder of one.
-        tokenizer: its tokenizer; may be None where the model is named.
+        model: a model with a masked-word head, such as ``BertForMaskedLM``; or its name or folder.
+        tokenizer: its tokenizer; may be None where a name is given.
         text: the text.
         text_pair: the second text of a pair.
-        batch_tokens: most tokens that run at once.
-        **options: `LoadOptions` for a model that is named.
+        batch_tokens: largest number of tokens that run at once.
+        **options: `LoadOptions` for a model given by name.
 
     Returns:
         Nats; 0 on the diagonal, and NaN where the query or key is a special token.
 
     Raises:
-        ModelError: a named model without a trained head.
-        CaptureError: a model without a masked-word head, or a tokenizer without a mask.
-        TextError: an empty text, or one longer than the model's positions.
+        ModelError: where a named model has no trained head.
+        CaptureError: where the model has no masked-word head, or the tokenizer no mask.
+        TextError: where the text is empty, or longer than the model allows.
 
     Example:
         >>> drops = masking_drops("bert-base-uncased", None, "The cat sat.")
@@ -85,14 +85,14 @@ class Masking:
     """Masks the words of texts for a model, and remembers the last text.
 
     Args:
-        model: with a masked-word head.
+        model: a model with a masked-word head.
         tokenizer: its tokenizer.
-        batch_tokens: most tokens that run at once.
-        truncate: whether texts are cut to the model's positions.
+        batch_tokens: largest number of tokens that run at once.
+        truncate: whether texts are cut to the model's maximum length.
 
     Raises:
-        CaptureError: a model without a masked-word head, or a tokenizer without a mask.
-        ModelError: a masked-word head that was not trained.
+        CaptureError: where the model has no masked-word head, or the tokenizer no mask.
+        ModelError: where the masked-word head was not trained.
     """
 
     model: Any
@@ -112,10 +112,10 @@ class Masking:
         check_fit(self.model, MASKED)
 
     def __call__(self, tokens: Tokens) -> Float[np.ndarray, "query key"]:
-        """What masking a token costs the others; see `masking_drops`.
+        """The drops of all pairs of tokens; see `masking_drops`.
 
         Raises:
-            CaptureError: where the text is not what these tokens were made of, or the model has no
+            CaptureError: where these tokens were not made from the text, or the model has no
                 masked-word head.
         """
         if self._last is None or self._last[0] is not tokens:
@@ -140,15 +140,15 @@ class Masking:
         drops = np.full((size, size), np.nan)
         alone = np.full(size, np.nan)
         with at_rest(self.model), uncompiled(self.model):
-            for sets, guesses in self._guesses(arguments, words, tokens):
-                for masked, guess in zip(sets, guesses, strict=True):
+            for sets, logs in self._log_probabilities(arguments, words, tokens):
+                for masked, of_tokens in zip(sets, logs, strict=True):
                     if len(masked) == 1:
-                        alone[masked[0]] = guess[masked[0]]
+                        alone[masked[0]] = of_tokens[masked[0]]
                         continue
-                    # One pass with both masked tells what hiding each costs the guess of the other.
+                    # One pass with both masked shows the effect of each on predicting the other.
                     one, other = masked
-                    drops[one, other], drops[other, one] = guess[one], guess[other]
-        # Still log p of the query with both masked, which is now taken off that with it alone.
+                    drops[one, other], drops[other, one] = of_tokens[one], of_tokens[other]
+        # So far log p of the query with both masked; subtract it from that with the query alone.
         drops = alone[:, None] - drops
         drops[words, words] = 0.0
         if _looks_back(np.nan_to_num(drops)):
@@ -158,10 +158,10 @@ class Masking:
             )
         return drops
 
-    def _guesses(
+    def _log_probabilities(
         self, arguments: dict[str, torch.Tensor], words: list[int], tokens: Tokens
     ) -> Iterator[tuple[list[tuple[int, ...]], np.ndarray]]:
-        """Sets of masked places, and log p of every token of the text under each of them."""
+        """Sets of masked positions, and log p of every token of the text under each of them."""
         right = torch.tensor(tokens.ids, device=device_of(self.model))
         every: list[tuple[int, ...]] = [*((word,) for word in words), *combinations(words, 2)]
         count = max(1, self.batch_tokens // len(tokens))
@@ -180,7 +180,7 @@ class Masking:
                     "[token word]; load the model with AutoModelForMaskedLM, if it was trained "
                     "with such a head"
                 )
-            # In double precision, since a drop is the difference of two nearly equal logarithms.
+            # In double precision, because a drop is the difference of two nearly equal logarithms.
             probabilities = torch.log_softmax(logits.double(), dim=-1)
             yield (
                 sets,
@@ -191,7 +191,7 @@ class Masking:
 
 
 def _looks_back(drops: np.ndarray) -> bool:
-    """Whether hiding a later word changes no guess, while hiding an earlier one does."""
+    """Whether masking a later word changes no prediction, while masking an earlier one does."""
     later, earlier = (
         float(np.abs(part).max(initial=0)) for part in (np.triu(drops), np.tril(drops))
     )

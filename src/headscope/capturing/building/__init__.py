@@ -1,1 +1,1 @@
-"""From what was seen to the layers of a record, checked against the model's own numbers."""
+"""Layers of a record from watched calls, checked against the model's own numbers."""

@@ -1,4 +1,4 @@
-"""Calls to records."""
+"""Records from the calls of a model's attention."""
 
 from __future__ import annotations
 
@@ -55,19 +55,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StackLayers:
-    """What is left of a call: the arguments of a `Layer` for each example, and what its number
-    follows from.
+    """The part of a call that is kept: the arguments of a `Layer` for each example, and the facts
+    that determine the number of the layer.
 
     Args:
         group: the stack that it belongs to.
-        own_number: what its module calls itself.
-        block: the list that its block stands in, and its number there.
+        own_number: the layer number in its module.
+        block: the path of the list that holds its block, and the index of the block.
         sides: its tokens.
         layers: arguments of a `Layer` for each example.
-        made: by which module, and of what size.
-        chosen: where some heads alone are kept, these arguments by the number that the layer may
-            have and the heads that may be wanted of it; which these are, is known once all calls
-            were seen.
+        made: name of the module, and size of the call.
+        chosen: where only some heads are kept, these arguments by possible layer number and choice
+            of heads; which of them is right is known once all calls were seen.
     """
 
     group: StackKey
@@ -80,18 +79,18 @@ class StackLayers:
 
     @property
     def all_layers(self) -> list[dict[str, Any]]:
-        """The arguments of all layers that may come of the call."""
+        """The arguments of all layers that may be made from the call."""
         return [*self.layers, *(layer for layers in self.chosen.values() for layer in layers)]
 
 
 class Builder:
-    """Makes layers of calls as soon as each is complete, so that the model's own tensors are held
-    no longer.
+    """Makes layers from calls as soon as each is complete, so that the model's tensors are released
+    early.
 
     Args:
-        inputs: what the model is run on.
-        keeping: what to keep.
-        model: whose calls they are.
+        inputs: the inputs that the model is run on.
+        keeping: the arrays to keep.
+        model: the model that makes the calls.
     """
 
     def __init__(self, inputs: Inputs, keeping: KeepChoice, model: torch.nn.Module) -> None:
@@ -114,14 +113,14 @@ class Builder:
         self.routers: dict[str, list[np.ndarray]] = {}
 
     def join(self, call: Call) -> Call | None:
-        """A call joined with those that belong to it; None while more of these are to come."""
+        """A call joined with others of the same attention; None while more are expected."""
         return self._sides.joined(call)
 
     def take(self, call: Call) -> None:
-        """Check a call, whose projection was looked for, and keep of it what is wanted.
+        """Check a call, whose projection is known, and keep the chosen parts of it.
 
         Raises:
-            CaptureError: where tokens and call do not fit, or the layer is not what the model
+            CaptureError: where tokens and call do not fit, or the layer differs from what the model
                 computed.
         """
         check_sizes(call)
@@ -204,8 +203,8 @@ class Builder:
     def _others_of(
         self, group: StackKey, numbers: list[int], seen: list[StackLayers]
     ) -> dict[int, str]:
-        """Layers of the same list of blocks that are no attention of this stack, by number."""
-        # blocks of the same list may be in another stack, as the stages of Swin and of Funnel are
+        """Blocks of the same list without attention of this stack, by number, with the reason."""
+        # Blocks of the same list may belong to another stack, as the stages of Swin and Funnel do.
         blocks, names = set(numbers), []
         for entry in seen:
             if entry.block and entry.block[0] == group.path and entry.made.cross == group.cross:
@@ -229,7 +228,7 @@ class Builder:
     def _layers_of(
         self, name: str, numbers: list[int], members: list[StackLayers], example: int
     ) -> tuple[Layer, ...]:
-        """The layers of a stack; where some heads alone are kept, those that hold any."""
+        """The layers of a stack; where only some heads are kept, the layers that hold any."""
         layers, wanted = [], self._keeping.heads
         for number, entry in zip(numbers, members, strict=True):
             if wanted is None:
@@ -246,9 +245,7 @@ class Builder:
         return {"query": query, "key": key}
 
     def _with_unread(self, tokens: Tokens) -> Tokens:
-        """Numbered positions with what else could not be read: other attention over positions
-        without names.
-        """
+        """Numbered positions, with a note about other attention over them that is not captured."""
         if not tokens.numbered or not self.unread:
             return tokens
         missing = (
@@ -261,8 +258,8 @@ class Builder:
         check_joined([self.seen[number].made for number in sorted(self.seen)])
 
     def _write_postponed(self) -> None:
-        """Write the weights that were put off; queries and keys of each layer are let go before the
-        next.
+        """Write the postponed weights; queries and keys of each layer are released before the next
+        one.
         """
         while self._postponed:
             later, layers = self._postponed.pop(0)
@@ -270,7 +267,7 @@ class Builder:
                 layer["weights"] = weights
 
     def _pictures_of(self, example: int) -> tuple[np.ndarray, ...]:
-        """The pictures of an example, where the patches of all calls are parts of them."""
+        """The pictures of an example; none where the patches of some call are not parts of them."""
         if example >= len(self._known) or not self._known[example]:
             return ()
         sides = (side for entry in self.seen.values() for side in entry.sides)
@@ -326,7 +323,7 @@ class Builder:
                         layer["weights"] = None
 
     def _visibility_of(self, call: Call) -> Visibility:
-        """What a call's mask and bias mean; read once of those that layers share."""
+        """The visibility of a call, from its mask and bias; computed once if layers share them."""
         if call.mask is None:
             return visibility_of(call)
         known = (*state_of(call.mask), *state_of(call.bias), call.size[3])
@@ -335,7 +332,7 @@ class Builder:
         return self._visibilities[known][1]
 
     def _alike(self, kind: type) -> int:
-        """How many modules of a kind the model has."""
+        """Number of modules of a class in the model."""
         if kind not in self._kinds:
             modules = modules_of(self._model)
             self._kinds = Counter(type(module) for module in modules)
@@ -363,9 +360,7 @@ class Builder:
         visibility: Visibility,
         places: tuple[QueryRows, torch.Tensor | None],
     ) -> list[dict[str, Any]]:
-        """What a layer says of itself for each text once it was checked, all heads of it, without
-        its arrays.
-        """
+        """The facts about a checked layer for each text, with all its heads, without its arrays."""
         call, (rows, padding) = unpadded[0].call, places
         weights = weights_of(call, visibility, rows)
         check_weights(weights, padding, call.name)
@@ -398,12 +393,12 @@ class Builder:
         """
         if held is not None:
             call = call_of_heads(unpadded[0].call, held)
-            # which keys a query may see is a fact of all heads, where it was read off the weights
+            # Which keys a query may see is a fact about all heads, where it is read from weights.
             call.causal = visibility_of(unpadded[0].call).causal
             unpadded = [replace(text, call=call) for text in unpadded]
         call, visibility = unpadded[0].call, self._visibility_of(unpadded[0].call)
         self._count(call)
-        # Beside queries and keys that are kept anyway, these would lie twice.
+        # Only where weights alone are kept: otherwise queries and keys would be in memory twice.
         later = postponed(unpadded, visibility) if self._keeping.what == {"weights"} else None
         weights: Sequence[np.ndarray | None] = [None] * len(unpadded)
         if later is None and (self._keeps_weights or self._needs_weights(call)):
@@ -419,9 +414,7 @@ class Builder:
         return layers
 
     def _needs_weights(self, call: Call) -> bool:
-        """Whether the weights are all that there is of a call of which queries and keys are
-        wanted.
-        """
+        """Whether weights are kept instead of queries and keys, which the call does not have."""
         return "qk" in self._keeping.what and call.query is None
 
     def _arrays(
@@ -451,12 +444,12 @@ class Builder:
         return arrays
 
     def _bias(self, text: RealTokens, visibility: Visibility) -> np.ndarray | None:
-        """Of one text; layers that share their bias share the array."""
+        """The bias of one text; layers that share their bias share the array."""
         if visibility.bias is None:
             return None
         known = (*state_of(visibility.bias), text.example, id(text.queries), id(text.keys))
         if known not in self._biases:
-            # the tensor is kept beside what was read off it, so that no other can take its id
+            # The tensor is kept with the array, so that no other tensor can get its id.
             self._biases[known] = visibility.bias, self._plain(text.of_both(visibility.bias))
         return self._biases[known][1]
 
@@ -475,7 +468,7 @@ def _each_once(tensor: torch.Tensor, held: HeldHeads | None) -> torch.Tensor:
 
 
 def _norms_of(layer: dict[str, Any], heads: tuple[int, ...]) -> dict[str, Any]:
-    """Value norms of the heads that are held; contributions are sums over all heads."""
+    """Value norms of the heads that are held, and contributions, which are sums over all heads."""
     if "contributions" not in layer:
         return {}
     norms = layer.get("value_norms")
@@ -492,7 +485,7 @@ def numbers_of(members: list[StackLayers]) -> list[int]:
 
 
 def order_of(name: str) -> int:
-    """Encoder before decoder before cross; anything else stays where it is, before them."""
+    """Key for sorting stacks: encoder, decoder, cross; all others keep their order before them."""
     return (
         ("encoder", "decoder", "cross").index(name)
         if name in ("encoder", "decoder", "cross")

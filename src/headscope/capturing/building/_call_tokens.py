@@ -1,8 +1,8 @@
-"""Which tokens the queries and keys of a call are.
+"""The tokens of the queries and keys of a call.
 
-Where a model works on positions of its own (pooled tokens, prompts, the tubes of a video) these are
-no tokens of its input: `UnnamedPositions` is raised, and the model is run again on inputs that say
-that such positions be numbered.
+Some models attend over positions of their own (pooled tokens, prompts, the tubes of a video), which
+are not tokens of the input. Then `UnnamedPositions` is raised, and the model is run again on inputs
+that allow such positions to be numbered.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MASKS = {
     VISION: ("pixel_attention_mask", "pixel_mask"),
     AUDIO: ("attention_mask", "input_features_mask"),
 }
-"""The arguments that say what of the input is padding."""
+"""Arguments of models that mark padding in the input."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,10 @@ class SideTokens:
     """The real tokens of one side of a call, for each example.
 
     Args:
-        tokens: without padding.
-        positions: where they stand among those that the model worked on.
-        kind: what they are: text, target, vision, audio or probe; empty in models of nothing but
-            text.
-        fits: for each example, whether its patches are equal parts of the pictures that are known
-            of it.
+        tokens: the tokens without padding.
+        positions: their positions among all that the model worked on.
+        kind: their kind: text, target, vision, audio or probe; empty in models of text alone.
+        fits: for each example, whether its patches are equal parts of its pictures.
     """
 
     tokens: tuple[Tokens, ...]
@@ -61,7 +59,7 @@ class SideTokens:
 
 
 class CallTokens:
-    """Finds the tokens of calls, remembering what was found."""
+    """Finds the tokens of calls, and keeps the results for later calls."""
 
     def __init__(self, inputs: Inputs) -> None:
         self._known: dict[tuple[str, int, bool], SideTokens] = {}
@@ -75,7 +73,7 @@ class CallTokens:
 
     def joined(self, call: Call) -> Call | None:
         """The call, joined with others that its module made for other pictures; None while more are
-        to come.
+        expected.
         """
         return call if self._marked is None else self._marked.joined(call)
 
@@ -101,9 +99,7 @@ class CallTokens:
         return call if self._marked is None else self._marked.laid_out(call)
 
     def group_of(self, call: Call, sides: tuple[SideTokens, SideTokens]) -> StackKey:
-        """Which stack the call belongs to: calls of one part of the model that share their
-        tokens.
-        """
+        """The stack of the call: calls of one part of the model with the same tokens share one."""
         tokens = tuple(side.tokens for side in sides)
         if tokens not in self._tokens:
             self._tokens.append(tokens)
@@ -113,17 +109,16 @@ class CallTokens:
         """The tokens of the queries and of the keys.
 
         Raises:
-            UnnamedPositions: where the model works on another number of positions than there are
-                tokens.
-            CaptureError: where it works on another number of examples.
+            UnnamedPositions: where the number of positions differs from the number of tokens.
+            CaptureError: where the number of examples differs.
         """
         if self._marked is not None:
             return self._marked.of(call)
         _, _, queries, keys = call.size
         query, key = self._roles(call)
         seen = self._side(call, key, keys, is_key=True)
-        # Numbered keys are distinguished from padding by the queries that look at them, which also
-        # settles their queries.
+        # Which numbered keys are padding follows from the queries that look at them. This comes
+        # first, because the same positions then serve as queries.
         return (
             seen
             if (query, queries) == (key, keys)
@@ -139,7 +134,8 @@ class CallTokens:
         )
 
     def _side(self, call: Call, role: str, size: int, *, is_key: bool) -> SideTokens:
-        # queries of a cross-attention were keys before, when their own padding could be seen
+        # The queries of cross-attention were keys of self-attention before, where their padding
+        # could be seen.
         if (role, size, True) in self._known:
             return self._known[role, size, True]
         if (role, size, is_key) not in self._known:
@@ -153,7 +149,7 @@ class CallTokens:
         mask = self._real(call, role, size)
         if tokens and mask is not None and len(tokens) == len(mask):
             positions = tuple(row.nonzero()[:, 0] for row in mask)
-            # tokens are given with padding or without it
+            # Tokens may be given with padding or without it.
             kept = tuple(
                 whole if len(whole) == len(where) else whole.take(where.tolist())
                 for whole, where in zip(tokens, positions, strict=True)
@@ -173,7 +169,7 @@ class CallTokens:
         return self._numbers(call, size, mask)
 
     def _given(self, call: Call, size: int) -> SideTokens:
-        """The tokens of so many positions that a user gave, or else numbers."""
+        """The user's tokens with so many positions, or else numbered positions."""
         known = next((side for side in self._inputs.sides or () if len(side) == size), None)
         if known is None:
             return self._numbers(call, size, None)
@@ -183,7 +179,7 @@ class CallTokens:
         )
 
     def _numbers(self, call: Call, size: int, mask: torch.Tensor | None) -> SideTokens:
-        """The numbers of the positions that are no padding."""
+        """Numbered tokens for the positions that are not padding."""
         batch = call.size[0]
         if self._inputs.sides is None and not self._fits(batch):
             raise CaptureError(
@@ -200,10 +196,10 @@ class CallTokens:
         return SideTokens(tuple(numbers), positions)
 
     def _fits(self, rows: int) -> bool:
-        """Whether rows are examples, or what takes the place of examples in all calls.
+        """Whether rows are examples, or parts of examples that are the same in all calls.
 
-        Those are the channels of time series, and one row for the several codebooks of a sound.
-        Several rows of one picture are its windows (Swin2SR), which say nothing of each other.
+        Such parts are the channels of time series, or one row for all codebooks of a sound. Several
+        rows of one picture are its windows (Swin2SR), which do not attend to each other.
         """
         examples = self._inputs.count
         is_text = bool(self._inputs.source or self._inputs.target)
@@ -215,11 +211,11 @@ class CallTokens:
         return even and self._rows == rows
 
     def _real(self, call: Call, role: str, size: int) -> torch.Tensor | None:
-        """``[batch position]``, nonzero where there is no padding; None where no mask
-        of that length was given.
+        """``[batch position]``, nonzero for positions that are not padding; None without a mask of
+        that length.
 
-        A mask with an axis of queries, such as ``[batch 1 query key]``, hides padding from all of
-        them.
+        In a mask with an axis of queries, such as ``[batch 1 query key]``, padding is hidden from
+        all queries.
         """
         shape = call.size[0], size
         mask = self._inputs.arguments.get(
@@ -319,7 +315,7 @@ class _MarkedTokens:
         )
 
     def _is_complete(self, marks: np.ndarray) -> bool:
-        """Whether all pictures are there, or all patches where these were packed."""
+        """Whether all pictures were seen, or all patches where these were packed."""
         seen = self.input_positions.spots(marks, VISION)
         spots = self.input_positions.kind == KINDS.index(VISION)
         if self.input_positions.whole:
@@ -331,7 +327,7 @@ class _MarkedTokens:
         )
 
     def _places(self, name: str, marks: np.ndarray) -> list[np.ndarray]:
-        """For each example the row and position of each of its places, in the order of the
+        """For each example the row and position of each of its tokens, in the order of the
         input.
         """
         examples, keys = self.input_positions.examples(marks), marks.astype(float)
@@ -344,7 +340,7 @@ class _MarkedTokens:
                     "positions that belong to no patch, such as padding; give a picture whose "
                     "grid of patches fills the windows"
                 )
-            # learned tokens stand before the first patch of their row
+            # Learned tokens come before the first patch of their row.
             keys[row, own < 0] = keys[row, own >= 0].min() - 0.5
             examples[row, own < 0] = belongs[0]
         order = np.argsort(keys, axis=None, kind="stable")
@@ -398,7 +394,7 @@ class _MarkedTokens:
         return self._known[known]
 
     def _kept(self, call: Call, marks: np.ndarray, kind: str) -> np.ndarray:
-        """True for positions that are no padding."""
+        """True for positions that are not padding."""
         for name in MASKS.get(kind, ()):
             mask = self.inputs.arguments.get(name)
             if mask is not None and kind in (TEXT, TARGET) and mask.shape == marks.shape:

@@ -1,4 +1,4 @@
-"""Whether a call is what it is taken for: what was captured gives what the model computed."""
+"""Checks of calls: the captured attention must reproduce what the model computed."""
 
 from __future__ import annotations
 
@@ -26,24 +26,25 @@ EXPLAINED_WITHIN = 2e-5
 
 
 def verified(call: Call, weights: torch.Tensor, rows: QueryRows) -> list[dict[str, Any]]:
-    """How far the layer output recomputed from these rows of the weights is from the model's own.
+    """The difference between the layer output recomputed from these rows and the model's own.
 
     Args:
-        call: that was seen.
+        call: the watched call.
         weights: ``[text head row key]``.
-        rows: which queries these are.
+        rows: the queries of these rows.
 
     Returns:
         For each text ``verified``, ``verified_against`` and ``verified_limit`` of a `Layer`.
 
     Raises:
-        CaptureError: where it is too far in one of them.
+        CaptureError: where the difference is too large in one text.
     """
     relative = TOLERANCE.get(call.context.dtype, HALF_TOLERANCE)
     facts = []
-    # one question to the device for all texts
+    # One transfer from the device for all texts: each would wait for it.
     for worst, largest in torch.stack(difference(call, weights, rows)).double().T.tolist():
         tolerance = relative * largest
+        # Written so that NaN fails, too.
         if not worst <= tolerance:
             raise CaptureError(
                 f"{call.name}: the layer output recomputed from weights and values differs from "
@@ -55,10 +56,10 @@ def verified(call: Call, weights: torch.Tensor, rows: QueryRows) -> list[dict[st
 
 
 def against(call: Call) -> str:
-    """What a call is compared with.
+    """What a call is compared with, in words.
 
-    A product of weights and values that was seen as such, on torch's operators or in a change of
-    ours, is compared with nothing but itself where no output projection takes it.
+    Where no output projection takes the product of weights and values, and this product itself was
+    captured, from torch's operators or from a change of ours, it is compared only with itself.
     """
     if call.projection is not None and call.output is not None:
         return "layer output"
@@ -67,9 +68,7 @@ def against(call: Call) -> str:
 
 
 def explained(call: Call, visibility: Visibility, rows: QueryRows) -> bool:
-    """Whether the model's own weights, where it gave them, follow from the queries and keys that
-    were seen.
-    """
+    """Whether the model's own weights, where it returned them, follow from its queries and keys."""
     if call.weights is None or call.query is None or call.weights.dtype not in TOLERANCE:
         return True
     apart = weights_of(call, visibility, rows) - recomputed(call, visibility, rows)
@@ -77,12 +76,12 @@ def explained(call: Call, visibility: Visibility, rows: QueryRows) -> bool:
 
 
 def check_weights(weights: torch.Tensor, padding: torch.Tensor | None, name: str) -> None:
-    """Raise where weights are no softmax over real keys.
+    """Raise where weights are not a softmax over real keys.
 
     Args:
         weights: ``[text head row key]``.
-        padding: ``[text key]``, True for keys that are no tokens; None where there are none.
-        name: of the module.
+        padding: ``[text key]``, True for padding; None without padding.
+        name: name of the module.
 
     Raises:
         CaptureError: where weights are negative, as where heads are mixed after the softmax
@@ -101,7 +100,7 @@ def check_weights(weights: torch.Tensor, padding: torch.Tensor | None, name: str
 
 
 def on_padding(name: str, lost: float) -> CaptureError:
-    """What is raised where so much of a row's weight lies on padding."""
+    """The error where so much of a row's weight lies on padding."""
     return CaptureError(
         f"{name}: up to {lost:.3g} of a row's weight lies on padding, so that the padding cannot "
         "be cut off; capture the text alone, without padding"
@@ -109,10 +108,10 @@ def on_padding(name: str, lost: float) -> CaptureError:
 
 
 def check_sizes(call: Call) -> None:
-    """Weights must lead from every query to every key: not from landmarks, nor within blocks.
+    """Raise where the weights do not cover all queries and keys, as with landmarks or blocks.
 
     Raises:
-        CaptureError: where they do not.
+        CaptureError: naming the shapes.
     """
     if call.odd:
         raise CaptureError(f"{call.name} {call.odd}")

@@ -1,4 +1,4 @@
-"""Zeros that take no memory before something is written to them."""
+"""Arrays of zeros that take no memory until something is written to them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 
 def untouched_zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Zeros in pages that the system gives one by one, each at its first number.
+    """Zeros in small pages of memory, each of which the system provides at its first write.
 
-    ``np.zeros`` asks for huge pages of 2 MiB, each of which holds parts of many rows: of the
-    weights of a causal model, zero after each query, all of it would be taken, and the system may
-    spend longer finding such pages than the capture takes.
+    ``np.zeros`` requests huge pages of 2 MiB, each of which holds parts of many rows. The weights
+    of a causal model, which are zero after each query, would then take all of their memory, and
+    finding such pages may take the system longer than the capture.
     """
     size = math.prod(shape) * dtype.itemsize
     if not size:

@@ -1,4 +1,4 @@
-"""What the real tokens of a call may look at, as the masks of records."""
+"""Masks of the real tokens of a call, in the form of records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headscope.record import Mask
 
 
 class Masks:
-    """The masks of layers: each is read once, and layers that see alike share one."""
+    """The masks of layers; each is read once, and layers with equal masks share one."""
 
     def __init__(self) -> None:
         self._read: dict[tuple, tuple[torch.Tensor | None, Mask | None]] = {}
@@ -24,7 +24,7 @@ class Masks:
             return None
         key = (id(source), unpadded.example, visibility.causal, unpadded.call.size[2:])
         if key not in self._read:
-            # the tensor is kept beside what was read off it, so that no other can take its id
+            # The tensor is kept with its mask, so that no other tensor can get its id.
             self._read[key] = source, self._shared(self._found(unpadded, visibility))
         return self._read[key][1]
 

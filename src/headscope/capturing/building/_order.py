@@ -22,11 +22,11 @@ from headscope.errors import CaptureError
 
 @dataclass(frozen=True, eq=False)
 class OrderSample:
-    """Some rows of the first text's weights, as a call of several texts was read.
+    """Some rows of the first text's weights, from a call of several texts.
 
     Args:
-        name: of the module.
-        place: how many calls the module made before in the same pass.
+        name: name of the module.
+        place: number of earlier calls of the module in the same pass.
         weights: ``[head query key]`` of some queries.
         exact: whether the model computes in single precision or better.
     """
@@ -52,16 +52,16 @@ def sample_of(call: Call, place: int) -> OrderSample:
 def check_order(
     model: nn.Module, samples: Sequence[OrderSample], count: int, act: Callable[[], Any] | None
 ) -> None:
-    """Raise where calls of several texts do not show, for the first text, what it computes alone.
+    """Raise where the first text has other weights in a batch than alone.
 
     Args:
-        model: whose calls they are.
-        samples: of calls whose projection did not prove in which order they hold texts and heads.
+        model: the model that made the calls.
+        samples: samples of calls whose projection did not prove the order of texts and heads.
         count: number of texts.
-        act: runs the model on the first text alone; None where that cannot be done.
+        act: runs the model on the first text alone; None where that is impossible.
 
     Raises:
-        CaptureError: with the name of the first such module.
+        CaptureError: naming the first such module.
     """
     if not samples:
         return
@@ -85,7 +85,7 @@ def check_order(
 
 
 def not_proved(name: str, count: int) -> CaptureError:
-    """What is raised where nothing proves the order of texts and heads."""
+    """The error where nothing proves the order of texts and heads."""
     remedy = "; capture one text at a time" if count > 1 else ""
     return CaptureError(
         f"{name} holds texts and heads in axes of which nothing shows which is which (no output "

@@ -1,10 +1,8 @@
-"""The last route: weights that a model returns itself, where its attention cannot be seen being
-computed.
+"""The last route: weights that a model returns itself, where their computation cannot be watched.
 
 Some families (windows, blocks) multiply pieces of queries and keys in an order of their own. Their
-``output_attentions`` are believed only where they are proved: two matrices of the model are looked
-for, one whose output are the values and one whose input is weights times these values. What is not
-proved is refused.
+``output_attentions`` are accepted only with a proof: two matrices of the model, one whose output is
+the values, and one whose input is weights times these values. Without it they are refused.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from headscope.errors import CaptureError
 
 RETURNED = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")
 BEFORE = 12
-"""How many matrices may stand between values and output projection."""
+"""Largest number of matrices between values and output projection."""
 PROVED_WITHIN = 1e-4
 ROWS_PROVED = 8
 
@@ -39,17 +37,17 @@ ROWS_PROVED = 8
 def take_returned(
     model: nn.Module, inputs: Inputs, keeping: KeepChoice, options: dict[str, Any]
 ) -> Builder | None:
-    """Run a model once more and take what it returns beside what can be seen; None where it returns
-    nothing.
+    """Run a model again and combine the weights that it returns with those that can be watched;
+    None where it returns none.
 
     Args:
-        model: whose attention cannot all be seen being computed.
-        inputs: what it is run on.
-        keeping: what to keep.
+        model: a model whose attention cannot be watched completely.
+        inputs: its inputs.
+        keeping: the arrays to keep.
         options: more arguments of its forward.
 
     Raises:
-        CaptureError: where a layer neither can be seen nor is proved by what the model returns.
+        CaptureError: where a layer can neither be watched nor be proved by what the model returns.
     """
     if not {"output_attentions", "kwargs"} & set(inspect.signature(model.forward).parameters):
         return None
@@ -58,7 +56,7 @@ def take_returned(
     def take(call: Call) -> None:
         try:
             builder.take(call)
-        except CaptureError:  # looked for in what the model returns
+        except CaptureError:  # may be proved below by what the model returns
             refused.append(call.name)
 
     with Watch(model, inputs.count, take) as watch, MatrixWatch(model) as matrices:
@@ -114,11 +112,10 @@ class MatrixWatch:
 
 
 def proved_calls(outputs: Any, applied: list[MatrixUse]) -> Iterator[Call]:
-    """The attention that a model returned, as calls, as far as it is proved by the matrices that it
-    applied.
+    """The attention that a model returned, as calls, where the matrices that it applied prove it.
 
     Args:
-        outputs: what the model returned with ``output_attentions=True``.
+        outputs: outputs of the model with ``output_attentions=True``.
         applied: the matrices, in the order in which they were applied.
 
     Raises:
@@ -171,9 +168,7 @@ class _Proof:
 
 
 def _proof(weights: torch.Tensor, applied: list[MatrixUse]) -> _Proof | None:
-    """The first two matrices, values and output projection, that the weights lead from one to the
-    other of.
-    """
+    """The first pair of matrices, for values and output projection, that the weights connect."""
     batch, heads, queries, keys = weights.shape
     rows = (
         torch.linspace(0, queries - 1, min(queries, ROWS_PROVED)).round().long().to(weights.device)
@@ -188,11 +183,10 @@ def _proof(weights: torch.Tensor, applied: list[MatrixUse]) -> _Proof | None:
 
 
 def _leads(weights: torch.Tensor, values: torch.Tensor, context: torch.Tensor) -> bool:
-    """Whether the weights ``[batch head query key]`` make these contexts of ``[batch token head
-    feature]``.
-
-    Not for padded queries, whose weights are undefined; but for the first and for most.
+    """Whether the weights ``[batch head query key]`` turn these values into these contexts, both
+    ``[batch token head feature]``.
     """
+    # Weights of padded queries are undefined. So most rows must agree, and each row in some text.
     if values.shape[-1] != context.shape[-1]:
         return False
     ours = (weights @ values.transpose(1, 2)).transpose(1, 2)
@@ -201,10 +195,8 @@ def _leads(weights: torch.Tensor, values: torch.Tensor, context: torch.Tensor) -
 
 
 def _laid_out(tensor: torch.Tensor, heads: int, size: tuple[int, int]) -> Iterator[torch.Tensor]:
-    """``[batch token head feature]`` of ``[batch token feature]`` or ``[token batch feature]``,
-    where that fits.
-
-    What a model filled its windows up with is cut off.
+    """``[batch token head feature]`` from ``[batch token feature]`` or ``[token batch feature]``,
+    where that fits; the padding of windows is cut off.
     """
     for batched in (tensor, tensor.transpose(0, 1)):
         if (

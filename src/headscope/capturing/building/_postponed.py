@@ -1,6 +1,4 @@
-"""Weights that are written once the model has run, so that none of its own scratch lies beside
-them.
-"""
+"""Weights computed after the model has run, when its own temporary memory is free again."""
 
 from __future__ import annotations
 
@@ -24,9 +22,8 @@ class PostponedWeights:
     """The real tokens of a call whose queries and keys are held until its weights are written.
 
     Args:
-        unpadded_texts: the call, without anything that the weights do not follow from, for each
-            example.
-        sums: of queries and keys as they went into the call.
+        unpadded_texts: the call for each example, with only those tensors that weights need.
+        sums: sums of queries and keys at the time of the call.
     """
 
     unpadded_texts: tuple[RealTokens, ...]
@@ -52,13 +49,14 @@ class PostponedWeights:
 def postponed(
     unpadded_texts: Sequence[RealTokens], visibility: Visibility
 ) -> PostponedWeights | None:
-    """What must be held of a call to write its weights later; None where that is more than queries
-    and keys.
+    """The parts of a call that are needed to write its weights later; None where these are more
+    than queries and keys.
     """
     call = unpadded_texts[0].call
     masks_of_heads = call.mask is not None and call.mask.shape[1] > 1
     if call.query is None or has_own_weights(call) or visibility.bias is not None or masks_of_heads:
         return None
+    # Only the shapes of values and contexts are needed: one number each, expanded.
     value, context = (
         tensor.new_empty(1).expand(tensor.shape) for tensor in (call.value, call.context)
     )

@@ -1,4 +1,4 @@
-"""The real tokens of one example of a call, cut out of it, and made arrays of our own."""
+"""The real tokens of one example of a call, and copies of their arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headscope.capturing.calls.call import Call
 from headscope.errors import CaptureError
 
 ROWS_CHECKED = 16
-"""How many rows of each head are recomputed to check a layer."""
+"""Number of rows of each head that are recomputed to check a layer."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class RealTokens:
 
 
 def stored(tensor: torch.Tensor, dtype: np.dtype) -> np.ndarray:
-    """An array of our own, in the precision that is kept.
+    """A copy as an array, in the precision that is kept.
 
     Raises:
-        CaptureError: where a value does not fit in it.
+        CaptureError: where a value is too large for it.
     """
     array = plain(tensor)
     if array.dtype == dtype:
@@ -58,7 +58,7 @@ def stored(tensor: torch.Tensor, dtype: np.dtype) -> np.ndarray:
 
 
 def plain(tensor: torch.Tensor) -> np.ndarray:
-    """An array of our own, in single precision."""
+    """A copy as an array in single precision."""
     return (
         tensor.detach()
         .to("cpu", torch.float32, copy=True, memory_format=torch.contiguous_format)

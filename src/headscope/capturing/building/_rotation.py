@@ -1,6 +1,4 @@
-"""How positions turned the queries and keys of real tokens, read off what they were before and
-after.
-"""
+"""Rotary positions of queries and keys, found by comparing them before and after rotation."""
 
 from __future__ import annotations
 
@@ -20,13 +18,13 @@ Pair = tuple[torch.Tensor, torch.Tensor]
 
 HEADS_FITTED, TOKENS_FITTED = 4, 64
 HALF_WITHIN = 2e-2
-"""Differences, relative to the largest feature, that rounding to half precision makes."""
+"""Differences, relative to the largest feature, that rounding to half precision can cause."""
 UNSEEN = "what made its queries and keys was not seen"
 NO_LINE = "positions did not turn its queries and keys by one angle for each step along the tokens"
 
 
 class KnownRotation:
-    """A rotation, with what it does to so many tokens once that was asked."""
+    """A rotation, with its angles for each number of tokens that was needed so far."""
 
     def __init__(self, rotary: Rotary) -> None:
         self.rotary = rotary
@@ -34,7 +32,7 @@ class KnownRotation:
         self._turns: dict[int, list[np.ndarray]] = {}
 
     def leads(self, before: np.ndarray, after: np.ndarray, within: float) -> bool:
-        """Whether it turns the one ``[head token feature]`` into the other."""
+        """Whether it rotates the first ``[head token feature]`` into the second."""
         tokens = before.shape[1]
         if before.shape[2] < self._features:
             return False
@@ -47,13 +45,13 @@ class KnownRotation:
 
 
 class Rotations:
-    """Finds rotations, of which most layers of a model share one."""
+    """Finds rotations; most layers of a model share one."""
 
     def __init__(self) -> None:
         self._known: list[KnownRotation] = []
 
     def of(self, unpadded_texts: Sequence[RealTokens]) -> list[dict[str, Any]]:
-        """How positions turned the real tokens of each text of a call, and why that is not known.
+        """The rotation of the real tokens of each text of a call, or why it is unknown.
 
         Returns:
             ``rotary`` and ``turned`` of a `Layer` for each text.
@@ -81,8 +79,8 @@ class Rotations:
         heads = [(_first_head(before), _first_head(after)) for before, after in (queries, keys)]
         if all(_is_same(before, after, within) for before, after in heads):
             return {"rotary": None, "turned": ""}
-        # keys of other places, such as a picture made coarser, are not turned by the angles of the
-        # queries
+        # Keys at other positions than the queries, such as those of a coarser picture, have other
+        # angles.
         if call.cross or len(unpadded.queries) != len(unpadded.keys):
             return {"rotary": None, "turned": NO_LINE}
         before, after = (np.concatenate([pair[at] for pair in heads]) for at in (0, 1))
@@ -92,9 +90,7 @@ class Rotations:
     def _found(
         self, before: np.ndarray, after: np.ndarray, sides: tuple[Pair, Pair], within: float
     ) -> Rotary | None:
-        """A rotation that is known from another call, or fitted; in any case it leads from all
-        tokens to all.
-        """
+        """A rotation known from another call, or a fitted one, checked on all tokens."""
         for known in self._known:
             if known.leads(before, after, within):
                 return known.rotary
@@ -107,7 +103,7 @@ class Rotations:
 
 
 def _fitted(queries: Pair, keys: Pair, within: float) -> Rotary | None:
-    """The rotation of the first tokens, where it is the same of queries and of keys."""
+    """The rotation of the first tokens, where queries and keys have the same."""
     first, second = (
         rotary_between(
             *(_plain(tensor[:HEADS_FITTED, :TOKENS_FITTED]) for tensor in pair), within=within

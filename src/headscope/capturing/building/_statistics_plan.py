@@ -1,4 +1,4 @@
-"""What is asked of the statistics of a call: facts about its tokens, laid out as the call is."""
+"""Plans of the statistics of a call: facts about its tokens, in the layout of the call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headscope.capturing.statistics import StatisticsPlan
 def plan_of(
     call: Call, sides: tuple[SideTokens, SideTokens], keeping: KeepChoice
 ) -> StatisticsPlan:
-    """What is asked of the statistics of a call whose tokens these are."""
+    """The plan of the statistics of a call with these tokens."""
     query, key = sides
 
     def spread(side: SideTokens, name: str, size: int) -> torch.Tensor | None:

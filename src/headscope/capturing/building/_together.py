@@ -1,4 +1,4 @@
-"""Calls to one array of weights for all texts of a batch, in place of layers of each."""
+"""One array of weights for all texts of a batch, instead of layers for each text."""
 
 from __future__ import annotations
 
@@ -30,23 +30,22 @@ from headscope.record import BatchLayer, BatchStack, Mask, ModelFacts, TextBatch
 
 KEEPING = KeepChoice(frozenset({"weights"}), auto=False)
 HELD = 2**24
-"""Bytes of queries, keys and values that wait, so that several layers share the operations of
-torch: of short texts these cost more than what they compute.
+"""Bytes of queries, keys and values that wait, so that several layers share operations of torch:
+for short texts, starting an operation takes longer than computing it.
 """
 
 
 class BatchBuilder(Builder):
     """Makes arrays of the weights of texts of one length that were run without padding.
 
-    Every text is checked as `Builder` checks it, from the very weights that are kept. What cannot
-    stand in one array (padding, masks that differ from text to text) is refused: such texts are
-    captured as records.
+    Every text is checked as in `Builder`, with the very weights that are kept. Calls that do not
+    fit into one array (padding, masks that differ between texts) are refused; their texts are
+    captured as records instead.
 
     Args:
-        inputs: what the model is run on.
-        model: whose calls they are.
-        count: how many of the texts are kept; the others are copies that only make the batch
-            larger.
+        inputs: the inputs that the model is run on.
+        model: the model that makes the calls.
+        count: number of texts that are kept; the others are copies that only fill the batch.
     """
 
     def __init__(self, inputs: Inputs, model: torch.nn.Module, count: int) -> None:
@@ -59,7 +58,7 @@ class BatchBuilder(Builder):
         """The weights of all texts.
 
         Raises:
-            CaptureError: where some attention was not seen, of which a record would tell.
+            CaptureError: where some attention was not seen; a record could say so, an array cannot.
         """
         self.check_joined()
         self._check_heads_joined()
@@ -100,7 +99,7 @@ class BatchBuilder(Builder):
         layer = {"visible": visible}
         if is_plain(call, visibility):
             waiting = WaitingCall.of(call, visibility, places[0], layer)
-            # Layers of another form would not stand in one array with those before them.
+            # Layers of another form cannot be computed together with those before them.
             if self._waiting and waiting.form != self._waiting[0].form:
                 self._write_waiting()
             self._waiting.append(waiting)
@@ -127,7 +126,7 @@ class BatchBuilder(Builder):
         sides: tuple[SideTokens, SideTokens],
         held: Any = None,
     ) -> list[dict[str, Any]]:
-        """The weights are there already."""
+        """Nothing to add: the weights were written already."""
         return facts
 
 
@@ -146,7 +145,7 @@ def _weights(call: Call, unpadded: Sequence[RealTokens], visibility: Visibility)
 
 
 def _first_texts(call: Call, visibility: Visibility, count: int) -> tuple[Call, Visibility]:
-    """Of the first texts of a batch alone."""
+    """Call and visibility of the first texts of a batch."""
     batch, _, queries, _ = call.size
     if count == batch:
         return call, visibility

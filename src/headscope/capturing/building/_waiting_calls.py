@@ -1,6 +1,6 @@
 """Several calls of one form, whose weights are computed and checked together.
 
-For texts of a few words an operation of torch takes longer to begin than to compute, so that all
+For texts of a few words, starting an operation of torch takes longer than computing it, so all
 layers share one.
 """
 
@@ -21,7 +21,7 @@ from headscope.errors import CaptureError
 from headscope.record import Mask
 
 ROW_SUM_TOLERANCE = 5e-3
-"""How far a row may be from 1, as in a record."""
+"""Largest difference of a row's sum from 1, as in a record."""
 
 
 def is_plain(call: Call, visibility: Visibility) -> bool:
@@ -38,11 +38,11 @@ class WaitingCall:
     """A call of texts of one length.
 
     Args:
-        call: as it was seen.
-        visibility: of it.
-        rows: at which it is checked.
-        output: what the projection gave for these rows, copied before the model goes on with it.
-        layer: where its weights are to be written.
+        call: the call as it was seen.
+        visibility: its visibility.
+        rows: the rows at which it is checked.
+        output: the projection's output for these rows, copied before the model changes it.
+        layer: takes its weights.
     """
 
     call: Call
@@ -55,7 +55,7 @@ class WaitingCall:
     def of(
         cls, call: Call, visibility: Visibility, rows: QueryRows, layer: dict[str, Any]
     ) -> WaitingCall:
-        """The call, with a copy of what it is checked against."""
+        """The call, with a copy of the output that it is checked against."""
         if call.output is None:
             raise ValueError(f"{call.name}: no output was seen")
         texts, _, queries, _ = call.size
@@ -72,7 +72,7 @@ class WaitingCall:
 
     @property
     def bytes(self) -> int:
-        """What is held of it."""
+        """Bytes of the tensors that are held."""
         parts = (self.call.query, self.call.key, self.call.value, self.call.context)
         return sum(part.nbytes for part in parts if part is not None)
 
@@ -81,7 +81,7 @@ def write_weights(waiting: Sequence[WaitingCall]) -> None:
     """Compute the weights of calls of one form, check them, and write them into their layers.
 
     Raises:
-        CaptureError: where they are not what the model computed.
+        CaptureError: where they do not give what the model computed.
     """
     first = waiting[0]
     texts, heads, queries, keys = first.call.size
@@ -118,8 +118,8 @@ def _visible(waiting: WaitingCall, queries: int, keys: int) -> torch.Tensor | No
 def _check_outputs(
     waiting: Sequence[WaitingCall], weights: torch.Tensor, value: torch.Tensor
 ) -> None:
-    """Raise where some rows of a text, multiplied with its values and projected, are not what the
-    model's own projection gave.
+    """Raise where some rows of a text, multiplied with its values and projected, differ from the
+    output of the model's own projection.
     """
     layers, texts, heads = weights.shape[:3]
     rows = waiting[0].rows
@@ -132,7 +132,8 @@ def _check_outputs(
         projection = each.call.projection
         if projection is None:
             raise CaptureError(f"{each.call.name}: no output projection was seen")
-        # forward, not a call: hooks that the user put on the module must not run again
+        # `forward` and not a call, because hooks that the user put on the module must not run
+        # again.
         made = projection.forward(of_layer.flatten(0, 1)).view(each.output.shape)
         theirs = each.output.flatten(1)
         apart.append(torch.stack([(made.flatten(1) - theirs).abs().amax(1), theirs.abs().amax(1)]))
@@ -150,8 +151,8 @@ def check_rows(weights: torch.Tensor, call: Call, visible: Mask) -> None:
 
     Args:
         weights: ``[... text head query key]``.
-        call: of which they are; with sinks rows may sum to less.
-        visible: what queries may look at; rows of those that may look at nothing are zero.
+        call: their call; with sinks rows may sum to less.
+        visible: the keys that queries may look at; rows of queries without any are zero.
 
     Raises:
         CaptureError: with the sums.

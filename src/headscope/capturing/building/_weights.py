@@ -15,15 +15,13 @@ from headscope.capturing.calls.attention import QueryRows, has_own_weights, weig
 from headscope.capturing.calls.visibility import Visibility
 
 WEIGHTS_AT_ONCE = 2**20
-"""How many weights are made at once, so that no second array as large as the kept one is needed."""
+"""Number of weights computed at once, so that no second array of the kept size is needed."""
 
 
 def kept_weights(
     unpadded_texts: Sequence[RealTokens], visibility: Visibility, dtype: np.dtype
 ) -> list[np.ndarray]:
-    """Weights ``[head query key]`` of the real tokens of each text, in tiles, so that no more than
-    these are there.
-    """
+    """Weights ``[head query key]`` of the real tokens of each text, computed in tiles."""
     if has_own_weights(unpadded_texts[0].call):
         return [_own_weights(unpadded, visibility, dtype) for unpadded in unpadded_texts]
     return recomputed_weights(unpadded_texts, dtype)

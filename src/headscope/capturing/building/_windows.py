@@ -1,7 +1,7 @@
-"""Attention in windows or pieces, laid out anew over all positions of an example.
+"""Attention in windows or pieces, rearranged over all positions of an example.
 
-Models fold windows into the batch (Swin), or call once for each picture (Qwen2-VL). What such calls
-computed is exactly attention over all positions of which only those of the same window are visible.
+Models fold windows into the batch (Swin), or call once for each picture (Qwen2-VL). Such calls
+compute attention over all positions, where only positions of the same window are visible.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LOW = torch.finfo(torch.float32).min
 
 
 def joined(calls: Sequence[Call]) -> Call:
-    """The calls that one module made for one piece after the other as one call, in which no piece
+    """The calls that a module made for one piece after the other, as one call in which no piece
     sees another.
     """
     first = calls[0]
@@ -39,7 +39,7 @@ def joined(calls: Sequence[Call]) -> Call:
         added = torch.cat([_given(call) for call in calls], dim=1)
     query = _end_to_end([call.query for call in calls])
     key = _end_to_end([call.key for call in calls])
-    # One without the other would be taken for a layer whose scores can be recomputed.
+    # With only one of them, other code would assume that the scores can be recomputed.
     if query is None or key is None:
         query, key = None, None
     value = torch.cat([call.value for call in calls], dim=2)
@@ -61,12 +61,11 @@ def joined(calls: Sequence[Call]) -> Call:
 
 
 def laid_out(call: Call, places: Sequence[np.ndarray]) -> Call:
-    """The call with one row of its batch for each example, its positions in the order wanted.
+    """The call with one row of its batch for each example, and its positions in the given order.
 
     Args:
-        call: of self-attention.
-        places: for each example the row and the position that are to stand at each place ``[place
-            2]``.
+        call: a call of self-attention.
+        places: for each example ``[place 2]``: row and position of the token for each place.
     """
     if call.sinks is not None:
         raise CaptureError(
@@ -76,7 +75,7 @@ def laid_out(call: Call, places: Sequence[np.ndarray]) -> Call:
     weights, output, added = call.weights, call.output, call.added
     if weights is not None:
         weights = windows.between(weights, 0.0)
-    # these two have their heads behind the positions, or none
+    # In these two, heads come after positions, or there are none.
     if output is not None:
         flat = output.reshape(*call.context.shape[:2], -1)
         output = windows.along(flat[:, None])[:, 0]
@@ -100,12 +99,11 @@ def laid_out(call: Call, places: Sequence[np.ndarray]) -> Call:
 
 
 class _Windows:
-    """Where each position of an example stands among the windows.
+    """Moves tensors from windows to whole examples.
 
     Args:
-        places: for each example the row and the position that are to stand at each place ``[place
-            2]``.
-        device: of the tensors that are laid out.
+        places: for each example ``[place 2]``: row and position of the token for each place.
+        device: device of the tensors.
     """
 
     def __init__(self, places: Sequence[np.ndarray], device: torch.device) -> None:
@@ -123,7 +121,7 @@ class _Windows:
         return torch.stack(examples)
 
     def along_if_seen(self, tensor: torch.Tensor | None) -> torch.Tensor | None:
-        """The same of what a model may not show."""
+        """The same for a tensor that was not seen in all models."""
         return None if tensor is None else self.along(tensor)
 
     def between(self, tensor: torch.Tensor, elsewhere: float) -> torch.Tensor:
@@ -150,7 +148,7 @@ def _given(call: Call) -> torch.Tensor:
 
 
 def _diagonal(blocks: Sequence[torch.Tensor], elsewhere: float) -> torch.Tensor:
-    """Blocks ``[1 head position position]`` down the diagonal of one larger array."""
+    """Blocks ``[1 head position position]`` along the diagonal of one larger array."""
     sizes = [block.shape[-1] for block in blocks]
     shape = (1, max(block.shape[1] for block in blocks), sum(sizes), sum(sizes))
     whole = torch.full(shape, elsewhere, device=blocks[0].device)

@@ -1,4 +1,4 @@
-"""Which calls belong together, and what to call them."""
+"""Groups of calls that form a stack, and their names."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class StackKey(NamedTuple):
     Args:
         path: the module path before its first number.
         cross: whether the calls are cross-attention.
-        kind: what the queries are, see `headscope.capturing.building._call_tokens.SideTokens`.
-        part: tells groups apart that differ in their tokens only, as the stages of Swin do.
+        kind: kind of the queries, see `headscope.capturing.building._call_tokens.SideTokens`.
+        part: number that separates groups that differ only in their tokens, as the stages of Swin.
     """
 
     path: str
@@ -35,8 +35,8 @@ def group_of(call: Call) -> StackKey:
 def name_groups(groups: Sequence[StackKey]) -> dict[StackKey, str]:
     """A short name for each group.
 
-    ``self`` where there is one; ``encoder``, ``decoder`` and ``cross`` in encoder-decoders; what
-    the queries are (``text``, ``vision``, ``audio``) in others; or else the module path. Parts
+    ``self`` for a single group; ``encoder``, ``decoder`` and ``cross`` in encoder-decoders; the
+    kind of the queries (``text``, ``vision``, ``audio``) in others; or else the module path. Parts
     become ``stage1``, ``stage2`` ...
     """
     groups = list(dict.fromkeys(groups))
@@ -73,11 +73,11 @@ def number_layers(own: Sequence[int | None], blocks: Sequence[int | None] = ()) 
     """Layer numbers of the calls of one group.
 
     Args:
-        own: what the model's modules call themselves.
+        own: the layer numbers in the model's modules.
         blocks: the numbers of the blocks in their list.
 
     Returns:
-        The first of both that is known of all and rises from call to call, else the calls counted.
+        The first of both that is known for all calls and ascends; else the calls are counted.
     """
     for numbers in (own, blocks):
         given = [number for number in numbers if isinstance(number, int)]
@@ -87,7 +87,7 @@ def number_layers(own: Sequence[int | None], blocks: Sequence[int | None] = ()) 
 
 
 def role_of(path: str, cross: bool) -> str:
-    """What a group is called where it is the only one of its role."""
+    """The name of a group where it is the only one of its role."""
     if cross:
         return "cross"
     for part in path.split("."):
