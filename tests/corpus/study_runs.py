@@ -54,6 +54,8 @@ class StudyRun:
         needs: what kind of model.
         bad: a text that cannot be read.
         numbers: of a result, those that are not drawn at random, by name.
+        other: an option that numbers depend on.
+        refused: what is said of it.
     """
 
     texts: Callable[[int], list[Any]]
@@ -62,6 +64,8 @@ class StudyRun:
     needs: str = "bert"
     bad: Any = None
     numbers: Callable[[Any], dict[Any, Any]] = columns_of
+    other: dict[str, Any] = field(default_factory=lambda: {"truncate": True})
+    refused: str = "truncate false, now true"
 
 
 def words_of(number):
@@ -136,6 +140,15 @@ STUDIES = {
         needs="translator",
         bad=AlignedPair.of("ba " * 200, "BA", "0-0", name="long"),
         numbers=counts_of,
+    ),
+    "probe": StudyRun(
+        lambda count: [sentence(number) for number in range(2 * count)],
+        hs.probe,
+        {"epochs": 1, "layers": False, "most_words": 300},
+        bad=sentence(1000, LONG),
+        numbers=lambda result: {"sentences": sum(result.sentences)},
+        other={"kind": "structural"},
+        refused='reads "maps", now "states"',
     ),
     "faithfulness": StudyRun(
         texts,

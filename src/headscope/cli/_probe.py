@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from headscope.cli._corpus import CorpusOptions, table_of
 from headscope.cli._left_out import left_out
 from headscope.cli._places import hyphenated, layer_number
 from headscope.cli._run import ModelOptions, note_where, quiet, status
 from headscope.cli._study import check_results, tell
-from headscope.errors import TextError
+from headscope.errors import RecordError, TextError
 
 
 def probe(
@@ -32,6 +33,7 @@ def probe(
     confidence: float = 0.95,
     out: Path | None = None,
     plot: Path | None = None,
+    corpus: CorpusOptions | None = None,
 ) -> None:
     """Train syntactic probes on attention or hidden states, and compare them with controls.
 
@@ -59,20 +61,46 @@ def probe(
             samples and splits the sentences.
         confidence: Confidence level of the intervals.
         out: Write every score with its interval to this file (.csv, .json or .parquet), besides
-            printing it.
+            printing it; or keep what is read of the sentences in this folder, in parts, so that the
+            same command goes on after them.
         plot: Draw the probe next to its controls to this file (.svg, .pdf or .png).
+        corpus: Who reads the sentences.
     """
     options = model or ModelOptions()
     if options.target is not None or options.target_tokenizer is not None or options.truncate:
         raise TextError(
             "--target, --target-tokenizer and --truncate do not apply to a treebank; remove them"
         )
-    check_results(out, plot, None)
+    running, table = corpus or CorpusOptions(), table_of(out)
+    check_results(table, plot, None)
     options.check()
     from headscope.linguistics import read_treebank
 
     with status("Reading the treebank"):
         bank = read_treebank(treebank)
+    left_out.begin("sentence")
+    chosen: dict[str, Any] = {
+        "kind": probe,
+        "random_weights": random_weights,
+        "sentences": sentences,
+        "vectors": vectors,
+        "rank": rank,
+        "epochs": epochs,
+        "seeds": seeds,
+        "confidence": confidence,
+        "allow_unfit": options.allow_unfit,
+        "progress": True,
+    }
+    if running.asks(out):
+        if layer is not None and layer < 0:
+            raise RecordError(f"Expected a layer from 0 on for --layer in a run, got {layer}")
+        with status("Loading PyTorch and transformers"):
+            from headscope.studies import probe as probe_of
+        with running.running(out) as more:
+            how = chosen | options.loading | more
+            result = probe_of(options.model, None, bank, layer=layer, **how)
+        tell(result, table, plot)
+        return
     with status("Loading PyTorch and transformers"):
         from headscope.capturing import load_model
         from headscope.studies import probe as probe_of
@@ -82,21 +110,5 @@ def probe(
     # Layer 0 is the embeddings, so that there is one more than the model has layers.
     if layer is not None:
         layer = layer_number(layer, range(loaded[0].config.num_hidden_layers + 1))
-    left_out.begin("sentence")
-    result = probe_of(
-        *loaded,
-        bank,
-        kind=probe,
-        random_weights=random_weights,
-        sentences=sentences,
-        vectors=vectors,
-        layer=layer,
-        rank=rank,
-        epochs=epochs,
-        seeds=seeds,
-        confidence=confidence,
-        progress=True,
-        allow_unfit=options.allow_unfit,
-        on_error=left_out.note,
-    )
-    tell(result, out, plot)
+    result = probe_of(*loaded, bank, layer=layer, on_error=left_out.note, **chosen)
+    tell(result, table, plot)

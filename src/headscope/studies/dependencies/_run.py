@@ -13,9 +13,7 @@ from headscope.studies.dependencies._result import Relations
 from headscope.studies.shared._annotated_job import AnnotatedJob
 from headscope.studies.shared._corpus_job import check_unique
 from headscope.studies.shared._corpus_run import run_study, taken
-
-FIELDS = ("words", "heads", "relations", "upos", "xpos", "name", "written", "document")
-"""Of a sentence, as they travel to a worker; not the line in its file, which is no part of it."""
+from headscope.studies.shared._sentence_json import given_of, sentence_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +37,7 @@ class RelationsJob(AnnotatedJob):
 
     def item_of(self, given: Any) -> Sentence:
         """The sentence that a mapping says."""
-        contractions = tuple(tuple(each) for each in given["contractions"])
-        lists = {name: given[name] for name in FIELDS}
-        for name in ("words", "heads", "relations", "upos", "xpos"):
-            lists[name] = tuple(given[name])
-        return Sentence(**lists, contractions=contractions)
+        return sentence_of(given)
 
     def input_of(self, given: Any) -> str:
         """The sentence as the model reads it.
@@ -100,6 +94,4 @@ def relations_over(
 
 def _texts(bank: Treebank) -> Iterator[CorpusText]:
     for sentence in bank:
-        given = {name: getattr(sentence, name) for name in FIELDS}
-        given["contractions"] = sentence.contractions
-        yield CorpusText(given, sentence.document or None)
+        yield CorpusText(given_of(sentence), sentence.document or None)

@@ -13,6 +13,7 @@ import numpy as np
 from headscope.capturing import LOADING, MOST_UNKNOWN, LoadOptions, random_twin
 from headscope.capturing.facts import facts_of
 from headscope.capturing.run import unwrapped
+from headscope.corpus import OPTIONS, RunOptions, asks_for_run
 from headscope.errors import HeadscopeError, RecordError, TextError
 from headscope.linguistics import Sentence, read_treebank
 from headscope.studies.probes._edges import edge_scores
@@ -27,10 +28,12 @@ from headscope.studies.probes._read_sentences import (
     with_table,
 )
 from headscope.studies.probes._relations import relation_scores
+from headscope.studies.probes._run import by_name, read_over
 from headscope.studies.probes._score import Score, over_seeds
 from headscope.studies.probes._structural import structural_scores
 from headscope.studies.probes._training import Training
-from headscope.studies.shared._source import Source, parse_source
+from headscope.studies.shared._corpus_run import RESULT, taken
+from headscope.studies.shared._source import Source, parse_source, passed
 
 Kind = Literal["attention", "attention-words", "relation", "structural", "edge"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -43,7 +46,7 @@ TRAININGS = {
 }
 
 
-class ProbeOptions(LoadOptions, total=False):
+class ProbeOptions(LoadOptions, RunOptions, total=False):
     """How `probe` loads a model that is named, reads, trains and reports."""
 
     sentences: int | None
@@ -181,6 +184,8 @@ def probe(
     Raises:
         RecordError: a kind or option there is not.
         TextError: too few sentences, or most of their tokens are unknown to the tokenizer.
+        RunError: of a run, see `headscope.corpus.run`: sentences are read in parts, and learnt from
+            when all are.
         CaptureError: a model whose attention, or hidden states, cannot be read.
         FileError: a treebank or table of vectors that cannot be read.
 
@@ -188,9 +193,14 @@ def probe(
         >>> print(probe(None, None, "en_ewt-ud-train.conllu", kind="structural", sentences=2000))
     """
     given: dict[str, Any] = dict(options)
-    loading = {name: given.pop(name) for name in LOADING if name in given}
+    loading = taken(given, LOADING)
+    running = taken(given, OPTIONS)
     plan = _plan(kind, given)
     bank = tuple(read_treebank(treebank) if isinstance(treebank, str | os.PathLike) else treebank)
+    if asks_for_run(running):
+        return _over_corpus(
+            kind, (model, tokenizer), bank, plan, options=running | loading, twin=random_weights
+        )
     sentences = _drawn([sentence for sentence in bank if len(sentence) <= plan.most_words], plan)
     source = parse_source(
         model,
@@ -204,17 +214,74 @@ def probe(
     items, twin = _both(
         kind, source, sentences, plan, left_out=left_out, random_weights=random_weights
     )
-    data = _data(items, twin, plan)
-    scores, facts = _trained(kind, data, plan)
-    counts = (len(data.parts.train), len(data.parts.aside), len(data.parts.test))
-    shown = {
-        "kind": kind,
-        "model": facts_of(unwrapped(source.model)).name,
-        "seeds": plan.seeds,
-        "confidence": plan.confidence,
-        "words": float(np.median([len(item.sentence) for item in data.test])),
-    }
-    return Probing(scores=scores, sentences=counts, facts=facts, left_out=left_out, **shown)
+    name = facts_of(unwrapped(source.model)).name
+    return _probing(kind, _data(items, twin, plan), plan, facts=(left_out, name))
+
+
+def _probing(
+    kind: str, data: ProbeData, plan: ProbePlan, *, facts: tuple[dict[str, str], str]
+) -> Probing:
+    """What is learnt of what was read.
+
+    Args:
+        kind: of the probe.
+        data: what was read.
+        plan: how.
+        facts: sentences that were left out, and the name of the model.
+    """
+    scores, learnt = _trained(kind, data, plan)
+    left_out, model = facts
+    return Probing(
+        scores=scores,
+        sentences=(len(data.parts.train), len(data.parts.aside), len(data.parts.test)),
+        facts=learnt,
+        left_out=left_out,
+        kind=kind,
+        model=model,
+        seeds=plan.seeds,
+        confidence=plan.confidence,
+        words=float(np.median([len(item.sentence) for item in data.test])),
+    )
+
+
+def _over_corpus(
+    kind: str,
+    given: tuple[Any, Any],
+    bank: tuple[Sentence, ...],
+    plan: ProbePlan,
+    *,
+    options: dict[str, Any],
+    twin: bool,
+) -> Probing:
+    """Sentences are read in parts, and learnt from when all are."""
+    sentences = _drawn(
+        [sentence for sentence in by_name(bank) if len(sentence) <= plan.most_words], plan
+    )
+    options |= {"progress": plan.progress, "allow_unfit": plan.allow_unfit}
+    if plan.on_error is not None:
+        # They are named one by one when all are read.
+        options["on_error"] = passed
+    out = options.get("out")
+    has_embeddings = kind == "attention-words" and plan.vectors is None
+    how = {"reads": _what_is_read(kind), "has_embeddings": has_embeddings}
+    read = read_over(given, sentences, options, how=how, random_weights=twin)
+    if plan.on_error is not None:
+        for name, why in read.left_out.items():
+            plan.on_error(name, RecordError(why))
+    items, others = read.both()
+    if kind == "attention-words" and plan.vectors is not None:
+        items = with_table(Path(plan.vectors), items)
+        if others is not None:
+            others = {at: replace(item, vectors=items[at].vectors) for at, item in others.items()}
+    both = tuple(items.values()), None if others is None else tuple(others.values())
+    result = _probing(kind, _data(*both, plan), plan, facts=(read.left_out, read.model))
+    if out is not None:
+        result.save(Path(out) / RESULT)
+    return result
+
+
+def _what_is_read(kind: str) -> str:
+    return "states" if kind in ("structural", "edge") else "maps"
 
 
 def _plan(kind: str, options: Any) -> ProbePlan:
@@ -289,7 +356,7 @@ def _read(
     """The items of the sentences that can be read, in order."""
     most = 1.0 if plan.allow_unfit else MOST_UNKNOWN
     how: dict[str, Any] = {"on_error": note, "progress": plan.progress, "max_unknown": most}
-    read = with_states if kind in ("structural", "edge") else with_maps
+    read = with_states if _what_is_read(kind) == "states" else with_maps
     model = (source.model, source.tokenizer)
     items = read(*model, sentences, source.inputs, **how)
     if not items:

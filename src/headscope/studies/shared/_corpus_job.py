@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from headscope.corpus import CorpusText, Engine, FinishedRun, Kept, Measurer, PartTally
@@ -103,6 +104,10 @@ class ModelJob:
         """The result with that of random weights beside it."""
         result.control = control
         return result
+
+    def write(self, result: Any, path: Path) -> None:
+        """Keep the result in the folder of its run."""
+        result.save(path)
 
     def twin(self: Same) -> Same:
         """The same for random weights."""

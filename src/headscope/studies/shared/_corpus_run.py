@@ -95,7 +95,7 @@ class RunSettings:
         ) as finished:
             result = job.made(finished, judging)
             if self.out is not None:
-                result.save(Path(self.out) / RESULT)
+                job.write(result, Path(self.out) / RESULT)
             if not job.model.random:
                 self._tell_of_left_out(finished)
         return result
@@ -122,7 +122,7 @@ class RunSettings:
             beside = replace(running, out=folder.path / RANDOM)
             control = beside.result(job.twin(), folder.texts(), judging)
             both = job.with_control(result, control)
-            both.save(folder.path / RESULT)
+            job.write(both, folder.path / RESULT)
         return both
 
 
