@@ -64,7 +64,17 @@ def test_what_is_kept_is_what_python_captures(chromium_only, page, model, tmp_pa
         own["self"].weights(layer=2, head=0), abs=1e-4
     )
     view = open_file(kept(page, "page", tmp_path / "page.html"))
-    expect(view.page.locator('[data-cell="1-3"][data-changed]')).to_be_attached()
+    expect(view.page.locator('[data-tile="1-3"][aria-current="true"]')).to_be_attached()
+    # Another view, layer, head and theme than a page opens with.
+    page.locator('[data-tile="2-1"]').click()
+    page.locator('[data-option="matrix"]').click()
+    page.locator('[data-headscope][data-view="matrix"]').wait_for(state="attached")
+    page.locator("[data-theme-toggle]").click()
+    view = open_file(kept(page, "page", tmp_path / "other.html"))
+    expect(view.page.locator('[data-headscope][data-view="matrix"]')).to_be_attached()
+    call = page.locator("[data-call]").inner_text()
+    assert view.text("[data-call]") == call
+    assert all(part in call for part in ('view="matrix"', "layer=2", "heads=[1]", 'theme="dark"'))
 
 
 def test_the_figure_of_a_changed_state_is_downloaded(chromium_only, page, tmp_path):

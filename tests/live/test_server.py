@@ -116,6 +116,11 @@ def test_downloads_are_the_record_and_its_page(page, tmp_path):
     assert record.texts == (TEXT,)
     assert "attachment" in answer.headers["content-disposition"]
     assert page.get(f"/record/{name}/page").text.startswith("<!doctype html>")
+    chosen = page.get(f"/record/{name}/page", params={"selection": '{"layer": 2, "view": "text"}'})
+    assert '"view":"text"' in chosen.text.replace(" ", "")
+    for wrong in ("[1]", "{", '{"layer": 99}', '{"no": 1}'):
+        refused = page.get(f"/record/{name}/page", params={"selection": wrong})
+        assert refused.status_code == 400
 
 
 def test_a_record_that_is_gone_is_410_and_comes_back_when_asked_again(monkeypatch):

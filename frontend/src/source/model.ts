@@ -134,9 +134,13 @@ export function httpModel(base: string, token: string, page: string, send: Fetch
       streamed<MattersDone | MattersValues>(post("matters", { page, ...question }, signal)),
     sketch: async (question: Omit<SketchQuestion, "page">, signal: AbortSignal): Promise<SketchAnswer> =>
       (await post("sketch", { page, ...question }, signal)).json(),
-    /** The file of a record, or one page of it. */
-    file: async (id: string, kind: "download" | "page"): Promise<Blob> =>
-      (await get(`${base}record/${encoded(id)}/${kind}`)).blob(),
+    /** The file of a record. */
+    file: async (id: string): Promise<Blob> => (await get(`${base}record/${encoded(id)}/download`)).blob(),
+    /** One page of a record, which opens with a selection. */
+    page: async (id: string, selection: object): Promise<Blob> => {
+      const words = encodeURIComponent(JSON.stringify(selection));
+      return (await get(`${base}record/${encoded(id)}/page?selection=${words}`)).blob();
+    },
   };
 }
 

@@ -106,6 +106,10 @@ function streamOf(pieces: readonly string[]): ReadableStream<Uint8Array> {
 test("facts and files are asked for by their address", async () => {
   const { model, asked } = modelOf((path) => (path.endsWith("json") ? Response.json(FACTS) : new Response("file")));
   expect((await model.facts()).name).toBe("example/tiny");
-  expect(await (await model.file("r1", "page")).text()).toBe("file");
-  expect(asked[1].path).toBe("./record/r1/page");
+  expect(await (await model.file("r1")).text()).toBe("file");
+  expect(await (await model.page("r1", { layer: 2 })).text()).toBe("file");
+  expect(asked.slice(1).map(({ path }) => path)).toEqual([
+    "./record/r1/download",
+    "./record/r1/page?selection=%7B%22layer%22%3A2%7D",
+  ]);
 });

@@ -12,7 +12,8 @@ carries the token in the header ``X-Headscope-Token``; a ``POST`` also needs ``O
   one record ``GET /opening?looking=JSON``.
 - ``GET /record/ID/header.json``, ``/record/ID/chunk/NAME``,
   ``/record/ID/figure/KIND?options=JSON``: as of ``headscope serve RECORD``.
-  ``/record/ID/download``: the file. ``/record/ID/page``: one self-contained page.
+  ``/record/ID/download``: the file. ``/record/ID/page?selection=JSON``: one self-contained page,
+  which opens with this selection.
 - ``POST /compare`` with `CompareQuestion`: the opening of two records beside each other.
 - ``POST /write`` with `WriteQuestion`: lines of `WrittenToken`, then `WriteEnd`.
 - ``POST /answer`` with `AnswerQuestion`: lines of `WrittenToken`, then `AnswerEnd`.

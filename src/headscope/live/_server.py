@@ -40,7 +40,15 @@ from headscope.live.contract import LiveFacts, LiveLimits
 from headscope.storage import save
 from headscope.views.answers import PageAnswers, packed_opening
 from headscope.views.guard import Guard
-from headscope.views.server import BYTES, GoneError, guarded, in_thread, record_routes, sent
+from headscope.views.server import (
+    BYTES,
+    GoneError,
+    guarded,
+    in_thread,
+    record_routes,
+    sent,
+    sent_json,
+)
 
 MOST_BYTES = 64 * 1024
 """Of a request without a picture or sound: a text of some ten thousand words."""
@@ -213,8 +221,8 @@ class _LiveAnswers:
             return _file(path.read_bytes(), BYTES, path.name)
 
     def page(self, request: Request) -> Response:
-        """The record as one self-contained page."""
-        html = self._kept(request).answers.shown.html
+        """The record as one self-contained page, which opens as it is shown now."""
+        html = self._kept(request).answers.page(sent_json(request, "selection"))
         return _file(html.encode(), "text/html; charset=utf-8", f"{FILE}.html")
 
     def _kept(self, request: Request) -> KeptRecord:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from headscope.errors import PageError
 from headscope.views._download import MEDIA_TYPES, figure_file
+from headscope.views._html import page_html
+from headscope.views._selection import changed_selection
 from headscope.views.contract import Page, PageArray, PageLayer, PageStack
 
 if TYPE_CHECKING:
@@ -61,6 +63,23 @@ class PageAnswers:
             HeadscopeError: an unknown option, value or kind, or matplotlib is missing.
         """
         return figure_file(self.shown.record, kind, options, self.shown.options)
+
+    def page(self, selection: Mapping[str, Any]) -> str:
+        """One self-contained page that opens as the record is shown now.
+
+        Args:
+            selection: what is chosen, by the names of the options of `headscope.views.view`; what
+                is left out is what the page opens with.
+
+        Raises:
+            PageError: where ``selection`` is no JSON object, or chooses what there is not; more
+                than a page can hold.
+        """
+        if not isinstance(selection, Mapping):
+            raise PageError("selection is a JSON object of options, such as view and layer")
+        header = self.shown.header
+        chosen = changed_selection(header, header["selection"], selection)
+        return page_html({**header, "selection": chosen}, self.shown.chunks)
 
     def opening(self, looking: Mapping[str, Any]) -> dict[str, bytes]:
         """The chunks of the first picture: evidence and pictures, the overview of all heads where

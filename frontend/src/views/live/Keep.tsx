@@ -5,7 +5,7 @@ import type { LiveParts } from "./LiveBar";
 const FILES = { download: ["record", "safetensors"], page: ["page", "html"] } as const;
 
 /** What is shown as a file, and as the lines of Python that make it. */
-export function Keep({ live }: LiveParts) {
+export function Keep({ live, store }: LiveParts) {
   const said = useSignal("");
   const { asked, opening } = live.answer.value;
   const line = pythonLine(asked.input.text ?? "", asked.input.text_b, opening.python);
@@ -13,8 +13,10 @@ export function Keep({ live }: LiveParts) {
     said.value = "on its way …";
     try {
       const [name, ending] = FILES[kind];
+      const { model } = live;
+      const file = kind === "page" ? model.page(opening.id, store.selection.peek()) : model.file(opening.id);
       const link = document.createElement("a");
-      link.href = URL.createObjectURL(await live.model.file(opening.id, kind));
+      link.href = URL.createObjectURL(await file);
       link.download = `${name}.${ending}`;
       link.click();
       setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
