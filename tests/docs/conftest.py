@@ -5,7 +5,8 @@ pages use.
 import json
 import shutil
 import wave
-from functools import partial
+from contextlib import contextmanager
+from functools import partial, partialmethod
 from itertools import pairwise
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from headscope.corpus._engines import this_process
 from headscope.patterns import Tally
 from headscope.testing import cipher_pairs, cipher_translator, tiny_model, tiny_tokenizer
 from headscope.views import _html
+from headscope.views.figures import Figure
 
 from ..processors import square_pictures, tiny_chat_llava, tiny_clip
 
@@ -286,6 +288,19 @@ def _write_media(folder: Path) -> None:
         file.writeframes((np.sin(np.arange(800) / 5) * 9000).astype("<i2").tobytes())
 
 
+def _coarse(figure, to_bytes, kind, *, dpi=300):
+    """A figure of a few dots: to draw and pack those of print takes most of a page's time."""
+    assert 30 <= dpi <= 2400
+    return to_bytes(figure, kind, dpi=30)
+
+
+@contextmanager
+def _cluster_of_this_process(address, workers=None):
+    """In place of a Dask cluster, which tests/corpus/test_dask.py has."""
+    assert address == "local" or address.startswith("tcp://")
+    yield this_process().make()
+
+
 class Interrupted:
     """A server that ends at once, as by Ctrl-C; tests/cli/test_serve.py has real ones."""
 
@@ -318,6 +333,8 @@ def desk(no_type_checks, models, files, tmp_path, monkeypatch):
     # Each worker loads torch for seconds; tests/corpus and tests/studies have real ones, and the
     # same bits come out.
     monkeypatch.setattr("headscope.corpus._run.pool", lambda workers: this_process())
+    monkeypatch.setattr("headscope.corpus.dask_cluster", _cluster_of_this_process)
+    monkeypatch.setattr(Figure, "to_bytes", partialmethod(_coarse, Figure.to_bytes))
     monkeypatch.setattr("webbrowser.open", lambda address: True)
     monkeypatch.setattr(_serve, "server_of", lambda view, token: Interrupted())
     monkeypatch.setattr("headscope.live.serving.quiet_server", lambda application: Interrupted())

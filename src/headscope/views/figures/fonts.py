@@ -67,16 +67,19 @@ def _faces(names: tuple[str, ...]) -> tuple[Any, frozenset[int]]:
     return get_font(paths), frozenset(known)
 
 
+@cache
 def writable(text: str, names: tuple[str, ...]) -> tuple[str, frozenset[str]]:
     """The text with a square for each character that no font has, and these characters."""
+    # A font knows up to 65,000 characters and a text has a few: these are looked up in those.
     _, known = _faces(names)
-    shown = ""
+    shown, missing = "", set()
     for character in text:
         if ord(character) in known:
             shown += character
         elif character not in INVISIBLE:
             shown += STAND_IN
-    return shown, frozenset(text) - set(map(chr, known)) - INVISIBLE
+            missing.add(character)
+    return shown, frozenset(missing)
 
 
 SCRIPTS = {
