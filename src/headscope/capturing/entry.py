@@ -35,7 +35,7 @@ from headscope.errors import CaptureError
 from headscope.record import Record, Tokens
 
 READING = ("truncate", "target_tokenizer")
-"""Options that say how an input is read, whatever it is."""
+"""Options that say how an input is read, for inputs of every kind."""
 
 
 def capture(
@@ -53,9 +53,9 @@ def capture(
 
     Args:
         model: a loaded transformers model, a hub name, a folder, or None for the demo model.
-        tokenizer: its tokenizer, or its processor for pictures and sounds; may be left out where
-            the model is named.
-        text: the text; models of pictures or sounds alone have none.
+        tokenizer: its tokenizer, or its processor for pictures and sounds; may be left out if
+            the model is given by name.
+        text: the text; leave it out for models that read only pictures or sounds.
         text_pair: the second text of a sentence pair.
         **options: see `CaptureOptions`.
 
@@ -66,7 +66,7 @@ def capture(
     Raises:
         TextError: an empty text, or one longer than the model's positions.
         ModelError: a model that cannot be loaded, a device that is missing, or options of loading
-            with a model that is loaded already.
+            for a model that is already loaded.
         CaptureError: a model whose attention could not be captured exactly.
         InterventionError: an intervention that this model cannot carry.
 
@@ -86,7 +86,7 @@ def capture(
 def prepared(
     model: Any, tokenizer: Any, given: ParsedInput, options: CaptureOptions
 ) -> tuple[Any, Inputs]:
-    """The model, loaded and unwrapped, and what it is to be run on; arguments as of `capture`."""
+    """The model, loaded and unwrapped, and its inputs; for the arguments see `capture`."""
     check_options(options)
     if model is None or isinstance(model, str | Path):
         model, own = load_for(model, given, **loading_of(options))
@@ -118,17 +118,17 @@ def capture_encoded(
 
     The model is called as ``model(**encoding)`` and with nothing else: ``position_ids`` of packed
     texts, ``use_cache`` and any other argument of its forward reach it, and where ``use_cache`` is
-    left out the model's own default decides (`capture` runs without a cache). What had to be added
-    is in ``record.model.called_with``.
+    left out the model's own default decides (`capture` runs without a cache). Arguments that had to
+    be added are in ``record.model.called_with``.
 
     Padding is cut off: a record holds real tokens only. Encoder-decoders of texts need
-    ``decoder_input_ids``. A mask may have an axis of queries (``[batch 1 query key]``); what it
-    hides from every query then is the padding. Input that is not a text, picture or sound (time
-    series, ``inputs_embeds``) has its positions numbered, with a warning.
+    ``decoder_input_ids``. A mask may have an axis of queries (``[batch 1 query key]``); keys that
+    it hides from every query are then the padding. Positions of input that is not a text, picture
+    or sound (time series, ``inputs_embeds``) are numbered, with a warning.
 
     Args:
         model: a loaded transformers model.
-        tokenizer: its tokenizer or processor; None where there are no ``input_ids``.
+        tokenizer: its tokenizer or processor; None for an encoding without ``input_ids``.
         encoding: the arguments of the model's forward, as the processor returned them with
             ``return_tensors="pt"``.
         **options: see `KeepOptions`.
@@ -138,7 +138,7 @@ def capture_encoded(
     """
     model = unwrapped(model)
     arguments = _of_forward(model, encoding)
-    # Lists in place of tensors are what a tokenizer returns without return_tensors="pt".
+    # A tokenizer called without return_tensors="pt" returns lists instead of tensors.
     tensors = [value for value in arguments.values() if isinstance(value, torch.Tensor)]
     if "input_ids" not in arguments and not any(tensor.is_floating_point() for tensor in tensors):
         raise CaptureError(
@@ -162,8 +162,8 @@ def capture_encoded(
 def _sides(
     tokenizer: Any, encoding: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> tuple[tuple[Tokens, ...], tuple[Tokens, ...]]:
-    """Tokens of each example: of what it reads, and of what its decoder reads."""
-    # Only the source is in the encoding with its words and offsets; of the target there are ids.
+    """Tokens of each example: those of the source, and those that its decoder reads."""
+    # The encoding has words and offsets for the source only; for the target it has just ids.
     source = tuple(
         tokens_from_encoding(tokenizer, encoding, example=example)
         for example in range(len(_ids(arguments)))
@@ -175,12 +175,11 @@ def _sides(
 
 
 def capture_ids(model: Any, **arguments: torch.Tensor) -> list[Record]:
-    """Run a model on bare tensors, without a tokenizer or processor: tokens are called by their
-    numbers.
+    """Run a model on bare tensors, without a tokenizer or processor; token ids serve as names.
 
     Args:
         model: a loaded transformers model.
-        **arguments: of its forward: ``input_ids`` ``[batch token]``, ``pixel_values``,
+        **arguments: arguments of its forward: ``input_ids`` ``[batch token]``, ``pixel_values``,
             ``input_features`` ... Without ``use_cache`` the model is run without a cache.
 
     Raises:
@@ -202,8 +201,8 @@ def capture_ids(model: Any, **arguments: torch.Tensor) -> list[Record]:
 def _of_forward(model: Any, encoding: Mapping) -> dict[str, Any]:
     """The arguments of the model's forward among what a tokenizer returned and the user added.
 
-    Tensors are put where the model computes; of other values, such as lists of offsets, those that
-    the forward names.
+    Tensors are moved to the model's device. Other values, such as lists of offsets, are kept only
+    if the forward has an argument of that name.
     """
     device, named = device_of(model), arguments_of(model)
     inputs = {}
@@ -216,10 +215,10 @@ def _of_forward(model: Any, encoding: Mapping) -> dict[str, Any]:
 
 
 def _with_more(inputs: Inputs, model: Any, options: CaptureOptions) -> Inputs:
-    """With the user's own arguments of the model's forward.
+    """The inputs together with the user's own arguments of the model's forward.
 
     Raises:
-        CaptureError: where one is made from the text already.
+        CaptureError: if an argument is already made from the text.
     """
     more = options.get("model_kwargs") or {}
     taken = [name for name in more if name in inputs.arguments]
@@ -228,7 +227,7 @@ def _with_more(inputs: Inputs, model: Any, options: CaptureOptions) -> Inputs:
             f"model_kwargs holds {taken[0]}, which capture makes itself; give it in the encoding "
             "of capture_encoded"
         )
-    # Users have tensors on the processor mostly; other values, such as True, go as they are.
+    # Users mostly have tensors on the CPU; other values, such as True, are passed unchanged.
     device = device_of(model)
     placed = {
         name: value.to(device) if isinstance(value, torch.Tensor) else value
@@ -238,14 +237,12 @@ def _with_more(inputs: Inputs, model: Any, options: CaptureOptions) -> Inputs:
 
 
 def numbered_tokens(ids: list[int]) -> Tokens:
-    """Tokens that are called by their numbers, where no tokenizer names them."""
+    """Tokens whose names are their ids, for inputs without a tokenizer."""
     return Tokens(pieces=tuple(map(str, ids)), ids=tuple(ids))
 
 
 def _ids(arguments: Mapping[str, torch.Tensor], name: str = "input_ids") -> Sequence[torch.Tensor]:
-    """The ids of each example; none where there are none, or several for each position, as of codes
-    of sound.
-    """
+    """The ids of each example; empty without ids, or if a position has several (codes of sound)."""
     ids = arguments.get(name)
     return () if ids is None or ids.ndim != 2 else list(ids)
 
@@ -256,9 +253,7 @@ def _bare_inputs(
     source: tuple[Tokens, ...],
     target: tuple[Tokens, ...],
 ) -> Inputs:
-    """Inputs of tensors; where these hold neither text nor pictures nor sound, their positions are
-    numbered.
-    """
+    """Inputs from tensors; positions are numbered if these are neither text, picture nor sound."""
     if has_more_than_text(arguments):
         return followed_inputs(model, dict(arguments), source, target)
     if source:
@@ -266,7 +261,8 @@ def _bare_inputs(
     reason = (
         f"{type(model).__name__} was given {', '.join(arguments)}, whose positions have no names"
     )
-    # Arguments may differ in their first axis; transformers names the one that is a batch for sure.
+    # Not every argument has the batch as first axis; the one that transformers calls the main input
+    # has.
     main = getattr(model, "main_input_name", "")
     examples = len(arguments[main] if main in arguments else next(iter(arguments.values())))
     return Inputs(dict(arguments), source, target, numbered=reason, examples=examples)

@@ -1,4 +1,4 @@
-"""What of a capture is kept."""
+"""The choice of what a capture keeps."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class KeepChoice:
 
     Args:
         what: any of weights, qk (queries and keys), values, before (queries and keys before
-            positions), statistics, norms.
+            positions are applied), statistics, norms.
         auto: whether weights are kept only while all of them stay below 256 MiB.
-        precision: of the arrays.
+        precision: the precision of the kept arrays.
         rows: how many rows the statistics sample; None for all.
         top: how many of the largest weights of each row the statistics name.
         routers: whether router scores are kept.
-        heads: the heads that alone are kept; None for all.
+        heads: the only heads to keep; None for all.
     """
 
     what: frozenset[str] = frozenset({"weights", "qk", "values"})
@@ -59,14 +59,14 @@ def parse_keep(
     """The options of `KeepOptions`, checked.
 
     Raises:
-        CaptureError: where they are not what they may be, or do not fit together.
+        CaptureError: if a value is not allowed, or options do not fit together.
     """
     chosen = parse_heads(heads)
     if precision not in get_args(Precision):
         raise CaptureError(f"precision must be 'float32' or 'float16', not {precision!r}")
     what = _parse_what(keep)
     if what == {"norms"}:
-        # Norms are of use beside the weights only, and contributions are drawn over them.
+        # Norms are useful only together with the weights, and views draw contributions over these.
         kept = what | {"weights", "qk"}
         return KeepChoice(kept, True, precision, routers=bool(routers), heads=chosen)
     _check_rows(what, rows, top)
@@ -76,7 +76,7 @@ def parse_keep(
 def _parse_what(keep: Any) -> frozenset[str]:
     if isinstance(keep, str) and keep == "auto":
         return frozenset({"weights", "qk", "values"})
-    # One name is a string, which is a collection of letters too.
+    # A string is a collection too, of its letters; a single name must not be split into them.
     names = [keep] if isinstance(keep, str) or not isinstance(keep, Collection) else keep
     what = frozenset(names)
     if not what or what - set(get_args(Keepable)):
@@ -93,7 +93,7 @@ def _parse_what(keep: Any) -> frozenset[str]:
 
 
 def _check_rows(what: frozenset[str], rows: Any, top: Any) -> None:
-    """Raise where numbers for the statistics are none, or there are no statistics."""
+    """Raise if ``rows`` or ``top`` is no whole number, or is given without the statistics."""
     if "statistics" not in what and (rows is not None or top):
         raise CaptureError(
             "rows and top belong to the statistics; pass keep='statistics' with them"

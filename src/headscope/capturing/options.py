@@ -12,14 +12,15 @@ from headscope.errors import CaptureError
 
 
 class KeepOptions(TypedDict, total=False):
-    """What of a capture is kept."""
+    """Options that choose what a capture keeps."""
 
     keep: Keep
     """One or several of ``"weights"``; ``"qk"``, queries and keys, from which weights follow
     exactly; ``"values"``; ``"before"``, queries and keys before positions are applied, as the model
     made them; ``"statistics"``, numbers about every row without the row; ``"norms"``, value norms
-    and contributions (alone, with weights, queries and keys as of ``"auto"``). ``"auto"``
-    (default): queries, keys and values, and the weights too while these stay below 256 MiB.
+    and contributions (given alone, it keeps queries and keys too, and weights as ``"auto"`` does).
+    ``"auto"`` (default): queries, keys and values, and the weights too while these stay below
+    256 MiB.
     """
     precision: Precision
     """``"float32"`` (default), or ``"float16"`` for half the memory: weights recomputed from
@@ -30,36 +31,36 @@ class KeepOptions(TypedDict, total=False):
     top: int
     """How many of the largest weights of each row the statistics name; by default none."""
     heads: Sequence[tuple[int, int] | tuple[str, int, int]] | None
-    """The heads that alone are kept, as pairs of layer and head, ``[(12, 7), (3, 0)]``; with the
-    stack first where only one is meant, ``[("cross", 3, 0)]``. Layers without any are left out of
-    the record; every layer is checked. With ``"norms"``, value norms are those of these heads and
-    contributions are still sums over all heads of the layer. All by default.
+    """The only heads to keep, as pairs of layer and head, ``[(12, 7), (3, 0)]``; put the stack
+    first to choose from one stack only, ``[("cross", 3, 0)]``. Layers without a chosen head are
+    left out of the record; every layer is still checked. With ``"norms"``, value norms are those of
+    these heads, and contributions are still sums over all heads of the layer. All by default.
     """
     routers: bool
     """Whether to keep the router scores of mixture-of-experts layers, in models that offer them."""
     interventions: Sequence[InterventionLike]
-    """What is done to the model meanwhile, such as ``[headscope.Zero(layer=2, heads=[0])]``; by
-    default nothing.
+    """Interventions on the model during the run, such as ``[headscope.Zero(layer=2, heads=[0])]``;
+    by default none.
     """
 
 
 class CaptureOptions(KeepOptions, LoadOptions, total=False):
-    """Options of `capture`; those of `LoadOptions` are for models that are named."""
+    """Options of `capture`; those of `LoadOptions` are for models given by name."""
 
     target: str | None
     """Text for the decoder of an encoder-decoder; by default what the model itself generates,
     greedily.
     """
     target_tokenizer: Any
-    """Tokenizer of the target side, where it is another one."""
+    """Tokenizer of the target side, if it differs from that of the source."""
     image: Any
-    """A PIL picture, an array ``[height width channel]`` of uint8, or a path, or a list of them for
-    a text that has a place for each; ``tokenizer`` is the processor then.
+    """A PIL picture, an array ``[height width channel]`` of uint8, or a path; or a list of them for
+    a text with a placeholder for each picture. ``tokenizer`` is the processor then.
     """
     sound: Any
     """Floats ``[sample]``, or the path of a .wav file; ``tokenizer`` is the processor then."""
     sampling_rate: int | None
-    """Samples a second of a sound; a file tells its own."""
+    """Samples per second of a sound; a file contains its own."""
     model_kwargs: Mapping[str, Any]
     """More arguments of the model's forward, such as ``{"use_cache": True}``. Without that a
     capture is one pass without a key/value cache, and ``record.model.called_with`` says so.
@@ -69,19 +70,19 @@ class CaptureOptions(KeepOptions, LoadOptions, total=False):
 
 
 def keeping_of(options: Mapping[str, Any]) -> KeepChoice:
-    """What the options say is to be kept."""
-    # Interventions change what is computed and not what is kept, and are handed to the run itself.
+    """The choice of what to keep, from the options."""
+    # Interventions change what is computed, not what is kept; they are passed to `run` itself.
     kept = (name for name in KeepOptions.__annotations__ if name != "interventions")
     return parse_keep(**{name: options[name] for name in kept if name in options})
 
 
 def loading_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the options that say how a model is loaded."""
+    """The options that say how a model is loaded."""
     return {name: value for name, value in options.items() if name in LOADING}
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Raise where an option is not one of `CaptureOptions`, or is not what it may be.
+    """Raise if an option is not one of `CaptureOptions`, or its value is not allowed.
 
     Raises:
         CaptureError: naming the option.

@@ -42,7 +42,7 @@ from headscope.errors import CaptureError
 from headscope.record import Record, TextBatch
 
 Make = Callable[[Inputs, KeepChoice, nn.Module], Builder]
-"""Makes what the calls of a pass are handed to."""
+"""Function that makes the builder that receives the attention calls of a pass."""
 
 UNSEEN = "The attention of some layers was not seen, and the record leaves them out"
 
@@ -56,16 +56,16 @@ def run(
     interventions: Sequence[InterventionLike] = (),
     numbers: bool = True,
 ) -> list[Record]:
-    """Run a model once and build one record for each example; see `capture` for what is raised.
+    """Run a model once and build one record for each example; for errors see `capture`.
 
     Args:
-        model: what to run.
-        inputs: what on.
+        model: the model to run.
+        inputs: its inputs.
         keeping: what to keep.
-        note: is called with each call as the model made it; call 0 begins anew where the model has
-            to run again.
-        interventions: what is done to the model meanwhile.
-        numbers: whether positions that have no names may be numbered; a warning tells of it.
+        note: is called with each attention call as the model made it; counting begins again at
+            call 0 if the model has to run again.
+        interventions: changes to the model during the run.
+        numbers: whether positions that have no names may be numbered, with a warning.
     """
     modules = ModelModules.of(model)
     with (
@@ -82,15 +82,15 @@ def run(
 
 
 def run_together(model: nn.Module, inputs: Inputs, count: int) -> TextBatch:
-    """Run a model once on texts of one length, and keep their weights side by side.
+    """Run a model once on texts of equal length, and keep their weights in common arrays.
 
     Args:
-        model: what to run.
+        model: the model to run.
         inputs: texts without padding.
-        count: how many of them are kept, from the first; the others only make the batch larger.
+        count: how many of them to keep, from the first; the others only make the batch larger.
 
     Raises:
-        CaptureError: where that cannot be done with these texts; `run` may still capture each.
+        CaptureError: if these texts cannot share arrays; `run` may still capture each of them.
     """
     modules = ModelModules.of(model)
 
@@ -145,7 +145,7 @@ def _run(
 
 
 def warn_of_unseen(record: Record) -> None:
-    """Warn where layers have attention that was not seen."""
+    """Warn if layers have attention that was not seen."""
     if record.unseen:
         warnings.warn(
             f"{UNSEEN}: {record.unseen} (in a form that headscope does not know)", stacklevel=5
@@ -155,8 +155,8 @@ def warn_of_unseen(record: Record) -> None:
 def _returned(
     model: nn.Module, inputs: Inputs, keeping: KeepChoice, error: CaptureError
 ) -> Builder | None:
-    """What the model returns itself, where its own matrices prove that."""
-    # Router scores are not returned this way.
+    """A builder with the weights that the model itself returns, where these can be verified."""
+    # A model that returns its weights does not return its router scores with them.
     if inputs.input_positions is not None or not inputs.source or keeping.routers:
         return None
     try:
@@ -175,9 +175,7 @@ def _watched(
     *,
     make: Make = Builder,
 ) -> Builder:
-    """Everything that was seen while the model ran once, at the places of its plan or
-    everywhere.
-    """
+    """What was seen while the model ran once, watched at the modules of its plan or everywhere."""
     if note is not None or inputs.input_positions is not None or sessions():
         return _passed(model, inputs, keeping, note, make=make)[0]
     modules = ModelModules.of(model)
@@ -188,7 +186,7 @@ def _watched(
             builder, watch = _passed(model, inputs, keeping, places=places, make=make)
             plan.check(watch.sites, watch.softmaxes)
         except (CaptureError, PlanFailedError):
-            # Whatever was the matter, the pass that looks everywhere tells.
+            # The pass that watches everywhere either succeeds or raises the true reason.
             plan_failed(model)
         else:
             plan_held(model)
@@ -230,7 +228,7 @@ def _passed(
     _check_order(model, inputs, builder, options)
     if isinstance(routers, RouterWatch):
         builder.routers = routers.scores(outputs, inputs.count)
-    # Logits may be large, and what was put off is written now.
+    # Logits may be large, and the postponed weights, computed next, need memory.
     del outputs
     builder.check_joined()
     builder.unread = watch.unread
@@ -240,10 +238,10 @@ def _passed(
 def _check_order(
     model: nn.Module, inputs: Inputs, builder: Builder, options: dict[str, Any]
 ) -> None:
-    """Raise where nothing shows in which order tensors hold texts and heads.
+    """Raise if nothing shows in which order tensors hold texts and heads.
 
-    Inside a session the model is changed, and the pass that found its places has checked that
-    before.
+    Not checked inside a session: it changes the model, and the pass that found the session's
+    modules has checked the order before.
     """
     if not builder.samples or sessions():
         return
@@ -259,8 +257,8 @@ def _check_order(
 def with_norms(
     builder: Builder, model: nn.Module, keeping: KeepChoice
 ) -> tuple[AbstractContextManager[Any], Any, Any]:
-    """A context that follows what becomes of attention's outputs, where wanted, and what to call
-    with calls in it.
+    """A context that follows attention's outputs through the layer if norms are wanted, and the two
+    functions that take calls inside it.
     """
     if "norms" not in keeping.what:
         return nullcontext(), builder.take, builder.join
@@ -270,18 +268,16 @@ def with_norms(
 
 @contextmanager
 def at_rest(model: nn.Module) -> Generator[None]:
-    """No gradients and evaluation mode inside; every module's training flag as it was
-    afterwards.
-    """
+    """Run without gradients and in evaluation mode; restore every module's training flag after."""
     with torch.no_grad(), evaluating(model):
         yield
 
 
 def unwrapped(model: Any) -> Any:
-    """The model behind ``torch.compile``, which would run past any watching.
+    """The model inside the wrapper of ``torch.compile``, whose compiled code cannot be watched.
 
     Raises:
-        CaptureError: where the model runs copies of itself, or as a graph, and cannot be watched.
+        CaptureError: if the model runs copies of itself, or as a graph, and cannot be watched.
     """
     if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
         raise CaptureError(
@@ -297,13 +293,13 @@ def unwrapped(model: Any) -> Any:
 
 @contextmanager
 def uncompiled(model: nn.Module, modules: Sequence[nn.Module] | None = None) -> Generator[None]:
-    """Run parts of a model that were compiled as they are written, so that they can be watched.
+    """Run the compiled modules of a model uncompiled, so that they can be watched.
 
     Args:
-        model: whose parts they are.
-        modules: all of them, where they are known.
+        model: the model.
+        modules: all its modules, if they are known.
     """
-    # Without these modules nothing can have been compiled, nor compiles itself when it is called.
+    # Without these imports no module can be compiled, and none compiles itself when it is called.
     if not {"torch._dynamo", FLEX} & set(sys.modules):
         yield
         return
@@ -323,11 +319,11 @@ def uncompiled(model: nn.Module, modules: Sequence[nn.Module] | None = None) -> 
 
 
 def _without_cache(model: nn.Module, inputs: Inputs) -> dict[str, bool]:
-    """One pass fills no cache, unless the user's own call does.
+    """Arguments that switch the cache off for one pass, unless the user's own call sets it.
 
-    Without a cache a few models compute other masks: transformers looks for packed texts only then,
-    and the decoder of FSMT looks back only. Models whose forward does not name ``use_cache`` may
-    set it themselves (Mimi).
+    Without a cache a few models compute other masks: only then transformers looks for packed texts,
+    and only then the decoder of FSMT has a causal mask. Models whose forward does not name
+    ``use_cache`` may set it themselves (Mimi).
     """
     named = "use_cache" in arguments_of(model)
     if inputs.as_given or "use_cache" in inputs.arguments or not named:
@@ -336,7 +332,7 @@ def _without_cache(model: nn.Module, inputs: Inputs) -> dict[str, bool]:
 
 
 def _differing(model: nn.Module, added: dict[str, bool]) -> dict[str, bool]:
-    """What was added and is not what the model does by itself."""
+    """The added arguments whose values differ from the model's own defaults."""
     return {
         name: value for name, value in added.items() if getattr(model.config, name, None) != value
     }

@@ -1,4 +1,4 @@
-"""A question about pictures, in the form of messages that a model was trained on."""
+"""Prompts for questions about pictures, in the message format that a model was trained on."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from headscope.errors import TextError
 
 
 def question_prompt(processor: Any, question: str, pictures: int) -> str:
-    """What a model is to read: the pictures, then the question, as one message of a user.
+    """The prompt for a question: the pictures, then the question, as one message of a user.
 
-    A processor without a chat template reads the mark of each picture and then the question.
+    Without a chat template it is the placeholder of each picture, followed by the question.
 
     Args:
-        processor: of the model.
-        question: a text.
-        pictures: how many there are.
+        processor: the model's processor.
+        question: the question, a text.
+        pictures: number of pictures.
 
     Raises:
-        TextError: where the template refuses such a message.
+        TextError: if the template refuses such a message.
     """
     if not getattr(processor, "chat_template", None):
         return _without_template(processor, question, pictures)
@@ -35,7 +35,7 @@ def question_prompt(processor: Any, question: str, pictures: int) -> str:
 
 
 def _without_template(processor: Any, question: str, pictures: int) -> str:
-    """The question behind a mark for each picture, where the processor has one."""
+    """The question after a placeholder for each picture, if the processor has a placeholder."""
     named = (getattr(processor, name, None) for name in PLACEHOLDERS)
     mark = next((mark for mark in named if isinstance(mark, str)), "")
     if not mark or mark in question:
@@ -44,7 +44,7 @@ def _without_template(processor: Any, question: str, pictures: int) -> str:
 
 
 def _without_beginning(tokenizer: Any, prompt: str) -> str:
-    """The prompt without the token that the tokenizer puts before every text by itself."""
+    """The prompt without the token that the tokenizer itself puts before every text."""
     begin = getattr(tokenizer, "bos_token", None)
     if not begin or not prompt.startswith(begin):
         return prompt

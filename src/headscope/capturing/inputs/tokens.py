@@ -18,10 +18,10 @@ def tokens_from_encoding(
     """Tokens of one example of a `transformers.BatchEncoding`, padding included.
 
     Args:
-        tokenizer: the tokenizer that made it.
-        encoding: with ``input_ids`` of one text or of a batch.
+        tokenizer: the tokenizer that made the encoding.
+        encoding: an encoding with ``input_ids`` of one text or of a batch.
         texts: one text, or two for a sentence pair; without them the tokens have no offsets.
-        example: which of the batch.
+        example: index of the example in the batch.
     """
     ids = _plain(encoding["input_ids"], example)
     # Only the tokenizers written in Rust know from which characters a token comes.
@@ -49,8 +49,8 @@ def tokens_from_ids(
         piece if isinstance(piece, str) else "" for piece in tokenizer.convert_ids_to_tokens(ids)
     ]
     roles = roles_of(tokenizer)
-    # An unknown word stands for text, but for tokenizers such as GPT-2's, whose one special token
-    # is named for all.
+    # The token for an unknown word replaces a word of the text, so it is not special. But GPT-2's
+    # tokenizer has one token for all roles, unknown words included, which stays special.
     special_ids = (set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}) | set(roles)
     special = tuple(number in special_ids for number in ids)
     written = _written(len(ids), texts, known)
@@ -69,7 +69,7 @@ def tokens_from_ids(
 
 
 def _written(count: int, texts: tuple[str, ...], known: Mapping[str, Any]) -> list[str]:
-    """What stands in the texts where each token comes from; empty where that is not known."""
+    """The characters of the text from which each token comes; empty if they are not known."""
     spans = known.get("offsets") or (None,) * count
     segments = known.get("segments") or (0,) * count
     written = []
@@ -79,9 +79,7 @@ def _written(count: int, texts: tuple[str, ...], known: Mapping[str, Any]) -> li
 
 
 def roles_of(tokenizer: Any) -> dict[int, str]:
-    """What a tokenizer has its special tokens for, by their vocabulary numbers; the first role of a
-    token counts.
-    """
+    """Roles of a tokenizer's special tokens, by their ids; the first role of a token counts."""
     # BERT's [CLS] and [SEP] may be named bos and eos too; their own names say more.
     roles: dict[int, str] = {}
     for role in ("cls", "bos", "sep", "eos"):
@@ -92,9 +90,7 @@ def roles_of(tokenizer: Any) -> dict[int, str]:
 
 
 def _label(tokenizer: Any, piece: str, written: str) -> str:
-    """What a reader should see of a piece: decoded, and without the marks for spaces and
-    continuation.
-    """
+    """The label of a piece: decoded, and without the marks for spaces and continuation."""
     plain = piece.removeprefix("##") if len(piece) > 2 else piece
     decoded = tokenizer.convert_tokens_to_string([plain])
     # A token of bytes may hold a part of a character, which decodes to nothing that can be read.
@@ -113,10 +109,9 @@ def _words(
     segments: Sequence[int],
     texts: tuple[str, ...],
 ) -> tuple[int | None, ...]:
-    """Word numbers, counted through all texts, that never join what white space or punctuation
-    separates.
+    """Word numbers, counted through all texts; white space and punctuation always end a word.
 
-    The numbers of some tokenizers do: to them all of "Once upon a time," is one word.
+    The tokenizer's own numbers cannot be used: for some, "Once upon a time," is a single word.
     """
     starts = [[match.start() for match in re.finditer(r"\S+", text)] for text in texts]
     words: list[int | None] = []
@@ -141,7 +136,7 @@ def _words(
 
 
 def _filled(sources: Sequence[int | None]) -> tuple[int, ...]:
-    """Segment of every token: special tokens belong to the text that they close, or open."""
+    """Segment of every token; a special token belongs to the text before it, or to the first."""
     filled, last = [], 0
     for source in sources:
         last = last if source is None else source

@@ -36,7 +36,7 @@ UNLOADABLE = (
     RuntimeError,
     pickle.UnpicklingError,
 )
-"""What transformers raises of files that it cannot read, or whose pickles hold code."""
+"""Errors that transformers raises for files that it cannot read, or whose pickles hold code."""
 
 
 def load_model(
@@ -55,8 +55,8 @@ def load_model(
         **options: see `LoadOptions`.
 
     Raises:
-        ModelError: where there is no such model or device, or it or its tokenizer cannot be loaded,
-            or its files lack the head.
+        ModelError: if there is no such model or device, the model or its tokenizer cannot be
+            loaded, or its files lack the head.
     """
     model = load_bare_model(name, writes=writes, allow_unfit=allow_unfit, **options)
     return model, load_tokenizer(name, **options)
@@ -71,22 +71,22 @@ def load_for(
     allow_unfit: bool = False,
     **options: Unpack[LoadOptions],
 ) -> tuple[Any, Any]:
-    """A model and what it reads with: its tokenizer or, for pictures and sounds, its processor.
+    """A model and its tokenizer or, for pictures and sounds, its processor.
 
-    Whether it reads what is given is checked before its weights are loaded.
+    Whether the model can read the input is checked before its weights are loaded.
 
     Args:
         name: hub name or folder; None for the demo model.
-        given: what it is to read; any text where it is left out.
-        kept: load it with the head that it was kept with, which must have been trained.
+        given: the input that the model is to read; left out, any text.
+        kept: load it with the head that it was saved with, which must have been trained.
         writes: load it with the head that writes about pictures, which must have been trained.
         allow_unfit: whether that head may be untrained.
         **options: see `LoadOptions`.
 
     Raises:
-        ModelError: where there is no such model, it or its tokenizer or processor cannot be loaded,
-            or its files lack the head.
-        CaptureError: where it does not read what is given.
+        ModelError: if there is no such model, the model, its tokenizer or processor cannot be
+            loaded, or its files lack the head.
+        CaptureError: if the model cannot read the input.
     """
     from transformers import AutoConfig, AutoTokenizer
 
@@ -113,14 +113,14 @@ def load_for(
 
 
 def kept_arguments(name: str | Path | None, **options: Unpack[LoadOptions]) -> tuple[str, ...]:
-    """What the forward of a model takes, with the head that it was kept with, before it is loaded.
+    """Argument names of the forward of a model with its saved head, found without loading it.
 
     Args:
         name: hub name or folder; None for the demo model.
         **options: see `LoadOptions`.
 
     Raises:
-        ModelError: where there is no such model.
+        ModelError: if there is no such model.
     """
     from transformers import AutoConfig
 
@@ -137,10 +137,10 @@ def load_bare_model(
     allow_unfit: bool = False,
     **options: Unpack[LoadOptions],
 ) -> Any:
-    """A model without a tokenizer, in evaluation mode; arguments as of `load_model`.
+    """A model without a tokenizer, in evaluation mode; for the arguments see `load_model`.
 
     Raises:
-        ModelError: where there is none, or its files lack the head.
+        ModelError: if there is no such model, or its files lack the head.
     """
     from transformers import AutoConfig
 
@@ -152,9 +152,7 @@ def load_bare_model(
 
 
 def kept_class(config: Any) -> type | None:
-    """The class of transformers that a model was kept as, with its head; None where it has no such
-    class.
-    """
+    """The class of transformers, with its head, that a model was saved as; None if unknown."""
     import transformers
 
     name = next(iter(getattr(config, "architectures", None) or ()), "")
@@ -163,11 +161,10 @@ def kept_class(config: Any) -> type | None:
 
 
 def head_of(model_class: type | None, config: Any) -> str:
-    """What a class of transformers has a head for, one of `HEADS`; empty where it has none of
-    these.
+    """The task that the head of a class of transformers is for, one of `HEADS`, or empty.
 
     Args:
-        model_class: of the model.
+        model_class: class of the model.
         config: of the model.
     """
     import transformers

@@ -1,4 +1,4 @@
-"""Where and how a model that is named is loaded: device, precision, revision, quantisation."""
+"""How a model given by name is loaded: device, precision, revision, quantisation."""
 
 from __future__ import annotations
 
@@ -14,35 +14,36 @@ from headscope.capturing.inputs._early_checks import check_revision
 from headscope.errors import ModelError
 
 HALF = (torch.float16, torch.bfloat16)
-"""What a processor rounds to, and is slow in."""
+"""Half precisions, in which a CPU is slow and rounds every result."""
 
 
 class LoadOptions(TypedDict, total=False):
-    """How a model that is named is loaded; of a model that is loaded already these are refused."""
+    """How a model given by name is loaded; refused for a model that is already loaded."""
 
     device: str | torch.device
     """Where it runs: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"`` ... ``"auto"`` (default) is the
-    first CUDA GPU where there is one, else the processor.
+    first CUDA GPU if there is one, else the CPU.
     """
     dtype: str | torch.dtype
     """Precision of its weights: ``"float32"``, ``"bfloat16"``, ``"float16"``, ``"float64"``.
-    ``"auto"`` (default) is that of its files on an accelerator; on the processor files in half
-    precision are read as float32, which holds the same weights and rounds nothing on the way.
+    ``"auto"`` (default) is the precision of its files on an accelerator. On the CPU, files in half
+    precision are read as float32: it holds the same weights exactly, and results are not rounded to
+    half precision.
     """
     revision: str | None
     """Branch, tag or commit of the hub repository; by default its main branch."""
     device_map: Any
-    """As of ``from_pretrained``: ``"auto"`` spreads a model over all GPUs and what memory is left
-    (needs accelerate). Stands in place of ``device``.
+    """As in ``from_pretrained``: ``"auto"`` spreads a model over all GPUs, then over other memory
+    (needs accelerate). Use it instead of ``device``.
     """
     quantization_config: Any
-    """As of ``from_pretrained``, such as ``transformers.BitsAndBytesConfig(load_in_4bit=True)``."""
+    """As in ``from_pretrained``, such as ``transformers.BitsAndBytesConfig(load_in_4bit=True)``."""
     attn_implementation: str | None
     """How it computes attention: ``"sdpa"``, ``"eager"``, ``"flash_attention_2"`` ... by default
-    its own choice. What is captured is the same to rounding.
+    its own choice. The captured numbers are the same up to rounding.
     """
     trust_remote_code: bool
-    """Whether a model that is named may bring code of its own, and run it."""
+    """Whether Python code that comes with the model's files may be run."""
 
 
 LOADING = tuple(LoadOptions.__annotations__)
@@ -54,10 +55,10 @@ class ParsedLoadOptions:
     """`LoadOptions`, parsed.
 
     Args:
-        device: where the model runs; None where ``device_map`` says so.
-        dtype: of the weights; None for ``"auto"``.
-        files: what every ``from_pretrained`` is given.
-        weights: what that of the model alone is given.
+        device: where the model runs; None if ``device_map`` decides it.
+        dtype: precision of the weights; None for ``"auto"``.
+        files: arguments for every ``from_pretrained`` (configuration, tokenizer, model).
+        weights: arguments for the model's ``from_pretrained`` only.
     """
 
     device: torch.device | None
@@ -66,17 +67,19 @@ class ParsedLoadOptions:
     weights: dict[str, Any]
 
     def dtype_of(self, config: Any) -> torch.dtype | str:
-        """What ``from_pretrained`` is asked for, given what the files say of themselves."""
+        """The ``dtype`` to give to ``from_pretrained``, for files with this configuration."""
         if self.dtype is not None:
             return self.dtype
         return torch.float32 if self._widens(config) and _stated(config) in HALF else "auto"
 
     def placed(self, model: Any) -> Any:
-        """The model where it is to run, in evaluation mode."""
-        # Files that do not state their precision were read in half precision, as they were kept.
+        """The model on its device, in evaluation mode."""
+        # If the configuration does not state a precision, "auto" has read the files in the one in
+        # which they are saved, which may be half.
         if self.dtype is None and self._widens(model.config) and model.dtype in HALF:
             model = model.float()
-        # Quantised weights are put in place while they are loaded, and may refuse to be moved.
+        # Quantised weights are placed on their device while they are loaded, and may refuse to be
+        # moved.
         if self.device is not None and not quantised(model.config):
             model = model.to(self.device)
         return model.eval()
@@ -90,11 +93,11 @@ def parse_loading(name: str | Path | None, options: Mapping[str, Any]) -> Parsed
     """The options of `LoadOptions`, checked before anything is read.
 
     Args:
-        name: of the model; None for the demo model.
-        options: as the user gave them; None stands for not given.
+        name: name of the model; None for the demo model.
+        options: as the user gave them; None means not given.
 
     Raises:
-        ModelError: an option there is not, a device that is missing, or a revision of a folder.
+        ModelError: an unknown option, a device that is missing, or a revision of a folder.
     """
     unknown = [option for option in options if option not in LOADING]
     if unknown:
@@ -122,10 +125,10 @@ def parse_loading(name: str | Path | None, options: Mapping[str, Any]) -> Parsed
 
 
 def parse_device(given: Any) -> torch.device:
-    """A device that is there.
+    """The device that was asked for, if this machine has it.
 
     Raises:
-        ModelError: where it is none, or not there.
+        ModelError: if it is no device, or this machine does not have it.
     """
     if given == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -134,7 +137,7 @@ def parse_device(given: Any) -> torch.device:
         kind = torch.get_device_module(device)
     except (RuntimeError, TypeError):
         device = None
-    # A device of type meta holds shapes and no numbers.
+    # torch knows a device "meta", but tensors there have a shape and no numbers.
     if device is None or device.type == "meta":
         raise ModelError(
             f"There is no device {str(given)!r}; give auto, cpu, cuda, cuda:1, mps or xpu "
@@ -158,10 +161,10 @@ def parse_device(given: Any) -> torch.device:
 
 
 def parse_dtype(given: Any) -> torch.dtype | None:
-    """A floating-point precision; None for ``"auto"``.
+    """The floating-point precision; None for ``"auto"``.
 
     Raises:
-        ModelError: where it is none.
+        ModelError: if it is not a floating-point precision.
     """
     if isinstance(given, str) and given == "auto":
         return None
@@ -175,13 +178,12 @@ def parse_dtype(given: Any) -> torch.dtype | None:
 
 
 def check_not_loaded(model: Any, options: Mapping[str, Any]) -> None:
-    """Raise where a model that is loaded already is given with options of loading, which would do
-    nothing.
+    """Raise if options of loading are given for a loaded model, where they would do nothing.
 
-    ``trust_remote_code`` may be given anyway: there is nothing left to be trusted.
+    ``trust_remote_code`` may be given: the model's code has been run already.
 
     Raises:
-        ModelError: saying what to do instead.
+        ModelError: with what to do instead.
     """
     for name in LOADING:
         if name == "trust_remote_code" or options.get(name) is None:
@@ -194,7 +196,7 @@ def check_not_loaded(model: Any, options: Mapping[str, Any]) -> None:
 
 
 def quantised(config: Any) -> str:
-    """How a model's weights are quantised, such as ``"bitsandbytes"``; empty where they are not."""
+    """How a model's weights are quantised, such as ``"bitsandbytes"``; empty if they are not."""
     how = getattr(config, "quantization_config", None)
     if how is None:
         return ""
@@ -207,7 +209,7 @@ def quantised(config: Any) -> str:
 
 
 def _stated(config: Any) -> torch.dtype | None:
-    """The precision that a configuration states, of itself or of the text model within."""
+    """The precision that a configuration, or that of the text model inside it, states."""
     inner = config.get_text_config() if hasattr(config, "get_text_config") else config
     dtype = getattr(config, "dtype", None) or getattr(inner, "dtype", None)
     return getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
