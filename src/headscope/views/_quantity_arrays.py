@@ -20,7 +20,7 @@ from headscope.record import Layer, Record, Stack
 from headscope.views._lazy_array import LazyArray
 from headscope.views._payload import Chunks
 from headscope.views.contract import PageArray, PageLayer, PageQuantity, PageStack
-from headscope.views.quantities import BUILT_IN, CONTRIBUTION, DIFFERENCE, KNOWN, QuantityWords
+from headscope.views.quantities import BUILT_IN, CONTRIBUTION, KNOWN, QuantityWords, is_signed
 
 NAME = re.compile(r"[a-z][a-z0-9-]*")
 
@@ -284,7 +284,7 @@ def _stored(name: str, array: np.ndarray, heads: Sequence[int], place: str) -> S
             f"{name}/{place} holds what is not a finite number; the record is damaged, capture "
             "it again"
         )
-    return StoredQuantity(of_heads(array, heads), both=name == DIFFERENCE)
+    return StoredQuantity(of_heads(array, heads), both=is_signed(name))
 
 
 def of_heads(array: np.ndarray, heads: Sequence[int]) -> np.ndarray:

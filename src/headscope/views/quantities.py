@@ -35,7 +35,8 @@ class KnownQuantity(QuantityWords):
     Args:
         of_layer: reads its numbers from a layer of a record; None where the layer has none.
         of_stack: computes them from several layers, by number of the layer.
-        signed: whether some numbers may be below 0.
+        signed: whether it is drawn in two colours (below and above 0) even where no number is below
+            0; any other quantity is where one is.
         kept: whether a record may hold it; else it comes with a comparison.
     """
 
@@ -105,7 +106,7 @@ KNOWN: Mapping[str, KnownQuantity] = {
         of_stack=_rollout,
     ),
     DIFFERENCE: KnownQuantity(
-        "difference", "weight of this record less that of another", kept=False
+        "difference", "weight of this record less that of another", signed=True, kept=False
     ),
     "effect": KnownQuantity(
         "effect",
@@ -119,3 +120,8 @@ KNOWN: Mapping[str, KnownQuantity] = {
 }
 """All known quantities, in the order in which they are offered."""
 RECORD_QUANTITIES = tuple(name for name, known in KNOWN.items() if known.kept)
+
+
+def is_signed(name: str) -> bool:
+    """Whether a quantity is drawn in two colours whatever its numbers are."""
+    return name in KNOWN and KNOWN[name].signed

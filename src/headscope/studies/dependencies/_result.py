@@ -56,6 +56,8 @@ class Relations(HeadStudy):
     SOURCE: ClassVar[str] = "treebank"
     ASKED_BY: ClassVar[tuple[str, str]] = ("relation", "score")
     READING: ClassVar[tuple[str, ...]] = ("rows", "trees", "universal", "stack")
+    LEAST_WORDS: ClassVar[int] = 20
+    """How many words a relation has that is printed and drawn; tables to export hold them all."""
 
     control: Relations | None
     _read: dict[str, SentenceHeads]

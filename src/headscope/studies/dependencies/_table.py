@@ -29,8 +29,6 @@ SAYS = {
 }
 """The legend of the tables."""
 HELD = {"head": "the one chosen most often"}
-LEAST = 20
-"""How many words a relation has that is printed; tables to export hold them all."""
 
 
 def summary_of(relations: Relations) -> str:
@@ -38,18 +36,20 @@ def summary_of(relations: Relations) -> str:
     if not relations.sentences:
         return repr(relations)
     sentences = f"{relations.sentences} sentences{_of(relations)} ({relations.length_text})"
-    # Groups hold the words of many relations, and counting them too would count these twice.
-    tried = [
-        each for each in relations.heads_of() if each.count >= LEAST and each.relation not in GROUPS
-    ]
+    least = relations.LEAST_WORDS
+    tried = []
+    for each in relations.heads_of():
+        # Groups hold the words of many relations, and counting them too would count these twice.
+        if each.count >= least and each.relation not in GROUPS:
+            tried.append(each)
     first = (
         f"{titled(relations)}: {len(relations.cells)} heads, {sentences}, {relations.words} words"
     )
     if not tried:
-        return f"{first}. No relation has {LEAST} words, which is too few to judge any"
+        return f"{first}. No relation has {least} words, which is too few to judge any"
     better = [each for each in tried if each.p_corrected < ALPHA and each.held_out_above > 0]
     return (
-        f"{first}. {len(better)} of {len(tried)} relations with {LEAST} words or more have a head "
+        f"{first}. {len(better)} of {len(tried)} relations with {least} words or more have a head "
         "that names the head of a word more often than the best fixed offset does, on documents "
         f"it was not chosen on (p < {ALPHA:g}, {relations.correction})"
     )
@@ -92,7 +92,7 @@ def _tables(relations: Relations) -> list[TextTable]:
     ]
     held[0] += ("random weights",) * (relations.control is not None)
     for each in relations.heads_of():
-        if each.count < LEAST and each.relation not in GROUPS:
+        if each.count < relations.LEAST_WORDS and each.relation not in GROUPS:
             continue
         accuracy = percent(each.accuracy, (each.low, each.high))
         named = (each.relation, str(each.count), each.place, each.direction)
@@ -120,16 +120,15 @@ def _of(relations: Relations) -> str:
 
 
 def _rare(relations: Relations) -> list[str]:
-    rare = [
-        each.relation
-        for each in relations.heads_of()
-        if each.count < LEAST and each.relation not in GROUPS
-    ]
-    return (
-        [f"{len(rare)} relations with fewer than {LEAST} words are not shown: {', '.join(rare)}"]
-        if rare
-        else []
-    )
+    least = relations.LEAST_WORDS
+    rare = []
+    for each in relations.heads_of():
+        if each.count < least and each.relation not in GROUPS:
+            rare.append(each.relation)
+    if not rare:
+        return []
+    named = ", ".join(rare)
+    return [f"{len(rare)} relations with fewer than {least} words are not shown: {named}"]
 
 
 def _trees(relations: Relations) -> list[str]:

@@ -31,19 +31,12 @@ from headscope.studies.probes._relations import relation_scores
 from headscope.studies.probes._run import by_name, read_over
 from headscope.studies.probes._score import Score, over_seeds
 from headscope.studies.probes._structural import structural_scores
-from headscope.studies.probes._training import Training
+from headscope.studies.probes._training import TRAININGS, Training
 from headscope.studies.shared._corpus_run import RESULT, taken
 from headscope.studies.shared._source import Source, parse_source, passed
 
 Kind = Literal["attention", "attention-words", "relation", "structural", "edge"]
 KINDS: tuple[str, ...] = get_args(Kind)
-TRAININGS = {
-    "attention": Training(epochs=20, rate=0.005),
-    "attention-words": Training(epochs=20, rate=0.002),
-    "relation": Training(epochs=30, rate=0.005, decay=1e-5),
-    "structural": Training(epochs=40, rate=0.002, drop=0.1, patience=5),
-    "edge": Training(epochs=20, rate=0.001, patience=2),
-}
 
 
 class ProbeOptions(LoadOptions, RunOptions, total=False):

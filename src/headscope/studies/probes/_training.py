@@ -39,6 +39,16 @@ class Training:
     seed: int = 0
 
 
+TRAININGS = {
+    "attention": Training(epochs=20, rate=0.005),
+    "attention-words": Training(epochs=20, rate=0.002),
+    "relation": Training(epochs=30, rate=0.005, decay=1e-5),
+    "structural": Training(epochs=40, rate=0.002, drop=0.1, patience=5),
+    "edge": Training(epochs=20, rate=0.001, patience=2),
+}
+"""How each kind of probe is trained by default."""
+
+
 @dataclass(frozen=True)
 class FittedProbe:
     """A trained probe, and the epoch that it is from, counted from 1."""

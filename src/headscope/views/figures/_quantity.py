@@ -18,7 +18,13 @@ from headscope.views._quantity_arrays import (
 )
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._words import short_score, short_weight
-from headscope.views.quantities import BUILT_IN, CONTRIBUTION, KNOWN, QuantityWords
+from headscope.views.quantities import (
+    BUILT_IN,
+    CONTRIBUTION,
+    KNOWN,
+    QuantityWords,
+    is_signed,
+)
 
 if TYPE_CHECKING:
     from headscope.views.figures._style import Style
@@ -133,6 +139,6 @@ def shown_quantity(
         label=words.label,
         explanation="" if wanted in BUILT_IN else words.explanation,
         given=given,
-        signed=wanted == "score" or any((array < 0).any() for array in arrays),
+        signed=is_signed(wanted) or any((array < 0).any() for array in arrays),
         whole=any(array.ndim == 2 for array in arrays),
     )

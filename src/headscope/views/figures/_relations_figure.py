@@ -13,9 +13,6 @@ from headscope.views.figures._figure import Figure
 from headscope.views.figures._ranges import Row, Value
 from headscope.views.figures._result import ResultOptions
 
-LEAST = 20
-"""Smallest number of words of a relation that is drawn, as in the printed tables."""
-
 
 @draws("relations")
 def relations_figure(
@@ -44,7 +41,8 @@ def relations_figure(
     """
     heads = [each for each in relations.heads_of(score) if each.relation in relations.named]
     if least is None:
-        least = LEAST if any(each.count >= LEAST for each in heads) else 1
+        enough = relations.LEAST_WORDS
+        least = enough if any(each.count >= enough for each in heads) else 1
     shown = [each for each in heads if each.count >= least]
     if not shown:
         raise FigureError(
