@@ -288,6 +288,11 @@ def _write_media(folder: Path) -> None:
         file.writeframes((np.sin(np.arange(800) / 5) * 9000).astype("<i2").tobytes())
 
 
+def _few_pairs(count, **options):
+    """Sentences of the cipher: to align a hundred takes as long as all else on the page."""
+    return cipher_pairs(min(count, 16), **options)
+
+
 def _coarse(figure, to_bytes, kind, *, dpi=300):
     """A figure of a few dots: to draw and pack those of print takes most of a page's time."""
     assert 30 <= dpi <= 2400
@@ -330,6 +335,7 @@ def desk(no_type_checks, models, files, tmp_path, monkeypatch):
     monkeypatch.setattr(_html, "bundle", lambda name="page.js": f"viewer('{name}')")
     # taught for two steps, not 800: what is printed then is not looked at
     monkeypatch.setattr(headscope.testing, "cipher_translator", partial(cipher_translator, steps=2))
+    monkeypatch.setattr(headscope.testing, "cipher_pairs", _few_pairs)
     # Each worker loads torch for seconds; tests/corpus and tests/studies have real ones, and the
     # same bits come out.
     monkeypatch.setattr("headscope.corpus._run.pool", lambda workers: this_process())

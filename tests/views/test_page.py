@@ -185,7 +185,9 @@ def test_hostile_names_stay_inert(where, hostile):
     printed.
     """
     plain = [tag for tag, _, _ in Elements(hs.page(random_record()).html).found]
-    for name in hostile:
+    # A name of a model stands in the header alone, where texts stand too: a few are enough.
+    names = list(hostile)[:: 5 if where == "model" else 1]
+    for name in names:
         if where == "stack" and not name.isprintable():
             continue
         stack = random_record()["cross"]

