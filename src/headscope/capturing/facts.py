@@ -1,4 +1,4 @@
-"""What a model tells about itself, beside its numbers."""
+"""Facts about a model besides its attention: name, class, precision, kinds of layers."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ MIXER = re.compile(
 LINEAR = re.compile(r"linear|delta|retention", re.IGNORECASE)
 LINEAR_WITHIN = 1e-4
 ROWS_READ = 16
-"""Of a bias, to tell its form."""
+"""About how many rows of a bias are read to recognise its form."""
 
 
 def facts_of(model: Any) -> ModelFacts:
-    """What a loaded model tells about itself."""
+    """The facts about a loaded model that a record keeps."""
     config = getattr(model, "config", None)
     parameter = next(model.parameters(), None)
     return ModelFacts(
@@ -48,14 +48,12 @@ def facts_of(model: Any) -> ModelFacts:
 
 @cache
 def _versions() -> dict[str, str]:
-    """Read once a process: it takes as long as the attention of a short text."""
+    """Versions of packages; read once per process, as that takes as long as a short text does."""
     return {name: version(name) for name in ("headscope", "torch", "transformers")}
 
 
 def _devices(model: nn.Module) -> str:
-    """Where a model computes: of one spread by ``device_map``, its accelerators and what waits
-    elsewhere.
-    """
+    """The device of a model; for one spread by ``device_map``, all places of its weights."""
     spread = getattr(model, "hf_device_map", None) or {}
     places = dict.fromkeys(_called(place) for place in spread.values())
     return " and ".join(places) if len(places) > 1 else str(device_of(model))
@@ -68,20 +66,21 @@ def _called(place: Any) -> str:
 def others_of(
     model: nn.Module, path: str, numbers: Iterable[int], *, seen: Sequence[str], cross: bool = False
 ) -> dict[int, str]:
-    """The blocks of a list of blocks whose softmax attention was not seen, and what they are.
+    """The blocks of a list whose softmax attention was not seen, by number, with a description.
 
-    A block that has an attention module as the others have, or is of their class where they compute
-    attention themselves, is ``unseen``; any other is called by what it does instead.
+    A block with the same attention module as the others is ``unseen``; so is a block of the same
+    class as the others, if these compute attention themselves. Any other block is described by what
+    it computes instead.
 
     Args:
-        model: the whole.
-        path: of the list, such as ``"model.layers"``.
-        numbers: of the blocks whose attention was seen.
+        model: the whole model.
+        path: path of the list of blocks, such as ``"model.layers"``.
+        numbers: numbers of the blocks whose attention was seen.
         seen: names of the modules that computed it.
-        cross: whether it is cross-attention, which a block may well have none of.
+        cross: whether it is cross-attention, which a block may well lack.
     """
     blocks, numbers = _blocks(model, path), set(numbers)
-    # Numbers that the list does not have were counted some other way, and tell nothing about it.
+    # Numbers beyond the list were counted in some other way, and do not refer to its blocks.
     if not numbers <= set(range(len(blocks))):
         return {}
     kinds = dict.fromkeys(filter(None, (_kind_of(model, path, name) for name in seen)))
@@ -104,9 +103,7 @@ def _blocks(model: nn.Module, path: str) -> Sequence[nn.Module]:
 
 
 def _kind_of(model: nn.Module, path: str, name: str) -> tuple[str, type] | None:
-    """Where in its block a module is, and its class; None for modules of other lists, or in no
-    block.
-    """
+    """Path of a module inside its block, and its class; None if it is in no block of this list."""
     block = block_of(name)
     if block is None or block[0] != path:
         return None
@@ -115,9 +112,7 @@ def _kind_of(model: nn.Module, path: str, name: str) -> tuple[str, type] | None:
 
 
 def _unseen(block: nn.Module, kinds: Iterable[tuple[str, type]]) -> str:
-    """What a block has where others were seen to compute attention; empty where it is of another
-    kind.
-    """
+    """A description if a block has the module in which others compute attention, else empty."""
     for inside, kind in kinds:
         try:
             own = block.get_submodule(inside)
@@ -129,8 +124,8 @@ def _unseen(block: nn.Module, kinds: Iterable[tuple[str, type]]) -> str:
 
 
 def positions_of(model: nn.Module, layers: Iterable[Layer]) -> str:
-    """How a model tells positions apart: ``rotary``, ``alibi``, ``relative`` or ``absolute``; empty
-    if not known.
+    """How a model encodes positions: ``rotary``, ``alibi``, ``relative``, ``absolute``, or empty if
+    not known.
     """
     layers = list(layers)
     if any(layer.rotary is not None for layer in layers):
@@ -138,14 +133,14 @@ def positions_of(model: nn.Module, layers: Iterable[Layer]) -> str:
     biased = [layer for layer in layers if layer.bias is not None]
     if biased:
         return "alibi" if all(map(_falls_with_distance, biased)) else "relative"
-    # The turning of queries and keys may not have been seen, and the configuration still says it.
+    # The rotation of queries and keys may not have been seen, but the configuration states it.
     if getattr(getattr(model, "config", None), "rope_parameters", None):
         return "rotary"
     return "absolute" if _has_positions(model) else ""
 
 
 def _has_positions(model: nn.Module) -> bool:
-    """Whether a table of vectors is called as tables of positions are; GPT-2 calls its own wpe."""
+    """Whether a model has an embedding named like one of positions; GPT-2 calls it ``wpe``."""
     for name, module in model.named_modules():
         if isinstance(module, nn.Embedding) and ("pos" in name or name.endswith("wpe")):
             return True
@@ -153,15 +148,15 @@ def _has_positions(model: nn.Module) -> bool:
 
 
 def _falls_with_distance(layer: Layer) -> bool:
-    """Whether rows of the bias are straight lines over the keys, the same slope for each query
-    (Press et al.).
+    """Whether rows of the bias are straight lines over the keys, with the same slope for all
+    queries of a head: ALiBi (Press et al.).
     """
     queries = layer.size[0]
     step = max(1, queries // ROWS_READ)
-    # A few rows do, if the last is among them: under a causal mask it alone sees every key.
+    # A few rows are enough if the last is among them: under a causal mask only it sees every key.
     rows = slice((queries - 1) % step, None, step)
     bias = np.asarray(layer.part("bias", slice(None), rows), np.float64)
-    # Two keys always lie on a line, and so show nothing.
+    # Any two points lie on a straight line, so two keys show nothing.
     if bias.shape[2] < 3:
         return False
     seen = np.asarray(layer.visible)[rows]

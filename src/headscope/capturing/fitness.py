@@ -1,9 +1,8 @@
-"""Whether a model and its texts are fit for what is asked of them: the one place where they are
-refused.
+"""Checks whether a model and its texts fit a study; unfit ones are refused here and nowhere else.
 
 Three things make a table of noise that looks like any other: a head that was never trained, a model
 that sees the word it is to predict, and texts that the tokenizer does not know. Each is refused
-before any work, with the reason.
+before any computation, with the reason.
 """
 
 from __future__ import annotations
@@ -46,37 +45,37 @@ __all__ = [
 ]
 
 MOST_UNKNOWN = 0.5
-"""Largest share of unknown tokens in what a study reads; more than that and it studies the unknown
-token. Ours.
+"""Largest share of unknown tokens in the texts of a study; with more, the study would mostly be
+about the unknown token. The value is our choice.
 """
 TRIED = 8
-"""Tokens that a model is tried on: enough to see the first of them move when the last one
-changes.
+"""Number of tokens that a model is tried on: enough to see whether predictions at the first of them
+change with the last one.
 """
 MOVED = 1e-4
-"""Part of the largest logit that rounding in single precision stays far below."""
+"""Part of the largest logit; differences by rounding in single precision are far smaller."""
 SAMPLED = 2**20
-"""Numbers of a matrix that are looked at: they tell widths that differ by one part in a hundred."""
+"""How many numbers of a matrix are read: enough to tell standard deviations that differ by 1 %."""
 ANYWAY = "pass allow_unfit=True (--allow-unfit) if it is meant to be so"
 
 
 def check_fit(model: Any, asks: str, ids: Sequence[int] = (), *, generates: bool = False) -> None:
-    """Raise where a model is not fit for a question, whoever loaded it.
+    """Raise if a model is not fit for a task, whoever loaded it.
 
-    A head is untrained where transformers made its weights anew while it read the others from
-    files, and they still are what they were made as; random weights in all of a model are the
-    user's own business. Whether a model sees ahead is found by its numbers: the last token is
-    changed, and what it predicts before must stay.
+    A head is untrained if transformers initialised its weights while it read the others from files,
+    and they have not changed since. A model with only random weights is accepted: the user must
+    have meant it. Whether a model sees ahead is found by a trial: the last token is changed, and
+    its predictions at earlier tokens must stay the same.
 
     Args:
-        model: loaded.
-        asks: one of `HEADS`, or empty for what needs no head.
-        ids: a text to try it on; tokens of any text.
-        generates: whether it goes on with a text, where some models that see ahead prepare a place
-            for the next word.
+        model: a loaded model.
+        asks: one of `HEADS`, or empty for a task that needs no head.
+        ids: tokens of any text, to try the model on.
+        generates: whether it is to continue a text; some models that see ahead then hide the next
+            word themselves.
 
     Raises:
-        ModelError: saying why.
+        ModelError: with the reason.
     """
     if asks not in HEADS or not isinstance(model, nn.Module):
         return
@@ -98,7 +97,7 @@ def _check_trained(model: nn.Module, asks: str) -> None:
 
 
 def _check_sight(model: nn.Module, asks: str, ids: Sequence[int], *, generates: bool) -> None:
-    """Raise where a model sees the word it is to predict, or only one side of the word to guess."""
+    """Raise if a model sees the word it is to predict, or only one side of a masked word."""
     name, head = type(model).__name__, HEADS[asks]
     if getattr(getattr(model, "config", None), "is_encoder_decoder", False):
         if not generates:
@@ -123,9 +122,7 @@ def _check_sight(model: nn.Module, asks: str, ids: Sequence[int], *, generates: 
 
 
 def first_ids(batch: Any) -> list[int]:
-    """The tokens of the first example of a batch, without its padding; none where it has no
-    tokens.
-    """
+    """The ids of the first example of a batch, without padding; empty for a batch without ids."""
     ids = batch.get("input_ids")
     if ids is None or not len(ids):
         return []
@@ -134,13 +131,12 @@ def first_ids(batch: Any) -> list[int]:
 
 
 def new_weights(model: nn.Module) -> tuple[str, ...]:
-    """Names of the weights that were made anew when a model was loaded, and that nothing was learnt
-    by since.
+    """Names of the weights that were initialised when a model was loaded, and not trained since.
 
     transformers marks the weights that it reads from files. Of the others, biases start as zeros
-    and norms as ones, exactly: one step of training would have moved them. Matrices are written
-    once, with normal numbers as wide as the configuration says; what is trained is written again,
-    and rows for new tokens stand among those that were read.
+    and norms as ones, exactly: one step of training would have changed them. Matrices are written
+    once, with normal numbers whose standard deviation the configuration states. A trained matrix
+    has been written again; one with rows for new tokens also holds rows that were read from files.
     """
     named = dict(model.named_parameters())
     new = {}
@@ -148,27 +144,27 @@ def new_weights(model: nn.Module) -> tuple[str, ...]:
         if not getattr(parameter, "_is_hf_initialized", False):
             new[name] = parameter
     there = [parameter for parameter in new.values() if not parameter.is_meta]
-    # Without any mark the model was not loaded by transformers, or is random on purpose.
+    # If no weight is marked, the model was not loaded by transformers, or is random on purpose.
     if len(new) == len(named) or not there:
         return ()
     width = getattr(getattr(model, "config", None), "initializer_range", None)
     for weight in there:
-        # One weight that was learnt shows that the model was trained after it was loaded.
+        # A single trained weight shows that the model was trained after it was loaded.
         if not (_as_made(weight) if weight.ndim == 1 else _drawn(weight, width)):
             return ()
     return tuple(new)
 
 
 def looks_ahead(model: nn.Module, ids: Sequence[int], asks: str = NEXT) -> bool:
-    """Whether what a model predicts at the first tokens depends on the last one.
+    """Whether a model's predictions at the first tokens depend on the last one.
 
     Args:
-        model: that gives logits ``[batch token word]``.
-        ids: a text.
-        asks: what its head is for, for the message.
+        model: a model that returns logits ``[batch token word]``.
+        ids: tokens of a text.
+        asks: the task of its head, for the message.
 
     Raises:
-        ModelError: where it gives no logits.
+        ModelError: if it returns no logits.
     """
     first = [int(number) for number in ids[:TRIED]]
     other = next((number for number in first if number != first[-1]), None)
@@ -189,15 +185,15 @@ def looks_ahead(model: nn.Module, ids: Sequence[int], asks: str = NEXT) -> bool:
 
 
 def logits_of(output: Any, model: Any, asks: str) -> torch.Tensor:
-    """What a model's head gives.
+    """The logits in the output of a model.
 
     Args:
-        output: of the model.
-        model: for the message.
+        output: output of the model.
+        model: the model, for the message.
         asks: one of `HEADS`.
 
     Raises:
-        ModelError: where it has no head.
+        ModelError: if it has no head.
     """
     logits = getattr(output, "logits", None)
     if isinstance(logits, torch.Tensor):
@@ -210,9 +206,7 @@ def logits_of(output: Any, model: Any, asks: str) -> torch.Tensor:
 
 
 def share_unknown(tokenizer: Any, ids: Iterable[int]) -> float:
-    """Share of unknown tokens among those of the text itself; 0 where the tokenizer knows
-    everything.
-    """
+    """Share of unknown tokens among those of the text itself, special tokens left aside."""
     unknown, others = unknown_id(tokenizer)
     if unknown is None:
         return 0.0
@@ -221,9 +215,7 @@ def share_unknown(tokenizer: Any, ids: Iterable[int]) -> float:
 
 
 def unknown_id(tokenizer: Any) -> tuple[int | None, Collection[int]]:
-    """Number of the unknown token, None where there is none of its own, and those of the other
-    special tokens.
-    """
+    """Id of the unknown token, None if it has no id of its own, and ids of other special tokens."""
     unknown = getattr(tokenizer, "unk_token_id", None)
     names = (
         "cls_token_id",
@@ -234,18 +226,19 @@ def unknown_id(tokenizer: Any) -> tuple[int | None, Collection[int]]:
         "mask_token_id",
     )
     others = {number for name in names if (number := getattr(tokenizer, name, None)) is not None}
-    # GPT-2 and its like have one token for everything special, and bytes for all that is unknown.
+    # Tokenizers such as GPT-2's have one token for all special roles, and write unknown words as
+    # bytes, so that no token of a text is unknown.
     return (None if unknown in others else unknown), others
 
 
 def check_known(tokenizer: Any, ids: Iterable[int], what: str, most: float = MOST_UNKNOWN) -> None:
-    """Raise where most of a text is unknown to a tokenizer.
+    """Raise if most of a text is unknown to a tokenizer.
 
     Args:
-        tokenizer: of the model.
-        ids: of the text, or of all texts.
-        what: is called so in the message.
-        most: largest share of unknown tokens.
+        tokenizer: tokenizer of the model.
+        ids: tokens of the text, or of all texts.
+        what: name of the text in the message.
+        most: largest share of unknown tokens that is allowed.
 
     Raises:
         TextError: with the share.
@@ -264,17 +257,18 @@ def _as_made(vector: torch.Tensor) -> bool:
 
 
 def _drawn(matrix: torch.Tensor, width: float | None) -> bool:
-    """Whether a matrix holds the normal numbers that it was made with: written once, width and
-    tails as drawn.
+    """Whether a matrix still holds the normal numbers that it was initialised with: it was written
+    once, and mean, variance and fourth moment are those of such numbers.
     """
-    # torch counts what is written to a tensor, but for those of inference mode, which cannot be
-    # trained.
+    # torch counts how often a tensor is written (`_version`), except for tensors of inference mode,
+    # which cannot be trained.
     if not width or not (matrix.is_inference() or matrix._version == 1):
         return False
     numbers = matrix.detach().flatten()[:SAMPLED].double() / width
     mean, square, fourth = (float((numbers**power).mean()) for power in (1, 2, 4))
-    # Standard errors of the three for normal numbers: 1, sqrt(2) and sqrt(96), over the root of how
-    # many there are. Within five of them chance makes one matrix in half a million look trained.
+    # For normal numbers the standard errors of the three are 1, sqrt(2) and sqrt(96), divided by
+    # the root of their count. With five of them allowed, chance makes one matrix in half a million
+    # look trained.
     allowed = 5 / numbers.numel() ** 0.5
     return (
         abs(mean) < allowed and abs(square - 1) < 1.42 * allowed and abs(fourth - 3) < 9.8 * allowed
@@ -282,8 +276,8 @@ def _drawn(matrix: torch.Tensor, width: float | None) -> bool:
 
 
 def _prepares_its_place(model: nn.Module) -> bool:
-    """Whether a model makes its own input of a text to go on with, as XLNet and XLM do, which hide
-    the next word.
+    """Whether a model prepares the text to continue itself, as XLNet and XLM do: these hide the
+    next word.
     """
     from transformers import GenerationMixin
 

@@ -1,4 +1,4 @@
-"""Many texts, pictures or sounds to records, in batches."""
+"""Capturing many texts, pictures or sounds, in batches."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from headscope.errors import CaptureError, HeadscopeError
 from headscope.record import Record, Tokens
 
 AT_ONCE = 64
-"""How many inputs are read ahead, so that those of like length can share a batch."""
+"""How many inputs are read ahead, so that those of similar length can share a batch."""
 HELD = 2**30
 """Default for the bytes of records that may wait for the ones before them: 1 GiB."""
 OF_ONE_INPUT = (HeadscopeError, RuntimeError, ValueError, LookupError)
-"""What a model or tokenizer raises at an input that it cannot take; it costs that input alone."""
+"""Errors of a model or tokenizer for an input that it cannot take; only that input is left out."""
 
 
 @dataclass(frozen=True)
@@ -64,18 +64,18 @@ def capture_many(
 ) -> Iterator[Record]:
     """Capture many texts, pictures or sounds, one record each, in the order given.
 
-    Inputs are read 64 ahead; texts of like length share a batch, padding cut off again, and so do
-    pictures of one size that come without a text. Anything else is run one at a time. A record
-    comes as soon as those before it have come; those that were captured in the same batches and
-    wait for their turn take 1 GiB at most, so that batches become smaller where records are large.
-    An input that cannot be captured is reported with its number, and the rest goes on: a batch that
-    fails is run again one by one.
+    Inputs are read 64 ahead. Texts of similar length share a batch, whose padding is cut off again,
+    and so do pictures of equal size without a text. Anything else is run one at a time. A record is
+    returned as soon as those before it have been returned. Records that wait for their turn take
+    1 GiB at most, so that batches are smaller if records are large. An input that cannot be
+    captured is reported with its number, and the others are still captured: the inputs of a batch
+    that fails are run again one by one.
 
     Args:
         model: a loaded transformers model, a hub name, a folder, or None for the demo model.
             Encoder-decoders go one input at a time.
         tokenizer: its tokenizer, which need not know how to pad; its processor for pictures and
-            sounds; may be left out where the model is named.
+            sounds; may be left out if the model is given by name.
         texts: texts, pairs of them, or rows such as ``{"image": "cat.png", "text": "a photo of a
             cat"}``, with ``text``, ``text_pair``, ``image``, ``sound``, ``sampling_rate`` and
             ``target`` of `capture`, or texts as data sets call them (``sentence1``, ``premise``,
@@ -92,11 +92,11 @@ def capture_many(
         **options: ``batch_size``, the most inputs in a batch (by default as many as
             ``batch_tokens`` allows); ``held``, the most bytes of records that wait for their turn
             (by default 1 GiB; one record may be larger); ``truncate`` of `CaptureOptions`;
-            `KeepOptions`; and `LoadOptions` for a model that is named.
+            `KeepOptions`; and `LoadOptions` for a model given by name.
 
     Raises:
-        CaptureError: an option there is not, or no tokenizer.
-        TextError: where one text was given, and not many.
+        CaptureError: an unknown option, or no tokenizer.
+        TextError: if a single text was given instead of many.
         ModelError: a named model that cannot be loaded.
 
     Example:
@@ -108,7 +108,8 @@ def capture_many(
         ...     model, processor, [{"image": path} for path in folder.glob("*.png")]
         ... )
     """
-    # Whatever is wrong with the options is raised here, before any model is loaded or input read.
+    # Not a generator itself: mistakes in the options are raised here, when it is called, before any
+    # model is loaded or input is read.
     _check_names(options)
     keeping_of(options)
     shared = {"batch_tokens": batch_tokens, "max_unknown": max_unknown}
@@ -127,18 +128,18 @@ def capture_inputs(
     on_error: Callable[[int, HeadscopeError], None] | None = None,
     **options: Any,
 ) -> Iterator[Record]:
-    """`capture_many` of inputs that are parsed: a study runs them as often as it takes.
+    """`capture_many` for inputs that are parsed already: a study may run them several times.
 
     Args:
-        model: as of `capture_many`.
-        tokenizer: as of `capture_many`.
-        given: inputs, or why they cannot be read.
-        progress: as of `capture_many`.
-        on_error: as of `capture_many`.
-        **options: as of `capture_many`, ``batch_tokens`` and ``max_unknown`` included.
+        model: as in `capture_many`.
+        tokenizer: as in `capture_many`.
+        given: each input, or the error if it cannot be read.
+        progress: as in `capture_many`.
+        on_error: as in `capture_many`.
+        **options: as in `capture_many`, ``batch_tokens`` and ``max_unknown`` included.
 
     Raises:
-        HeadscopeError: as `capture_many`.
+        HeadscopeError: as in `capture_many`.
     """
     batch_tokens, unknown = options.pop("batch_tokens", 4096), options.pop("max_unknown", 1.0)
     _check_names(options)
@@ -178,10 +179,10 @@ def _check_names(options: Mapping[str, Any]) -> None:
 
 
 def _count(name: str, value: Any) -> int | None:
-    """A number of inputs or bytes; None where there is no limit of its own.
+    """A limit of inputs or bytes; None if it is not given.
 
     Raises:
-        CaptureError: where it is no whole number from 1 on.
+        CaptureError: if it is no whole number from 1 on.
     """
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
         return value
@@ -191,8 +192,8 @@ def _count(name: str, value: Any) -> int | None:
 def _loaded(
     name: str | Path | None, outcomes: Iterator[Outcome], loading: Mapping[str, Any]
 ) -> tuple[Any, Any, Iterator[Outcome]]:
-    """A named model, what it reads with, and the inputs, of which the first tells what they are:
-    texts, pictures ...
+    """A model given by name, its tokenizer or processor, and the inputs, of which the first shows
+    what kind they are: texts, pictures ...
     """
     first = list(islice(outcomes, 1))
     known = [outcome for outcome in first if isinstance(outcome, ParsedInput)]
@@ -202,8 +203,8 @@ def _loaded(
 
 @dataclass(frozen=True)
 class _Limits:
-    """Of a batch: tokens with padding, and inputs; the share of unknown tokens of a text; bytes
-    that may wait.
+    """Limits: tokens (with padding) and inputs of a batch, share of unknown tokens of a text, bytes
+    of waiting records.
     """
 
     tokens: int
@@ -218,7 +219,7 @@ class _Limits:
 
 @dataclass(frozen=True, eq=False)
 class _Shape:
-    """Pictures of one size, which wait for their turn by number."""
+    """Pictures of equal size that wait for their turn, by number."""
 
     key: tuple
     inputs: dict[int, Inputs]
@@ -233,7 +234,7 @@ class _Many:
     report: Callable[[int, HeadscopeError], None]
     progress: Progress
     lengths: dict[tuple, int] = field(default_factory=dict)
-    """How many tokens a picture of a shape becomes, once one was run."""
+    """Number of tokens of a picture of each shape, known once one of that shape was run."""
 
     def stream(self, outcomes: Iterable[Outcome]) -> Iterator[Record]:
         with self.progress:
@@ -261,8 +262,8 @@ class _Many:
                     yield record
 
     def _groups(self, items: Mapping[int, ParsedInput]) -> dict[int, list[_Encoded] | _Shape]:
-        """By number what an input may be run with: texts of like length, or pictures of one
-        size.
+        """For each input, by number, those it may share a batch with: texts of similar length, or
+        pictures of equal size.
         """
         groups: dict[int, list[_Encoded] | _Shape] = {}
         if getattr(self.model.config, "is_encoder_decoder", False):
@@ -272,7 +273,7 @@ class _Many:
         return groups
 
     def _texts_by_length(self, items: Mapping[int, ParsedInput]) -> dict[int, list[_Encoded]]:
-        """By number the batch of each text; an empty one where it was left out."""
+        """The batch of each text, by number; an empty one if the text was left out."""
         groups: dict[int, list[_Encoded]] = {}
         encoded: list[_Encoded] = []
         for index, item in items.items():
@@ -291,7 +292,7 @@ class _Many:
     def _pictures_by_shape(
         self, items: Mapping[int, ParsedInput]
     ) -> dict[int, list[_Encoded] | _Shape]:
-        """By number the pictures of the same size; an empty list where a picture was left out."""
+        """The pictures of equal size, by number; an empty list if a picture was left out."""
         groups: dict[int, list[_Encoded] | _Shape] = {}
         shapes: dict[tuple, _Shape] = {}
         for index, item in items.items():
@@ -316,9 +317,7 @@ class _Many:
         groups: Mapping[int, list[_Encoded] | _Shape],
         waiting: WaitingRecords,
     ) -> Iterable[tuple[int, Record | None]]:
-        """The record of an input, and of those that share its batch, as far as there is room for
-        them.
-        """
+        """The records of an input and of as many others of its batch as there is room for."""
         if index not in groups:
             return [(index, self._alone(index, items[index]))]
         group = groups[index]
@@ -331,10 +330,10 @@ class _Many:
             return self._pictures_together(
                 group.key, [(number, group.inputs.pop(number)) for number in numbers]
             )
-        # An empty batch says that the text was left out, and reported.
+        # An empty batch means that the text was left out, which has been reported.
         if not group:
             return []
-        # Those whose turn comes next are run first: what is run early waits, and takes memory.
+        # Texts whose turn comes next are run first: records made early wait, and take memory.
         by_number = sorted(group, key=lambda entry: entry.index)
         batch = by_number[: waiting.room(len(group[-1]), self.limits.held)]
         group[:] = sorted(by_number[len(batch) :], key=len)
@@ -347,7 +346,7 @@ class _Many:
         try:
             records = self._run(batch)
         except OF_ONE_INPUT:
-            # One text may have spoilt it, or the model cannot do without its padding.
+            # A single text may be the cause, or padding, of which a text alone has none.
             records = [self._alone(entry.index, items[entry.index]) for entry in batch]
         return zip((entry.index for entry in batch), records, strict=True)
 
@@ -360,8 +359,8 @@ class _Many:
             return None
 
     def _fitting(self, shape: tuple) -> int:
-        """How many pictures of a size fit a batch; the first is run alone, and tells how many
-        tokens each will be.
+        """How many pictures of a shape fit a batch; the first is run alone, which shows how many
+        tokens each has.
         """
         if shape not in self.lengths:
             return 1
@@ -371,7 +370,7 @@ class _Many:
     def _pictures_together(
         self, shape: tuple, batch: list[tuple[int, Inputs]]
     ) -> Iterator[tuple[int, Record | None]]:
-        # Packed pictures have an axis of patches in place of that of examples.
+        # Tensors of packed pictures have an axis of patches instead of one of examples.
         if len(batch) > 1 and all(sizes[0] == 1 for _, sizes in shape):
             records = self._joined([inputs for _, inputs in batch])
             if len(records) == len(batch):
@@ -391,7 +390,7 @@ class _Many:
             yield index, record
 
     def _joined(self, batch: list[Inputs]) -> list[Record]:
-        """The records of pictures that are run together; none where that cannot be done."""
+        """The records of pictures that are run together; none if they cannot be."""
         together = {
             name: torch.cat([inputs.arguments[name] for inputs in batch])
             for name in batch[0].arguments
@@ -402,7 +401,7 @@ class _Many:
             inputs = Inputs(together, (), (), origins_of(self.model, together), pictures=known)
             return self._recorded(inputs, numbers=False)
         except OF_ONE_INPUT:
-            # A model that cannot tell pictures of a batch apart is asked for one at a time.
+            # If the pictures of a batch cannot be told apart, the caller runs them one at a time.
             return []
 
     def _encoded(self, index: int, item: ParsedInput) -> _Encoded | None:
@@ -429,8 +428,8 @@ class _Many:
         return record
 
     def _batches(self, entries: list[_Encoded]) -> Iterator[list[_Encoded]]:
-        """Neighbours by length, as many as fit: the last one is the longest, which all are padded
-        to.
+        """Batches of texts of neighbouring length, each as large as fits; the last text of a batch
+        is its longest, to which the others are padded.
         """
         batch: list[_Encoded] = []
         for entry in entries:
@@ -460,8 +459,8 @@ class _Many:
         return records
 
     def _recorded(self, inputs: Inputs, *, numbers: bool = True) -> list[Record]:
-        """Positions that have no names are numbered for one input alone: its padding would be
-        counted among many.
+        """The records of one run. Positions without names may be numbered only for an input that is
+        run alone: in a batch, padding would be numbered too.
         """
         interventions = self.options.get("interventions", ())
         with at_rest(self.model):
@@ -475,10 +474,10 @@ class _Many:
 
 
 def reason_of(error: BaseException) -> HeadscopeError:
-    """What is reported of an input, in our tree of errors.
+    """The error to report for an input, as a `HeadscopeError`.
 
     Raises:
-        NoSuchHeadsError: what no other input will have either is no fault of this one.
+        NoSuchHeadsError: the model lacks these heads for every input, so the whole run ends.
     """
     if isinstance(error, NoSuchHeadsError):
         raise error
@@ -495,5 +494,5 @@ def _filled(values: list[int], length: int) -> list[int]:
 
 
 def warn_of_input(index: int, error: HeadscopeError) -> None:
-    """Say by a warning that an input was left out."""
+    """Warn that an input was left out."""
     warnings.warn(f"input {index} was left out: {error}", stacklevel=4)

@@ -180,22 +180,21 @@ def head_of(model_class: type | None, config: Any) -> str:
 
 
 def class_of(loader: Any, config: Any) -> type | None:
-    """The class that a loader makes of a configuration; None where that is not known beforehand."""
+    """The class that a loader chooses for a configuration; None if that is not known beforehand."""
     classes = getattr(loader, "_model_mapping", None)
     cls = loader if classes is None else classes.get(type(config), None)
-    # Some configurations are of several models, and the mapping holds a tuple of classes for them.
+    # Some configurations belong to several models; the mapping then holds a tuple of classes.
     return cls if isinstance(cls, type) else None
 
 
 def load_masked_model(
     name: str | Path | None, *, allow_unfit: bool = False, **options: Unpack[LoadOptions]
 ) -> Any:
-    """A model with a masked-word head, in evaluation mode; options of
-    `LoadOptions`.
+    """A model with a masked-word head, in evaluation mode; options of `LoadOptions`.
 
     Raises:
-        ModelError: where there is none, or, without ``allow_unfit``, it was kept without that head:
-            predictions of an untrained one say nothing.
+        ModelError: if there is no such model, or, without ``allow_unfit``, it was saved without
+            that head: predictions of an untrained head mean nothing.
     """
     from transformers import AutoModelForMaskedLM
 
@@ -208,8 +207,8 @@ def load_classifier(
     """A model that predicts the class of a text, in evaluation mode; options of `LoadOptions`.
 
     Raises:
-        ModelError: where there is none, or, without ``allow_unfit``, it was kept without that head:
-            classes of an untrained one say nothing.
+        ModelError: if there is no such model, or, without ``allow_unfit``, it was saved without
+            that head: classes from an untrained head mean nothing.
     """
     from transformers import AutoModelForSequenceClassification
 
@@ -219,11 +218,10 @@ def load_classifier(
 
 
 def loader_of(config: Any, *, writes: bool = False) -> Any:
-    """The class of transformers that makes a model of this configuration: with its head where it
-    has a decoder.
+    """The class of transformers that loads a model of this configuration.
 
     Args:
-        config: of the model.
+        config: configuration of the model.
         writes: whether a model without an encoder is to have the head that predicts tokens.
     """
     from transformers import (
@@ -250,11 +248,11 @@ def load_tokenizer(name: str | Path | None, **options: Unpack[LoadOptions]) -> A
 
     Args:
         name: hub name or folder.
-        **options: those of its model; a tokenizer has a revision and may bring code, the others are
-            not for it.
+        **options: options of its model; a tokenizer uses only the revision and the permission to
+            run its own code.
 
     Raises:
-        ModelError: where there is none.
+        ModelError: if there is no such tokenizer.
     """
     from transformers import AutoTokenizer
 
@@ -267,7 +265,7 @@ def _kept_loader(config: Any, *, writes: bool) -> Any:
 
 
 def _answering_loader(config: Any) -> Any:
-    """The class of transformers that makes a model which writes about pictures."""
+    """The class of transformers that loads a model which writes about pictures."""
     from transformers import AutoModelForImageTextToText
 
     # Some of these configurations are in the map of language models too, without their pictures.
@@ -283,7 +281,7 @@ def _name_or_demo(name: str | Path | None) -> str | Path:
 def _processor_for(
     name: str | Path, loading: ParsedLoadOptions, part: str, *, has_text: bool
 ) -> Any:
-    """What prepares these inputs: the whole processor where there is one, and else a part of it."""
+    """The processor for these inputs: the whole one if there is one, else a part of it."""
     try:
         return _processor(name, loading)
     except ModelError:
@@ -294,9 +292,7 @@ def _processor_for(
 
 
 def _processor(name: str | Path, loading: ParsedLoadOptions, part: str | None = None) -> Any:
-    """What prepares pictures, sounds and texts for a model, or the part of it for pictures or for
-    sounds alone.
-    """
+    """The whole processor of a model, or only its part for pictures or for sounds."""
     from transformers import AutoFeatureExtractor, AutoImageProcessor, AutoProcessor
 
     loaders = {"picture": AutoImageProcessor, "sound": AutoFeatureExtractor, None: AutoProcessor}
@@ -308,7 +304,7 @@ def display_name(model: Any) -> str:
     path = Path(
         str(getattr(getattr(model, "config", None), "_name_or_path", "") or type(model).__name__)
     )
-    # The demo model comes within a package, whose folder says nothing to a reader.
+    # The demo model lies in the folder of a package, whose name tells a reader nothing.
     if PACKAGE in path.parts:
         return "all-MiniLM-L6-v2"
     return path.name if path.is_dir() or path.is_absolute() else str(path)
@@ -326,10 +322,11 @@ def _with_head(loader: Any, name: str | Path | None, options: LoadOptions, asks:
 def _whole(
     loader: Any, name: str | Path, loading: ParsedLoadOptions, asks: str = "", *, config: Any
 ) -> Any:
-    """A model in evaluation mode; weights that its files lack are an error where they are asked
-    for, else a warning.
+    """A model in evaluation mode; weights that its files lack are an error if ``asks`` needs them,
+    else a warning.
     """
-    # transformers fills missing weights at random and only logs it; its report makes it an error.
+    # transformers fills missing weights with random numbers and only logs it. Its report of missing
+    # keys lets us raise instead.
     weights = loading.weights | {"dtype": loading.dtype_of(config), "output_loading_info": True}
     model, loaded = _loaded(loader, name, **loading.files, **weights)
     if asks:
@@ -350,7 +347,7 @@ def _loaded(loader: Any, name: str | Path, **options: Any) -> Any:
     check_name(name)
     options |= reached(name, options.get("revision"))
     if "local_files_only" in options and "output_loading_info" in options:
-        # Loaders of models look for adapters too, with options of their own.
+        # Loaders of models look for adapters too, and do not pass them local_files_only.
         options["adapter_kwargs"] = {"local_files_only": options["local_files_only"]}
     try:
         return loader.from_pretrained(str(name), **options)
