@@ -1,5 +1,7 @@
 // An atlas comes in scripts, since a page that was opened from a disk may not fetch: each calls `headscopeAtlas`.
 
+import type { TreeHead, TreeIndex } from "./headvis";
+
 /** A pair of words: query, key, share of the attention, share of even attention, 1 where both stand for text. */
 export type WordPair = readonly [query: string, key: string, share: number, even: number, isWords: number];
 /** A share of a head, and of even attention. */
@@ -88,9 +90,11 @@ export interface AtlasText {
 }
 
 export interface AtlasSource {
-  index(): Promise<AtlasIndex>;
+  index(): Promise<AtlasIndex | TreeIndex>;
   head(layer: number, head: number): Promise<AtlasHead>;
   texts(): Promise<readonly AtlasText[]>;
+  /** Of a tree of HeadVis. */
+  treeHead(layer: number, head: number): Promise<TreeHead>;
 }
 
 type Receive = (name: string, said: unknown) => void;
@@ -121,6 +125,7 @@ export function scriptSource(page: Document & { defaultView: Window | null }): A
     index: () => read("index"),
     head: (layer, head) => read(`head-${layer}-${head}`),
     texts: () => read("texts"),
+    treeHead: (layer, head) => read(`head-${layer}-${head}`),
   };
 }
 

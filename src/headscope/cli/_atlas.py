@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from headscope.cli._corpus import CorpusOptions, is_folder
+from headscope.cli._headvis import check_of_tree, write_tree
 from headscope.cli._run import ModelOptions, say
 from headscope.cli._study import parse_texts
 from headscope.errors import FileError
@@ -28,6 +29,7 @@ def atlas(
     random_weights: Annotated[bool, Parameter(negative="")] = False,
     battery: bool = True,
     margin: float = 0.1,
+    format_: Annotated[Literal["page", "headvis"], Parameter(name="--format")] = "page",
     corpus: CorpusOptions | None = None,
 ) -> None:
     """Make an atlas of a model's heads over many texts: labels with evidence, where attention goes,
@@ -35,7 +37,8 @@ def atlas(
 
     The folder keeps the finished parts, so that the same command goes on after them. When all are
     done it holds result.safetensors, for headscope.load, and page/, which opens by double click and
-    which any web server can host; `headscope serve` shows it too.
+    which any web server can host; `headscope serve` shows it too. With --format headvis a tree of
+    HeadVis is written in its place, by one process and as a whole.
 
     Args:
         texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
@@ -50,12 +53,27 @@ def atlas(
         random_weights: Repeat with the same architecture and random weights, as a baseline.
         battery: Detect induction with runs of repeated random tokens, not with the texts.
         margin: How far above 0 the interval of score minus baseline must lie.
+        format_: What is written: page, the run and its page; headvis, a tree of HeadVis (metrics,
+            and whole texts with the largest weights of each row) for its front end, the importers
+            of Neuronpedia and headscope serve.
         corpus: Who measures the texts.
     """
-    from headscope.studies import atlas as atlas_of
-
     if not is_folder(out):
         raise FileError(f"Expected a folder for --out, got {out}; an atlas is several files")
+    if format_ == "headvis":
+        labels = {
+            "--confidence": (confidence, 0.95),
+            "--alpha": (alpha, 0.05),
+            "--correction": (correction, "holm"),
+            "--random-weights": (random_weights, False),
+            "--no-battery": (battery, True),
+            "--margin": (margin, 0.1),
+        }
+        check_of_tree(labels, corpus)
+        write_tree(texts, out, model or ModelOptions(), stack)
+        return
+    from headscope.studies import atlas as atlas_of
+
     given, options = parse_texts(None, None, texts), model or ModelOptions()
     judged: dict[str, Any] = {
         "stack": stack,

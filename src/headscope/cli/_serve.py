@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     import uvicorn
 
+    from headscope.atlases import Atlas
+    from headscope.headvis import HeadvisTree
     from headscope.views import View
 
 Count = Annotated[int | None, Parameter(validator=Number(gte=1))]
@@ -57,13 +59,14 @@ def serve(
     change heads; or an atlas of heads.
 
     With a record file it is shown, however large or remote it is; with the folder that `headscope
-    atlas` wrote, its atlas. With --model, or without a record
-    file, the model is loaded once and reads what is typed in the page. The server listens on this
-    machine only, and answers only requests with the token of the printed address.
+    atlas` wrote, its atlas; with a tree of HeadVis, whoever wrote it, what it holds of each head.
+    With --model, or without a record file, the model is loaded once and reads what is typed in the
+    page. The server listens on this machine only, and answers only requests with the token of the
+    printed address.
 
     Args:
-        record: The record file (.safetensors) to show, or the folder of an atlas; with --model the
-            text that the page begins with.
+        record: The record file (.safetensors) to show, the folder of an atlas or of a
+            tree of HeadVis; with --model the text that the page begins with.
         port: Port to listen on; by default any free one.
         page: What can be looked at, and what is shown first; of a record file.
         files: What can be looked at besides; of a record file.
@@ -107,14 +110,12 @@ def serve(
 
 
 def _serve_atlas(folder: Path, listening: socket.socket, opens: bool) -> None:
-    """Serve the atlas of a run; its page is written again, so that it fits this version."""
-    from headscope.atlases import Atlas
-    from headscope.results import load
+    """Serve the atlas of a run, or a tree of HeadVis; its page is written again, so that it fits
+    this version.
+    """
     from headscope.views.atlas_server import atlas_application
 
-    atlas = load(folder)
-    if not isinstance(atlas, Atlas):
-        raise HeadscopeError(f"{folder} holds {atlas!r} and no atlas; print it, or view() it")
+    atlas = _atlas_of(folder)
     say(atlas.summary())
     with tempfile.TemporaryDirectory(prefix="headscope-") as page:
         with status("Writing the page"):
@@ -123,6 +124,19 @@ def _serve_atlas(folder: Path, listening: socket.socket, opens: bool) -> None:
         host, port = listening.getsockname()[:2]
         _say_listening(f"http://{host}:{port}/{token}/", opens)
         quiet_server(atlas_application(Path(page), token)).run(sockets=[listening])
+
+
+def _atlas_of(folder: Path) -> Atlas | HeadvisTree:
+    from headscope.atlases import Atlas
+    from headscope.headvis import is_headvis, read_headvis
+    from headscope.results import load
+
+    if is_headvis(folder):
+        return read_headvis(folder)
+    atlas = load(folder)
+    if not isinstance(atlas, Atlas):
+        raise HeadscopeError(f"{folder} holds {atlas!r} and no atlas; print it, or view() it")
+    return atlas
 
 
 def _view_of(file: Path, choices: Any, files: PageFiles, options: ModelOptions) -> View:

@@ -5,7 +5,7 @@ attends in some five strengths, their rows cut to the largest weights. Reading n
 """
 
 from headscope.headvis._cut import strongest_of_rows
-from headscope.headvis._read import read_headvis
+from headscope.headvis._read import is_headvis, read_headvis
 from headscope.headvis._tree import (
     HeadvisHead,
     HeadvisPlot,
@@ -23,6 +23,7 @@ __all__ = [
     "HeadvisTable",
     "HeadvisTree",
     "check_tree_place",
+    "is_headvis",
     "read_headvis",
     "strongest_of_rows",
     "write_headvis",

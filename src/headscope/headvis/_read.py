@@ -64,6 +64,11 @@ class JsonFile:
         return FileError(f"{self.path} is no file of a HeadVis tree: {why}; write the tree again")
 
 
+def is_headvis(folder: str | os.PathLike[str]) -> bool:
+    """Whether a folder looks like a tree of HeadVis: it has its two first files."""
+    return all((Path(folder) / name).is_file() for name in (CONFIG, SCATTER))
+
+
 def read_headvis(folder: str | os.PathLike[str]) -> HeadvisTree:
     """Read a tree of HeadVis, whoever wrote it; heads are read when they are asked for.
 

@@ -41,6 +41,8 @@ class HeadvisOptions(TypedDict, total=False):
     """Whether texts that are too long for the model are cut."""
     allow_unfit: bool
     """Whether texts of mostly unknown tokens are read."""
+    batch_size: int | None
+    """Most texts that run at once; by default 64."""
     progress: bool
     """Show on stderr how many texts are done."""
     on_error: Callable[[int, HeadscopeError], None] | None
@@ -57,6 +59,7 @@ DEFAULTS: dict[str, Any] = {
     "stack": None,
     "truncate": False,
     "allow_unfit": False,
+    "batch_size": None,
     "progress": False,
     "on_error": None,
 }
@@ -159,7 +162,8 @@ def _batch_options(settled: dict[str, Any]) -> dict[str, Any]:
     from headscope.capturing import MOST_UNKNOWN
 
     unknown = 1.0 if settled["allow_unfit"] else MOST_UNKNOWN
-    return {"truncate": settled["truncate"], "max_unknown": unknown}
+    read = {name: settled[name] for name in ("truncate", "batch_size")}
+    return read | {"max_unknown": unknown}
 
 
 def _warn(number: int, error: HeadscopeError) -> None:

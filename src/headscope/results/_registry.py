@@ -17,7 +17,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 PLUGINS: dict[Door, tuple[str, ...]] = {
     "figure": ("headscope.views.figures",),
-    "view": ("headscope.views.opening", "headscope.views.atlas_page"),
+    "view": (
+        "headscope.views.opening",
+        "headscope.views.atlas_page",
+        "headscope.views.headvis_page",
+    ),
     "file": ("headscope.atlases", "headscope.comparison", "headscope.studies"),
 }
 """Packages with functions for each use of a result. Names and not imports, because these packages

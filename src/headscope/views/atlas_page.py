@@ -8,11 +8,8 @@ the data of each head and the texts are read when a reader opens them.
 from __future__ import annotations
 
 import base64
-import html
-import json
-import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,36 +18,12 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.atlases import CLASSES, SIDE, STEP, Atlas, AtlasHead, Stratum, bin_names
-from headscope.errors import FileError
 from headscope.patterns import MEASURES, Label
 from headscope.results import shows
-from headscope.storage import written_whole
-from headscope.views import _html
+from headscope.views._atlas_folder import Data, short_number, write_page
 
-SCRIPT = "atlas.js"
 SEARCHED = 10
 """Number of pairs of words of each head that the index holds, for the search over all heads."""
-POLICY = (
-    "default-src 'none'; script-src 'self' file:; style-src 'unsafe-inline'; img-src data:; "
-    "base-uri 'none'; form-action 'none'"
-)
-TEMPLATE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<link rel="icon" href="data:,">
-<title>{title}</title>
-</head>
-<body style="margin:0">
-<div id="headscope"></div>
-<noscript>This page draws attention with JavaScript, which is switched off.</noscript>
-<script src="{script}" defer></script>
-</body>
-</html>
-"""
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,27 +49,17 @@ class AtlasPage:
             FileError: where it cannot be written.
             PageError: where the script of the viewer was not built.
         """
-        folder = Path(folder)
-        try:
-            (folder / "data").mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileError(
-                f"Cannot make the folder {folder}: {error.strerror}; choose another place"
-            ) from None
+        title = f"{self.atlas.model or 'A model'}: atlas of {len(self.atlas.cells)} heads"
+        return write_page(folder, title, self._data())
+
+    def _data(self) -> Iterator[tuple[str, Data]]:
+        """What each script holds, that of all heads last."""
         atlas = self.atlas
-        _write(folder / SCRIPT, _html.bundle(SCRIPT))
         for at, (layer, head) in enumerate(atlas.cells):
-            data = _head_data(atlas, at, atlas.head(layer, head))
-            _write_data(folder, f"head-{layer}-{head}", data)
+            yield f"head-{layer}-{head}", _head_data(atlas, at, atlas.head(layer, head))
         texts = [{"words": text.words, "special": _places(text.special)} for text in atlas.sample]
-        _write_data(folder, "texts", texts)
-        # Written after the files that it names, and the page after both: a folder that was not
-        # finished cannot be opened.
-        _write_data(folder, "index", _index_data(atlas))
-        title = html.escape(f"{atlas.model or 'A model'}: atlas of {len(atlas.cells)} heads")
-        page = TEMPLATE.format(policy=POLICY, title=title, script=SCRIPT)
-        _write(folder / "index.html", page)
-        return folder / "index.html"
+        yield "texts", texts
+        yield "index", _index_data(atlas)
 
 
 @shows(Atlas.KIND)
@@ -135,7 +98,7 @@ def _tile_data(atlas: Atlas, at: int) -> dict[str, Any]:
         "layer": layer,
         "head": head,
         "labels": [_short(label) for label in atlas.labels_of(at) if _is_shown(label)],
-        "measures": [_number(float(measures[name][at])) for name in MEASURES],
+        "measures": [short_number(float(measures[name][at])) for name in MEASURES],
         "pairs": [_pair(pair) for pair in pairs],
         "keys": _key_classes(atlas, at),
         "evenKeys": _key_classes(atlas, atlas.even_of(at)),
@@ -148,10 +111,10 @@ def _head_data(atlas: Atlas, at: int, head: AtlasHead) -> dict[str, Any]:
     index_of = {text.name: number for number, text in enumerate(atlas.sample)}
     score = atlas.scores.index(head.score)
     links = [_links(text.links[at], text.weights[at]) for text in atlas.sample]
-    scores = [_number(float(text.scores[score, at])) for text in atlas.sample]
+    scores = [short_number(float(text.scores[score, at])) for text in atlas.sample]
     relations = {}
     for name, both in head.relations.items():
-        relations[name] = [_number(part) for part in both]
+        relations[name] = [short_number(part) for part in both]
     return {
         "layer": head.layer,
         "head": head.head,
@@ -161,13 +124,15 @@ def _head_data(atlas: Atlas, at: int, head: AtlasHead) -> dict[str, Any]:
         "strata": [_stratum_data(each, index_of) for each in head.strata],
         "scores": scores,
         "pairs": [_pair(pair) for pair in head.pairs],
-        "distance": [[_number(part) for part in both] for both in head.distance.values()],
+        "distance": [[short_number(part) for part in both] for both in head.distance.values()],
         "relations": relations,
         "keys": _key_classes(atlas, at),
         "evenKeys": _key_classes(atlas, atlas.even_of(at)),
         "classes": _table(head.classes),
         "evenClasses": _table(head.even_classes),
-        "neighbours": [[each.layer, each.head, _number(each.alike)] for each in head.neighbours],
+        "neighbours": [
+            [each.layer, each.head, short_number(each.alike)] for each in head.neighbours
+        ],
         "links": _base64(np.concatenate(links) if links else np.zeros(0, np.uint16)),
     }
 
@@ -194,12 +159,12 @@ def _is_shown(label: Label) -> bool:
 
 
 def _short(label: Label) -> dict[str, Any]:
-    return {"name": label.pattern, "score": _number(label.score), "holds": label.holds}
+    return {"name": label.pattern, "score": short_number(label.score), "holds": label.holds}
 
 
 def _evidence(label: Label) -> dict[str, Any]:
     numbers = ("score", "low", "high", "baseline", "threshold", "effect", "corrected", "excess")
-    known = {name: _number(float(getattr(label, name))) for name in numbers}
+    known = {name: short_number(float(getattr(label, name))) for name in numbers}
     return known | {
         "name": label.pattern,
         "holds": label.holds,
@@ -211,22 +176,23 @@ def _evidence(label: Label) -> dict[str, Any]:
 
 
 def _pair(pair: Any) -> list[Any]:
-    return [pair.query, pair.key, _number(pair.share), _number(pair.even), int(pair.is_words)]
+    return [
+        pair.query,
+        pair.key,
+        short_number(pair.share),
+        short_number(pair.even),
+        int(pair.is_words),
+    ]
 
 
 def _key_classes(atlas: Atlas, row: int) -> list[float | None]:
     """Share of all attention that goes to tokens of each class."""
     sums = atlas.counts["classes"][row].reshape(len(CLASSES), len(CLASSES)).sum(axis=0)
-    return [_number(float(each)) for each in sums / STEP / max(1, atlas.tokens)]
+    return [short_number(float(each)) for each in sums / STEP / max(1, atlas.tokens)]
 
 
 def _table(values: Float[np.ndarray, "query_class key_class"]) -> list[list[float | None]]:
-    return [[_number(each) for each in row] for row in values.tolist()]
-
-
-def _number(value: float) -> float | None:
-    """The number with four digits for JSON; None where it is unknown."""
-    return float(f"{value:.4g}") if math.isfinite(value) else None
+    return [[short_number(each) for each in row] for row in values.tolist()]
 
 
 def _places(flags: tuple[bool, ...]) -> list[int]:
@@ -242,15 +208,3 @@ def _as_bytes(maps: Float[np.ndarray, "head query key"]) -> np.ndarray:
 
 def _base64(values: np.ndarray) -> str:
     return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()
-
-
-def _write_data(folder: Path, name: str, data: Mapping[str, Any] | list[Any]) -> None:
-    # NaN would be valid for Python's reader alone: better an error here than a page that fails.
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    script = f'headscopeAtlas("{name}",{text.translate(_html.ESCAPES)})\n'
-    _write(folder / "data" / f"{name}.js", script)
-
-
-def _write(path: Path, content: str) -> None:
-    with written_whole(path) as temporary:
-        temporary.write_text(content, encoding="utf-8")

@@ -2,15 +2,19 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { marksOf } from "../../draw/marks";
 import { followSystemTheme } from "../../parts/theme";
 import type { AtlasIndex, AtlasSource } from "../../source/atlas";
-import { bytesOf, readPlace } from "../../state/atlas";
+import type { TreeIndex } from "../../source/headvis";
+import { type AtlasPlace, bytesOf, readPlace } from "../../state/atlas";
+import { readMetric } from "../../state/headvis";
 import { headColors } from "./colors";
 import { HeadPage } from "./HeadPage";
+import { TreeHeadPage } from "./headvis/TreeHeadPage";
+import { TreeMap } from "./headvis/TreeMap";
 import { MapPage } from "./MapPage";
 import type { AtlasView } from "./parts";
 
 /** The page of an atlas: the map of all heads, or one head, as the address says. */
 export function AtlasApp({ source, host }: { source: AtlasSource; host: HTMLElement }) {
-  const [index, setIndex] = useState<AtlasIndex | null>(null);
+  const [index, setIndex] = useState<AtlasIndex | TreeIndex | null>(null);
   const [failure, setFailure] = useState("");
   const [place, setPlace] = useState(() => readPlace(location.hash));
   const dark = useDark(host);
@@ -20,7 +24,6 @@ export function AtlasApp({ source, host }: { source: AtlasSource; host: HTMLElem
     addEventListener("hashchange", follow);
     return () => removeEventListener("hashchange", follow);
   }, [source]);
-  const view = useMemo(() => index && viewOf(index, source, dark), [index, source, dark]);
   const root = useRef<HTMLElement>(null);
   const where = place.head?.join("-") ?? "";
   useEffect(() => {
@@ -39,10 +42,34 @@ export function AtlasApp({ source, host }: { source: AtlasSource; host: HTMLElem
   }
   return (
     <main class="headscope atlas" ref={root} data-theme={dark ? "dark" : "light"} data-headscope>
-      {view &&
-        (place.head ? <HeadPage key={where} view={view} place={place} /> : <MapPage view={view} find={place.find} />)}
+      {index && isTree(index) && <TreePlace index={index} source={source} dark={dark} place={place} />}
+      {index && !isTree(index) && <AtlasPlaceShown index={index} source={source} dark={dark} place={place} />}
     </main>
   );
+}
+
+interface PlaceProps<Index> {
+  index: Index;
+  source: AtlasSource;
+  dark: boolean;
+  place: AtlasPlace;
+}
+
+function AtlasPlaceShown({ index, source, dark, place }: PlaceProps<AtlasIndex>) {
+  const view = useMemo(() => viewOf(index, source, dark), [index, source, dark]);
+  if (!place.head) return <MapPage view={view} find={place.find} />;
+  return <HeadPage key={place.head.join("-")} view={view} place={place} />;
+}
+
+/** The same of a tree of HeadVis. */
+function TreePlace({ index, source, dark, place }: PlaceProps<TreeIndex>) {
+  const view = useMemo(() => ({ index, dark, head: source.treeHead }), [index, source, dark]);
+  if (!place.head) return <TreeMap view={view} metric={readMetric(location.hash, index)} />;
+  return <TreeHeadPage key={place.head.join("-")} view={view} place={place} />;
+}
+
+function isTree(index: AtlasIndex | TreeIndex): index is TreeIndex {
+  return "kind" in index && index.kind === "headvis";
 }
 
 function viewOf(index: AtlasIndex, source: AtlasSource, dark: boolean): AtlasView {

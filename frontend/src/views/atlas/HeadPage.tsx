@@ -1,9 +1,10 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { Mark } from "../../parts/Mark";
 import type { AtlasEvidence, AtlasHead, AtlasText } from "../../source/atlas";
-import { type AtlasPlace, headAddress, shortShare } from "../../state/atlas";
+import { type AtlasPlace, shortShare } from "../../state/atlas";
 import { Examples } from "./Examples";
 import { FrequentPairs } from "./FrequentPairs";
+import { HeadNav } from "./HeadNav";
 import { type AtlasView, placeOf, Tile } from "./parts";
 import { TextPage } from "./TextPage";
 import { Where } from "./Where";
@@ -16,25 +17,15 @@ export function HeadPage({ view, place }: { view: AtlasView; place: AtlasPlace }
   const before = view.index.heads[at - 1];
   const after = view.index.heads[at + 1];
   const tile = view.index.heads[at];
-  useKeys(place, before, after);
   return (
     <>
       <header class="atlas-head">
-        <nav aria-label="Heads">
-          <a class="quiet" href="#/">
-            ← All heads
-          </a>
-          {before && (
-            <a class="quiet" href={headAddress(before.layer, before.head)} aria-label="Head before">
-              ‹
-            </a>
-          )}
-          {after && (
-            <a class="quiet" href={headAddress(after.layer, after.head)} aria-label="Head after">
-              ›
-            </a>
-          )}
-        </nav>
+        <HeadNav
+          place={place}
+          before={before && [before.layer, before.head]}
+          after={after && [after.layer, after.head]}
+          text={place.text ?? undefined}
+        />
         <h1 tabIndex={-1}>
           Head {layer}-{number}
         </h1>
@@ -185,25 +176,4 @@ function useHead({ source }: AtlasView, layer: number, head: number) {
     source.texts().then(setTexts, fail);
   }, [source, layer, head]);
   return useMemo(() => ({ said, texts, failure }), [said, texts, failure]);
-}
-
-type Beside = { readonly layer: number; readonly head: number } | undefined;
-
-/** Escape leads out, [ and ] to the heads beside. */
-function useKeys(place: AtlasPlace, before: Beside, after: Beside): void {
-  useEffect(() => {
-    const beside = (to: Beside) => to && headAddress(to.layer, to.head, place.text ?? undefined);
-    const out = place.text === null || !place.head ? "#/" : headAddress(...place.head);
-    const leads: Readonly<Record<string, string | undefined>> = {
-      "[": beside(before),
-      "]": beside(after),
-      Escape: out,
-    };
-    const onKey = ({ key }: KeyboardEvent) => {
-      const address = leads[key];
-      if (address) location.hash = address;
-    };
-    addEventListener("keydown", onKey);
-    return () => removeEventListener("keydown", onKey);
-  }, [place, before, after]);
 }

@@ -1,10 +1,10 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { ARROWS } from "../../parts/arrows";
 import { Mark } from "../../parts/Mark";
 import { emptyBoard, findAddress, type Hit, hitsOf, likeness, shortShare } from "../../state/atlas";
 import { counted } from "../../state/words";
 import { type AtlasView, Tile } from "./parts";
 import { Board } from "./SketchBoard";
+import { walkTiles } from "./walkTiles";
 
 /** The map of all heads, found by a word or by a drawing. */
 export function MapPage({ view, find }: { view: AtlasView; find: string }) {
@@ -135,7 +135,7 @@ function Layers({ view }: { view: AtlasView }) {
       data-tiles
       data-small={columns > 16 || undefined}
       style={{ "--columns": columns }}
-      onKeyDown={(event) => walk(event, columns)}
+      onKeyDown={(event) => walkTiles(event, columns)}
     >
       {rows.map((row, at) => (
         <div class="atlas-row" key={layers[at]}>
@@ -153,20 +153,16 @@ function Layers({ view }: { view: AtlasView }) {
 
 function Ranked({ view, hits }: { view: AtlasView; hits: readonly Hit[] }) {
   return (
-    <div class="atlas-ranked" role="group" aria-label="Heads in order" data-tiles onKeyDown={(event) => walk(event, 1)}>
+    <div
+      class="atlas-ranked"
+      role="group"
+      aria-label="Heads in order"
+      data-tiles
+      onKeyDown={(event) => walkTiles(event, 1)}
+    >
       {hits.map(({ at, why }, place) => (
         <Tile key={at} view={view} at={at} note={why} tabbed={place === 0} named />
       ))}
     </div>
   );
-}
-
-/** Arrows go from tile to tile; one of them is reached by Tab. */
-function walk(event: KeyboardEvent & { currentTarget: HTMLElement }, columns: number): void {
-  const [down, right] = ARROWS[event.key] ?? [0, 0];
-  if (down === 0 && right === 0) return;
-  event.preventDefault();
-  const tiles = [...event.currentTarget.querySelectorAll<HTMLElement>("[data-tile]")];
-  const now = tiles.indexOf(event.target as HTMLElement);
-  tiles[now + down * columns + right]?.focus();
 }

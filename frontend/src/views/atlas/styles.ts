@@ -2,5 +2,6 @@ import controls from "../../styles/controls.css";
 import evidence from "../../styles/evidence.css";
 import { withBase } from "../../styles/index";
 import atlas from "./atlas.css";
+import tree from "./headvis/tree.css";
 
-export const atlasStyles = withBase(controls, evidence, atlas);
+export const atlasStyles = withBase(controls, evidence, atlas, tree);

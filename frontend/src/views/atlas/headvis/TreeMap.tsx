@@ -1,0 +1,130 @@
+import { useMemo } from "preact/hooks";
+import { rampCss, wordRamp } from "../../../draw/ramps";
+import type { TreeMetric } from "../../../source/headvis";
+import { headAddress } from "../../../state/atlas";
+import { digits, metricAddress, metricWords, partOf, rangeOf } from "../../../state/headvis";
+import { counted } from "../../../state/words";
+import { walkTiles } from "../walkTiles";
+import type { TreeView } from "./view";
+
+/** The map of all heads of a tree, each in the colour of one of its metrics. */
+export function TreeMap({ view, metric }: { view: TreeView; metric: TreeMetric | undefined }) {
+  const { index } = view;
+  return (
+    <>
+      <header>
+        <h1 tabIndex={-1}>{index.model || "A tree of HeadVis"}</h1>
+        <span class="facts">
+          {counted(index.heads.length, "head")}
+          {index.texts !== null && ` over ${counted(index.texts, "text")}`}
+          {index.dataset && ` (${index.dataset})`} · a tree of HeadVis
+        </span>
+      </header>
+      <section class="card atlas-all" aria-label="All heads">
+        {metric && (
+          <div class="tree-metric">
+            <label class="choice">
+              Colour by
+              <select
+                value={metric.name}
+                onChange={(event) => {
+                  location.hash = metricAddress(event.currentTarget.value);
+                }}
+              >
+                {index.metrics.map(({ name }) => (
+                  <option key={name} value={name}>
+                    {metricWords(name)}
+                  </option>
+                ))}
+              </select>
+            </label>
+            <MetricScale view={view} metric={metric} />
+          </div>
+        )}
+        <p class="atlas-says">
+          <bdi>{metric ? metric.says || metricWords(metric.name) : "The tree has no metrics."}</bdi>
+        </p>
+        <HeadTiles view={view} metric={metric} />
+      </section>
+    </>
+  );
+}
+
+/** Colours from the smallest to the largest value. */
+function MetricScale({ view, metric }: { view: TreeView; metric: TreeMetric }) {
+  const ramp = useMemo(() => wordRamp(view.dark), [view.dark]);
+  const [low, high] = rangeOf(metric.values);
+  const steps = Array.from({ length: 9 }, (_, step) => rampCss(ramp, byteOf(step / 8)));
+  return (
+    <span class="tree-scale" role="img" aria-label={`Colours from ${digits(low)} to ${digits(high)}`}>
+      <span>{digits(low)}</span>
+      <span class="tree-scale-bar" style={{ background: `linear-gradient(90deg, ${steps.join(",")})` }} />
+      <span>{digits(high)}</span>
+    </span>
+  );
+}
+
+function HeadTiles({ view, metric }: { view: TreeView; metric: TreeMetric | undefined }) {
+  const ramp = useMemo(() => wordRamp(view.dark), [view.dark]);
+  const { heads } = view.index;
+  const layers = [...new Set(heads.map(([layer]) => layer))].sort((one, other) => one - other);
+  const columns = 1 + Math.max(...heads.map(([, head]) => head));
+  const range = rangeOf(metric?.values ?? []);
+  const tile = (at: number) => {
+    const [layer, head] = heads[at];
+    const value = metric?.values[at] ?? null;
+    const byte = value === null ? 0 : byteOf(partOf(value, range));
+    return (
+      <a
+        key={at}
+        class="tree-tile"
+        href={headAddress(layer, head)}
+        data-tile={`${layer}-${head}`}
+        data-unknown={value === null || undefined}
+        tabIndex={at === first ? 0 : -1}
+        aria-label={`Head ${layer}-${head}${metric ? `: ${metricWords(metric.name)} ${digits(value)}` : ""}`}
+        title={`Head ${layer}-${head}${metric ? `\n${metricWords(metric.name)} ${digits(value)}` : ""}`}
+        style={{
+          "grid-column": head + 2,
+          ...(value === null ? {} : { background: rampCss(ramp, byte), color: inkOn(view.dark, byte) }),
+        }}
+      >
+        <span>{digits(value)}</span>
+      </a>
+    );
+  };
+  const rows = layers.map((layer) =>
+    [...heads.keys()].filter((at) => heads[at][0] === layer).sort((one, other) => heads[one][1] - heads[other][1]),
+  );
+  const first = rows[0]?.[0];
+  return (
+    <div
+      class="atlas-grid"
+      role="group"
+      aria-label="Heads by layer"
+      data-small={columns > 16 || undefined}
+      style={{ "--columns": columns }}
+      onKeyDown={(event) => walkTiles(event, columns)}
+    >
+      {rows.map((row, at) => (
+        <div class="atlas-row" key={layers[at]}>
+          <span class="atlas-layer" aria-hidden="true">
+            {layers[at]}
+          </span>
+          {row.map(tile)}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** The byte of a ramp for a part: even the smallest value is coloured a little, since it is known. */
+function byteOf(part: number): number {
+  return Math.round(20 + 235 * part);
+}
+
+/** Black or white, on the colour of a byte. */
+function inkOn(dark: boolean, byte: number): string {
+  if (dark) return byte > 200 ? "#000" : "#fff";
+  return byte > 175 ? "#fff" : "#000";
+}

@@ -1,0 +1,126 @@
+"""A tree of HeadVis as a folder of files that any web server can host: the page of an atlas, with
+what such a tree has.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headscope.headvis import HeadvisHead, HeadvisPlot, HeadvisSequence, HeadvisTree
+from headscope.results import shows
+from headscope.views._atlas_folder import Data, short_number, write_page
+
+DIGITS = 4
+
+
+@dataclass(frozen=True, repr=False)
+class HeadvisPage:
+    """A tree of HeadVis as something to look at. Made by `view`.
+
+    Args:
+        tree: what is shown.
+    """
+
+    tree: HeadvisTree
+
+    def __repr__(self) -> str:
+        return f"<HeadvisPage of {self.tree!r}: save(folder) writes it>"
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the folder: index.html, its script, and the data. Files that are there are
+        replaced.
+
+        Returns:
+            The path of index.html.
+
+        Raises:
+            FileError: where it cannot be written, or a file of the tree does not hold what it
+                should.
+            PageError: where the viewer was not built.
+        """
+        title = f"{self.tree.model or 'A model'}: {len(self.tree.cells)} heads"
+        return write_page(folder, title, self._data())
+
+    def _data(self) -> Iterator[tuple[str, Data]]:
+        tree = self.tree
+        for layer, head in tree.cells:
+            yield f"head-{layer}-{head}", _head_data(tree.head(layer, head))
+        yield "index", _index_data(tree)
+
+
+@shows(HeadvisTree.KIND)
+def headvis_page(tree: HeadvisTree) -> HeadvisPage:
+    """A tree of HeadVis as a folder of files to look at."""
+    return HeadvisPage(tree)
+
+
+def _index_data(tree: HeadvisTree) -> dict[str, Any]:
+    """What the map of all heads needs."""
+    metrics = []
+    for name, values in tree.metrics.items():
+        shown = [short_number(float(value)) for value in values]
+        metrics.append({"name": name, "says": tree.says(name), "values": shown})
+    return {
+        "kind": "headvis",
+        "model": tree.model,
+        "dataset": tree.dataset,
+        "texts": tree.texts,
+        "causal": tree.is_causal,
+        "heads": [list(cell) for cell in tree.cells],
+        "metrics": metrics,
+        "statistics": _formats(tree),
+    }
+
+
+def _formats(tree: HeadvisTree) -> dict[str, dict[str, str]]:
+    """How statistics are called and written, where the tree says so."""
+    given = tree.config.get("statistics_display")
+    formats = {}
+    for name, each in (given if isinstance(given, dict) else {}).items():
+        if isinstance(each, dict):
+            label, written = each.get("label"), each.get("format")
+            formats[str(name)] = {"label": str(label or name), "format": str(written or "default")}
+    return formats
+
+
+def _head_data(head: HeadvisHead) -> dict[str, Any]:
+    """What the page of one head needs."""
+    tables = []
+    for table in head.tables:
+        rows = [[token, short_number(weight)] for token, weight in table.rows]
+        tables.append({"label": table.label, "says": table.description, "rows": rows})
+    return {
+        "layer": head.layer,
+        "head": head.head,
+        "sequences": [_sequence_data(each) for each in head.sequences],
+        "histogram": None if head.histogram is None else _plot_data(head.histogram),
+        "plots": [_plot_data(plot) for plot in head.plots],
+        "tables": tables,
+        "statistics": [[name, value] for name, value in head.statistics.items()],
+    }
+
+
+def _plot_data(plot: HeadvisPlot) -> dict[str, Any]:
+    return {
+        "label": plot.label,
+        "says": plot.description,
+        "edges": [short_number(edge) for edge in plot.edges],
+        "values": [short_number(value) for value in plot.values],
+    }
+
+
+def _sequence_data(sequence: HeadvisSequence) -> dict[str, Any]:
+    """A text: for each weight that is kept its query, its key and itself, one after the other."""
+    return {
+        "name": sequence.name,
+        "interval": sequence.interval,
+        "largest": round(sequence.max_activation, DIGITS),
+        "tokens": list(sequence.tokens),
+        "queries": sequence.queries.tolist(),
+        "keys": sequence.keys.tolist(),
+        "weights": sequence.weights.round(DIGITS).tolist(),
+    }
