@@ -17,6 +17,7 @@ export const FACTS: LiveFacts = {
   chat: false,
   writes: true,
   answers: false,
+  lens: true,
   matters: ["gradient", "exact"],
   mask: "",
   picture_mark: "",

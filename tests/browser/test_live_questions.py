@@ -196,6 +196,31 @@ def test_the_second_model_stands_beside_the_first(tab):
     tab.locator('[data-option="overview"]').click()
 
 
+def test_a_guess_is_gone_on_from_and_each_layer_says_its_own(tab):
+    field = tab.locator('[data-field="text"]')
+    field.fill("a cat")
+    output = tab.locator("[data-output]")
+    expect(output).to_contain_text("after “[SEP]”", timeout=SLOW)
+    expect(tab.locator(".facts")).to_contain_text("· 6 tokens", timeout=SLOW)
+    output.locator("[data-by-layer]").click()
+    layers = output.locator("[data-lens-layers] li")
+    expect(layers).to_have_count(3, timeout=SLOW)
+    # the last layer says what the model says
+    first = output.locator("[data-guess]").first
+    expect(layers.last).to_contain_text(first.locator(".number").first.inner_text())
+    second = output.locator("[data-guess]").nth(1)
+    chosen = second.get_attribute("data-guess")
+    second.locator("[data-branch]").click()
+    opened = tab.locator("[data-open-panel]")
+    expect(opened).to_have_attribute("data-open-panel", "write")
+    written = tab.locator("[data-written-token]")
+    expect(written.first).to_have_text(chosen.removeprefix("##"), timeout=SLOW)
+    expect(written.nth(1)).to_be_visible(timeout=SLOW)
+    expect(field).not_to_have_value("a cat", timeout=SLOW)
+    tab.locator('[data-panel="write"]').click()
+    field.fill(TEXT)
+
+
 def painted(tab):
     return tab.locator('[data-paint][aria-pressed="true"]').count()
 

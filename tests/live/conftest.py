@@ -50,6 +50,19 @@ class Page:
         return answer.status_code, [json.loads(line) for line in answer.text.splitlines()]
 
 
+def masked_model(name):
+    """A tiny model with random weights that guesses hidden words, and its tokenizer."""
+    import torch
+    from transformers import AutoModelForMaskedLM
+
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = AutoModelForMaskedLM.from_config(tiny_model(name).config).eval()
+    tokenizer = tiny_tokenizer()
+    tokenizer.add_special_tokens({"mask_token": "[MASK]"})
+    return model, tokenizer
+
+
 def page_of(model, tokenizer, **options):
     from starlette.testclient import TestClient
 

@@ -6,9 +6,9 @@ import torch
 
 import headscope as hs
 from headscope.live import _matters as matters_module
-from headscope.testing import tiny_tokenizer
+from headscope.testing import tiny_model, tiny_tokenizer
 
-from .conftest import TEXT
+from .conftest import TEXT, masked_model, page_of
 
 ZERO = {"do": "zero", "layer": 0, "heads": [1]}
 
@@ -60,6 +60,64 @@ def test_the_lens_ends_with_what_the_model_says(page):
         assert [layer["layer"] for layer in line["lens"]] == [0, 1, 2]
         last = [guess["id"] for guess in line["lens"][2]["predictions"]]
         assert last == [guess["id"] for guess in line["alternatives"]]
+
+
+def lens(page, text, at, changes=()):
+    message = {"page": "one", "input": {"text": text}, "changes": list(changes), "at": at}
+    answer = page.post("/lens", message)
+    return answer.status_code, answer.json()
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "bert", "distilbert"])
+def test_the_lens_of_a_text_that_is_read_ends_with_what_the_model_says(name):
+    masked = name in ("bert", "distilbert")
+    if masked:
+        own = page_of(*masked_model(name))
+    else:
+        own = page_of(tiny_model(name, writes=True), tiny_tokenizer())
+    text = "the [MASK] sat on it." if masked else TEXT
+    for changes in ((), (ZERO,)):
+        place = own.ask(text, changes)[0]["output"]["places"][-1]
+        status, said = lens(own, text, place["at"], changes)
+        assert (status, said.get("at")) == (200, place["at"]), said
+        assert [layer["layer"] for layer in said["layers"]] == list(range(len(said["layers"])))
+        last = said["layers"][-1]["predictions"]
+        wanted = place["after"] if changes else place["before"]
+        assert [guess["id"] for guess in last] == [guess["id"] for guess in wanted]
+        assert [guess["probability"] for guess in last] == pytest.approx(
+            [guess["probability"] for guess in wanted], abs=1e-4
+        )
+        assert said["layers"][0]["predictions"] != last
+
+
+def test_the_lens_of_an_inner_layer_is_the_head_on_its_states(page):
+    ids = tiny_tokenizer()(TEXT, return_tensors="pt")
+    model = page.live.model
+    with torch.no_grad():
+        states = model(**ids, output_hidden_states=True).hidden_states[1][0, 3]
+        odds = model.lm_head(model.transformer.ln_f(states)).softmax(-1)
+    said = lens(page, TEXT, 3)[1]["layers"][0]["predictions"]
+    assert [guess["probability"] for guess in said] == pytest.approx(
+        odds.topk(5).values.tolist(), abs=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    ("at", "words"), [(99, "one of the places"), (-1, "from 0 on"), ("a", "at")]
+)
+def test_a_lens_of_no_place_is_said(at, words, page):
+    status, said = lens(page, TEXT, at)
+    assert (status, words in said["error"]) == (400, True)
+
+
+def test_a_model_whose_head_cannot_be_given_other_states_says_so():
+    status, said = lens(page_of(tiny_model("opt", writes=True), tiny_tokenizer()), TEXT, 3)
+    assert (status, "cannot be given other states" in said["error"]) == (400, True)
+
+
+def test_who_guesses_no_tokens_has_no_lens(bare):
+    status, said = lens(bare, TEXT, 0)
+    assert (status, "predicts no tokens" in said["error"]) == (400, True)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ export interface LiveMessages {
   opening: LiveOpening;
   write: WriteQuestion;
   written: WrittenToken | WriteEnd | LiveError;
+  lens: LensQuestion;
+  lensed: LensAnswer;
   answer: AnswerQuestion;
   answering: WrittenToken | AnswerEnd | LiveError;
   matters: MattersQuestion;
@@ -61,6 +63,10 @@ export interface LiveFacts {
    * Whether it can answer a question about a picture: ``POST /answer``.
    */
   answers: boolean;
+  /**
+   * Whether it can be asked what each layer would say: ``POST /lens``.
+   */
+  lens: boolean;
   /**
    * How it can be asked what matters: ``POST /matters``.
    */
@@ -425,6 +431,25 @@ export interface WriteEnd {
  */
 export interface LiveError {
   error: string;
+}
+/**
+ * ``POST /lens``: what each layer would say at a place of the text.
+ */
+export interface LensQuestion {
+  page: string;
+  input: LiveInput;
+  changes: ModelChange[];
+  /**
+   * A place of the output, by its ``at``.
+   */
+  at: number;
+}
+/**
+ * What each layer would say, the lowest first.
+ */
+export interface LensAnswer {
+  at: number;
+  layers: LensLayer[];
 }
 /**
  * ``POST /answer``: answer the text, or the conversation, about its picture. What comes is a

@@ -2,6 +2,8 @@ import type {
   AnswerEnd,
   AnswerQuestion,
   CompareQuestion,
+  LensAnswer,
+  LensQuestion,
   LiveFacts,
   LiveInput,
   LiveLooking,
@@ -134,6 +136,9 @@ export function httpModel(base: string, token: string, page: string, send: Fetch
       streamed<MattersDone | MattersValues>(post("matters", { page, ...question }, signal)),
     sketch: async (question: Omit<SketchQuestion, "page">, signal: AbortSignal): Promise<SketchAnswer> =>
       (await post("sketch", { page, ...question }, signal)).json(),
+    /** What each layer would say. */
+    lens: async (question: Omit<LensQuestion, "page">): Promise<LensAnswer> =>
+      (await post("lens", { page, ...question })).json(),
     /** The file of a record. */
     file: async (id: string): Promise<Blob> => (await get(`${base}record/${encoded(id)}/download`)).blob(),
     /** One page of a record, which opens with a selection. */

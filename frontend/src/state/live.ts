@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals-core";
-import type { LiveFacts, LiveInput, LiveLooking, ModelChange } from "../contract/live";
+import type { LiveFacts, LiveGuess, LiveInput, LiveLooking, ModelChange } from "../contract/live";
 import { type Answered, type Asked, type Model, ModelError } from "../source/model";
 import { followed, isAtTokens, keyOfChange, merged, toggled } from "./changes";
 import { movedPins } from "./movedPins";
@@ -19,6 +19,14 @@ const STEP = 2500;
 const REPLACED = 409;
 
 export type Live = ReturnType<typeof liveState>;
+
+/** What may come next at a place of the output. */
+export interface Guess {
+  readonly at: number;
+  readonly choice: LiveGuess;
+  /** The others, too. */
+  readonly guesses: readonly LiveGuess[];
+}
 
 /** A text and changes as they are typed and chosen, and what the model says of them. */
 export function liveState(model: Model, facts: LiveFacts, first: Answered) {
@@ -72,6 +80,8 @@ function signalsOf(first: Answered) {
     said: signal(""),
     /** Milliseconds of the last run. */
     total: signal(0),
+    /** A guess that the model is to go on from; the panel that writes takes it away. */
+    branch: signal<Guess | null>(null),
     /** What was shown in this tab, the newest first. */
     history: signal<readonly Asked[]>([first.asked]),
   };

@@ -1,6 +1,10 @@
 import { signal } from "@preact/signals-core";
 import type { WriteEnd, WrittenToken } from "../contract/live";
-import type { Live } from "./live";
+import { readable } from "./label";
+import type { Guess, Live } from "./live";
+
+/** A token that was written, or chosen of the text that was read, where the entropy is not known. */
+export type Token = Omit<WrittenToken, "entropy"> & Partial<Pick<WrittenToken, "entropy">>;
 
 /** From which token on another one is written. */
 interface Branch {
@@ -9,7 +13,7 @@ interface Branch {
 }
 
 /** What was written up to a branch, with the token that was chosen in place of the next. */
-function branched(tokens: readonly WrittenToken[], { at, choice }: Branch): readonly WrittenToken[] {
+function branched(tokens: readonly Token[], { at, choice }: Branch): readonly Token[] {
   const was = tokens[at];
   const chosen = was?.alternatives.find(({ id }) => id === choice);
   if (!chosen) return tokens.slice(0, at);
@@ -19,7 +23,7 @@ function branched(tokens: readonly WrittenToken[], { at, choice }: Branch): read
 
 /** What a model writes on: tokens as they come, ended at will, and branched off from an alternative. */
 export function writingState(live: Live) {
-  const tokens = signal<readonly WrittenToken[]>([]);
+  const tokens = signal<readonly Token[]>([]);
   const [running, problem, prompt] = [signal(false), signal(""), signal("")];
   let ending: AbortController | undefined;
   /** Tokens of the prompt, special ones too: where a branch begins is counted from there. */
@@ -41,6 +45,19 @@ export function writingState(live: Live) {
     given = source.header.stacks[0].query.labels.length;
     prompt.value = asked.input.text ?? "";
     whole = prompt.peek();
+  }
+  /** The text up to a place, and the guess in place of all that follows. */
+  function beginAt({ at, choice, guesses }: Guess): Branch {
+    const { asked, source } = live.answer.peek();
+    const { labels, special, continues } = source.header.stacks[0].query;
+    const read = labels.slice(0, at + 1).map((label, token) => {
+      const gap = token > 0 && !continues[token] ? " " : "";
+      return special[token] ? "" : gap + readable(label, 24).text;
+    });
+    [given, whole, prompt.value] = [at + 1, asked.input.text ?? "", read.join("").trim()];
+    const { id, label, continues: goesOn, probability } = choice;
+    tokens.value = [{ id, token: label, continues: goesOn, probability, alternatives: [...guesses] }];
+    return { at: 0, choice: id };
   }
   async function finish({ id, text }: WriteEnd): Promise<void> {
     const { asked } = live.answer.peek();
@@ -72,6 +89,8 @@ export function writingState(live: Live) {
     /** What was given before it. */
     prompt,
     write,
+    /** Goes on from a guess of the text that was read. */
+    writeFrom: (guess: Guess, count: number, lens: boolean) => write(count, lens, beginAt(guess)),
     stop(): void {
       ending?.abort();
       running.value = false;

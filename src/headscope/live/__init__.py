@@ -16,6 +16,7 @@ carries the token in the header ``X-Headscope-Token``; a ``POST`` also needs ``O
   which opens with this selection.
 - ``POST /compare`` with `CompareQuestion`: the opening of two records beside each other.
 - ``POST /write`` with `WriteQuestion`: lines of `WrittenToken`, then `WriteEnd`.
+- ``POST /lens`` with `LensQuestion`: `LensAnswer`.
 - ``POST /answer`` with `AnswerQuestion`: lines of `WrittenToken`, then `AnswerEnd`.
 - ``POST /matters`` with `MattersQuestion`: lines of `MattersDone`, then `MattersValues` for each
   stack.

@@ -183,11 +183,13 @@ def _cells(given: Any) -> list[tuple[int, int]] | None:
     if given is None:
         return None
     listed = given if isinstance(given, list) else []
-    pairs = [tuple(each) for each in listed if isinstance(each, list) and len(each) == 2]
-    are_numbers = all(_is_number(number) for pair in pairs for number in pair)
-    if not 0 < len(pairs) == len(listed) <= MOST_HEADS or not are_numbers:
+    if not 0 < len(listed) <= MOST_HEADS or not all(map(_is_pair, listed)):
         raise RecordError(f"heads is a list of [layer, head], not {repr(given)[:40]}")
-    return [(layer, head) for layer, head in pairs]
+    return [(layer, head) for layer, head in listed]
+
+
+def _is_pair(given: Any) -> bool:
+    return isinstance(given, list) and len(given) == 2 and all(map(_is_number, given))
 
 
 def _is_number(given: Any) -> bool:

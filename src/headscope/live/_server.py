@@ -22,6 +22,7 @@ from headscope.live._changes import address_of, python_of
 from headscope.live._comparing import Partners, compared
 from headscope.live._facts import LIMITS, loading_facts
 from headscope.live._kept import KeptRecord
+from headscope.live._lens import lens_of, parse_lens
 from headscope.live._matters import matters, parse_matters
 from headscope.live._model import LiveModel
 from headscope.live._queue import (
@@ -108,6 +109,7 @@ def live_application(host: LiveHost, token: str, queue: ModelQueue | None = None
         Route("/ask", answers.post(answers.ask), methods=["POST"]),
         Route("/compare", answers.post(answers.compare), methods=["POST"]),
         Route("/write", answers.post(answers.write), methods=["POST"]),
+        Route("/lens", answers.post(answers.lens), methods=["POST"]),
         Route("/answer", answers.post(answers.answer), methods=["POST"]),
         Route("/matters", answers.post(answers.matters), methods=["POST"]),
         Route("/sketch", answers.post(answers.sketch), methods=["POST"]),
@@ -192,6 +194,12 @@ class _LiveAnswers:
         wanted = parse_write(live, given)
         run = partial(write, live, wanted)
         return LinesAnswer(self._queue, _page_of(given), run)
+
+    async def lens(self, request: Request, given: Any) -> Response:
+        """What each layer would say: see `headscope.live.contract.LensQuestion`."""
+        live = self._live()
+        run = partial(lens_of, live, parse_lens(live, given))
+        return JSONResponse(await self._queue.run(_page_of(given), request.receive, run))
 
     async def answer(self, request: Request, given: Any) -> Response:
         """Tokens, then words: see `headscope.live.contract.AnswerQuestion`."""

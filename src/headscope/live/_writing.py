@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import nn
 
 from headscope.capturing import generate
-from headscope.capturing.hooks import hook_after
 from headscope.capturing.inputs.inputs import encode
 from headscope.errors import CaptureError, TextError
 from headscope.interventions.session import intervene
+from headscope.live._lens import LogitLens
 from headscope.live._model import Asked, LiveModel
 from headscope.live._output import SHOWN, Reader
 from headscope.live._queue import Tell
 from headscope.live._stop import StopSignal, stoppable
-from headscope.live.contract import LensLayer, WriteEnd, WrittenToken
+from headscope.live.contract import WriteEnd, WrittenToken
 from headscope.views import view
 
 MOST_WRITTEN = 256
-NORM = "norm"
-"""What the class of a last norm is called by, in small letters: LlamaRMSNorm, LayerNorm ..."""
 
 
 @dataclass(frozen=True)
@@ -166,67 +162,10 @@ class TokenWatch:
             "alternatives": self.reader.guesses(self._odds)[0],
         }
         if self.lens is not None:
-            line["lens"] = self.lens.said()
+            line["lens"] = self.lens.said(-1)
         self.tell(line)
         self.count += 1
         return torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
-
-
-class LogitLens:
-    """What a model would say were it to end after each of its layers ("logit lens").
-
-    The states after a layer go through the last norm and the head of the model, as those of the
-    last layer do. Source: nostalgebraist 2020; without the translators of Belrose et al. 2023.
-
-    Raises:
-        CaptureError: where the layers, the last norm or the head are not to be told.
-    """
-
-    def __init__(self, model: nn.Module, reader: Reader) -> None:
-        self._reader = reader
-        base: Any = getattr(model, "base_model", model)
-        lists = [(name, child) for name, child in base.named_children() if _is_list(child)]
-        self._head: Any = getattr(model, "get_output_embeddings", lambda: None)()
-        if len(lists) != 1 or self._head is None:
-            raise CaptureError(f"{type(model).__name__} has no one list of layers below its head")
-        names = [name for name, _ in base.named_children()]
-        after = names[names.index(lists[0][0]) + 1 :]
-        norms = [getattr(base, name) for name in after]
-        norms = [norm for norm in norms if NORM in type(norm).__name__.lower()]
-        if len(norms) != 1:
-            raise CaptureError(f"{type(model).__name__} has no one norm after its layers")
-        self._blocks: list[nn.Module] = list(lists[0][1])
-        self._norm: nn.Module = norms[0]
-        self._states: dict[int, torch.Tensor] = {}
-
-    @contextmanager
-    def looking(self) -> Generator[None]:
-        """Note the last state after each layer while the block is open."""
-        with ExitStack() as undo:
-            for number, block in enumerate(self._blocks):
-                undo.callback(hook_after(block, self._noting(number)).remove)
-            yield
-
-    def said(self) -> list[LensLayer]:
-        """The guesses after each layer in the last pass."""
-        layers: list[LensLayer] = []
-        with torch.no_grad():
-            for number, state in sorted(self._states.items()):
-                odds = self._head(self._norm(state)).float().softmax(-1)
-                layers.append({"layer": number, "predictions": self._reader.guesses(odds)[0]})
-        return layers
-
-    def _noting(self, number: int) -> Any:
-        def note(_module: nn.Module, _args: tuple, _options: Mapping, output: Any) -> None:
-            states = output[0] if isinstance(output, Sequence) else output
-            # [batch token feature], or [token feature] of models that take the batch away
-            self._states[number] = states.reshape(-1, states.shape[-1])[-1:].detach()
-
-        return note
-
-
-def _is_list(module: nn.Module) -> bool:
-    return isinstance(module, nn.ModuleList) and len(module) > 1
 
 
 def number_of(name: str, given: Any, least: int, most: int) -> int | None:

@@ -73,6 +73,8 @@ class LiveFacts(TypedDict):
     """Whether it can go on with a text: ``POST /write``."""
     answers: bool
     """Whether it can answer a question about a picture: ``POST /answer``."""
+    lens: bool
+    """Whether it can be asked what each layer would say: ``POST /lens``."""
     matters: list[Literal["gradient", "exact"]]
     """How it can be asked what matters: ``POST /matters``."""
     mask: str
@@ -267,6 +269,23 @@ class LensLayer(TypedDict):
     predictions: list[LiveGuess]
 
 
+class LensQuestion(TypedDict):
+    """``POST /lens``: what each layer would say at a place of the text."""
+
+    page: str
+    input: LiveInput
+    changes: list[ModelChange]
+    at: int
+    """A place of the output, by its ``at``."""
+
+
+class LensAnswer(TypedDict):
+    """What each layer would say, the lowest first."""
+
+    at: int
+    layers: list[LensLayer]
+
+
 class WrittenToken(TypedDict):
     """A token that was written."""
 
@@ -408,6 +427,8 @@ class LiveMessages(TypedDict):
     opening: LiveOpening
     write: WriteQuestion
     written: WrittenToken | WriteEnd | LiveError
+    lens: LensQuestion
+    lensed: LensAnswer
     answer: AnswerQuestion
     answering: WrittenToken | AnswerEnd | LiveError
     matters: MattersQuestion

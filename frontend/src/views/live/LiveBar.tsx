@@ -1,4 +1,4 @@
-import { useSignal } from "@preact/signals";
+import { useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentType } from "preact";
 import type { Live } from "../../state/live";
 import { isInAddress, MOST_IN_ADDRESS } from "../../state/liveAddress";
@@ -18,6 +18,9 @@ export interface LiveParts {
 /** What the model reads, what it says, what is done to it, and what else can be asked of it. */
 export function LiveBar({ live, store }: LiveParts) {
   const open = useSignal("");
+  useSignalEffect(() => {
+    if (live.branch.value) open.value = "write";
+  });
   const panels = panelsOf(live);
   const Panel: ComponentType<LiveParts> | undefined = panels.find(({ name }) => name === open.value)?.Panel;
   return (

@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { LivePlace, MattersValues } from "../../contract/live";
 import { Check } from "../../parts/Check";
+import { chance } from "../../state/chance";
 import { readable } from "../../state/label";
 import type { MattersTo } from "../../state/ranking";
 import { openHead } from "../../state/selection";
@@ -8,7 +9,7 @@ import type { Store } from "../../state/store";
 import { percent } from "../../state/words";
 import type { LiveParts } from "./LiveBar";
 import { effectText } from "./MattersOnGrid";
-import { chance, placesShown } from "./OutputPanel";
+import { placesShown } from "./OutputPanel";
 
 const STATES: MattersTo = { target: {}, words: "the states of the tokens" };
 

@@ -1,7 +1,11 @@
-import type { LiveGuess, LiveOutput, LivePlace } from "../../contract/live";
+import { useSignal } from "@preact/signals";
+import type { LensLayer, LiveGuess, LiveOutput, LivePlace } from "../../contract/live";
+import { chance } from "../../state/chance";
 import { readable } from "../../state/label";
+import type { Live } from "../../state/live";
 import { distance } from "../../state/moved";
 import type { Store } from "../../state/store";
+import { LensLayers } from "./LensLayers";
 import type { LiveParts } from "./LiveBar";
 
 /** More places than these are told one at a time. */
@@ -25,7 +29,7 @@ export function OutputPanel({ live, store }: LiveParts) {
   return (
     <section class="live-output" aria-label="What the model says" aria-live="polite" data-output={output.kind}>
       {places.map((place) => (
-        <Place key={place.at} place={place} kind={output.kind} />
+        <Place key={place.at} place={place} kind={output.kind} live={live} />
       ))}
       {output.kind === "masked" && places.length === 0 && (
         <p class="live-note">Write {mask} for a word, and the model guesses it.</p>
@@ -43,9 +47,11 @@ export function placesShown({ places }: LiveOutput, store: Store): readonly Live
   return here.length > 0 ? here.slice(0, MOST_PLACES) : places.slice(-(places.length > MOST_PLACES ? 1 : MOST_PLACES));
 }
 
-function Place({ place, kind }: { place: LivePlace; kind: LiveOutput["kind"] }) {
+function Place({ place, kind, live }: { place: LivePlace; kind: LiveOutput["kind"]; live: Live }) {
   const { at, token, before, after, kl } = place;
   const guesses = both(before, after);
+  const { text, image, audio } = live.answer.value.asked.input;
+  const canBranch = kind === "next-token" && live.facts.writes && text !== undefined && !image && !audio;
   const most = Math.max(...guesses.flatMap(({ was, is }) => [was ?? 0, is ?? 0]), 1e-9);
   return (
     <div class="live-place-said" data-place={at}>
@@ -66,10 +72,20 @@ function Place({ place, kind }: { place: LivePlace; kind: LiveOutput["kind"] }) 
         <ol class="live-guesses" data-changed={after !== undefined || undefined}>
           {guesses.map(({ guess, was, is }) => (
             <li key={guess.id} data-guess={guess.label}>
-              <bdi class="label" title={guess.label}>
-                {guess.continues ? "–" : ""}
-                {readable(guess.label, 24).text}
-              </bdi>
+              {canBranch ? (
+                <button
+                  class="label"
+                  data-branch={guess.id}
+                  title={`Go on from “${guess.label}”`}
+                  onClick={() => {
+                    live.branch.value = { at, choice: guess, guesses: after ?? before };
+                  }}
+                >
+                  <GuessLabel guess={guess} />
+                </button>
+              ) : (
+                <GuessLabel guess={guess} />
+              )}
               <span class="live-bars" aria-hidden="true">
                 <i style={{ "--part": (is ?? was ?? 0) / most }} />
                 {after && <i class="was" style={{ "--part": (was ?? 0) / most }} />}
@@ -80,7 +96,52 @@ function Place({ place, kind }: { place: LivePlace; kind: LiveOutput["kind"] }) 
           ))}
         </ol>
       )}
+      {live.facts.lens && guesses.length > 0 && <ByLayer at={at} live={live} />}
     </div>
+  );
+}
+
+function GuessLabel({ guess }: { guess: LiveGuess }) {
+  return (
+    <bdi class="label" title={guess.label}>
+      {guess.continues ? "–" : ""}
+      {readable(guess.label, 24).text}
+    </bdi>
+  );
+}
+
+/** On request what each layer would say at this place, of what is shown now. */
+function ByLayer({ at, live }: { at: number; live: Live }) {
+  const [shown, problem] = [useSignal<{ of: object; layers: readonly LensLayer[] } | null>(null), useSignal("")];
+  const answer = live.answer.value;
+  const layers = shown.value?.of === answer ? shown.value.layers : null;
+  const ask = async () => {
+    problem.value = "";
+    if (layers) {
+      shown.value = null;
+      return;
+    }
+    const { input, changes } = answer.asked;
+    try {
+      shown.value = { of: answer, layers: (await live.model.lens({ input, changes: [...changes], at })).layers };
+    } catch (error) {
+      problem.value = error instanceof Error ? error.message : String(error);
+    }
+  };
+  return (
+    <>
+      <button
+        class="quiet"
+        data-by-layer
+        aria-expanded={layers !== null}
+        title="What the model would say were it to end after each layer (logit lens)"
+        onClick={() => void ask()}
+      >
+        by layer
+      </button>{" "}
+      <small role="alert">{problem.value}</small>
+      {layers && <LensLayers layers={layers} />}
+    </>
   );
 }
 
@@ -103,12 +164,4 @@ function klTitle(kind: LiveOutput["kind"]): string {
   return kind === "none"
     ? "Cosine distance of the states before and after"
     : "KL divergence of the output before from the output after, in nats";
-}
-
-/** "43 %", "4.8 %", "<0.1 %" */
-export function chance(probability: number | undefined): string {
-  if (probability === undefined) return "";
-  const part = 100 * probability;
-  if (part >= 9.95) return `${Math.round(part)} %`;
-  return part >= 0.05 ? `${part.toFixed(1)} %` : "<0.1 %";
 }

@@ -2,12 +2,12 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { LiveOutput } from "../../contract/live";
 import type { PageTokens } from "../../contract/page";
+import { chance } from "../../state/chance";
 import { readable } from "../../state/label";
 import { headLine } from "../../state/store";
 import { replaceRecord } from "../../state/store/replace";
 import { editOf, type Pair, pairState, partnerWords, sideBySide } from "../../state/twoTexts";
 import type { LiveParts } from "./LiveBar";
-import { chance } from "./OutputPanel";
 
 /** The same head on a second text, such as one with another word in it, or in the second model. */
 export function TwoTexts({ live, store }: LiveParts) {

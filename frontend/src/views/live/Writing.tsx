@@ -1,11 +1,11 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import type { WrittenToken } from "../../contract/live";
 import { Check } from "../../parts/Check";
+import { chance } from "../../state/chance";
 import { readable } from "../../state/label";
-import { writingState } from "../../state/writing";
+import { type Token, writingState } from "../../state/writing";
+import { LensLayers } from "./LensLayers";
 import type { LiveParts } from "./LiveBar";
-import { chance } from "./OutputPanel";
 
 const LENGTHS = [1, 10, 20, 50];
 
@@ -14,6 +14,13 @@ export function Writing({ live }: LiveParts) {
   const state = useMemo(() => writingState(live), [live]);
   useEffect(() => state.stop, [state]);
   const [count, lens, open] = [useSignal(20), useSignal(false), useSignal<number | null>(null)];
+  const branch = live.branch.value;
+  useEffect(() => {
+    if (!branch) return;
+    live.branch.value = null;
+    open.value = null;
+    void state.writeFrom(branch, count.peek(), lens.peek());
+  }, [branch]);
   const tokens = state.tokens.value;
   const chosen = open.value === null ? undefined : tokens[open.value];
   return (
@@ -95,14 +102,14 @@ export function Writing({ live }: LiveParts) {
 }
 
 /** What a token might have been: a click goes on from there. Below it, what each layer would have said. */
-function Alternatives({ token, onChoose }: { token: WrittenToken; onChoose: (id: number) => void }) {
+function Alternatives({ token, onChoose }: { token: Token; onChoose: (id: number) => void }) {
   const { alternatives, entropy, lens } = token;
   const most = Math.max(...alternatives.map(({ probability }) => probability), 1e-9);
   return (
     <div class="live-alternatives">
       <p class="live-note">
-        “{readable(token.token, 24).text}” {chance(token.probability)} · entropy {entropy.toFixed(2)} nats · click
-        another to go on from it
+        “{readable(token.token, 24).text}” {chance(token.probability)}
+        {entropy !== undefined && ` · entropy ${entropy.toFixed(2)} nats`} · click another to go on from it
       </p>
       <ol class="live-guesses">
         {alternatives.map(({ id, label, probability }) => (
@@ -117,16 +124,7 @@ function Alternatives({ token, onChoose }: { token: WrittenToken; onChoose: (id:
           </li>
         ))}
       </ol>
-      {lens && (
-        <ol class="live-lens" aria-label="Logit lens: what each layer would say" data-lens-layers>
-          {lens.map(({ layer, predictions }) => (
-            <li key={layer}>
-              <small>layer {layer}</small> <bdi>{readable(predictions[0]?.label ?? "", 24).text}</bdi>{" "}
-              <small>{chance(predictions[0]?.probability)}</small>
-            </li>
-          ))}
-        </ol>
-      )}
+      {lens && <LensLayers layers={lens} />}
     </div>
   );
 }
