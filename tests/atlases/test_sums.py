@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from headscope.atlases import CLASSES, RELATIONS, SIDE, STEP, AtlasSums, MeasuredText, bin_names
-from headscope.atlases._frequent import frequent_pairs
+from headscope.atlases._frequent_pairs import frequent_pairs
 from headscope.atlases._places import bin_of_pairs, end_places
 from headscope.errors import RecordError
 from headscope.record import Tokens

@@ -6,7 +6,7 @@ NumPy only; a model is run by `headscope.studies.atlas`.
 from headscope.atlases._atlas import CONFIDENCE, Atlas, AtlasHead, Neighbour
 from headscope.atlases._classes import CLASSES, RELATIONS
 from headscope.atlases._file import atlas_of, load_atlas
-from headscope.atlases._frequent import FrequentPair
+from headscope.atlases._frequent_pairs import FrequentPair
 from headscope.atlases._places import SIDE, bin_names, offset_bins
 from headscope.atlases._sample import SampledText
 from headscope.atlases._strata import Example, Stratum

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.atlases._classes import CLASSES, RELATIONS
-from headscope.atlases._frequent import FrequentPair
+from headscope.atlases._frequent_pairs import FrequentPair
 from headscope.atlases._places import SIDE, bin_names
 from headscope.atlases._sample import SampledText
 from headscope.atlases._strata import Stratum, strata

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from headscope.atlases._atlas import Atlas
-from headscope.atlases._frequent import FrequentPair, frequent_pairs
+from headscope.atlases._frequent_pairs import FrequentPair, frequent_pairs
 from headscope.atlases._sample import TextSample
 from headscope.atlases._sums import AtlasSums
 from headscope.patterns import Heads, heads_of_kept, kept_of_heads

@@ -1,4 +1,4 @@
-"""Trees of HeadVis (Luger, Kamath et al., Anthropic 2026): read from disk, and written of a model.
+"""Trees of HeadVis (Luger et al. 2026): read from disk, and written of a model.
 
 A tree is a folder of JSON: the metrics of every head, and for each head the texts on which it
 attends in some five strengths, their rows cut to the largest weights. Reading needs NumPy only.

@@ -11,7 +11,7 @@ from headscope.headvis._head_files import PATTERN
 from headscope.headvis._sums import METRICS, HeadvisSums
 from headscope.record import ModelFacts
 
-SOURCE = "HeadVis, Luger, Kamath et al., Anthropic 2026"
+SOURCE = "HeadVis, Luger et al. 2026"
 PLOTS = (
     (
         "qk_distance_histogram_all",

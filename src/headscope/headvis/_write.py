@@ -72,8 +72,8 @@ def write_headvis(
     texts: Any,
     **options: Unpack[HeadvisOptions],
 ) -> Path:
-    """Write how every head of a model attends over texts as a tree of HeadVis (Luger, Kamath et
-    al., Anthropic 2026), for its front end, the importers of Neuronpedia and `read_headvis`.
+    """Write how every head of a model attends over texts as a tree of HeadVis (Luger et al.
+    2026), for its front end, the importers of Neuronpedia and `read_headvis`.
 
     The texts are read as a stream, once; those that the tree shows are run a second time. Memory
     does not grow with their number, and their order changes nothing. Strata are of all texts alike,
