@@ -102,6 +102,8 @@ def test_the_map_is_coloured_by_a_metric_that_can_be_chosen(tree):
     tree.page.keyboard.press("ArrowRight")
     tree.page.keyboard.press("Enter")
     tree.page.locator("h1", has_text="Head 1-1").wait_for()
+    # Keys are listened to from the frame after that one.
+    tree.settle()
     tree.page.keyboard.press("]")
     tree.page.locator("h1", has_text="Head 1-2").wait_for()
 
@@ -161,6 +163,7 @@ def test_an_atlas_is_found_by_a_word_and_walked(browser, folders):
         atlas.page.keyboard.press("Enter")
         atlas.page.locator('.atlas-ranked [data-tile="1-2"]').click()
         atlas.page.locator("h1", has_text="Head 1-2").wait_for()
+        atlas.settle()
         atlas.page.keyboard.press("[")
         atlas.page.locator("h1", has_text="Head 1-1").wait_for()
         atlas.page.locator(".atlas-example").first.click()

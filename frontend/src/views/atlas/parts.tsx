@@ -46,7 +46,8 @@ export function Tile({ view, at, note, dim = false, tabbed = true, named = false
     <a
       class="atlas-tile"
       href={headAddress(tile.layer, tile.head, text)}
-      aria-label={`${tileWords(tile)}${note ? `; ${note}` : ""}`}
+      // A tile that shows its name is called by what it shows, so that who says it by voice is understood.
+      aria-label={named ? undefined : `${tileWords(tile)}${note ? `; ${note}` : ""}`}
       title={`${tileWords(tile)}${note ? `\n${note}` : ""}`}
       data-tile={`${tile.layer}-${tile.head}`}
       data-dim={dim || undefined}
