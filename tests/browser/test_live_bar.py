@@ -85,6 +85,12 @@ def test_a_silenced_head_moves_the_output_and_undoing_it_takes_it_back(page):
     expect(switch).to_have_attribute("aria-pressed", "true")
     page.wait_for_timeout(300)
     assert "changes=zero:1-8" in page.url
+    # The card of the head offers more quantities and its own buttons now, and stays in the window;
+    # in a tall one it is narrow.
+    page.set_viewport_size({"width": 1280, "height": 1000})
+    page.wait_for_timeout(100)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.set_viewport_size({"width": 1280, "height": 860})
     switch.click()
     expect(page.locator("[data-kl]")).to_have_count(0, timeout=SLOW)
     assert "changes=" not in page.url

@@ -219,6 +219,8 @@ def test_a_guess_is_gone_on_from_and_each_layer_says_its_own(tab):
     expect(field).not_to_have_value("a cat", timeout=SLOW)
     tab.locator('[data-panel="write"]').click()
     field.fill(TEXT)
+    count = len(tiny_tokenizer()(TEXT)["input_ids"])
+    expect(tab.locator(".facts")).to_contain_text(f"· {count} tokens", timeout=SLOW)
 
 
 def painted(tab):
