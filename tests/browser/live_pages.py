@@ -55,3 +55,8 @@ def live_page(browser, port, *, fragment="", size=(1280, 860), scheme="light", r
 def wait_until_ready(page):
     ready = page.locator('[data-headscope][data-ready="true"]')
     ready.wait_for(state="attached", timeout=SLOW)
+
+
+def wait_for_address(page, words):
+    """Wait until the address holds these words: it follows what is shown by a few frames."""
+    page.wait_for_function("words => location.href.includes(words)", arg=words, timeout=SLOW)

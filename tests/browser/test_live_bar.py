@@ -10,6 +10,8 @@ pytest.importorskip("uvicorn", reason="needs the extra server: pip install 'head
 
 from playwright.sync_api import expect
 
+from .live_pages import wait_for_address
+
 TEXT = "The rabbit hopped across the road because it was tired."
 TOKEN = "right-token"
 SLOW = 30_000
@@ -65,8 +67,7 @@ def page(browser, live_port):
 def test_a_text_that_is_typed_is_shown_and_stays_in_the_address(page):
     page.locator('[data-field="text"]').fill("Two words.")
     expect(page.locator(".facts")).to_contain_text("5 tokens", timeout=SLOW)
-    page.wait_for_timeout(300)
-    assert "text=Two%20words." in page.url
+    wait_for_address(page, "text=Two%20words.")
     page.reload()
     expect(page.locator('[data-field="text"]')).to_have_value("Two words.", timeout=SLOW)
 
@@ -83,8 +84,7 @@ def test_a_silenced_head_moves_the_output_and_undoing_it_takes_it_back(page):
     switch = page.locator('[data-change="silence 1-8"]')
     expect(page.locator("[data-kl]")).to_contain_text("moved", timeout=SLOW)
     expect(switch).to_have_attribute("aria-pressed", "true")
-    page.wait_for_timeout(300)
-    assert "changes=zero:1-8" in page.url
+    wait_for_address(page, "changes=zero:1-8")
     # The card of the head offers more quantities and its own buttons now, and stays in the window;
     # in a tall one it is narrow.
     page.set_viewport_size({"width": 1280, "height": 1000})

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from headscope.testing import tiny_model, tiny_tokenizer
 
-from .live_pages import SLOW, live_page, served_model
+from .live_pages import SLOW, live_page, served_model, wait_for_address
 
 TEXT = "a cat sat."
 AS_LONG = "a dog sat."
@@ -58,8 +58,7 @@ def test_a_head_is_made_uniform_and_shown_as_difference(page):
     moved(page)
     expect(switch(page, "make uniform 1-3")).to_be_visible()
     assert python(page) == "interventions=[hs.Uniform(layer=1, heads=[3])]"
-    page.wait_for_timeout(300)
-    assert "quantity=difference" in page.url
+    wait_for_address(page, "quantity=difference")
     switch(page, "make uniform 1-3").click()
     expect(page.locator("[data-kl]")).to_have_count(0, timeout=SLOW)
 

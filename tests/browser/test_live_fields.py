@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from ..processors import square_pictures, tiny_clip, tiny_llava
-from .live_pages import SLOW, live_page, served_model, wait_until_ready
+from .live_pages import SLOW, live_page, served_model, wait_for_address, wait_until_ready
 
 TEXT = "a cat."
 FORM = "{% for turn in messages %}{{ turn['role'][0] }} {{ turn['content'] }} {% endfor %}"
@@ -64,7 +64,7 @@ def test_a_second_text_is_read_with_the_first(browser):
         page.locator('[data-add-field="text_b"]').click()
         page.locator('[data-field="text_b"]').fill("it")
         tokens(page, 10)
-        page.wait_for_timeout(300)
+        wait_for_address(page, "text_b=it")
         assert page.url.endswith("text=a%20cat.&text_b=it")
         page.reload()
         tokens(page, 10)
@@ -102,8 +102,7 @@ def test_turns_of_a_conversation_are_read_in_the_form_of_the_model(browser):
         page.locator('[data-field="turn-1"]').fill("no")
         tokens(page, 10)
         page.get_by_label("Who speaks in turn 1").select_option("system")
-        page.wait_for_timeout(600)
-        assert "system" in page.url
+        wait_for_address(page, "system")
         page.reload()
         expect(page.locator('[data-field="turn-1"]')).to_have_value("no", timeout=SLOW)
         page.locator("[data-as-text]").click()

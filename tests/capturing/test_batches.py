@@ -127,5 +127,5 @@ def test_batches_are_as_large_as_their_bytes_allow(tokenizer, monkeypatch):
 
 
 def test_an_option_that_there_is_not_is_named(tokenizer):
-    with pytest.raises(CaptureError, match="no option 'keep'; there are batch_tokens"):
-        capture_batches(tiny_model("bert"), tokenizer, ["a"], keep="qk")
+    with pytest.raises(CaptureError, match="no option 'heads'; there are batch_tokens"):
+        capture_batches(tiny_model("bert"), tokenizer, ["a"], heads=[0])

@@ -27,7 +27,7 @@ def test_pages_name_as_many_model_types_as_are_captured(page):
     ("page", "tried"),
     [
         ("docs/norms.md", r"all (\d+) architectures that tests know"),
-        ("docs/install.md", r"of the (\d+) architectures that tests know"),
+        ("docs/install.md", r"of the (\d+) architectures in the tests"),
     ],
 )
 def test_pages_name_as_many_architectures_as_tests_know(page, tried):
