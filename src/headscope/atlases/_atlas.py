@@ -228,16 +228,12 @@ class Atlas(Result):
         return f"<Atlas: {len(self.cells)} heads, {self.texts:,} texts>"
 
     def _blocks(self) -> list[TextTable | str]:
-        columns = self.columns()
-        shown = {
-            "head": [f"{layer}-{head}" for layer, head in self.cells],
-            "labels": [label or "-" for label in columns["labels"]],
-            "most alike": columns["most alike"],
-            "pair": columns["pair"],
-            "share": [f"{share:.2%}" for share in columns["pair share"]],
-            "even": [f"{share:.2%}" for share in columns["pair even"]],
-        }
-        rows = [tuple(shown), *zip(*shown.values(), strict=True)]
+        rows = [("head", "labels", "most alike", "pair", "share", "even")]
+        for at, (layer, head) in enumerate(self.cells):
+            row = self._row(at, layer, head)
+            shares = f"{row['pair share']:.2%}", f"{row['pair even']:.2%}"
+            named = row["labels"] or "-", row["most alike"], row["pair"]
+            rows.append((f"{layer}-{head}", *named, *shares))
         return [TextTable.of_rows(rows, says=SAYS, wraps=("labels",))]
 
     def _row(self, at: int, layer: int, head: int) -> dict[str, Any]:

@@ -66,13 +66,17 @@ def config_of(
             "strata": "equal parts of the texts, all of them alike; the last one has the strongest",
         },
     }
-    tables = [each for each in TABLES if each[0] != TABLES[0][0] or sums.keys(0, 1) is not None]
+    tables = [_shown(each) for each in TABLES]
+    # The first table is left out where the vocabulary is too large to be counted.
+    if sums.keys(0, 1) is None:
+        tables = tables[1:]
+    last_head = max(head for _, head in cells)
     return {
         "model_name": provenance["model_name"],
         "dataset_name": options["dataset"],
         "heads": [list(cell) for cell in cells],
         "n_layers": len(layers),
-        "n_heads": max(head for _, head in cells) + 1,
+        "n_heads": last_head + 1,
         "n_intervals": options["intervals"],
         "metrics": metrics,
         "metric_descriptions": {name: METRICS[name] for name in metrics},
@@ -80,7 +84,7 @@ def config_of(
         "has_umap": False,
         "umap_heads": [],
         "custom_plots": [_shown(each) for each in PLOTS],
-        "custom_tables": [_shown(each) for each in tables],
+        "custom_tables": tables,
         "statistics_display": {
             "n_samples": {"label": "Examples", "format": "integer"},
             "mean_max_activation": {"label": "Mean largest weight, all texts"},

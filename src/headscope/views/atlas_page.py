@@ -115,6 +115,12 @@ def _head_data(atlas: Atlas, at: int, head: AtlasHead) -> dict[str, Any]:
     relations = {}
     for name, both in head.relations.items():
         relations[name] = [short_number(part) for part in both]
+    distance = []
+    for both in head.distance.values():
+        distance.append([short_number(part) for part in both])
+    neighbours = []
+    for each in head.neighbours:
+        neighbours.append([each.layer, each.head, short_number(each.alike)])
     return {
         "layer": head.layer,
         "head": head.head,
@@ -124,15 +130,13 @@ def _head_data(atlas: Atlas, at: int, head: AtlasHead) -> dict[str, Any]:
         "strata": [_stratum_data(each, index_of) for each in head.strata],
         "scores": scores,
         "pairs": [_pair(pair) for pair in head.pairs],
-        "distance": [[short_number(part) for part in both] for both in head.distance.values()],
+        "distance": distance,
         "relations": relations,
         "keys": _key_classes(atlas, at),
         "evenKeys": _key_classes(atlas, atlas.even_of(at)),
         "classes": _table(head.classes),
         "evenClasses": _table(head.even_classes),
-        "neighbours": [
-            [each.layer, each.head, short_number(each.alike)] for each in head.neighbours
-        ],
+        "neighbours": neighbours,
         "links": _base64(np.concatenate(links) if links else np.zeros(0, np.uint16)),
     }
 

@@ -93,14 +93,17 @@ def _head_data(head: HeadvisHead) -> dict[str, Any]:
     for table in head.tables:
         rows = [[token, short_number(weight)] for token, weight in table.rows]
         tables.append({"label": table.label, "says": table.description, "rows": rows})
+    histogram = None
+    if head.histogram is not None:
+        histogram = _plot_data(head.histogram)
     return {
         "layer": head.layer,
         "head": head.head,
         "sequences": [_sequence_data(each) for each in head.sequences],
-        "histogram": None if head.histogram is None else _plot_data(head.histogram),
+        "histogram": histogram,
         "plots": [_plot_data(plot) for plot in head.plots],
         "tables": tables,
-        "statistics": [[name, value] for name, value in head.statistics.items()],
+        "statistics": list(head.statistics.items()),
     }
 
 

@@ -161,18 +161,16 @@ def passed_on(func: Any, args: tuple, result: torch.Tensor) -> ScoreTrace | None
     is_turned = _is_turned(first, result)
     if traces[0].is_weights:
         return replace(traces[0], turned=not traces[0].turned) if is_turned else traces[0]
-    products = tuple(product for trace in traces for product in trace.products)[
-        :PRODUCTS_REMEMBERED
-    ]
     factor = _factor(func, args)
-    return ScoreTrace(
-        tuple(product.done(factor, turned=is_turned) for product in products),
-        sizes=tuple(
-            dict.fromkeys(
-                size[::-1] if is_turned else size for trace in traces for size in trace.sizes
-            )
-        ),
-    )
+    products: list[Product] = []
+    # A dictionary keeps each size once, in the order in which they came.
+    sizes: dict[tuple[int, int], None] = {}
+    for trace in traces:
+        for product in trace.products:
+            products.append(product.done(factor, turned=is_turned))
+        for size in trace.sizes:
+            sizes[size[::-1] if is_turned else size] = None
+    return ScoreTrace(tuple(products[:PRODUCTS_REMEMBERED]), sizes=tuple(sizes))
 
 
 def _ends(func: Any, args: tuple, result: torch.Tensor, trace: ScoreTrace) -> bool:

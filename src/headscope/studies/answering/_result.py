@@ -272,6 +272,11 @@ class PictureAnswer(Result):
 
     def columns(self) -> dict[str, list[Any]]:
         """A line for each word of the answer, one list for each column."""
+        rows, columns = [], []
+        for patch in self._most:
+            row, column = self.places[patch]
+            rows.append(row)
+            columns.append(column)
         return {
             "word": [word.text for word in self.words],
             "tokens": [len(word.tokens) for word in self.words],
@@ -280,8 +285,8 @@ class PictureAnswer(Result):
             "even": self.word_even.tolist(),
             "sinks": self.word_sinks.tolist(),
             "picture": [self.picture_of[at] for at in self._most],
-            "row": [self.places[at][0] for at in self._most],
-            "column": [self.places[at][1] for at in self._most],
+            "row": rows,
+            "column": columns,
         }
 
     def _blocks(self) -> list[TextTable | str]:

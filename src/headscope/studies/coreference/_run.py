@@ -10,8 +10,8 @@ from headscope.corpus import CorpusText, Kept
 from headscope.linguistics import Mention, Passage, Question
 from headscope.studies.coreference._file import coref_of
 from headscope.studies.coreference._result import Coreference
-from headscope.studies.shared._annotated_job import AnnotatedJob
-from headscope.studies.shared._corpus_run import run_study, taken
+from headscope.studies.shared._annotated_job import AnnotatedJob, settled_options
+from headscope.studies.shared._corpus_run import run_study
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,19 +66,13 @@ def coref_over(
     Raises:
         RunError: as of `headscope.corpus.run`.
     """
-    how, judging = (
-        taken(options, Coreference.READING),
-        taken(options, Coreference.EVIDENCE_OPTIONS),
-    )
-    # Whatever is wrong with the options is said here; and what was not given is as it is usually.
-    asked = Coreference(**how, **judging)
-    how = {name: getattr(asked, name) for name in Coreference.READING}
+    how, judging = settled_options(Coreference, options)
     return run_study(
         CoreferenceJob,
         given,
         _texts(passages),
         options,
-        how={"how": tuple(sorted(how.items())), "source": source},
+        how={"how": how, "source": source},
         judging=judging,
         random_weights=random_weights,
     )

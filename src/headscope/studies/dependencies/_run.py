@@ -10,9 +10,9 @@ from headscope.corpus import CorpusText, Kept
 from headscope.linguistics import Sentence, Treebank
 from headscope.studies.dependencies._file import relations_of
 from headscope.studies.dependencies._result import Relations
-from headscope.studies.shared._annotated_job import AnnotatedJob
+from headscope.studies.shared._annotated_job import AnnotatedJob, settled_options
 from headscope.studies.shared._corpus_job import check_unique
-from headscope.studies.shared._corpus_run import run_study, taken
+from headscope.studies.shared._corpus_run import run_study
 from headscope.studies.shared._sentence_json import given_of, sentence_of
 
 
@@ -77,16 +77,13 @@ def relations_over(
         RunError: as of `headscope.corpus.run`.
     """
     check_unique((sentence.name for sentence in bank), Relations.TEXT)
-    how, judging = taken(options, Relations.READING), taken(options, Relations.EVIDENCE_OPTIONS)
-    # Whatever is wrong with the options is said here; and what was not given is as it is usually.
-    asked = Relations(**how, **judging)
-    how = {name: getattr(asked, name) for name in Relations.READING}
+    how, judging = settled_options(Relations, options)
     return run_study(
         RelationsJob,
         given,
         _texts(bank),
         options,
-        how={"how": tuple(sorted(how.items())), "text": text, "source": bank.name},
+        how={"how": how, "text": text, "source": bank.name},
         judging=judging,
         random_weights=random_weights,
     )

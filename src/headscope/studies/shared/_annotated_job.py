@@ -8,7 +8,26 @@ from typing import Any
 
 from headscope.corpus import CorpusText
 from headscope.errors import RecordError
+from headscope.studies.shared._corpus_run import taken
 from headscope.studies.shared._counted_texts import CountingJob
+from headscope.studies.shared._head_study import HeadStudy
+
+
+def settled_options(
+    study: type[HeadStudy], options: dict[str, Any]
+) -> tuple[tuple[tuple[str, Any], ...], dict[str, Any]]:
+    """Options that the parts of a run depend on, with their defaults, and those that judge all.
+
+    Both are taken out of ``options``.
+
+    Raises:
+        RecordError: where one of them is not what it must be, before anything is read.
+    """
+    how = taken(options, study.READING)
+    judging = taken(options, study.EVIDENCE_OPTIONS)
+    # A study checks its own options, and knows those that were not given.
+    asked = study(**how, **judging)
+    return tuple(sorted((name, getattr(asked, name)) for name in study.READING)), judging
 
 
 @dataclass(frozen=True, kw_only=True)

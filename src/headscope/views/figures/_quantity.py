@@ -128,17 +128,25 @@ def shown_quantity(
         FigureError: where a layer of the stack does not have it.
         PageError: where given arrays do not fit the record.
     """
-    given = given_quantities(record, quantities or {})[stack.name] if wanted not in BUILT_IN else {}
-    _check_there(stack, wanted, given)
-    arrays = []
-    if wanted not in (*BUILT_IN, CONTRIBUTION):
-        arrays = [quantities_of(layer, given)[wanted] for layer in stack]
     words = KNOWN.get(wanted, QuantityWords(wanted, ""))
+    given: Given = {}
+    explanation = ""
+    # Weights and scores need neither arrays nor a sentence: every figure has them.
+    if wanted not in BUILT_IN:
+        given = given_quantities(record, quantities or {})[stack.name]
+        explanation = words.explanation
+    _check_there(stack, wanted, given)
+    signed, whole = is_signed(wanted), False
+    if wanted not in (*BUILT_IN, CONTRIBUTION):
+        for layer in stack:
+            array = quantities_of(layer, given)[wanted]
+            signed = signed or bool((array < 0).any())
+            whole = whole or array.ndim == 2
     return DrawnQuantity(
         name=wanted,
         label=words.label,
-        explanation="" if wanted in BUILT_IN else words.explanation,
+        explanation=explanation,
         given=given,
-        signed=is_signed(wanted) or any((array < 0).any() for array in arrays),
-        whole=any(array.ndim == 2 for array in arrays),
+        signed=signed,
+        whole=whole,
     )
