@@ -92,7 +92,7 @@ def beside(tab: Page) -> None:
 def written(tab: Page) -> None:
     """Ten tokens, with what one of them might have been and what each layer would have said."""
     tab.locator('[data-panel="write"]').click()
-    tab.locator("[data-write-count]").select_option("10")
+    tab.locator("[data-token-count]").select_option("10")
     tab.locator("[data-lens]").check()
     tab.locator("[data-write]").click()
     tab.locator('[data-written-token="9"]').wait_for()

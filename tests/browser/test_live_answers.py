@@ -47,7 +47,7 @@ def test_a_question_is_answered_and_the_heat_follows_its_words(opened):
     opened.locator('[data-panel="answer"]').click()
     expect(opened.locator("[data-open-panel]")).to_contain_text("Choose a picture")
     opened.set_input_files('[data-field="image"]', picture())
-    opened.locator("[data-answer-count]").select_option("8")
+    opened.locator("[data-token-count]").select_option("8")
     opened.locator('[data-answer="start"]').click()
     expect(words(opened).first).to_be_visible(timeout=SLOW)
     expect(opened.locator("[data-answered]")).to_contain_text("what is it")

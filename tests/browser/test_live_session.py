@@ -176,7 +176,7 @@ def test_axe_finds_nothing_in_the_bar_and_its_panels(scheme, width, browser, por
         for name in PANELS:
             page.locator(f'[data-panel="{name}"]').click()
             if name == "write":
-                page.locator("[data-write-count]").select_option("1")
+                page.locator("[data-token-count]").select_option("1")
                 page.locator("[data-write]").click()
                 page.locator("[data-written-token]").first.click()
             if name == "sketch":

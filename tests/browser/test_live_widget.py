@@ -112,7 +112,7 @@ def test_python_asks_and_the_page_follows(notebook):
     expect(page.locator('[data-field="text"]')).to_have_value("the sea", timeout=SLOW)
     expect(page.locator(".facts")).to_contain_text("8 tokens", timeout=SLOW)
     page.locator('[data-panel="write"]').click()
-    page.locator("[data-write-count]").select_option("10")
+    page.locator("[data-token-count]").select_option("10")
     page.locator("[data-write]").click()
     expect(page.locator("[data-written-token]")).to_have_count(10, timeout=SLOW)
     page.wait_for_timeout(200)

@@ -2,6 +2,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Mark } from "../../parts/Mark";
 import { emptyBoard, findAddress, type Hit, hitsOf, likeness, shortShare } from "../../state/atlas";
 import { counted } from "../../state/words";
+import { HeadGrid } from "./HeadGrid";
 import { type AtlasView, Tile } from "./parts";
 import { Board } from "./SketchBoard";
 import { walkTiles } from "./walkTiles";
@@ -128,38 +129,18 @@ function Layers({ view }: { view: AtlasView }) {
   const columns = Math.max(...rows.map((row) => row.length));
   const first = rows[0]?.[0];
   return (
-    <div
-      class="atlas-grid"
-      role="group"
-      aria-label="Heads by layer"
-      data-tiles
-      data-small={columns > 16 || undefined}
-      style={{ "--columns": columns }}
-      onKeyDown={(event) => walkTiles(event, columns)}
-    >
-      {rows.map((row, at) => (
-        <div class="atlas-row" key={layers[at]}>
-          <span class="atlas-layer" aria-hidden="true">
-            {layers[at]}
-          </span>
-          {row.map((head) => (
-            <Tile key={head} view={view} at={head} tabbed={head === first} />
-          ))}
-        </div>
-      ))}
-    </div>
+    <HeadGrid
+      layers={layers}
+      rows={rows}
+      columns={columns}
+      tile={(head) => <Tile key={head} view={view} at={head} tabbed={head === first} />}
+    />
   );
 }
 
 function Ranked({ view, hits }: { view: AtlasView; hits: readonly Hit[] }) {
   return (
-    <div
-      class="atlas-ranked"
-      role="group"
-      aria-label="Heads in order"
-      data-tiles
-      onKeyDown={(event) => walkTiles(event, 1)}
-    >
+    <div class="atlas-ranked" role="group" aria-label="Heads in order" onKeyDown={(event) => walkTiles(event, 1)}>
       {hits.map(({ at, why }, place) => (
         <Tile key={at} view={view} at={at} note={why} tabbed={place === 0} named />
       ))}

@@ -4,6 +4,7 @@ import { Check } from "../../parts/Check";
 import { answeringState, readHeads } from "../../state/answering";
 import { readable } from "../../state/label";
 import type { LiveParts } from "./LiveBar";
+import { TokenCount } from "./TokenCount";
 
 const LENGTHS = [8, 32, 64, 128];
 const WRONG = "Write whole layers, such as 0 1, or single heads, such as 1-2 0-5.";
@@ -29,20 +30,7 @@ export function Answering({ live, store }: LiveParts) {
           if (of && !state.running.peek()) ask();
         }}
       >
-        <label class="choice">
-          <span>tokens</span>
-          <select
-            data-answer-count
-            value={count.value}
-            onChange={(event) => {
-              count.value = Number(event.currentTarget.value);
-            }}
-          >
-            {LENGTHS.map((length) => (
-              <option key={length}>{length}</option>
-            ))}
-          </select>
-        </label>
+        <TokenCount count={count} lengths={LENGTHS} />
         <label class="choice" title={`The heat is the mean over these heads. ${WRONG}`}>
           <span>heads</span>
           <input

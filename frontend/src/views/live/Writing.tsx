@@ -6,6 +6,7 @@ import { readable } from "../../state/label";
 import { type Token, writingState } from "../../state/writing";
 import { LensLayers } from "./LensLayers";
 import type { LiveParts } from "./LiveBar";
+import { TokenCount } from "./TokenCount";
 
 const LENGTHS = [1, 10, 20, 50];
 
@@ -26,20 +27,7 @@ export function Writing({ live }: LiveParts) {
   return (
     <>
       <div class="live-keep">
-        <label class="choice">
-          <span>tokens</span>
-          <select
-            data-write-count
-            value={count.value}
-            onChange={(event) => {
-              count.value = Number(event.currentTarget.value);
-            }}
-          >
-            {LENGTHS.map((length) => (
-              <option key={length}>{length}</option>
-            ))}
-          </select>
-        </label>
+        <TokenCount count={count} lengths={LENGTHS} />
         <Check
           name="data-lens"
           label="with the logit lens"

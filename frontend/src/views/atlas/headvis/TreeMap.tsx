@@ -4,7 +4,7 @@ import type { TreeMetric } from "../../../source/headvis";
 import { headAddress } from "../../../state/atlas";
 import { digits, metricAddress, metricWords, partOf, rangeOf } from "../../../state/headvis";
 import { counted } from "../../../state/words";
-import { walkTiles } from "../walkTiles";
+import { HeadGrid } from "../HeadGrid";
 import type { TreeView } from "./view";
 
 /** The map of all heads of a tree, each in the colour of one of its metrics. */
@@ -97,25 +97,7 @@ function HeadTiles({ view, metric }: { view: TreeView; metric: TreeMetric | unde
     [...heads.keys()].filter((at) => heads[at][0] === layer).sort((one, other) => heads[one][1] - heads[other][1]),
   );
   const first = rows[0]?.[0];
-  return (
-    <div
-      class="atlas-grid"
-      role="group"
-      aria-label="Heads by layer"
-      data-small={columns > 16 || undefined}
-      style={{ "--columns": columns }}
-      onKeyDown={(event) => walkTiles(event, columns)}
-    >
-      {rows.map((row, at) => (
-        <div class="atlas-row" key={layers[at]}>
-          <span class="atlas-layer" aria-hidden="true">
-            {layers[at]}
-          </span>
-          {row.map(tile)}
-        </div>
-      ))}
-    </div>
-  );
+  return <HeadGrid layers={layers} rows={rows} columns={columns} tile={tile} />;
 }
 
 /** The byte of a ramp for a part: even the smallest value is coloured a little, since it is known. */
