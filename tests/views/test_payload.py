@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope.patterns import TextFacts
-from headscope.record import Layer, ModelFacts, Record, Rotary, Stack, Tokens
+from headscope.patterns import TextFacts, _kinds, head_numbers
+from headscope.record import HeldHeads, Layer, ModelFacts, Record, Rotary, Stack, Tokens
 from headscope.testing import random_weights
 from headscope.views import _page, _payload
 from headscope.views._payload import Chunks, HalfScores, made_layer
+from headscope.views._quantise import quantise
 from headscope.views._thumbs import max_pooled
 
 HEADS, KV_HEADS, QUERIES, KEYS, FEATURES = 6, 2, 5, 7, 4
@@ -203,6 +204,27 @@ def test_a_thumbnail_holds_the_largest_of_each_block(size, rng):
     rows = np.arange(pooled.shape[0] + 1) * size[0] // pooled.shape[0]
     columns = np.arange(pooled.shape[1] + 1) * size[1] // pooled.shape[1]
     assert pooled[-1, 0] == weights[rows[-2] : rows[-1], columns[0] : columns[1]].max()
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("heads", [[0, 4, 1], [0, 5]])
+def test_each_head_has_its_own_thumbnail_and_kind(heads, together, rng, monkeypatch):
+    """Where heads are measured together as where there are too many weights for that."""
+    if not together:
+        monkeypatch.setattr(_kinds, "MOST_AT_ONCE", 1)
+    held = HeldHeads(numbers=(1, 2, 4), heads=HEADS, kv_heads=KV_HEADS)
+    layer = Layer(layer=0, weights=random_weights(rng, (3, QUERIES, KEYS)), held_heads=held)
+    facts = facts_of(layer)
+    made = made_layer("self", layer, heads, Chunks(), facts=facts, room=0)
+    for head, thumb, kind in zip(heads, made.thumbs, made.kinds, strict=True):
+        if head not in held.numbers:
+            assert not thumb.any()
+            assert np.isnan(kind).all()
+            continue
+        weights = layer.weights_of(head)
+        assert np.array_equal(thumb, quantise(weights))
+        numbers = list(head_numbers(weights, layer.visible, facts).values())
+        assert np.allclose(kind, numbers, rtol=1e-6, equal_nan=True)
 
 
 def test_the_mask_travels_as_runs_of_visible_keys(rng):

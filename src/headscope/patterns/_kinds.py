@@ -145,6 +145,8 @@ def weights_in_groups(
     Yields:
         numbers of heads, and their weights.
     """
+    if not heads:
+        return
     held = list(layer.head_numbers)
     if len(held) * prod(layer.size) <= MOST_AT_ONCE:
         yield list(heads), layer.held_weights()[[held.index(head) for head in heads]]

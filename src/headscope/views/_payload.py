@@ -16,11 +16,11 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.axes import FEATURE, HEAD, KEY, KV_HEAD, QUERY
-from headscope.patterns import COLUMNS, TextFacts, head_numbers
+from headscope.patterns import COLUMNS, TextFacts, numbers_of_heads, weights_in_groups
 from headscope.record import Layer
 from headscope.record.recompute import scores_of, softmax_of
 from headscope.views._quantise import decoded, quantise
-from headscope.views._thumbs import max_pooled
+from headscope.views._thumbs import MOST, max_pooled
 from headscope.views.contract import Dtype, PageArray, PageLayer, PageScores
 
 MOST_ERROR = 1 / 255
@@ -206,22 +206,23 @@ def made_layer(
     stored = WeightBytes.empty(layer, heads)
     if half is not None and recomputes and (fits or _surely_smaller(half, layer)):
         stored = None
-    thumbs, kinds, error = [], [], ROUNDING
-    for position, head in enumerate(heads):
-        if position not in there:
-            thumbs.append(quantise(max_pooled(np.zeros(layer.size))))
-            kinds.append([np.nan] * len(COLUMNS))
-            continue
-        exact = layer.weights_of(head)
-        thumbs.append(quantise(max_pooled(exact)))
-        kinds.append(list(head_numbers(exact, layer.visible, facts).values()))
-        if stored is not None:
-            stored.put(position, exact)
-        # Measured against exact weights with the arithmetic of the page, so that the error that it
-        # states is the error of what it draws.
-        if half is not None:
-            away = np.abs(half.weights(layer, position) - exact).max(initial=0)
-            error = max(error, float(away) + ROUNDING)
+    sides = [min(MOST, side) for side in layer.size]
+    thumbs = np.zeros((len(heads), *sides), np.uint8)
+    kinds = np.full((len(heads), len(COLUMNS)), np.nan, np.float32)
+    error = ROUNDING
+    places = {heads[position]: position for position in there}
+    for numbers, group in weights_in_groups(layer, list(places)):
+        at = [places[number] for number in numbers]
+        thumbs[at] = quantise(max_pooled(group))
+        kinds[at] = numbers_of_heads(group, layer.visible, facts)
+        for position, exact in zip(at, group, strict=True):
+            if stored is not None:
+                stored.put(position, exact)
+            # Measured against exact weights with the arithmetic of the page, so that the error that
+            # it states is the error of what it draws.
+            if half is not None:
+                away = np.abs(half.weights(layer, position) - exact).max(initial=0)
+                error = max(error, float(away) + ROUNDING)
     recompute = False
     # Half precision of large scores may miss a weight by far: then bytes of the weights are held.
     if half is not None and recomputes and error <= MOST_ERROR:
@@ -237,7 +238,7 @@ def made_layer(
         header["weights"] = chunks.add(
             f"weights/{name}", stored.array, (HEAD, QUERY, KEY), sqrt=True
         )
-    return LayerParts(header, np.stack(thumbs), np.array(kinds, np.float32))
+    return LayerParts(header, thumbs, kinds)
 
 
 def held_positions(layer: Layer, heads: list[int]) -> list[int]:
