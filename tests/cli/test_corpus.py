@@ -73,3 +73,29 @@ def test_a_layer_alone_is_refused_in_a_run(texts, folder, capsys):
     assert "such as 0-0,1, got layer 0 alone" in capsys.readouterr().err
     assert run([*given, "--without", "position"]) == 1
     assert "remove --workers" in capsys.readouterr().err
+
+
+def test_capture_of_a_file_goes_to_a_folder_of_records(texts, here, folder, capsys):
+    given = ["capture", "--texts", texts, "--model", folder, "--out", "run", "--keep", "qk"]
+    assert run(given) == 3
+    out, err = capsys.readouterr()
+    assert f"Wrote 15 records to {here / 'run'}" in out
+    assert "1 of 16 texts were left out: see run/failed.jsonl" in err
+    index = (here / "run" / "records.jsonl").read_text().splitlines()
+    assert len(index) == 16
+    assert index[0] == index[5]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--out", "a.safetensors"], "Expected a folder for --out with --texts"),
+        (["--out", "run", "a text"], "Expected --texts alone, got a text"),
+        (["--out", "run", "--target", "a"], "Expected --texts alone, got --target"),
+    ],
+)
+def test_capture_says_what_does_not_go_with_a_file(texts, folder, capsys, given, said):
+    assert run(["capture", "--texts", texts, "--model", folder, *given]) == 1
+    assert said in capsys.readouterr().err
+    assert run(["capture", "a text", "--out", "a.safetensors", "--workers", "2"]) == 1
+    assert "are for the texts of a file: give --texts" in capsys.readouterr().err

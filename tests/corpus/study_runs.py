@@ -43,6 +43,22 @@ def means_of(result):
     }
 
 
+def kept_bits(result):
+    """Every bit that a file of a result holds."""
+    said, arrays = result._kept()
+    return said, {name: array.tobytes() for name, array in arrays.items()}
+
+
+def files_of(records):
+    """What the file of each text holds, and which texts have none."""
+    files = {records.text(at): records.file(at).read_bytes() for at in range(len(records))}
+    return files, set(records.left_out.values())
+
+
+def weights_of(records):
+    return {number: record["self"].weights(1, 0) for number, record in enumerate(records)}
+
+
 @dataclass(frozen=True)
 class StudyRun:
     """A study as a run.
@@ -56,6 +72,8 @@ class StudyRun:
         numbers: of a result, those that are not drawn at random, by name.
         other: an option that numbers depend on.
         refused: what is said of it.
+        bits: of a result, all of them; what is the same where the texts come in another order.
+        written: by the last step of a run.
     """
 
     texts: Callable[[int], list[Any]]
@@ -66,6 +84,8 @@ class StudyRun:
     numbers: Callable[[Any], dict[Any, Any]] = columns_of
     other: dict[str, Any] = field(default_factory=lambda: {"truncate": True})
     refused: str = "truncate false, now true"
+    bits: Callable[[Any], Any] = kept_bits
+    written: str = "result.safetensors"
 
 
 def words_of(number):
@@ -120,6 +140,16 @@ def relations(model, tokenizer, sentences, **options):
 LONG = ("cat",) * 200
 BAD = " ".join(LONG)
 STUDIES = {
+    "heads": StudyRun(texts, hs.heads, bad=BAD),
+    "atlas": StudyRun(texts, hs.atlas, bad=BAD),
+    "capture": StudyRun(
+        texts,
+        hs.capture_many,
+        bad=BAD,
+        numbers=weights_of,
+        bits=files_of,
+        written="records.jsonl",
+    ),
     "relations": StudyRun(
         lambda count: [sentence(number) for number in range(count)],
         relations,
@@ -135,7 +165,7 @@ STUDIES = {
     "norms": StudyRun(texts, hs.norm_study, bad=BAD),
     "mechanism": StudyRun(texts, hs.mechanism, {"at": [(0, 1), (1, 0)], "pattern": "sep"}, bad=BAD),
     "alignment": StudyRun(
-        lambda count: cipher_pairs(count, seed=3),
+        lambda count: cipher_pairs(count // 2, seed=3),
         hs.alignment_study,
         needs="translator",
         bad=AlignedPair.of("ba " * 200, "BA", "0-0", name="long"),
@@ -151,7 +181,7 @@ STUDIES = {
         refused='reads "maps", now "states"',
     ),
     "faithfulness": StudyRun(
-        texts,
+        lambda count: texts(count // 2),
         hs.faithfulness,
         {"counterfactual": CounterfactualAttention(permutations=3)},
         needs="classifier",

@@ -2,6 +2,7 @@
 
 from ._any_model import watch as watch
 from ._budget import budget as budget
+from ._capture_many import capture_many as capture_many
 from ._embeddings import input_embeddings as input_embeddings
 from ._embeddings import without_embedding as without_embedding
 from ._random_twin import random_twin as random_twin
@@ -47,7 +48,8 @@ from .loading.options import LOADING as LOADING
 from .loading.options import LoadOptions as LoadOptions
 from .loading.options import check_not_loaded as check_not_loaded
 from .many import capture_inputs as capture_inputs
-from .many import capture_many as capture_many
 from .media._sound import parse_sound as parse_sound
 from .media.picture_input import parse_image as parse_image
 from .options import CaptureOptions as CaptureOptions
+from .options import RecordOptions as RecordOptions
+from .options import kept_of as kept_of

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TypedDict
+from typing import Any
 
 import torch
 from typing_extensions import Unpack
@@ -20,9 +20,8 @@ from headscope.capturing.inputs.inputs import Inputs, encode, positions_of
 from headscope.capturing.inputs.parse import parse_many
 from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs
 from headscope.capturing.inputs.tokens import tokens_from_encoding
-from headscope.capturing.keep import Keep
 from headscope.capturing.many import OF_ONE_INPUT, reason_of, warn_of_input
-from headscope.capturing.options import keeping_of
+from headscope.capturing.options import RecordOptions, keeping_of, kept_of
 from headscope.capturing.run import at_rest, run, run_together, unwrapped
 from headscope.capturing.seam import sessions
 from headscope.errors import CaptureError, HeadscopeError
@@ -84,8 +83,10 @@ class _Waiting:
         return values
 
 
-class BatchOptions(TypedDict, total=False):
-    """How texts are read and put together."""
+class BatchOptions(RecordOptions, total=False):
+    """How texts are read and put together. With ``keep``, every text comes as a record of its own;
+    without, there are none, but weights side by side.
+    """
 
     batch_tokens: int
     """Most tokens in a batch, by default 4,096; a longer text is a batch of its own."""
@@ -95,8 +96,6 @@ class BatchOptions(TypedDict, total=False):
     """As of `capture_many`."""
     truncate: bool
     """As of `capture_many`."""
-    keep: Keep
-    """What records keep, as of `capture`; by default there are none, but weights side by side."""
     progress: bool
     """As of `capture_many`."""
     on_error: Callable[[int, HeadscopeError], None] | None
@@ -122,7 +121,7 @@ def capture_batches(
         model: a loaded transformers model.
         tokenizer: its tokenizer.
         texts: texts, pairs of them, or rows with them as of `capture_many`; no pictures or sounds.
-        **options: see `BatchOptions`. With ``keep`` every text comes as a record of its own.
+        **options: see `BatchOptions`.
 
     Raises:
         CaptureError: an option there is not.
@@ -298,7 +297,7 @@ class _Batches:
 
     def _records(self, texts: list[_Waiting]) -> list[BatchOutcome]:
         """The records of texts that were run together."""
-        keeping = keeping_of({"keep": self.options.get("keep")})
+        keeping = keeping_of(self.options)
         with at_rest(self.model):
             records = run(self.model, self._inputs(texts), keeping, numbers=len(texts) == 1)
         # Those of copies come last.
@@ -325,14 +324,10 @@ class _Batches:
         return Inputs(arguments, tuple(tokens))
 
     def _record(self, text: _Waiting) -> Iterator[BatchOutcome]:
+        kept: dict[str, Any] = {"keep": "weights"} | kept_of(self.options)
+        cut = self.options.get("truncate", False)
         try:
-            record = capture(
-                self.model,
-                self.tokenizer,
-                text.item,
-                keep=self.options.get("keep", "weights"),
-                truncate=self.options.get("truncate", False),
-            )
+            record = capture(self.model, self.tokenizer, text.item, truncate=cut, **kept)
         except OF_ONE_INPUT as error:
             self.report(text.number, reason_of(error))
             return

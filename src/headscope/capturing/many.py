@@ -1,4 +1,4 @@
-"""Capturing many texts, pictures or sounds, in batches."""
+"""Capturing many texts, pictures or sounds that are parsed, in batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from headscope.capturing.fitness import check_known
 from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs._processor import inputs_of
 from headscope.capturing.inputs.inputs import Inputs, encode
-from headscope.capturing.inputs.parse import parse_many
 from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs
 from headscope.capturing.inputs.tokens import tokens_from_encoding
 from headscope.capturing.loading.load import load_for
@@ -35,6 +34,8 @@ AT_ONCE = 64
 """How many inputs are read ahead, so that those of similar length can share a batch."""
 HELD = 2**30
 """Default for the bytes of records that may wait for the ones before them: 1 GiB."""
+READING = ("truncate", "batch_size", "batch_tokens", "held", "max_unknown")
+"""Options that say how inputs are read and put together."""
 OF_ONE_INPUT = (HeadscopeError, RuntimeError, ValueError, LookupError)
 """Errors of a model or tokenizer for an input that it cannot take; only that input is left out."""
 
@@ -49,74 +50,6 @@ class _Encoded:
 
     def __len__(self) -> int:
         return len(self.tokens)
-
-
-def capture_many(
-    model: Any,
-    tokenizer: Any = None,
-    texts: Any = None,
-    *,
-    batch_tokens: int = 4096,
-    max_unknown: float = 1.0,
-    progress: bool = False,
-    on_error: Callable[[int, HeadscopeError], None] | None = None,
-    **options: Any,
-) -> Iterator[Record]:
-    """Capture many texts, pictures or sounds, one record each, in the order given.
-
-    Inputs are read 64 ahead. Texts of similar length share a batch, whose padding is cut off again,
-    and so do pictures of equal size without a text. Anything else is run one at a time. A record is
-    returned as soon as those before it have been returned. Records that wait for their turn take
-    1 GiB at most, so that batches are smaller if records are large. An input that cannot be
-    captured is reported with its number, and the others are still captured: the inputs of a batch
-    that fails are run again one by one.
-
-    Args:
-        model: a loaded transformers model, a hub name, a folder, or None for the demo model.
-            Encoder-decoders go one input at a time.
-        tokenizer: its tokenizer, which need not know how to pad; its processor for pictures and
-            sounds; may be left out if the model is given by name.
-        texts: texts, pairs of them, or rows such as ``{"image": "cat.png", "text": "a photo of a
-            cat"}``, with ``text``, ``text_pair``, ``image``, ``sound``, ``sampling_rate`` and
-            ``target`` of `capture`, or texts as data sets call them (``sentence1``, ``premise``,
-            ``question`` ...), other columns left aside; from any iterable: a list,
-            ``datasets.Dataset``, a table of pandas, polars or Arrow.
-        batch_tokens: most tokens in a batch, padding included; a longer input is a batch of its
-            own.
-        max_unknown: largest share of unknown tokens in a text; a text with more of them is left
-            out. Studies take 0.5.
-        progress: show on stderr how many are done: a bar on terminals, else a line every ten
-            seconds.
-        on_error: is called with number and error of an input that was left out; by default a
-            warning is issued.
-        **options: ``batch_size``, the most inputs in a batch (by default as many as
-            ``batch_tokens`` allows); ``held``, the most bytes of records that wait for their turn
-            (by default 1 GiB; one record may be larger); ``truncate`` of `CaptureOptions`;
-            `KeepOptions`; and `LoadOptions` for a model given by name.
-
-    Raises:
-        CaptureError: an unknown option, or no tokenizer.
-        TextError: if a single text was given instead of many.
-        ModelError: a named model that cannot be loaded.
-
-    Example:
-        >>> for record in capture_many(
-        ...     model, tokenizer, ["The cat sat.", ("It slept.", "It woke.")]
-        ... ):
-        ...     print(record["self"].weights(layer=0).shape)
-        >>> records = capture_many(
-        ...     model, processor, [{"image": path} for path in folder.glob("*.png")]
-        ... )
-    """
-    # Not a generator itself: mistakes in the options are raised here, when it is called, before any
-    # model is loaded or input is read.
-    _check_names(options)
-    keeping_of(options)
-    shared = {"batch_tokens": batch_tokens, "max_unknown": max_unknown}
-    given = parse_many(texts)
-    return capture_inputs(
-        model, tokenizer, given, progress=progress, on_error=on_error, **shared, **options
-    )
 
 
 def capture_inputs(
@@ -141,9 +74,9 @@ def capture_inputs(
     Raises:
         HeadscopeError: as in `capture_many`.
     """
-    batch_tokens, unknown = options.pop("batch_tokens", 4096), options.pop("max_unknown", 1.0)
-    _check_names(options)
+    check_names(options)
     keeping_of(options)
+    batch_tokens, unknown = options.pop("batch_tokens", 4096), options.pop("max_unknown", 1.0)
     batch_size = _count("batch_size", options.pop("batch_size", None))
     held = _count("held", options.pop("held", HELD))
     limits = _Limits(batch_tokens, batch_size, unknown, held or HELD)
@@ -169,8 +102,13 @@ def capture_inputs(
     return _Many(unwrapped(model), tokenizer, options, limits, counted, shown).stream(outcomes)
 
 
-def _check_names(options: Mapping[str, Any]) -> None:
-    known = ("truncate", "batch_size", "held", *KeepOptions.__annotations__, *LOADING)
+def check_names(options: Mapping[str, Any]) -> None:
+    """Raise where `capture_many` has no such option.
+
+    Raises:
+        CaptureError: naming it.
+    """
+    known = (*READING, *KeepOptions.__annotations__, *LOADING)
     for name in options:
         if name not in known:
             raise CaptureError(

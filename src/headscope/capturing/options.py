@@ -11,8 +11,8 @@ from headscope.capturing.seam import InterventionLike
 from headscope.errors import CaptureError
 
 
-class KeepOptions(TypedDict, total=False):
-    """Options that choose what a capture keeps."""
+class RecordOptions(TypedDict, total=False):
+    """Options that choose what a record holds."""
 
     keep: Keep
     """One or several of ``"weights"``; ``"qk"``, queries and keys, from which weights follow
@@ -38,6 +38,11 @@ class KeepOptions(TypedDict, total=False):
     """
     routers: bool
     """Whether to keep the router scores of mixture-of-experts layers, in models that offer them."""
+
+
+class KeepOptions(RecordOptions, total=False):
+    """Options that choose what a capture keeps, and of which model."""
+
     interventions: Sequence[InterventionLike]
     """Interventions on the model during the run, such as ``[headscope.Zero(layer=2, heads=[0])]``;
     by default none.
@@ -72,8 +77,12 @@ class CaptureOptions(KeepOptions, LoadOptions, total=False):
 def keeping_of(options: Mapping[str, Any]) -> KeepChoice:
     """The choice of what to keep, from the options."""
     # Interventions change what is computed, not what is kept; they are passed to `run` itself.
-    kept = (name for name in KeepOptions.__annotations__ if name != "interventions")
-    return parse_keep(**{name: options[name] for name in kept if name in options})
+    return parse_keep(**kept_of(options))
+
+
+def kept_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that say what a record holds."""
+    return {name: options[name] for name in RecordOptions.__annotations__ if name in options}
 
 
 def loading_of(options: Mapping[str, Any]) -> dict[str, Any]:

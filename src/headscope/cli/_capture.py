@@ -8,10 +8,13 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from headscope.cli._corpus import CorpusOptions, is_folder
 from headscope.cli._media import Media
 from headscope.cli._page import Words
 from headscope.cli._run import ModelOptions, captured, check_record_name, say, say_checked, say_what
-from headscope.errors import CaptureError
+from headscope.cli._study import outcomes_of
+from headscope.cli._texts import read_texts
+from headscope.errors import CaptureError, FileError, RunError, TextError
 
 HEAD = re.compile(r"(?:(.+):)?(\d+)-(\d+)")
 
@@ -22,6 +25,7 @@ def capture(
     /,
     *,
     out: Path,
+    texts: Path | None = None,
     model: ModelOptions | None = None,
     media: Media | None = None,
     keep: tuple[
@@ -32,13 +36,18 @@ def capture(
     top: int = 0,
     routers: Annotated[bool, Parameter(negative="")] = False,
     keep_heads: Words = (),
+    corpus: CorpusOptions | None = None,
 ) -> None:
-    """Capture attention of a text, a sentence pair, a picture or a sound, and save the record.
+    """Capture attention of a text, a sentence pair, a picture or a sound, and save the record; of
+    many texts, a record each.
 
     Args:
         text: The text to read; leave it out for models of pictures or sounds alone.
         text_b: The second text of a sentence pair.
-        out: Write the record to this file (.safetensors).
+        out: Write the record to this file (.safetensors), or the records of --texts and their
+            index, records.jsonl, into this folder; the same command goes on after what is there.
+        texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
+            text and text_b.
         model: Model, and how it runs.
         media: Pictures and sound that the model reads.
         keep: What to store; may be given several times. weights; qk for queries and keys, from
@@ -52,11 +61,10 @@ def capture(
         routers: Store the router scores of mixture-of-experts layers, too.
         keep_heads: Heads to store, as layer and head: 12-7 3-0, or cross:3-0 for one stack; by
             default all.
+        corpus: Who captures the texts of --texts.
     """
     from headscope.capturing import parse_keep
-    from headscope.storage import save
 
-    check_record_name(out)
     kept: dict[str, Any] = {
         "keep": "auto" if keep == ("auto",) else keep,
         "precision": precision,
@@ -68,20 +76,70 @@ def capture(
         "heads": [parse_head(each) for each in keep_heads] or None,
     }
     parse_keep(**kept)
-    media = media or Media()
-    media.check(text, text_b)
-    record = captured(
-        (text, text_b),
-        model or ModelOptions(),
-        out,
-        media=media,
-        shows_budget=True,
-        **kept,
-    )
+    options, run_options = model or ModelOptions(), corpus or CorpusOptions()
+    if texts is not None:
+        check_none_beside_texts(text, media, options)
+        _capture_file(texts, out, options, corpus=run_options, kept=kept)
+        return
+    if run_options.is_given:
+        raise RunError(
+            "--workers, --dask and --part-size are for the texts of a file: give --texts"
+        )
+    _capture_one((text, text_b), out, options, media=media or Media(), kept=kept)
+
+
+def _capture_one(
+    given: tuple[str | None, str | None],
+    out: Path,
+    options: ModelOptions,
+    *,
+    media: Media,
+    kept: dict[str, Any],
+) -> None:
+    """The record of one input to a file."""
+    from headscope.storage import save
+
+    check_record_name(out)
+    media.check(*given)
+    record = captured(given, options, out, media=media, shows_budget=True, **kept)
     path = save(record, out)
     say_what(record)
     say_checked(record)
     say(f"Wrote {path.resolve()} ({path.stat().st_size / 1e6:.2f} MB)")
+
+
+def check_none_beside_texts(text: str | None, media: Media | None, options: ModelOptions) -> None:
+    """Raise where a file of texts was given and something else to read beside it.
+
+    Raises:
+        TextError: naming it.
+    """
+    beside = {
+        "a text": text,
+        "--target": options.target,
+        "--target-tokenizer": options.target_tokenizer,
+        "a picture or sound": media and media.given,
+    }
+    for what, given in beside.items():
+        if given:
+            raise TextError(f"Expected --texts alone, got {what} beside it; leave one of them out")
+
+
+def _capture_file(
+    texts: Path, out: Path, options: ModelOptions, *, corpus: CorpusOptions, kept: dict[str, Any]
+) -> None:
+    """The records of the texts of a file to a folder."""
+    if not is_folder(out):
+        raise FileError(
+            f"Expected a folder for --out with --texts, got {out}; leave the suffix out"
+        )
+    given = outcomes_of(read_texts(texts))
+    with corpus.reading(options, out, given=given) as (source, how):
+        from headscope.capturing import MOST_UNKNOWN, capture_many
+
+        how["max_unknown"] = 1.0 if how.pop("allow_unfit") else MOST_UNKNOWN
+        records = capture_many(*source, given, progress=True, **kept, **how)
+    say(f"Wrote {len(records):,} records to {out.resolve()}")
 
 
 def parse_head(given: str) -> tuple:

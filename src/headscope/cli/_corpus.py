@@ -38,11 +38,12 @@ class CorpusOptions:
 
     def asks(self, out: Path | None) -> bool:
         """Whether the texts are measured as a run in parts: with workers, or with a folder."""
-        return any(self._given) or is_folder(out)
+        return self.is_given or is_folder(out)
 
     @property
-    def _given(self) -> tuple[bool, ...]:
-        return self.workers is not None, self.dask is not None, self.part_size is not None
+    def is_given(self) -> bool:
+        """Whether any of these options is given."""
+        return any(each is not None for each in (self.workers, self.dask, self.part_size))
 
     @contextmanager
     def running(self, out: Path | None) -> Generator[dict[str, Any]]:

@@ -39,7 +39,8 @@ class Measurer(Protocol):
 
         Yields:
             The place of a text in ``texts``, and what the tally of a part counts of it: an array,
-            or what can be compared with ``==`` to the last bit. Each place comes once, here or in
+            or what can be compared with ``==`` to the last bit; of what is large, by its attribute
+            ``digest``. Each place comes once, here or in
             ``failed``, as soon as it is known: what came is not looked for when a text ends the
             process.
         """

@@ -214,7 +214,8 @@ def _failure(text: CorpusText, error: str) -> dict[str, Any]:
 
 def _values(measurer: Measurer, texts: Sequence[CorpusText]) -> dict[str, Any]:
     values = measurer.values_of(texts, lambda place, error: None)
-    return {texts[place].name: each for place, each in values}
+    # Large values are dropped as soon as their digest is taken.
+    return {texts[place].name: getattr(each, "digest", each) for place, each in values}
 
 
 def _equal(one: Any, other: Any) -> bool:

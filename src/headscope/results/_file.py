@@ -10,7 +10,15 @@ from headscope.errors import FileError
 from headscope.record import Record
 from headscope.results._registry import reader_of
 from headscope.results._result import Result
-from headscope.storage import NPZ, NoRecord, fetched, is_address, kind_of
+from headscope.storage import (
+    INDEX,
+    NPZ,
+    NoRecord,
+    RecordFolder,
+    fetched,
+    is_address,
+    kind_of,
+)
 from headscope.storage import load as load_record
 from headscope.storage import save as save_record
 
@@ -59,7 +67,8 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Any:
 
     Returns:
         A `Record`, or a result: `Heads`, `Mechanism`, `Ablation`, `AlignmentStudy`, `Relations`,
-            `Coreference`, `NormStudy`, `Comparison` ... For a tally, the result made from it.
+            `Coreference`, `NormStudy`, `Comparison` ... For a tally, the result made from it; for a
+            folder of `capture_many`, its records as a `headscope.storage.RecordFolder`.
 
     Raises:
         FileError: where the file does not exist, is cut, foreign, damaged or of a newer format.
@@ -72,6 +81,8 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Any:
     """
     local = fetched(os.fspath(path)) if is_address(path) else Path(path)
     if local.is_dir():
+        if (local / INDEX).exists():
+            return RecordFolder(local)
         local = _result_of_run(local)
     # Only results of headscope 0.1 are .npz files. All others are tried as a record first, whose
     # reader names the kind of any other file.

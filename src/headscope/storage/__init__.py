@@ -10,6 +10,13 @@ from headscope.storage._record_file import (
     record_parts,
     save,
 )
+from headscope.storage._record_folder import (
+    INDEX,
+    RECORDS,
+    IndexLine,
+    RecordFolder,
+    write_index,
+)
 from headscope.storage._remote import fetched, is_address
 from headscope.storage._result_file import (
     NPZ,
@@ -37,17 +44,21 @@ from headscope.storage.npz import (
 )
 
 __all__ = [
+    "INDEX",
     "MOST_PACKED_RATIO",
     "MOST_UNPACKED",
     "NPZ",
     "OLD_ABLATION",
     "PAIR",
     "RECORD",
+    "RECORDS",
     "STATISTIC",
     "UNREADABLE",
     "Finite",
+    "IndexLine",
     "NoRecord",
     "RecordFile",
+    "RecordFolder",
     "Seed",
     "array_of",
     "arrays_below",
@@ -69,6 +80,7 @@ __all__ = [
     "save_kept",
     "warn_of_npz",
     "words_of",
+    "write_index",
     "write_npz",
     "written_whole",
 ]
