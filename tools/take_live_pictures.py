@@ -77,7 +77,7 @@ def mattering(tab: Page) -> None:
 def sketched(tab: Page) -> None:
     """The heads that look at the token before."""
     tab.locator('[data-panel="sketch"]').click()
-    tab.locator('[data-stamp="token before"]').click()
+    tab.locator('[data-stamp="previous token"]').click()
     tab.locator("[data-sketched-head]").first.wait_for()
 
 

@@ -27,6 +27,7 @@ export const FACTS: LiveFacts = {
   threads: 1,
   text: "we went home",
   beside: "",
+  atlas: 0,
   versions: { headscope: "0.0.0" },
 };
 

@@ -80,8 +80,8 @@ async function licences() {
   return [...holders].map(([terms, of]) => `/*! ${of.join("\n")}\n\n${terms}\n*/`).join("\n");
 }
 
-/** Sheets of the page of a model and of an atlas, which no other bundle has. */
-const ofModels = (name) => name.startsWith("views/live/");
+/** Sheets of the page of a model and of an atlas, which no other bundle has; both have a board to draw on. */
+const ofModels = (name) => name.startsWith("views/live/") || name === "styles/sketch.css";
 const ofAtlases = (name) => name.startsWith("views/atlas/");
 const css = await crushedCss((name) => !ofModels(name) && !ofAtlases(name));
 const cssOfModels = await crushedCss((name) => !ofAtlases(name));

@@ -98,6 +98,6 @@ def test_a_silenced_head_moves_the_output_and_undoing_it_takes_it_back(page):
 
 def test_a_drawing_of_the_token_before_finds_the_head_that_looks_there(page):
     page.locator('[data-panel="sketch"]').click()
-    page.locator('[data-stamp="token before"]').click()
-    first = page.locator("[data-sketched] button").first
+    page.locator('[data-stamp="previous token"]').click()
+    first = page.locator('[data-ranked="sketched"] button').first
     expect(first).to_have_attribute("data-sketched-head", "0-2", timeout=SLOW)

@@ -10,6 +10,7 @@ pytest.importorskip("uvicorn", reason="needs the extra server: pip install 'head
 
 from playwright.sync_api import expect
 
+import headscope as hs
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXT = "the cat sat on it."
@@ -53,7 +54,9 @@ def served():
     other = LiveModel(
         tiny_model("llama", writes=True), tiny_tokenizer(), limits=LIMITS, records=live.records
     )
-    host = LiveHost(name="tiny", text=TEXT, limits=LIMITS, live=live, second=other)
+    texts = [TEXT, "it sat on the cat.", "the mat sat."]
+    atlas = hs.atlas(live.model, tiny_tokenizer(), texts, battery=False, progress=False)
+    host = LiveHost(name="tiny", text=TEXT, limits=LIMITS, live=live, second=other, atlas=atlas)
     with listening_on(0) as listening:
         application = live_application(host, TOKEN)
         server = uvicorn.Server(uvicorn.Config(application, log_level="warning"))
@@ -246,3 +249,17 @@ def test_a_pattern_is_painted_by_keyboard_and_in_one_stroke(tab):
         expect(opened.locator("[data-sketched-head]").first).to_be_visible(timeout=SLOW)
         opened.locator("[data-stamp-head]").click()
         expect(opened.locator("[data-sketched-head]").first).to_be_visible(timeout=SLOW)
+        # Over the atlas the mean map of a head is most like itself; arrows go down all heads.
+        opened.locator('[data-option="atlas"]').click()
+        expect(opened.locator('[data-option="atlas"]')).to_have_text("the atlas (3 texts)")
+        opened.locator("[data-stamp-head]").click()
+        first = opened.locator("[data-sketched-head]").first
+        expect(first).to_contain_text("1.0", timeout=SLOW)
+        assert opened.locator("[data-sketched-head]").count() == 15
+        name = first.get_attribute("data-sketched-head")
+        expect(tab.locator(f'[data-tile="{name}"]')).to_have_attribute("aria-current", "true")
+        first.focus()
+        tab.keyboard.press("ArrowDown")
+        tab.keyboard.press("Enter")
+        second = opened.locator("[data-sketched-head]").nth(1).get_attribute("data-sketched-head")
+        expect(tab.locator(f'[data-tile="{second}"]')).to_have_attribute("aria-current", "true")

@@ -180,7 +180,7 @@ def test_axe_finds_nothing_in_the_bar_and_its_panels(scheme, width, browser, por
                 page.locator("[data-write]").click()
                 page.locator("[data-written-token]").first.click()
             if name == "sketch":
-                page.locator('[data-stamp="token before"]').click()
+                page.locator('[data-stamp="previous token"]').click()
                 page.locator("[data-sketched-head]").first.wait_for()
             expect(page.locator(f'[data-open-panel="{name}"]')).to_be_visible()
             problems = page.evaluate(

@@ -165,3 +165,33 @@ def test_without_its_packages_it_says_what_to_install(file, capsys, monkeypatch)
         "serve needs the package uvicorn: pip install 'headscope[server]'"
         in capsys.readouterr().err
     )
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A folder with a tiny causal model, 3 layers of 5 heads, and its tokenizer."""
+    from headscope.testing import tiny_model, tiny_tokenizer
+
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    tiny_model("gpt2", writes=True).save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    return folder
+
+
+def test_an_atlas_of_another_model_is_one_line_before_anything_is_served(model, tmp_path, capsys):
+    from headscope.testing import tiny_model, tiny_tokenizer
+
+    other = tiny_model("gpt2", n_layer=2)
+    atlas = hs.atlas(other, tiny_tokenizer(), ["the cat sat."], battery=False, progress=False)
+    atlas = str(atlas.save(tmp_path / "result.safetensors"))
+    for record, options, line in [
+        ("the cat", ["--model", str(model), "--atlas", atlas], "The atlas is of "),
+        ("the cat", ["--model", str(model), "--atlas", "gone"], "gone does not exist"),
+        ("run.safetensors", ["--atlas", atlas], "--atlas is of the model of --model"),
+        ("the cat", ["--model", str(model), "--beside", "a", "b"], "Expected one model"),
+        ("the cat", ["--model", str(model), "--evidence"], "Options of a page are for a record"),
+    ]:
+        assert run(["serve", record, *options]) == 1
+        out, err = capsys.readouterr()
+        assert (err.count("\n"), out) == (1, "")
+        assert err.startswith(f"headscope: {line}")

@@ -70,9 +70,9 @@ def page_of(model, tokenizer, **options):
     from headscope.live._queue import ModelQueue
     from headscope.live._server import LiveHost, live_application
 
-    beside = options.pop("beside", None)
+    beside, atlas = options.pop("beside", None), options.pop("atlas", None)
     live = LiveModel(model, tokenizer, **options)
-    host = LiveHost("tiny", limits=live.facts["limits"], live=live)
+    host = LiveHost("tiny", limits=live.facts["limits"], live=live, atlas=atlas)
     if beside is not None:
         host.second = LiveModel(beside, tokenizer, records=live.records, **options)
     queue = ModelQueue(host.limits["queue"], host.limits["seconds"])

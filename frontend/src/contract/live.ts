@@ -20,6 +20,7 @@ export interface LiveMessages {
   mattering: MattersDone | MattersValues | LiveError;
   sketch: SketchQuestion;
   sketched: SketchAnswer;
+  atlas: LiveAtlas;
 }
 /**
  * ``GET /model.json``: what the model is, and what can be asked of it.
@@ -104,6 +105,10 @@ export interface LiveFacts {
    * Name of the second model, which the first can be compared with; empty without one.
    */
   beside: string;
+  /**
+   * Number of texts of the atlas that drawings can be compared with; 0 without one.
+   */
+  atlas: number;
   /**
    * Of headscope, torch and transformers.
    */
@@ -572,4 +577,28 @@ export interface SketchedHead {
    * Cosine of drawing and weights, 0 to 1.
    */
   likeness: number;
+}
+/**
+ * ``GET /atlas.json``: the mean attention of every head over the texts of an atlas, which the
+ * page compares with a drawing.
+ */
+export interface LiveAtlas {
+  texts: number;
+  /**
+   * Whose heads these are.
+   */
+  stack: string;
+  /**
+   * Rows and columns of each map are so many of the first tokens of a text, and so many of the
+   * last.
+   */
+  side: number;
+  /**
+   * Layer and number of each head.
+   */
+  heads: [number, number][];
+  /**
+   * The maps one after the other, a byte for the root of each mean weight, in base64.
+   */
+  mean_maps: string;
 }

@@ -4,6 +4,7 @@ import type {
   CompareQuestion,
   LensAnswer,
   LensQuestion,
+  LiveAtlas,
   LiveFacts,
   LiveInput,
   LiveLooking,
@@ -136,6 +137,8 @@ export function httpModel(base: string, token: string, page: string, send: Fetch
       streamed<MattersDone | MattersValues>(post("matters", { page, ...question }, signal)),
     sketch: async (question: Omit<SketchQuestion, "page">, signal: AbortSignal): Promise<SketchAnswer> =>
       (await post("sketch", { page, ...question }, signal)).json(),
+    /** The mean maps of the heads over the texts of an atlas. */
+    atlas: async (): Promise<LiveAtlas> => (await get(`${base}atlas.json`)).json(),
     /** What each layer would say. */
     lens: async (question: Omit<LensQuestion, "page">): Promise<LensAnswer> =>
       (await post("lens", { page, ...question })).json(),

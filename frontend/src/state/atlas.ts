@@ -1,5 +1,6 @@
 import { parseHex, type RGB } from "../draw/color";
 import type { AtlasHead, AtlasIndex, AtlasTile } from "../source/atlas";
+import { fromBase64 } from "../source/bytes";
 
 // What an atlas says of heads, found by a word or by a drawing.
 
@@ -36,10 +37,6 @@ function unescaped(part: string): string {
   }
 }
 
-export function bytesOf(text: string): Uint8Array {
-  return Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
-}
-
 /** One link of a head on a text. */
 export interface AtlasLink {
   readonly query: number;
@@ -54,7 +51,7 @@ const NO_LINK = 65535;
 
 /** The links of a head on one text of the sample, the strongest first; of words alone where that is asked. */
 export function linksOn(head: Pick<AtlasHead, "links">, text: number, words = false): AtlasLink[] {
-  const bytes = bytesOf(head.links);
+  const bytes = fromBase64(head.links);
   const numbers = new Uint16Array(bytes.buffer);
   const first = 3 * (LINKS + WORD_LINKS) * text + (words ? 3 * LINKS : 0);
   const links = [];
@@ -122,64 +119,6 @@ export function percents(share: number): string {
 
 export function shortShare(share: number | null): string {
   return share === null ? "–" : share.toFixed(2).replace(/^(-?)0\./, "$1.");
-}
-
-/** Rows and columns of the board: so many first and so many last tokens of a text. */
-export const BOARD = 10;
-
-/** What can be drawn by one press: where the query at a place looks. */
-export const STAMPS: Readonly<Record<string, (query: number) => number>> = {
-  previous: (query) => query - 1,
-  itself: (query) => query,
-  next: (query) => query + 1,
-  "first token": () => 0,
-  "last token": () => BOARD - 1,
-};
-
-export function emptyBoard(): number[] {
-  return Array(BOARD * BOARD).fill(0);
-}
-
-export function stampedBoard(stamp: string): number[] {
-  const board = emptyBoard();
-  for (let query = 0; query < BOARD; query++) {
-    const key = STAMPS[stamp](query);
-    if (key >= 0 && key < BOARD) board[query * BOARD + key] = 1;
-  }
-  return board;
-}
-
-/** The row of a mean map that a row of the board stands for. */
-export function boardRow(row: number, side: number): number {
-  return row < BOARD / 2 ? row : 2 * side - BOARD + row;
-}
-
-/** How much the mean map of each head looks like a drawing: the correlation over the cells of the board. */
-export function likeness(board: readonly number[], maps: Uint8Array, side: number): number[] {
-  const width = 2 * side;
-  const heads = maps.length / (width * width);
-  return Array.from({ length: heads }, (_, head) => {
-    const values = board.map((_, cell) => {
-      const row = boardRow(Math.floor(cell / BOARD), side);
-      const column = boardRow(cell % BOARD, side);
-      return (maps[head * width * width + row * width + column] / 255) ** 2;
-    });
-    return correlation(board, values);
-  });
-}
-
-function correlation(one: readonly number[], other: readonly number[]): number {
-  const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
-  const [middle, otherMiddle] = [mean(one), mean(other)];
-  let [both, square, otherSquare] = [0, 0, 0];
-  one.forEach((value, at) => {
-    const [apart, otherApart] = [value - middle, other[at] - otherMiddle];
-    both += apart * otherApart;
-    square += apart * apart;
-    otherSquare += otherApart * otherApart;
-  });
-  const size = Math.sqrt(square * otherSquare);
-  return size > 0 ? both / size : 0;
 }
 
 /** From paper over a colour to ink: one step for each byte of the root of a weight. */

@@ -1,7 +1,9 @@
 import { computed, effect, type ReadonlySignal, signal } from "@preact/signals-core";
-import type { LiveFacts, MattersQuestion, MattersValues, SketchedHead } from "../contract/live";
+import type { LiveAtlas, LiveFacts, MattersQuestion, MattersValues, SketchedHead } from "../contract/live";
+import { fromBase64 } from "../source/bytes";
 import type { Answered, Asked, Model } from "../source/model";
 import type { Live } from "./live";
+import { type Drawing, emptyBoard, isDrawn, likeness, meanBoard, rowsOf } from "./sketch";
 
 // Heads in an order that the model is asked for: by what they matter, by how much they look like a drawing.
 
@@ -83,67 +85,81 @@ export function mattersState({ model, facts, asked, answer }: MatterParts) {
   };
 }
 
-/** How large a drawing is, in rows and columns. */
-export const SKETCH_SIZE = 12;
-
-/** Ready drawings: of each row the columns that are full. */
-export const STAMPS: Readonly<Record<string, (row: number) => readonly number[]>> = {
-  "token before": (row) => [row - 1],
-  "next token": (row) => [row + 1],
-  itself: (row) => [row],
-  "first token": () => [0],
-  "last token": () => [SKETCH_SIZE - 1],
-};
-
-export function emptySketch(): number[][] {
-  return Array.from({ length: SKETCH_SIZE }, () => Array(SKETCH_SIZE).fill(0));
-}
-
-export function stamped(name: string): number[][] {
-  return emptySketch().map((cells, row) => cells.map((_, column) => (STAMPS[name]?.(row).includes(column) ? 1 : 0)));
-}
-
-/** Weights of a head as a drawing: of each part of the map the largest, the strongest full. */
-export function sketchOf(weight: (query: number, key: number) => number, queries: number, keys: number): number[][] {
-  const cells = emptySketch();
-  let most = 0;
-  for (let query = 0; query < queries; query++) {
-    for (let key = 0; key < keys; key++) {
-      const row = cells[Math.floor((query * SKETCH_SIZE) / queries)];
-      const column = Math.floor((key * SKETCH_SIZE) / keys);
-      row[column] = Math.max(row[column], weight(query, key));
-      most = Math.max(most, row[column]);
-    }
-  }
-  return cells.map((row) => row.map((value) => (most > 0 ? value / most : 0)));
-}
-
-/** Which heads look like a drawing; of several drawings only the newest is answered. */
+/** Which heads look like a drawing, on the text that is shown or over those of an atlas; of several drawings only the newest is answered. */
 export function sketchState(live: Live) {
-  const cells = signal(emptySketch());
+  const board = signal<Drawing>(emptyBoard());
+  const over = signal<"text" | "atlas">("text");
   const heads = signal<readonly SketchedHead[]>([]);
   const problem = signal("");
   let running: AbortController | undefined;
-  async function ask(stack: string): Promise<void> {
+  let atlas: Promise<AtlasMaps> | undefined;
+  /** The maps of an atlas, read once. */
+  async function maps(stack: string): Promise<AtlasMaps> {
+    atlas ??= live.model.atlas().then((read) => ({ ...read, bytes: fromBase64(read.mean_maps) }));
+    // What failed once is asked for again.
+    atlas.catch(() => {
+      atlas = undefined;
+    });
+    const known = await atlas;
+    if (known.stack !== stack) throw new Error(`The atlas has the heads of the stack ${known.stack} alone.`);
+    return known;
+  }
+  async function alike(stack: string, ending: AbortSignal): Promise<readonly SketchedHead[]> {
+    if (over.peek() === "text") {
+      const { id } = live.answer.peek().opening;
+      return (await live.model.sketch({ id, stack, matrix: rowsOf(board.peek()) }, ending)).heads;
+    }
+    const { bytes, side, heads: cells } = await maps(stack);
+    const values = likeness(board.peek(), bytes, side);
+    const all = cells.map(([layer, head], at) => ({ layer, head, likeness: values[at] }));
+    return all.sort((one, other) => other.likeness - one.likeness);
+  }
+  async function rank(stack: string): Promise<void> {
     running?.abort();
     const mine = new AbortController();
     running = mine;
-    const { id } = live.answer.peek().opening;
+    problem.value = "";
+    if (!isDrawn(board.peek())) {
+      heads.value = [];
+      return;
+    }
     try {
-      const answer = await live.model.sketch({ id, stack, matrix: cells.peek() }, mine.signal);
-      if (!mine.signal.aborted) [heads.value, problem.value] = [answer.heads, ""];
+      const ranked = await alike(stack, mine.signal);
+      if (!mine.signal.aborted) heads.value = ranked;
     } catch (error) {
-      if (!mine.signal.aborted) problem.value = error instanceof Error ? error.message : String(error);
+      if (mine.signal.aborted) return;
+      [heads.value, problem.value] = [[], error instanceof Error ? error.message : String(error)];
     }
   }
+  function draw(next: Drawing, stack: string): void {
+    board.value = next;
+    void rank(stack);
+  }
   return {
-    cells,
+    board,
+    over,
     heads,
     problem,
-    draw(next: number[][], stack: string): void {
-      cells.value = next;
-      heads.value = [];
-      if (next.flat().some((value) => value > 0)) void ask(stack);
+    draw,
+    rank: (stack: string) => void rank(stack),
+    /** Draws the mean map of a head of the atlas. */
+    async drawHead(layer: number, head: number, stack: string): Promise<void> {
+      try {
+        const { bytes, side, heads: cells } = await maps(stack);
+        const at = cells.findIndex(([ofLayer, number]) => ofLayer === layer && number === head);
+        draw(meanBoard(bytes, side, at), stack);
+      } catch (error) {
+        problem.value = error instanceof Error ? error.message : String(error);
+      }
+    },
+    choose(next: "text" | "atlas", stack: string): void {
+      over.value = next;
+      void rank(stack);
     },
   };
+}
+
+/** Mean maps, a byte for the root of each weight. */
+interface AtlasMaps extends LiveAtlas {
+  readonly bytes: Uint8Array;
 }

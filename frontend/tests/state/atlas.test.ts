@@ -1,17 +1,6 @@
 import { expect, test } from "vitest";
 import type { AtlasIndex, AtlasTile } from "../../src/source/atlas";
-import {
-  BOARD,
-  boardRow,
-  findAddress,
-  headAddress,
-  hitsOf,
-  likeness,
-  linksOn,
-  percents,
-  readPlace,
-  stampedBoard,
-} from "../../src/state/atlas";
+import { findAddress, headAddress, hitsOf, linksOn, percents, readPlace } from "../../src/state/atlas";
 
 const tile = (head: number, more: Partial<AtlasTile>): AtlasTile => ({
   layer: 2,
@@ -58,23 +47,6 @@ test("addresses are read as they were written", () => {
   expect(readPlace(findAddress("50 %/x"))).toEqual({ find: "50 %/x", head: null, text: null });
   expect(readPlace("#/find/%E0%A4%A")).toEqual({ find: "%E0%A4%A", head: null, text: null });
   expect(readPlace("")).toEqual({ find: "", head: null, text: null });
-});
-
-test("a drawing is most like the head that was drawn", () => {
-  const [side, width] = [12, 24];
-  const maps = new Uint8Array(3 * width * width);
-  for (let row = 0; row < width; row++) {
-    maps[row * width + Math.max(0, row - 1)] = 255;
-    maps[width * width + row * width + row] = 255;
-    maps[2 * width * width + row * width] = 255;
-  }
-  expect(boardRow(0, side)).toBe(0);
-  expect(boardRow(BOARD - 1, side)).toBe(width - 1);
-  const best = (stamp: string) => {
-    const values = likeness(stampedBoard(stamp), maps, side);
-    return values.indexOf(Math.max(...values));
-  };
-  expect([best("previous"), best("itself"), best("first token")]).toEqual([0, 1, 2]);
 });
 
 test("links are those of the text, the strongest and those of words by themselves", () => {

@@ -1,25 +1,68 @@
-import { expect, test } from "vitest";
-import { SKETCH_SIZE, sketchOf, stamped } from "../../src/state/ranking";
-import { editOf } from "../../src/state/twoTexts";
-import { pageOf } from "../liveModel";
+import { signal } from "@preact/signals-core";
+import { expect, test, vi } from "vitest";
+import type { LiveAtlas, SketchQuestion } from "../../src/contract/live";
+import type { Live } from "../../src/state/live";
+import { sketchState } from "../../src/state/ranking";
+import { isDrawn, stampedBoard } from "../../src/state/sketch";
 
-test("ready drawings and those of a head have one size, the strongest cell full", () => {
-  expect(stamped("token before").map((row) => row.indexOf(1))).toEqual([-1, ...Array(SKETCH_SIZE - 1).keys()]);
-  const cells = sketchOf((query, key) => (key === 2 * query ? 0.25 : 0), 24, 48);
-  expect(cells.length).toBe(SKETCH_SIZE);
-  expect(cells.map((row) => row.indexOf(1))).toEqual([...Array(SKETCH_SIZE).keys()]);
+const SIDE = 12;
+
+/** Two heads of layer 3: one looks at the first token, the other at the token before. */
+function atlasOf(): LiveAtlas {
+  const width = 2 * SIDE;
+  const maps = new Uint8Array(2 * width * width);
+  for (let row = 0; row < width; row++) {
+    maps[row * width] = 255;
+    maps[width * width + row * width + Math.max(0, row - 1)] = 255;
+  }
+  const heads: [number, number][] = [3, 3].map((layer, head) => [layer, head + 4]);
+  return { texts: 9, stack: "self", side: SIDE, heads, mean_maps: btoa(String.fromCharCode(...maps)) };
+}
+
+function stateOf(atlas: () => Promise<LiveAtlas>) {
+  const asked: string[] = [];
+  const model = {
+    atlas,
+    sketch: async ({ matrix, stack }: Omit<SketchQuestion, "page">) => {
+      asked.push(`${stack} ${matrix.length} x ${matrix[0].length}`);
+      return { heads: [{ layer: 0, head: 1, likeness: 0.75 }] };
+    },
+  };
+  const live = { model, answer: signal({ opening: { id: "r1" } }) } as unknown as Live;
+  return { state: sketchState(live), asked };
+}
+
+test("a drawing is compared with a text by the model, and with the maps of an atlas here", async () => {
+  const { state, asked } = stateOf(async () => atlasOf());
+  const names = () => state.heads.value.map(({ layer, head }) => `${layer}-${head}`);
+  state.draw(stampedBoard("previous token"), "self");
+  await vi.waitFor(() => expect(names()).toEqual(["0-1"]));
+  expect(asked).toEqual(["self 12 x 12"]);
+  state.choose("atlas", "self");
+  await vi.waitFor(() => expect(names()).toEqual(["3-5", "3-4"]));
+  // The mean map of a head, drawn, is most like itself.
+  await state.drawHead(3, 4, "self");
+  await vi.waitFor(() => expect(names()).toEqual(["3-4", "3-5"]));
+  expect(state.heads.value[0].likeness).toBeCloseTo(1, 6);
+  expect(asked.length).toBe(1);
+  state.draw(
+    state.board.value.map(() => 0),
+    "self",
+  );
+  expect([names(), isDrawn(state.board.value)]).toEqual([[], false]);
 });
 
-test("of two texts as few tokens are marked as can be", () => {
-  const edit = (first: string, second: string) =>
-    editOf(pageOf(first).page.stacks[0].query, pageOf(second).page.stacks[0].query);
-  expect(edit("we went home", "we came home")).toEqual({ first: [2], second: [2] });
-  // Two edits far from each other leave what stands between them as it is.
-  expect(edit("he said that he knew him", "she said that she knew her")).toEqual({
-    first: [1, 4, 6],
-    second: [1, 4, 6],
+test("heads of another stack than the atlas has are not ranked, and what failed is asked for again", async () => {
+  let tries = 0;
+  const { state } = stateOf(async () => {
+    tries += 1;
+    if (tries === 1) throw new Error("gone");
+    return atlasOf();
   });
-  expect(edit("the nurse", "the kind old nurse")).toEqual({ first: [], second: [2, 3] });
-  expect(edit("the kind old nurse", "the nurse")).toEqual({ first: [2, 3], second: [] });
-  expect(edit("same", "same")).toEqual({ first: [], second: [] });
+  state.draw(stampedBoard("itself"), "self");
+  state.choose("atlas", "self");
+  await vi.waitFor(() => expect(state.problem.value).toBe("gone"));
+  state.rank("cross");
+  await vi.waitFor(() => expect(state.problem.value).toContain("stack self alone"));
+  expect([tries, state.heads.value]).toEqual([2, []]);
 });

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from headscope.cli._page import PageChoices, PageFiles, shown_page
+from headscope.cli._page import PageChoices, PageFiles, Words, shown_page
 from headscope.cli._run import (
     RECORD_SUFFIX,
     ModelOptions,
@@ -37,9 +37,62 @@ if TYPE_CHECKING:
 
     from headscope.atlases import Atlas
     from headscope.headvis import HeadvisTree
+    from headscope.live.serving import UnloadedModel
     from headscope.views import View
 
+NOT_OF_MODELS = "Options of a page are for a record file; in the page of a model choose them there"
 Count = Annotated[int | None, Parameter(validator=Number(gte=1))]
+
+
+@Parameter(name="*", group="Page")
+@dataclass(frozen=True)
+class ServedFiles(PageFiles):
+    """Files that the page of a record holds besides it, and the model beside that of a live one."""
+
+    beside: Words = ()
+    """Of a record file: further records (.safetensors), or texts that the same model reads; the
+    tray calls them b, c ...: --tray 2-0 "2-0 record=b". With --model: one second model (hub name or
+    folder), to compare the first with on what is typed.
+    """
+
+    @property
+    def second_model(self) -> str | None:
+        """The model beside that which is served; None without one.
+
+        Raises:
+            HeadscopeError: where several are given, or what only a record file has.
+        """
+        if replace(self, beside=()) != ServedFiles():
+            raise HeadscopeError(NOT_OF_MODELS)
+        if len(self.beside) > 1:
+            raise HeadscopeError(
+                f"Expected one model for --beside, got {', '.join(self.beside)}; give one"
+            )
+        for name in self.beside:
+            check_model(name, None)
+            return name
+        return None
+
+
+@Parameter(name="*", group="Live model")
+@dataclass(frozen=True)
+class LiveChoices:
+    """What a live model may be asked for, and what stands beside it."""
+
+    atlas: Path | None = None
+    """Folder of the model's atlas, which headscope atlas wrote: drawings are compared with its mean
+    maps, too.
+    """
+    max_tokens: Count = None
+    """Most tokens that the model reads at a time; by default 1024."""
+    seconds: Annotated[float | None, Parameter(validator=Number(gt=0))] = None
+    """Most seconds that a run may take; by default 60."""
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """Those that were given."""
+        given = {"tokens": self.max_tokens, "seconds": self.seconds}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 def serve(
@@ -48,11 +101,9 @@ def serve(
     *,
     port: int = 0,
     page: PageChoices | None = None,
-    files: PageFiles | None = None,
+    files: ServedFiles | None = None,
     model: ModelOptions | None = None,
-    beside: str | None = None,
-    max_tokens: Count = None,
-    seconds: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
+    live: LiveChoices | None = None,
     open_: Annotated[bool, Parameter(name="--open", negative="")] = False,
 ) -> None:
     """Show a record in the browser and send only what is looked at; or a model, to type texts and
@@ -72,41 +123,38 @@ def serve(
         files: What can be looked at besides; of a record file.
         model: Model that reads what is typed; with a record file the one that reads the texts of
             the evidence.
-        beside: Second model, to compare the first with on what is typed: hub name or folder.
-        max_tokens: Most tokens that the model reads at a time; by default 1024.
-        seconds: Most seconds that a run may take; by default 60.
+        live: What is typed, and what stands beside it; of a model.
         open_: Open the page in the browser.
     """
     check_server()
-    options = model or ModelOptions()
+    options, choices = model or ModelOptions(), live or LiveChoices()
     if record is not None and options.model is None and Path(record).is_dir():
         with listening_on(port) as listening:
             _serve_atlas(Path(record), listening, open_)
         return
     # With --model a file's name is still a record; any other text is what the page begins with.
     is_file = record is not None and (record.endswith(RECORD_SUFFIX) or options.model is None)
-    if beside is not None:
-        check_model(beside, None)
-    if is_file and beside is not None:
+    if is_file and choices.atlas is not None:
         raise HeadscopeError(
-            "--beside is a second model beside that of --model; compare two record files with "
-            "headscope compare"
+            "--atlas is of the model of --model; an atlas by itself is shown with headscope serve "
+            f"{choices.atlas}"
         )
+    files = files or ServedFiles()
+    second = None if is_file else files.second_model
     # The port is opened first: if it is taken, that is reported before the model is loaded.
     with listening_on(port) as listening:
         if record is not None and is_file:
-            view = _view_of(Path(record), page or {}, files or PageFiles(), options)
+            view = _view_of(Path(record), page or {}, files, options)
             token = new_token()
             _say_where(listening, token, open_)
             server_of(view, token).run(sockets=[listening])
             return
-        if page or files:
-            raise HeadscopeError(
-                "Options of a page are for a record file; in the page of a model choose them there"
-            )
-        limits = {"tokens": max_tokens, "seconds": seconds}
-        asked = _ServedModel(record or "", options, beside, limits)
-        _serve_model(asked, listening, opens=open_)
+        if page:
+            raise HeadscopeError(NOT_OF_MODELS)
+        from headscope.live.serving import UnloadedModel
+
+        named = UnloadedModel(options.model, record or "", choices.limits, second, choices.atlas)
+        _serve_model(named, options, listening, opens=open_)
 
 
 def _serve_atlas(folder: Path, listening: socket.socket, opens: bool) -> None:
@@ -150,34 +198,22 @@ def _view_of(file: Path, choices: Any, files: PageFiles, options: ModelOptions) 
     return view
 
 
-@dataclass(frozen=True)
-class _ServedModel:
-    """A model to serve: the text that it reads first, its options, a second model, and limits."""
-
-    text: str
-    options: ModelOptions
-    beside: str | None
-    limits: dict[str, Any]
-
-
-def _serve_model(asked: _ServedModel, listening: socket.socket, *, opens: bool) -> None:
+def _serve_model(
+    model: UnloadedModel, options: ModelOptions, listening: socket.socket, *, opens: bool
+) -> None:
     from headscope.capturing import check_text
-
-    if asked.text:
-        check_text(asked.text)
-    asked.options.check()
     from headscope.live.serving import serve_named
 
+    if model.text:
+        check_text(model.text)
+    options.check()
     with quiet():
         serve_named(
-            asked.options.model,
+            model,
             listening,
-            text=asked.text,
-            limits={name: value for name, value in asked.limits.items() if value is not None},
             announce=lambda token: _say_where(listening, token, opens),
             say=_say_now,
-            beside=asked.beside,
-            **asked.options.loading,
+            **options.loading,
         )
 
 

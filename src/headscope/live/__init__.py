@@ -21,6 +21,7 @@ carries the token in the header ``X-Headscope-Token``; a ``POST`` also needs ``O
 - ``POST /matters`` with `MattersQuestion`: lines of `MattersDone`, then `MattersValues` for each
   stack.
 - ``POST /sketch`` with `SketchQuestion`: `SketchAnswer`.
+- ``GET /atlas.json``: `LiveAtlas`, where the server was given an atlas.
 
 What goes wrong is `LiveError`: 400 what was asked for cannot be, 403 not our page, 409 a newer
 question of the same page came, 410 the record is no longer kept (ask again with text and changes),

@@ -70,6 +70,7 @@ def loading_facts(name: str, text: str, limits: LiveLimits, failed: str = "") ->
         "threads": torch.get_num_threads(),
         "text": text,
         "beside": "",
+        "atlas": 0,
         "versions": {},
     }
 
@@ -113,6 +114,7 @@ def live_facts(model: Any, reads_with: Any, limits: LiveLimits, text: str) -> Li
         "threads": torch.get_num_threads(),
         "text": text,
         "beside": "",
+        "atlas": 0,
         "versions": dict(own.versions),
     }
 

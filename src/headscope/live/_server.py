@@ -16,8 +16,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from headscope.atlases import Atlas
 from headscope.errors import ModelError
 from headscope.live._answering import answer_question, parse_answer
+from headscope.live._atlas import live_atlas
 from headscope.live._changes import address_of, python_of
 from headscope.live._comparing import Partners, compared
 from headscope.live._facts import LIMITS, loading_facts
@@ -73,6 +75,7 @@ class LiveHost:
         live: the model; None as long as it is not there.
         failed: why it could not be loaded; else empty.
         second: a model that it can be compared with.
+        atlas: of the model, to compare drawings with.
     """
 
     name: str
@@ -81,13 +84,15 @@ class LiveHost:
     live: LiveModel | None = None
     failed: str = ""
     second: LiveModel | None = None
+    atlas: Atlas | None = None
 
     @property
     def facts(self) -> LiveFacts:
         """What is known of it now."""
         if self.live is not None:
             beside = self.second.facts["name"] if self.second is not None else ""
-            return {**self.live.facts, "beside": beside}
+            texts = self.atlas.texts if self.atlas is not None else 0
+            return {**self.live.facts, "beside": beside, "atlas": texts}
         return loading_facts(self.name, self.text, self.limits, self.failed)
 
 
@@ -113,6 +118,7 @@ def live_application(host: LiveHost, token: str, queue: ModelQueue | None = None
         Route("/answer", answers.post(answers.answer), methods=["POST"]),
         Route("/matters", answers.post(answers.matters), methods=["POST"]),
         Route("/sketch", answers.post(answers.sketch), methods=["POST"]),
+        Route("/atlas.json", in_thread(answers.atlas, at_once)),
         Route("/record/{id}/download", in_thread(answers.download, at_once)),
         Route("/record/{id}/page", in_thread(answers.page, at_once)),
         *record_routes(answers.find, "/record/{id}"),
@@ -221,6 +227,12 @@ class _LiveAnswers:
         if kept is None:
             return error_line(GONE, 410)
         return JSONResponse(await anyio.to_thread.run_sync(sketched, kept.record, given))
+
+    def atlas(self, _request: Request) -> Response:
+        """Mean maps of all heads: see `headscope.live.contract.LiveAtlas`."""
+        if self._host.atlas is None:
+            raise ModelError("There is no atlas; serve one with --atlas FOLDER")
+        return JSONResponse(dict(live_atlas(self._host.atlas, self._live().facts["stacks"])))
 
     def download(self, request: Request) -> Response:
         """The record as a file."""

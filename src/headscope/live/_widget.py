@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 import traitlets
 from starlette.types import Message
 
+from headscope.atlases import Atlas
 from headscope.errors import RecordError
 from headscope.live._model import LiveModel
 from headscope.live._server import LiveHost, live_application
@@ -33,15 +34,17 @@ class LiveWidget(AnyWidget):
 
     Args:
         live: the model.
+        atlas: of the model, to compare drawings with.
     """
 
     asked: traitlets.Dict[str, Any] = traitlets.Dict().tag(sync=True)
     selection: traitlets.Dict[str, Any] = traitlets.Dict().tag(sync=True)
     _shown_id: traitlets.Unicode[str, str | bytes] = traitlets.Unicode().tag(sync=True)
 
-    def __init__(self, live: LiveModel) -> None:
+    def __init__(self, live: LiveModel, atlas: Atlas | None = None) -> None:
         self._live = live
-        host = LiveHost(live.facts["name"], live.facts["text"], live.facts["limits"], live)
+        facts = live.facts
+        host = LiveHost(facts["name"], facts["text"], facts["limits"], live, atlas=atlas)
         self._messages = MessageAnswers(host, self.send)
         super().__init__(_esm=script_of("model.js"))
         self.on_msg(self._heard)

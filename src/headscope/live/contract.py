@@ -95,6 +95,8 @@ class LiveFacts(TypedDict):
     """The text that the server was started with; empty without one."""
     beside: str
     """Name of the second model, which the first can be compared with; empty without one."""
+    atlas: int
+    """Number of texts of the atlas that drawings can be compared with; 0 without one."""
     versions: dict[str, str]
     """Of headscope, torch and transformers."""
 
@@ -412,6 +414,24 @@ class SketchAnswer(TypedDict):
     heads: list[SketchedHead]
 
 
+class LiveAtlas(TypedDict):
+    """``GET /atlas.json``: the mean attention of every head over the texts of an atlas, which the
+    page compares with a drawing.
+    """
+
+    texts: int
+    stack: str
+    """Whose heads these are."""
+    side: int
+    """Rows and columns of each map are so many of the first tokens of a text, and so many of the
+    last.
+    """
+    heads: list[tuple[int, int]]
+    """Layer and number of each head."""
+    mean_maps: str
+    """The maps one after the other, a byte for the root of each mean weight, in base64."""
+
+
 class LiveError(TypedDict):
     """Why something was not done; with the status 400, 403, 409, 410, 413, 415 or 503."""
 
@@ -435,3 +455,4 @@ class LiveMessages(TypedDict):
     mattering: MattersDone | MattersValues | LiveError
     sketch: SketchQuestion
     sketched: SketchAnswer
+    atlas: LiveAtlas

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from headscope.errors import HeadscopeError
+from headscope.live._atlas import atlas_for
 from headscope.live._facts import LIMITS
 from headscope.live._model import LiveModel
 from headscope.live.contract import LiveLimits
 from headscope.views.listening import check_server
 
 if TYPE_CHECKING:
+    from headscope.atlases import Atlas
     from headscope.live._widget import LiveWidget
 
 
@@ -21,6 +24,7 @@ def live_widget(
     *,
     max_tokens: int = LIMITS["tokens"],
     seconds: float = LIMITS["seconds"],
+    atlas: Atlas | str | os.PathLike[str] | None = None,
 ) -> LiveWidget:
     """Show a loaded model in a notebook: what is typed there it reads, and heads can be changed.
 
@@ -33,9 +37,11 @@ def live_widget(
         text: that the page begins with.
         max_tokens: most tokens that are read at a time.
         seconds: most seconds that a run may take.
+        atlas: the model's atlas, or the folder of one, to compare drawings with.
 
     Raises:
         HeadscopeError: without the extras ``notebook`` and ``server``.
+        ModelError: where the atlas is of another model.
 
     Example:
         >>> widget = live_widget(model, tokenizer, "The cat sat on the mat.")
@@ -50,4 +56,5 @@ def live_widget(
             "A widget needs anywidget: pip install 'headscope[notebook,server]'"
         ) from None
     limits: LiveLimits = {**LIMITS, "tokens": max_tokens, "seconds": seconds}
-    return LiveWidget(LiveModel(model, tokenizer, limits=limits, text=text))
+    live = LiveModel(model, tokenizer, limits=limits, text=text)
+    return LiveWidget(live, atlas_for(model, atlas))

@@ -8,6 +8,7 @@ import threading
 import webbrowser
 from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,8 +17,9 @@ import torch
 from typing_extensions import TypedDict, Unpack
 
 from headscope.capturing import LoadOptions, ParsedInput, load_for, parse_call
-from headscope.capturing.loading.load import kept_arguments
+from headscope.capturing.loading.load import config_of, kept_arguments
 from headscope.errors import HeadscopeError
+from headscope.live._atlas import atlas_for, check_atlas, parse_atlas
 from headscope.live._facts import LIMITS
 from headscope.live._model import LiveModel
 from headscope.live._stop import StopSignal
@@ -31,6 +33,7 @@ from headscope.views.listening import (
 )
 
 if TYPE_CHECKING:
+    from headscope.atlases import Atlas
     from headscope.live._server import LiveHost
 
 WARMED_WITH = "The cat sat on the mat."
@@ -49,6 +52,8 @@ class ServeOptions(TypedDict, total=False):
     """Most seconds that a run may take; by default 60."""
     beside: tuple[Any, Any] | None
     """A second model and its tokenizer, to compare the first with on what is typed."""
+    atlas: Atlas | str | os.PathLike[str] | None
+    """The model's atlas, or the folder of one: drawings are compared with its mean maps, too."""
 
 
 def serve(
@@ -76,6 +81,7 @@ def serve(
 
     Raises:
         HeadscopeError: without the extra ``server``, or where the port is taken.
+        ModelError: where the atlas is of another model.
 
     Example:
         >>> serve(model, tokenizer, "The cat sat on the mat.", open_=True)
@@ -92,7 +98,7 @@ def serve(
         "tokens": options.get("max_tokens", LIMITS["tokens"]),
         "seconds": options.get("seconds", LIMITS["seconds"]),
     }
-    beside = options.get("beside")
+    beside, atlas = options.get("beside"), atlas_for(model, options.get("atlas"))
     with listening_on(port) as listening, _fewer_threads():
         live = LiveModel(model, tokenizer, limits=limits, text=text)
         token = new_token()
@@ -100,39 +106,59 @@ def serve(
         print(f"Listening on {address}", flush=True)  # noqa: T201 - the one way to learn it
         if open_:
             webbrowser.open(address)
-        host = LiveHost(live.facts["name"], text, limits, live)
+        host = LiveHost(live.facts["name"], text, limits, live, atlas=atlas)
         if beside is not None:
             host.second = LiveModel(*beside, limits=limits, records=live.records)
         quiet_server(live_application(host, token)).run(sockets=[listening])
 
 
+@dataclass(frozen=True)
+class UnloadedModel:
+    """A model to serve that is not loaded yet.
+
+    Args:
+        name: hub name or folder; None for the demo model.
+        text: that the page begins with.
+        limits: those that are other than `LIMITS`.
+        beside: hub name or folder of a second model, to compare the first with.
+        atlas: folder of the model's atlas, to compare drawings with.
+    """
+
+    name: str | Path | None
+    text: str = ""
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    beside: str | Path | None = None
+    atlas: Path | None = None
+
+
 def serve_named(
-    name: str | Path | None,
+    model: UnloadedModel,
     listening: socket.socket,
     *,
-    text: str,
-    limits: Mapping[str, Any],
     announce: Callable[[str], None],
     say: Say,
-    beside: str | Path | None = None,
     **loading: Unpack[LoadOptions],
 ) -> None:
     """Serve a model that is loaded meanwhile: its page opens at once and says so.
 
     Args:
-        name: hub name or folder; None for the demo model.
+        model: which.
         listening: where.
-        text: that the page begins with.
-        limits: those that are other than `LIMITS`.
         announce: is called with the token before anything is loaded.
         say: is called with lines for the user.
-        beside: hub name or folder of a second model, to compare the first with.
         **loading: see `headscope.capturing.LoadOptions`; a revision is that of the first model.
+
+    Raises:
+        HeadscopeError: where there is no such atlas, or it is of another model; before anything is
+            announced.
     """
     from headscope.live._server import LiveHost, live_application
 
-    all_limits = cast("LiveLimits", {**LIMITS, **limits})
-    host = LiveHost(str(name or "the demo model"), text, all_limits)
+    limits = cast("LiveLimits", {**LIMITS, **model.limits})
+    host = LiveHost(str(model.name or "the demo model"), model.text, limits)
+    if model.atlas is not None:
+        host.atlas = parse_atlas(model.atlas)
+        check_atlas(host.atlas, config_of(model.name, **loading))
     token = new_token()
     with _fewer_threads() as threads:
         server = quiet_server(live_application(host, token))
@@ -140,7 +166,7 @@ def serve_named(
         say(f"Loading {host.name}; torch has {threads} of {_cores()} cores, the page the rest")
 
         def load() -> None:
-            _load(host, (name, beside), loading)
+            _load(host, model, loading)
             for live in filter(None, (host.live, host.second)):
                 say(f"{live.facts['name']} runs on {live.facts['device']}, {live.facts['dtype']}")
             if host.failed:
@@ -150,18 +176,15 @@ def serve_named(
         server.run(sockets=[listening])
 
 
-def _load(
-    host: LiveHost, names: tuple[str | Path | None, str | Path | None], loading: LoadOptions
-) -> None:
+def _load(host: LiveHost, model: UnloadedModel, loading: LoadOptions) -> None:
     """Load a model into its host, and a second one where it has a name."""
-    name, beside = names
     try:
-        loaded = _loaded(name, loading)
+        loaded = _loaded(model.name, loading)
         live = LiveModel(*loaded, limits=host.limits, text=host.text)
         _warm(live)
-        if beside is not None:
+        if model.beside is not None:
             others: LoadOptions = {**loading, "revision": None}
-            loaded = _loaded(beside, others)
+            loaded = _loaded(model.beside, others)
             second = LiveModel(*loaded, limits=host.limits, text=host.text, records=live.records)
             _warm(second)
             host.second = second

@@ -85,8 +85,16 @@ def _index_data(atlas: Atlas) -> dict[str, Any]:
         "distances": bin_names(),
         "side": SIDE,
         "heads": [_tile_data(atlas, at) for at in range(len(atlas.cells))],
-        "maps": _base64(_as_bytes(atlas.maps)),
+        "maps": packed_maps(atlas.maps),
     }
+
+
+def packed_maps(maps: Float[np.ndarray, "head query key"]) -> str:
+    """Mean maps in base64: square roots of the weights as bytes, so that weak ones can be
+    distinguished; 0 where no text has such a position.
+    """
+    roots = np.sqrt(np.clip(np.nan_to_num(maps), 0, 1))
+    return _base64(np.rint(roots * 255).astype(np.uint8))
 
 
 def _tile_data(atlas: Atlas, at: int) -> dict[str, Any]:
@@ -201,13 +209,6 @@ def _table(values: Float[np.ndarray, "query_class key_class"]) -> list[list[floa
 
 def _places(flags: tuple[bool, ...]) -> list[int]:
     return [position for position, flag in enumerate(flags) if flag]
-
-
-def _as_bytes(maps: Float[np.ndarray, "head query key"]) -> np.ndarray:
-    """Square roots of the weights as bytes, so that weak ones can be distinguished; 0 where no text
-    has such a position.
-    """
-    return np.rint(np.sqrt(np.clip(np.nan_to_num(maps), 0, 1)) * 255).astype(np.uint8)
 
 
 def _base64(values: np.ndarray) -> str:

@@ -2,8 +2,9 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { marksOf } from "../../draw/marks";
 import { followSystemTheme } from "../../parts/theme";
 import type { AtlasIndex, AtlasSource } from "../../source/atlas";
+import { fromBase64 } from "../../source/bytes";
 import type { TreeIndex } from "../../source/headvis";
-import { type AtlasPlace, bytesOf, readPlace } from "../../state/atlas";
+import { type AtlasPlace, readPlace } from "../../state/atlas";
 import { readMetric } from "../../state/headvis";
 import { headColors } from "./colors";
 import { HeadPage } from "./HeadPage";
@@ -73,7 +74,7 @@ function isTree(index: AtlasIndex | TreeIndex): index is TreeIndex {
 }
 
 function viewOf(index: AtlasIndex, source: AtlasSource, dark: boolean): AtlasView {
-  const maps = bytesOf(index.maps);
+  const maps = fromBase64(index.maps);
   const shapes = marksOf(
     index.patterns.map(({ name }) => name),
     dark,

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { walkTiles } from "./walkTiles";
+import { walkTiles } from "../../parts/walkTiles";
 
 interface HeadGridProps {
   /** Numbers of the layers, from top to bottom. */

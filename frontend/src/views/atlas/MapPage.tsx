@@ -1,17 +1,18 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Mark } from "../../parts/Mark";
-import { emptyBoard, findAddress, type Hit, hitsOf, likeness, shortShare } from "../../state/atlas";
+import { SketchBoard } from "../../parts/SketchBoard";
+import { walkTiles } from "../../parts/walkTiles";
+import { findAddress, type Hit, hitsOf, shortShare } from "../../state/atlas";
+import { emptyBoard, isDrawn, likeness } from "../../state/sketch";
 import { counted } from "../../state/words";
 import { HeadGrid } from "./HeadGrid";
 import { type AtlasView, Tile } from "./parts";
-import { Board } from "./SketchBoard";
-import { walkTiles } from "./walkTiles";
 
 /** The map of all heads, found by a word or by a drawing. */
 export function MapPage({ view, find }: { view: AtlasView; find: string }) {
   const { index } = view;
   const [board, setBoard] = useState(emptyBoard);
-  const drawn = board.some((cell) => cell > 0);
+  const drawn = isDrawn(board);
   const order = useMemo(
     () => (drawn ? byLikeness(view, board) : hitsOf(index, find)),
     [view, index, find, board, drawn],
@@ -39,7 +40,11 @@ export function MapPage({ view, find }: { view: AtlasView; find: string }) {
           </p>
           {looking ? <Ranked view={view} hits={order} /> : <Layers view={view} />}
         </section>
-        <Board board={board} onDraw={setBoard} />
+        <section class="card atlas-sketch" aria-label="Sketch">
+          <h2>Sketch a pattern</h2>
+          <p>Draw where tokens look, and the heads that do so come first. The row looks, the column is looked at.</p>
+          <SketchBoard board={board} ends onDraw={setBoard} />
+        </section>
       </div>
       <p class="note">{index.summary}</p>
     </>

@@ -4,12 +4,12 @@ import { Check } from "../../parts/Check";
 import { chance } from "../../state/chance";
 import { readable } from "../../state/label";
 import type { MattersTo } from "../../state/ranking";
-import { openHead } from "../../state/selection";
 import type { Store } from "../../state/store";
 import { percent } from "../../state/words";
 import type { LiveParts } from "./LiveBar";
 import { effectText } from "./MattersOnGrid";
 import { placesShown } from "./OutputPanel";
+import { RankedHeads } from "./RankedHeads";
 
 const STATES: MattersTo = { target: {}, words: "the states of the tokens" };
 
@@ -106,22 +106,20 @@ function Ranked({ values: of, store, method }: { values: MattersValues; store: S
         {method === "gradient" ? "By gradient, a preview without sign: " : ""}
         {label}.
       </p>
-      <ol class="live-likest live-ranked" aria-label={`Heads by ${label}`} data-matters-ranked={method}>
-        {order.map(([layer, head, value]) => (
-          <li key={`${layer}-${head}`}>
-            <button
-              data-matters-head={`${layer}-${head}`}
-              onClick={() => store.select((now) => openHead(now, layer, head, store.pieceStack.peek(), false))}
-            >
-              <b>
-                {layer}-{head}
-              </b>
-              <i data-below={value < 0 || undefined} style={{ "--part": Math.abs(value) / most }} />
-              <span class="number">{effectText(of, value)}</span>
-            </button>
-          </li>
-        ))}
-      </ol>
+      <div data-matters-ranked={method}>
+        <RankedHeads
+          store={store}
+          name="matters"
+          label={`Heads by ${label}`}
+          heads={order.map(([layer, head, value]) => ({
+            layer,
+            head,
+            part: Math.abs(value) / most,
+            text: effectText(of, value),
+            isBelow: value < 0,
+          }))}
+        />
+      </div>
     </>
   );
 }

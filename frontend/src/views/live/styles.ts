@@ -1,5 +1,6 @@
 import { whole } from "../../styles";
+import sketch from "../../styles/sketch.css";
 import live from "./live.css";
 
 /** The styles of what only the page of a model has. */
-export const liveStyles = whole(live);
+export const liveStyles = whole(sketch) + whole(live);

@@ -122,12 +122,25 @@ def kept_arguments(name: str | Path | None, **options: Unpack[LoadOptions]) -> t
     Raises:
         ModelError: if there is no such model.
     """
+    config = config_of(name, **options)
+    cls: Any = class_of(_kept_loader(config, writes=True), config)
+    return () if cls is None else arguments_of(cls)
+
+
+def config_of(name: str | Path | None, **options: Unpack[LoadOptions]) -> Any:
+    """The configuration of a model, which is read without its weights.
+
+    Args:
+        name: hub name or folder; None for the demo model.
+        **options: see `LoadOptions`.
+
+    Raises:
+        ModelError: if there is no such model.
+    """
     from transformers import AutoConfig
 
     loading = parse_loading(name, options)
-    config = _loaded(AutoConfig, _name_or_demo(name), **loading.files)
-    cls: Any = class_of(_kept_loader(config, writes=True), config)
-    return () if cls is None else arguments_of(cls)
+    return _loaded(AutoConfig, _name_or_demo(name), **loading.files)
 
 
 def load_bare_model(
@@ -301,9 +314,17 @@ def _processor(name: str | Path, loading: ParsedLoadOptions, part: str | None = 
 
 def display_name(model: Any) -> str:
     """Hub name of a model, or the last part of its folder; never a path of this machine."""
-    path = Path(
-        str(getattr(getattr(model, "config", None), "_name_or_path", "") or type(model).__name__)
-    )
+    return name_in(getattr(model, "config", None)) or type(model).__name__
+
+
+def name_in(config: Any) -> str:
+    """The name by which the model of a configuration was loaded, as `display_name` has it; empty
+    where it was loaded by none.
+    """
+    name = str(getattr(config, "_name_or_path", "") or "")
+    if not name:
+        return ""
+    path = Path(name)
     # The demo model lies in the folder of a package, whose name tells a reader nothing.
     if PACKAGE in path.parts:
         return "all-MiniLM-L6-v2"

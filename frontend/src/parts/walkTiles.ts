@@ -1,11 +1,15 @@
-import { ARROWS } from "../../parts/arrows";
+import { ARROWS } from "./arrows";
 
 /** Arrows go from tile to tile; one of them is reached by Tab. */
-export function walkTiles(event: KeyboardEvent & { currentTarget: HTMLElement }, columns: number): void {
+export function walkTiles(
+  event: KeyboardEvent & { currentTarget: HTMLElement },
+  columns: number,
+  tile = "[data-tile]",
+) {
   const [down, right] = ARROWS[event.key] ?? [0, 0];
   if (down === 0 && right === 0) return;
   event.preventDefault();
-  const tiles = [...event.currentTarget.querySelectorAll<HTMLElement>("[data-tile]")];
+  const tiles = [...event.currentTarget.querySelectorAll<HTMLElement>(tile)];
   const now = tiles.indexOf(event.target as HTMLElement);
   tiles[now + down * columns + right]?.focus();
 }
