@@ -47,7 +47,10 @@ class CaptureJob(ModelJob):
         """What the numbers depend on, known before a model is loaded."""
         # As JSON gives it back: lists.
         named = json.loads(json.dumps(dict(self.kept)))
-        return super().options() | named | {"max_unknown": self.max_unknown}
+        told = super().options() | named | {"max_unknown": self.max_unknown}
+        # Says the same as the share of unknown tokens.
+        del told["allow_unfit"]
+        return told
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -224,7 +227,7 @@ def captured_over(
             `headscope.corpus.run`.
         CaptureError: where an option is not what it must be.
     """
-    from headscope.capturing import kept_of, parse_keep
+    from headscope.capturing import kept_of
 
     if options.get("out") is None:
         given_ = [name for name in OPTIONS if options.get(name) is not None]
@@ -232,9 +235,7 @@ def captured_over(
             f"capture_many was given {', '.join(given_)} and no folder for the records; give "
             "out=FOLDER, or leave them out to get one record after the other"
         )
-    kept = {"keep": "auto"} | kept_of(options)
-    kept = {name: _hashable(value) for name, value in kept.items()}
-    parse_keep(**kept)
+    kept = _settled(kept_of(options))
     unknown = options.pop("max_unknown", 1.0)
     rest = {name: value for name, value in options.items() if name not in kept}
     # By the number of each text, which a run does not know: told below, of the index.
@@ -259,6 +260,24 @@ def captured_over(
         for number, reason in records.left_out.items():
             on_error(number, RunError(reason))
     return records
+
+
+def _settled(given: dict[str, Any]) -> dict[str, Any]:
+    """Options of records with their defaults: the same whichever were left out.
+
+    Raises:
+        CaptureError: where one is not what it must be.
+    """
+    from headscope.capturing import parse_keep
+
+    held = {name: _hashable(option) for name, option in given.items()}
+    choice = parse_keep(**held)
+    keep = held.get("keep", "auto")
+    names = ("precision", "rows", "top", "routers")
+    return {name: getattr(choice, name) for name in names} | {
+        "keep": (keep,) if isinstance(keep, str) and keep != "auto" else keep,
+        "heads": held.get("heads"),
+    }
 
 
 def _hashable(option: Any) -> Any:
