@@ -139,6 +139,7 @@ VARIANTS = (
     Variant('keep="weights", float16', partial(captured, keep="weights", precision="float16")),
     Variant('keep="auto"', captured),
     Variant('keep="norms"', partial(captured, keep="norms"), short=True),
+    Variant('keep="alti"', partial(captured, keep="alti"), short=True),
     Variant(
         "nnsight, weights",
         traced,

@@ -22,6 +22,8 @@ from _capture_variants import VARIANTS, Variant
 ROUNDS_OF_SHORT = 8
 """For each round that is asked for: passes over short texts take hundredths of a second."""
 
+SLOW = {'keep="norms"', 'keep="alti"'}
+
 
 def seconds(shape: Shape, variants: Sequence[Variant], rounds: int) -> dict[str, float]:
     """Shortest processor time of every variant; all take turns, so that a busy minute falls on all
@@ -36,7 +38,7 @@ def seconds(shape: Shape, variants: Sequence[Variant], rounds: int) -> dict[str,
     found: dict[str, list[float]] = {variant.name: [] for variant in variants}
     for number in range(rounds * (ROUNDS_OF_SHORT if shape.is_short else 1)):
         for variant in variants:
-            if "norms" in variant.name and number >= max(2, rounds):
+            if variant.name in SLOW and number >= max(2, rounds):
                 continue  # it takes many times as long as the others
             start = time.process_time()
             kept = variant.run(models[variant.implementation, variant.needs], inputs)

@@ -213,8 +213,8 @@ def test_norms_are_those_of_a_record_of_all_heads(family, tokenizer):
     model = tiny_model(family)
     name = "self" if family != "t5" else "cross"
     heads = [(0, 1), (1, 0), (1, 2)] if name == "self" else [("cross", 1, 0), ("cross", 1, 2)]
-    whole = hs.capture(model, tokenizer, TEXT, keep="norms")
-    some = hs.capture(model, tokenizer, TEXT, keep="norms", heads=heads)
+    whole = hs.capture(model, tokenizer, TEXT, keep="alti")
+    some = hs.capture(model, tokenizer, TEXT, keep="alti", heads=heads)
     assert list(some.stacks) == [name]
     assert whole[name].layer(1).has("value_norms")
     for layer in some[name]:

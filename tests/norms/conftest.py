@@ -1,9 +1,10 @@
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from headscope.norms import Block, Norm
+from headscope.norms import Block, Norm, ProjectionProducts
 
 HEADS, SHARED, FEATURES, MODEL = 4, 2, 3, 11
 
@@ -35,7 +36,19 @@ KINDS = [
 @pytest.fixture(params=KINDS, ids=lambda kind: "-".join(map(str, kind.values())))
 def block(request, rng):
     """Blocks with grouped heads, whose axes all differ but queries and keys of the same tokens."""
-    kind = request.param
+    return made_block(request.param, rng)
+
+
+@pytest.fixture(
+    params=[KINDS[0], KINDS[6], KINDS[28]], ids=lambda kind: "-".join(map(str, kind.values()))
+)
+def shared_block(request, rng):
+    """Blocks that know the products of their projection, as those of a captured layer."""
+    plain = made_block(request.param, rng)
+    return replace(plain, products=ProjectionProducts(plain.projection))
+
+
+def made_block(kind, rng):
     queries, keys = (6, 6) if kind["same"] else (5, 7)
     return Block(
         weights=weights_of(rng, HEADS, queries, keys, causal=kind["same"]),

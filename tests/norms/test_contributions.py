@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -5,6 +7,8 @@ from headscope import RecordError
 from headscope.norms import (
     Block,
     Norm,
+    ProjectionProducts,
+    _alti,
     alti,
     attention_norms,
     attention_vectors,
@@ -111,6 +115,7 @@ def test_second_identity_pieces_bias_and_shift_sum_to_the_norm_output(block, pla
 def test_pieces_come_in_tiles_of_any_size_alike(block, monkeypatch):
     whole = residual_norms(block), alti(block), value_norms(block), mixing(residual_vectors(block))
     monkeypatch.setattr(block_module, "BYTES_AT_ONCE", 1)
+    monkeypatch.setattr(_alti, "CACHED_BYTES", 1)
     assert len(block.tiles(100)) == block.size[2]
     tiled = residual_norms(block), alti(block), value_norms(block), mixing(residual_vectors(block))
     for first, second in zip(whole, tiled, strict=True):
@@ -145,6 +150,56 @@ def test_lengths_stay_right_where_heads_nearly_cancel(rng, left):
     np.testing.assert_allclose(
         attention_norms(block), np.tile(wanted, (3, 1)), rtol=1e-7, atol=5e-15
     )
+
+
+@pytest.mark.parametrize("left", [1.0, 1e-2, 1e-4, 1e-6, 1e-8])
+def test_lengths_from_shared_products_stay_right_where_heads_nearly_cancel(rng, left):
+    vectors = 10 * rng.standard_normal((5, 4))
+    rest = left * rng.standard_normal((5, 4))
+    turn = np.linalg.qr(rng.standard_normal((6, 6)))[0][:4]  # keeps lengths, 4 to 6 features
+    projection = np.stack([turn, turn])
+    block = Block(
+        weights=np.full((2, 3, 5), 0.5),
+        values=np.stack([vectors, rest - vectors]),
+        projection=projection,
+        same=False,
+        products=ProjectionProducts(projection),
+    )
+    wanted = np.tile(np.linalg.norm(0.5 * rest, axis=-1), (3, 1))
+    np.testing.assert_allclose(attention_norms(block), wanted, rtol=1e-7, atol=1e-14)
+
+
+def test_the_length_of_a_value_that_its_projection_removes_is_right(rng):
+    """The projection shrinks one direction to nearly nothing; values lie in it but for a rest."""
+    shrink = np.diag([1.0, 1.0, 1e-9])
+    projection = np.stack([shrink, rng.standard_normal((3, 3))])
+    values = np.zeros((2, 4, 3))
+    values[:, :, 2] = rng.random((2, 4)) + 1
+    block = Block(
+        weights=np.ones((2, 5, 4)),
+        values=values,
+        projection=projection,
+        same=False,
+        products=ProjectionProducts(projection),
+    )
+    wanted = np.linalg.norm(values @ projection, axis=-1)
+    assert wanted[0].max() < 1e-8 < wanted[1].min()
+    np.testing.assert_allclose(value_norms(block), wanted, rtol=1e-9)
+
+
+def test_blocks_of_a_layer_share_the_products_of_its_projection(shared_block):
+    """The same numbers as from the vectors, and each product of the projection made once."""
+    vectors = replace(shared_block, products=None)
+    for norms in (value_norms, attention_norms, residual_norms, output_norms, globenc_norms):
+        np.testing.assert_allclose(norms(shared_block), norms(vectors), **EXACT)
+    one, other = (attention_vectors(shared_block).norms, output_vectors(shared_block).norms)
+    products = shared_block.products
+    assert products.behind(one) is products.behind(one)
+    assert products.behind(other) is products.behind(other)
+    for gain in range(9):  # a layer whose norms change does not gather products without end
+        products.behind((Norm(gain=np.full(11, gain + 1.0), shift=np.zeros(11)),))
+    assert len(products) <= 4
+    np.testing.assert_allclose(attention_norms(shared_block), attention_norms(vectors), **EXACT)
 
 
 def test_no_array_of_heads_queries_keys_and_features_is_ever_there(rng):

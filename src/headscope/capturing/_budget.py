@@ -187,9 +187,8 @@ def _of_layer(layer: Layer, queries: int, keys: int, keeping: KeepChoice) -> dic
         "statistics": heads
         * (rows * (STATISTICS_OF_A_ROW + TOP_OF_A_ROW * keeping.top) + keys * STATISTICS_OF_A_KEY),
     }
-    sizes["norms"] = FLOAT * (
-        heads * keys + (len(CONTRIBUTION_KINDS) * keys + NORMS_OF_A_ROW) * queries
-    )
+    maps = len(CONTRIBUTION_KINDS) - ("alti" not in keeping.what)
+    sizes["norms"] = FLOAT * (heads * keys + (maps * keys + NORMS_OF_A_ROW) * queries)
     if layer.queries is not None:
         bias = 0 if layer.bias is None else layer.bias.shape[0] * queries * keys
         sizes["before"] = layer.queries.shape[2] * (heads * queries + shared * keys) * item

@@ -11,7 +11,7 @@ import numpy as np
 from headscope.capturing._chosen_heads import ChosenHeads, parse_heads
 from headscope.errors import CaptureError
 
-Keepable = Literal["weights", "qk", "values", "before", "statistics", "norms"]
+Keepable = Literal["weights", "qk", "values", "before", "statistics", "norms", "alti"]
 Keep = Literal["auto"] | Keepable | Collection[Keepable]
 Precision = Literal["float32", "float16"]
 
@@ -24,7 +24,7 @@ class KeepChoice:
 
     Args:
         what: any of weights, qk (queries and keys), values, before (queries and keys before
-            positions are applied), statistics, norms.
+            positions are applied), statistics, norms, alti (which brings norms).
         auto: whether weights are kept only while all of them stay below 256 MiB.
         precision: the precision of the kept arrays.
         rows: how many rows the statistics sample; None for all.
@@ -65,7 +65,10 @@ def parse_keep(
     if precision not in get_args(Precision):
         raise CaptureError(f"precision must be 'float32' or 'float16', not {precision!r}")
     what = _parse_what(keep)
-    if what == {"norms"}:
+    if "alti" in what:
+        # ALTI is one of the contributions; the others come at little cost.
+        what |= {"norms"}
+    if what <= {"norms", "alti"}:
         # Norms are useful only together with the weights, and views draw contributions over these.
         kept = what | {"weights", "qk"}
         return KeepChoice(kept, True, precision, routers=bool(routers), heads=chosen)

@@ -18,7 +18,8 @@ class RecordOptions(TypedDict, total=False):
     """One or several of ``"weights"``; ``"qk"``, queries and keys, from which weights follow
     exactly; ``"values"``; ``"before"``, queries and keys before positions are applied, as the model
     made them; ``"statistics"``, numbers about every row without the row; ``"norms"``, value norms
-    and contributions (given alone, it keeps queries and keys too, and weights as ``"auto"`` does).
+    and contributions (given alone, it keeps queries and keys too, and weights as ``"auto"`` does);
+    ``"alti"``, the same with ALTI, which takes longer than all other contributions together.
     ``"auto"`` (default): queries, keys and values, and the weights too while these stay below
     256 MiB.
     """

@@ -262,7 +262,7 @@ def with_norms(
     """
     if "norms" not in keeping.what:
         return nullcontext(), builder.take, builder.join
-    builder.norms = norms = NormsWatch(model)
+    builder.norms = norms = NormsWatch(model, with_alti="alti" in keeping.what)
     return norms, norms.unseen(builder.take), norms.unseen(builder.join)
 
 

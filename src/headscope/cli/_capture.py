@@ -29,7 +29,7 @@ def capture(
     model: ModelOptions | None = None,
     media: Media | None = None,
     keep: tuple[
-        Literal["auto", "weights", "qk", "values", "before", "statistics", "norms"], ...
+        Literal["auto", "weights", "qk", "values", "before", "statistics", "norms", "alti"], ...
     ] = ("auto",),
     precision: Literal["float32", "float16"] = "float32",
     rows: int | None = None,

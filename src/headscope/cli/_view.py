@@ -90,9 +90,7 @@ def view(
             )
         record = load(text)
     else:
-        record = captured(
-            (text, text_b), model, out, media=media, keep="norms" if norms else "auto"
-        )
+        record = captured((text, text_b), model, out, media=media, keep="alti" if norms else "auto")
     given = files.given(record, model)
     with status("Writing the page"):
         path = shown_page(record, page or {}, given).save(out)
@@ -139,7 +137,7 @@ def write_pages(
     # A text that is left out is reported before the record of any later one comes.
     numbers = (number for number in range(len(given)) if number not in lost)
     for record in capture_many(
-        *source, given, keep="norms" if norms else "auto", on_error=lose, **reading
+        *source, given, keep="alti" if norms else "auto", on_error=lose, **reading
     ):
         # Evidence over texts is the same for all pages and computed once.
         options = files.given(record, model, options.get("evidence"))

@@ -24,6 +24,7 @@ from headscope.norms._expansion import expansion_rate
 from headscope.norms._flow import flow
 from headscope.norms._maps import Quantity
 from headscope.norms._norm import Norm
+from headscope.norms._products import ProjectionProducts
 from headscope.norms._rollout import rollout
 from headscope.norms._vectors import (
     ContributionVectors,
@@ -37,6 +38,7 @@ __all__ = [
     "Block",
     "ContributionVectors",
     "Norm",
+    "ProjectionProducts",
     "Quantity",
     "alti",
     "attention_norms",

@@ -8,6 +8,8 @@ from jaxtyping import Float
 from headscope.norms._block import Block
 from headscope.norms._vectors import output_vectors, residual_vectors
 
+CACHED_BYTES = 2**21
+
 
 def alti(block: Block) -> Float[np.ndarray, "query key"]:
     """ALTI: ``c_ij = max(0, ||y_i||_1 - ||y_i - T_ij||_1)``, rows divided by their sum.
@@ -30,8 +32,9 @@ def alti(block: Block) -> Float[np.ndarray, "query key"]:
     length = np.abs(whole).sum(axis=-1)
     _, queries, keys, model = block.size
     near = np.empty((queries, keys))
-    # Key by key: vectors of all pairs at once would take query x key x model numbers.
-    for tile in block.tiles(2 * 8 * queries * model):
+    # Vectors of all pairs at once would take query x key x model numbers; those of a few keys stay
+    # in the processor's cache, which takes half the time of larger tiles.
+    for tile in block.tiles(2 * 8 * queries * model, CACHED_BYTES):
         vectors = added.vectors(tile)
         np.subtract(whole, vectors, out=vectors)
         near[:, tile] = (length - np.abs(vectors, out=vectors).sum(axis=-1)).T

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from headscope.errors import RecordError
 from headscope.norms._norm import Norm
+from headscope.norms._products import ProjectionProducts
 
 BYTES_AT_ONCE = 2**25
 
@@ -37,6 +38,8 @@ class Block:
         after: the norm that takes the sum.
         second: in post-norm models the norm after the feed-forward part.
         stream_again: ``[query model]``, what the second norm takes.
+        products: of this projection, shared by the blocks of a layer; lengths follow from them
+            faster. None works without.
 
     Raises:
         RecordError: where the arrays do not fit.
@@ -53,6 +56,7 @@ class Block:
     after: Norm | None = None
     second: Norm | None = None
     stream_again: np.ndarray | None = None
+    products: ProjectionProducts | None = None
 
     def __post_init__(self) -> None:
         for name in (
@@ -76,11 +80,34 @@ class Block:
     @cached_property
     def output(self) -> Float[np.ndarray, "query model"]:
         """The output of the attention, b_O included."""
-        output = np.zeros((self.size[1], self.size[3]))
+        _, queries, _, model = self.size
         # Weights times values first: they are far fewer numbers than f(x_j) of all keys.
-        for head, weights in enumerate(self.weights):
-            output += weights @ self.values[self._shared(head)] @ self.projection[head]
+        contexts = (self.weights @ self.values_of_heads).transpose(1, 0, 2)
+        output = contexts.reshape(queries, -1) @ self.projection.reshape(-1, model)
         return output if self.bias is None else output + self.bias
+
+    @cached_property
+    def values_of_heads(self) -> Float[np.ndarray, "head key feature"]:
+        """Values, once for each head that uses them."""
+        shared = len(self.weights) // len(self.values)
+        return self.values if shared == 1 else np.repeat(self.values, shared, axis=0)
+
+    @cached_property
+    def own_output(self) -> Float[np.ndarray, "query model"]:
+        """What each token adds to its own output, ``sum_h a_ii f_h(x_i)``, without b_O."""
+        weights = self.weights.diagonal(axis1=1, axis2=2)  # [head query]
+        contexts = (weights[..., None] * self.values_of_heads).transpose(1, 0, 2)
+        return contexts.reshape(self.size[1], -1) @ self.projection.reshape(-1, self.size[3])
+
+    def weights_by_key(self, keys: slice) -> Float[np.ndarray, "key head query"]:
+        """Weights of some keys, contiguous."""
+
+        def turned() -> Float[np.ndarray, "key head query"]:
+            return np.ascontiguousarray(self.weights[:, :, keys].transpose(2, 0, 1))
+
+        # Lengths of each kind ask for them again; a block of several tiles does not keep them.
+        is_whole = keys.start in {None, 0} and (keys.stop or self.size[2]) >= self.size[2]
+        return self.kept("weights by key", turned) if is_whole else turned()
 
     @cached_property
     def stream(self) -> Float[np.ndarray, "query model"]:
@@ -95,13 +122,17 @@ class Block:
         """What the norm makes of that; without a norm, the same."""
         return self.stream if self.after is None else self.after(self.stream)
 
-    def transformed(self, keys: slice = slice(None)) -> Float[np.ndarray, "head key model"]:
+    def transformed(
+        self, keys: slice | np.ndarray = slice(None)
+    ) -> Float[np.ndarray, "head key model"]:
         """``f(x_j)`` of each head: its value times its part of the output projection."""
         # Each kind of contribution asks for them again; what is small is computed once and kept.
-        return self._transformed[:, keys] if self.is_small else self._transform(keys)
+        if isinstance(keys, np.ndarray) or not self.is_small:
+            return self._transform(keys)
+        return self._transformed[:, keys]
 
     def kept(
-        self, what: str, make: Callable[[], Float[np.ndarray, "..."]]
+        self, what: Hashable, make: Callable[[], Float[np.ndarray, "..."]]
     ) -> Float[np.ndarray, "..."]:
         """What follows from the block, worked out once."""
         if what not in self._kept:
@@ -109,7 +140,7 @@ class Block:
         return self._kept[what]
 
     @cached_property
-    def _kept(self) -> dict[str, np.ndarray]:
+    def _kept(self) -> dict[Hashable, np.ndarray]:
         return {}
 
     @property
@@ -122,19 +153,13 @@ class Block:
     def _transformed(self) -> Float[np.ndarray, "head key model"]:
         return self._transform(slice(None))
 
-    def _transform(self, keys: slice) -> Float[np.ndarray, "head key model"]:
-        values = self.values[:, keys]
-        return np.stack(
-            [values[self._shared(head)] @ part for head, part in enumerate(self.projection)]
-        )
+    def _transform(self, keys: slice | np.ndarray) -> Float[np.ndarray, "head key model"]:
+        return self.values_of_heads[:, keys] @ self.projection
 
-    def tiles(self, bytes_of_key: int) -> list[slice]:
+    def tiles(self, bytes_of_key: int, most: int | None = None) -> list[slice]:
         """Keys, as many at a time as fit in the memory allowed."""
-        step = max(1, BYTES_AT_ONCE // max(1, bytes_of_key))
+        step = max(1, (most or BYTES_AT_ONCE) // max(1, bytes_of_key))
         return [slice(first, first + step) for first in range(0, self.size[2], step)]
-
-    def _shared(self, head: int) -> int:
-        return head // (len(self.weights) // len(self.values))
 
     def _check(self) -> None:
         axes = {"weights": 3, "values": 3, "projection": 3}

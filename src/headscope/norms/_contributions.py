@@ -34,6 +34,8 @@ def value_norms(block: Block) -> Float[np.ndarray, "head key"]:
         [[3.0]]
     """
     heads, _, keys, model = block.size
+    if block.products is not None:
+        return block.products.lengths(block.values_of_heads)
     norms = np.empty((heads, keys))
     # Vectors of all keys and heads at once may be larger than memory; 8 bytes for each number.
     for tile in block.tiles(8 * heads * model):

@@ -20,7 +20,7 @@ def captured(model, inputs):
     from headscope.capturing.keep import KeepChoice
 
     before = _capture.KeepChoice
-    _capture.KeepChoice = lambda: KeepChoice(frozenset({"weights", "qk", "norms"}))
+    _capture.KeepChoice = lambda: KeepChoice(frozenset({"weights", "qk", "norms", "alti"}))
     try:
         with torch.random.fork_rng():
             torch.manual_seed(0)

@@ -51,16 +51,16 @@ def test_files_from_before_norms_are_read(tokenizer, tmp_path):
 
 def test_norms_beside_other_things_and_alone(tokenizer):
     model = tiny_model("bert")
-    alone = hs.capture(model, tokenizer, TEXT, keep="norms")["self"].layer(0)
+    alone = hs.capture(model, tokenizer, TEXT, keep="alti")["self"].layer(0)
     assert alone.weights is not None
     assert alone.queries is not None
     assert alone.values is None
-    beside = hs.capture(model, tokenizer, TEXT, keep=("weights", "norms"))["self"].layer(0)
+    beside = hs.capture(model, tokenizer, TEXT, keep=("weights", "alti"))["self"].layer(0)
     assert beside.queries is None
     np.testing.assert_array_equal(beside.contributions.alti, alone.contributions.alti)
     plain = hs.capture(model, tokenizer, TEXT)["self"].layer(0)
     assert plain.value_norms is plain.contributions is None
-    budget = hs.budget(model, tokenizer, TEXT, keep="norms")
+    budget = hs.budget(model, tokenizer, TEXT, keep="alti")
     assert "norms" in budget.what
     kept = [
         array
@@ -70,8 +70,26 @@ def test_norms_beside_other_things_and_alone(tokenizer):
     assert budget.norms >= 2 * (alone.value_norms.nbytes + sum(array.nbytes for array in kept)) > 0
 
 
+def test_alti_is_kept_only_where_it_is_asked_for(tokenizer):
+    model = tiny_model("bert")
+    all_of_it = hs.capture(model, tokenizer, TEXT, keep="alti")["self"].layer(0)
+    without = hs.capture(model, tokenizer, TEXT, keep="norms")["self"].layer(0)
+    with pytest.raises(RecordError, match="'alti': it was not kept; capture with keep=\"alti\""):
+        without.contributions_of("alti")
+    for name in CONTRIBUTIONS:
+        ours, theirs = (getattr(each.contributions, name) for each in (without, all_of_it))
+        if name == "alti":
+            assert ours is None
+            assert theirs is not None
+        else:
+            np.testing.assert_array_equal(ours, theirs)
+    sizes = [hs.budget(model, tokenizer, TEXT, keep=keep).norms for keep in ("norms", "alti")]
+    maps = 4 * all_of_it.size[0] * all_of_it.size[1]
+    assert sizes[1] - sizes[0] >= 2 * maps
+
+
 def test_rollout_of_what_was_captured(tokenizer):
-    record = hs.capture(tiny_model("bert"), tokenizer, TEXT, keep="norms")
+    record = hs.capture(tiny_model("bert"), tokenizer, TEXT, keep="alti")
     for quantity in ("weights", "attention", "residual", "output", "alti", "globenc"):
         np.testing.assert_allclose(hs.rollout(record, quantity).sum(-1), 1, atol=1e-9)
     np.testing.assert_allclose(
@@ -80,7 +98,7 @@ def test_rollout_of_what_was_captured(tokenizer):
 
 
 def test_a_generation_keeps_no_norms(tokenizer):
-    with pytest.raises(CaptureError, match="keep='norms' is for capture"):
-        hs.generate(
-            tiny_model("gpt2", writes=True), tokenizer, TEXT, max_new_tokens=2, keep="norms"
-        )
+    model = tiny_model("gpt2", writes=True)
+    for keep in ("norms", "alti"):
+        with pytest.raises(CaptureError, match=f"keep='{keep}' is for capture"):
+            hs.generate(model, tokenizer, TEXT, max_new_tokens=2, keep=keep)

@@ -55,7 +55,7 @@ class Odd(nn.Module):
 
 def odd(kind):
     model = Odd(kind)
-    with hs.watch(model, list("abcdefg"), batch=2, keep="norms") as seen:
+    with hs.watch(model, list("abcdefg"), batch=2, keep="alti") as seen:
         model(torch.randn(2, 7, 12, generator=torch.Generator().manual_seed(1)))
     return [record["self"].layer(0).contributions for record in seen.records]
 
@@ -145,6 +145,6 @@ def test_a_second_norm_that_lies_costs_only_what_needs_it(monkeypatch, tokenizer
         )
 
     monkeypatch.setattr(_norms, "norm_of", lying)
-    found = hs.capture(model, tokenizer, TEXT, keep="norms")["self"].layer(0).contributions
+    found = hs.capture(model, tokenizer, TEXT, keep="alti")["self"].layer(0).contributions
     assert set(found.missing) == {"globenc"}
     assert "second norm's output" in found.missing["globenc"]

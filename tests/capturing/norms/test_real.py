@@ -57,7 +57,7 @@ def test_a_real_picture_model_sums_to_its_own_vectors(shared):
 
 def test_minilm_sums_to_its_own_vectors(minilm):
     record = hs.capture(
-        *minilm, "I went to the store.", "At the store, I bought fresh strawberries.", keep="norms"
+        *minilm, "I went to the store.", "At the store, I bought fresh strawberries.", keep="alti"
     )
     for layer in record["self"]:
         assert layer.contributions.verified < 1e-5

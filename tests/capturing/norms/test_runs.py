@@ -19,10 +19,10 @@ def test_padding_changes_nothing(tokenizer):
         model,
         tokenizer,
         tokenizer([TEXT, "a bee"], padding=True, return_tensors="pt"),
-        keep="norms",
+        keep="alti",
     )
     alone = capture_encoded(
-        model, tokenizer, tokenizer(["a bee"], return_tensors="pt"), keep="norms"
+        model, tokenizer, tokenizer(["a bee"], return_tensors="pt"), keep="alti"
     )[0]
     for padded, layer in zip(batch[1]["self"], alone["self"], strict=True):
         np.testing.assert_allclose(padded.value_norms, layer.value_norms, rtol=1e-4)
@@ -49,7 +49,7 @@ def test_hooks_go_away_after_an_error(tokenizer):
     model = tiny_model("bert")
     model.encoder.layer[1].output.dense.register_forward_hook(fail)
     with pytest.raises(RuntimeError, match="planted"):
-        hs.capture(model, tokenizer, TEXT, keep="norms")
+        hs.capture(model, tokenizer, TEXT, keep="alti")
     assert (
         sum(
             len(module._forward_hooks) + len(module._forward_pre_hooks)
@@ -65,8 +65,8 @@ def fail(*_):
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_is_held_to_less(dtype, tokenizer):
-    exact = hs.capture(tiny_model("llama"), tokenizer, TEXT, keep="norms")["self"]
-    half = hs.capture(tiny_model("llama").to(dtype), tokenizer, TEXT, keep="norms")["self"]
+    exact = hs.capture(tiny_model("llama"), tokenizer, TEXT, keep="alti")["self"]
+    half = hs.capture(tiny_model("llama").to(dtype), tokenizer, TEXT, keep="alti")["self"]
     np.testing.assert_allclose(
         half.layer(0).contributions.output, exact.layer(0).contributions.output, atol=0.2
     )

@@ -20,7 +20,7 @@ PER_LAYER = ("contribution-heads", "contribution-residual", "alti", "rollout")
 
 @pytest.fixture(scope="module")
 def record():
-    return hs.capture(tiny_model("bert"), tiny_tokenizer(), "the cat sat on it", keep="norms")
+    return hs.capture(tiny_model("bert"), tiny_tokenizer(), "the cat sat on it", keep="alti")
 
 
 def place(view):

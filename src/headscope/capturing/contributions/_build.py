@@ -38,6 +38,7 @@ SUMS_WITHIN_HALF = 3e-2
 ALL: tuple[Kind, ...] = ("attention", "residual", "output", "alti", "globenc")
 OF_STREAM: tuple[Kind, ...] = ALL[1:]
 OF_NORM: tuple[Kind, ...] = ("output", "alti", "globenc")
+ALTI_NOT_KEPT = 'it was not kept; capture with keep="alti"'
 Missing = dict[str, str]
 
 
@@ -46,12 +47,16 @@ def refused(reason: str, kinds: Iterable[str] = ALL) -> Contributions:
     return Contributions(missing=dict.fromkeys(kinds, reason))
 
 
-def added_by(path: ResidualPath, example: int) -> tuple[np.ndarray | None, Contributions]:
+def added_by(
+    path: ResidualPath, example: int, *, with_alti: bool
+) -> tuple[np.ndarray | None, Contributions]:
     """Value norms ``[head key]`` and contributions of one example; kinds that cannot be proved are
     missing.
     """
     unpadded = path.unpadded(example)
     missing: Missing = {}
+    if not with_alti:
+        missing["alti"] = ALTI_NOT_KEPT
     try:
         block = _block(path, unpadded, missing)
     except ValueError as error:
@@ -84,6 +89,7 @@ def _block(path: ResidualPath, unpadded: RealTokens, missing: Missing) -> Block:
         after=None if residual is None or path.after is None else path.after.norm,
         second=None if path.second is None else path.second.norm,
         stream_again=None if path.again is None else path.rows(path.again, unpadded),
+        products=path.products,
     )
 
 

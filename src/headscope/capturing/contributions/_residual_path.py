@@ -22,7 +22,7 @@ from headscope.capturing.contributions._modules import (
     value_columns_of,
 )
 from headscope.capturing.watching._projection import MatrixUse
-from headscope.norms import Norm, expansion_rate
+from headscope.norms import Norm, ProjectionProducts, expansion_rate
 
 SCALED_WITHIN = 2e-6
 """How far a tensor may be from another one times a number, relative to the largest value."""
@@ -108,6 +108,18 @@ class ResidualPath:
         if self.call.projection is None:
             raise ValueError("it was not seen")
         return matrix_of(self.call.projection)
+
+    @cached_property
+    def products(self) -> ProjectionProducts | None:
+        """Products of the output projection's parts, kept with its module; None where it is too
+        wide for that.
+        """
+        matrix, _ = self.projection
+        heads, module = self.call.size[1], self.call.projection
+        parts = matrix.reshape(heads, -1, matrix.shape[1])
+        if module is None or not ProjectionProducts.is_worth_it(parts):
+            return None
+        return remembered([module], ("products", heads), lambda: ProjectionProducts(parts))
 
     @cached_property
     def expansion(self) -> float | None:

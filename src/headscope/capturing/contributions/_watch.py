@@ -63,10 +63,12 @@ class NormsWatch(TorchFunctionMode):
 
     Args:
         model: whose attention it is.
+        with_alti: whether ALTI is computed too.
     """
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, *, with_alti: bool = False) -> None:
         super().__init__()
+        self._with_alti = with_alti
         self._model, self._names = model, names_of(model)
         self._reads: deque[torch.Tensor] = deque(maxlen=READS_REMEMBERED)
         self._applied: deque[MatrixUse] = deque(maxlen=MATRICES_REMEMBERED)
@@ -352,7 +354,7 @@ class NormsWatch(TorchFunctionMode):
             for path in list(paths):
                 self._waiting.remove(path)
                 for example, layer in enumerate(path.layers):
-                    norms, contributions = added_by(path, example)
+                    norms, contributions = added_by(path, example, with_alti=self._with_alti)
                     layer["value_norms"], layer["contributions"] = norms, contributions
 
 

@@ -18,6 +18,8 @@ KEPT = ("keep", "precision", "routers", "heads")
 CAPTURE_ONLY = {
     "statistics": "of a generation keep 'qk', 'weights' or 'values'",
     "before": "of a generation, layer.before_positions() turns them back",
+    # before norms, which it brings: the message names what was asked for
+    "alti": "capture the text that was generated",
     "norms": "capture the text that was generated",
 }
 """What of a capture is not kept of a generation, and what to do instead."""

@@ -117,7 +117,7 @@ class TextExplainer:
         """The query's row by the signals that need values, and why any of them cannot be had."""
         length = len(self._text)
         record = capture(
-            self._model, self._tokenizer, self._text.given, truncate=True, keep=("weights", "norms")
+            self._model, self._tokenizer, self._text.given, truncate=True, keep=("weights", "alti")
         )
         stack = next(iter(record.stacks.values()))
         if len(stack.query) != length:

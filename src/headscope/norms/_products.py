@@ -1,0 +1,91 @@
+"""Products of the heads' parts of W_O, from which the lengths of sums over heads follow."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.norms._norm import Norm
+
+CANCELLED = 1e-3
+"""A length below this share of what its parts would add up to if none cancelled another is taken
+from the vectors; above it, a Gram matrix in double precision gives it to 1e-9."""
+MOST_INPUTS = 1024
+"""The widest projection, heads times features, of which products are kept: 8 MB for each norm. Of
+wider ones they would take more memory than the model."""
+MOST_KEPT = 4
+"""A layer has three of them: as it is, behind its norm, and behind the second norm."""
+
+
+class ProjectionProducts:
+    """``W_h L (W_g L)^T`` of all pairs of heads, L the linear part of norms, worked out once.
+
+    The vectors of two heads ``v_h W_h L`` and ``v_g W_g L`` have the scalar product ``v_h M_hg
+    v_g``. M depends on weights of the model alone, so that all texts share it, and no vector as
+    wide as the model is needed.
+
+    Args:
+        projection: ``[head feature model]``, each head's part of W_O.
+    """
+
+    def __init__(self, projection: Float[np.ndarray, "head feature model"]) -> None:
+        self._projection = np.asarray(projection, np.float64)
+        self._known: dict[tuple[Norm, ...], Float[np.ndarray, "input input"]] = {}
+
+    def __len__(self) -> int:
+        """How many products are kept."""
+        return len(self._known)
+
+    @staticmethod
+    def is_worth_it(projection: Float[np.ndarray, "head feature model"]) -> bool:
+        """Whether the products of this projection are small enough to be kept."""
+        return projection.shape[0] * projection.shape[1] <= MOST_INPUTS
+
+    def behind(self, norms: tuple[Norm, ...]) -> Float[np.ndarray, "input input"]:
+        """The products behind the linear parts of norms; inputs are features, head by head."""
+        if norms not in self._known:
+            rows = self._projection.reshape(-1, self._projection.shape[-1])
+            for norm in norms:
+                rows = norm.linear(rows)
+            if len(self._known) >= MOST_KEPT:
+                self._known.pop(next(iter(self._known)))
+            self._known[norms] = rows @ rows.T
+        return self._known[norms]
+
+    def gram(
+        self, values: Float[np.ndarray, "head key feature"], norms: tuple[Norm, ...]
+    ) -> tuple[Float[np.ndarray, "key head head"], Float[np.ndarray, "key head"]]:
+        """Scalar products of the vectors of each key's heads, and a bound of their lengths.
+
+        The bound is ``||v_h||`` times the Frobenius norm of ``W_h L``. A scalar product is known to
+        the rounding of the bound's square, which may be more than the vector itself.
+        """
+        heads, keys, features = values.shape
+        products = self.behind(norms)
+        by_key = np.ascontiguousarray(values.transpose(1, 0, 2))
+        gram = np.empty((keys, heads, heads))
+        for head in range(heads):
+            # The matrix is symmetric: products with the heads before this one are enough.
+            others = head + 1
+            rows = slice(head * features, others * features)
+            met = (values[head] @ products[rows, : others * features]).reshape(keys, others, -1)
+            gram[:, head, :others] = np.einsum("kgf,kgf->kg", met, by_key[:, :others])
+            gram[:, :others, head] = gram[:, head, :others]
+        squares = products.diagonal().reshape(heads, features).sum(axis=-1)
+        return gram, np.linalg.norm(by_key, axis=-1) * np.sqrt(squares)
+
+    def lengths(
+        self, values: Float[np.ndarray, "head key feature"]
+    ) -> Float[np.ndarray, "head key"]:
+        """``||v_h W_h||`` of each head."""
+        heads, _, features = values.shape
+        blocks = self.behind(()).reshape(heads, features, heads, features)
+        own = blocks[np.arange(heads), :, np.arange(heads)]  # [head feature feature]
+        squares = ((values @ own) * values).sum(axis=-1)
+        longest = np.linalg.norm(values, axis=-1) * np.sqrt(np.einsum("hff->h", own))[:, None]
+        lengths = np.sqrt(np.maximum(squares, 0))
+        # What is left of a value that W_h all but removes is known from the vector alone.
+        removed = lengths < CANCELLED * longest
+        for head, key in np.argwhere(removed):
+            lengths[head, key] = np.linalg.norm(values[head, key] @ self._projection[head])
+        return lengths
