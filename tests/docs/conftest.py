@@ -16,7 +16,7 @@ import pytest
 
 import headscope as hs
 import headscope.testing
-from headscope.capturing import demo_model
+from headscope.capturing.loading import load
 from headscope.cli import _serve
 from headscope.corpus._engines import this_process
 from headscope.patterns import Tally
@@ -32,6 +32,10 @@ She said that she would come, but she did not.
 Nobody knew why the door was open.
 The dog that chased the cat ran away.
 We walked along the river.
+"""
+ON_THE_REAL_MODEL = ("README", "index", "literature")
+"""Pages that are run on the demo model itself: the first ones of a reader, and the one that prints
+its numbers. All others run on a model of as many layers and heads that is a tenth as wide.
 """
 LONG = {"max_position_embeddings": 256}
 """A letter is a token of the tiny tokenizer."""
@@ -65,9 +69,7 @@ def models(tmp_path_factory):
     name comes first.
     """
     folder = tmp_path_factory.mktemp("models")
-    for name in ("google-bert/bert-base-uncased", "sentence-transformers/all-MiniLM-L6-v2"):
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).symlink_to(demo_model(), target_is_directory=True)
+    narrow = _narrow_minilm()
     llama = tiny_model("llama", writes=True, num_hidden_layers=4, **LONG)
     gpt2 = tiny_model("gpt2", writes=True, n_positions=256)
     clip, llava, translator = tiny_clip(), tiny_chat_llava(), cipher_translator(steps=2)[:2]
@@ -90,14 +92,29 @@ def models(tmp_path_factory):
         "bert-base-uncased": (_bert("BertForMaskedLM"), _masking_tokenizer()),
         "facebook/dinov2-small": (tiny_model("dinov2"), square_pictures()),
         "facebook/wav2vec2-base": (tiny_model("wav2vec2"), _sounds()),
+        "google-bert/bert-base-uncased": narrow,
         "Helsinki-NLP/opus-mt-de-en": translator,
         "openai-community/gpt2": (gpt2, tiny_tokenizer()),
         "openai/clip-vit-base-patch32": clip,
+        "sentence-transformers/all-MiniLM-L6-v2": narrow,
     }
     for name, parts in made.items():
         for part in parts:
             part.save_pretrained(folder / name)
     return folder
+
+
+def _narrow_minilm():
+    """The demo model with its tokenizer, layers and heads, a tenth as wide, with random weights."""
+    import torch
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+    real = load.demo_model()
+    config = AutoConfig.from_pretrained(real, hidden_size=48, intermediate_size=60)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = AutoModel.from_config(config)
+    return model.eval(), AutoTokenizer.from_pretrained(real)
 
 
 def _bert(kind, **changes):
@@ -162,7 +179,7 @@ def files(tmp_path_factory):
     # probes of relations learn from those that come 50 times
     for part, sentences in (("dev", 16), ("train", 112), ("test", 16)):
         _write(folder / f"en_ewt-ud-{part}.conllu", _treebank(part, sentences))
-    record = hs.capture(None, text=lines[0], text_pair=lines[2])
+    record = hs.capture(*_narrow_minilm(), text=lines[0], text_pair=lines[2])
     hs.save(record, folder / "run.safetensors")
     tally = Tally()
     tally.update("one", record)
@@ -325,13 +342,16 @@ def no_type_checks():
 
 
 @pytest.fixture
-def desk(no_type_checks, models, files, tmp_path, monkeypatch):
+def desk(request, no_type_checks, models, files, tmp_path, monkeypatch):
     """The folder that blocks run in: new for each page, with all models and files in it."""
     shutil.copytree(files, tmp_path, dirs_exist_ok=True)
     for name in models.iterdir():
         (tmp_path / name.name).symlink_to(name, target_is_directory=True)
     (tmp_path / "viewer").mkdir()  # where the gallery saves its pages
     monkeypatch.chdir(tmp_path)
+    if request.node.callspec.params["page"] not in ON_THE_REAL_MODEL:
+        narrow = models / "sentence-transformers" / "all-MiniLM-L6-v2"
+        monkeypatch.setattr(load, "demo_model", lambda: narrow)
     monkeypatch.setattr(_html, "bundle", lambda name="page.js": f"viewer('{name}')")
     # taught for two steps, not 800: what is printed then is not looked at
     monkeypatch.setattr(headscope.testing, "cipher_translator", partial(cipher_translator, steps=2))

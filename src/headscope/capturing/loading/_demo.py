@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+from functools import lru_cache
 from pathlib import Path
 
 from headscope.errors import ModelError
@@ -26,11 +27,21 @@ def demo_model() -> Path:
             "with --model"
         )
     folder = Path(package.origin).parent / "model"
-    with (folder / "model.safetensors").open("rb") as file:
-        given = hashlib.file_digest(file, "sha256").hexdigest()
+    weights = folder / "model.safetensors"
+    facts = weights.stat()
+    given = _sha256_of(weights, facts.st_size, facts.st_mtime_ns)
     if given != WEIGHTS_SHA256:
         raise ModelError(
             f"The weights of the demo model in {folder} have sha256 {given}, expected "
             f"{WEIGHTS_SHA256}; reinstall the package {PACKAGE.replace('_', '-')}"
         )
     return folder
+
+
+@lru_cache(maxsize=1)
+def _sha256_of(file: Path, size: int, changed: int) -> str:
+    """The checksum of a file, read once for as long as it stays as it is: 90 MB take a quarter of a
+    second, and one session may ask for the demo model many times.
+    """
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
