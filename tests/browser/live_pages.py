@@ -6,6 +6,11 @@ from contextlib import contextmanager
 
 TOKEN = "right-token"
 SLOW = 30_000
+FOCUSED = """(selector) => {
+    const root = document.querySelector("#headscope").shadowRoot;
+    return root.activeElement?.matches(selector) ?? false;
+}"""
+"""Whether what has the focus is of a selector."""
 
 
 @contextmanager
@@ -60,3 +65,12 @@ def wait_until_ready(page):
 def wait_for_address(page, words):
     """Wait until the address holds these words: it follows what is shown by a few frames."""
     page.wait_for_function("words => location.href.includes(words)", arg=words, timeout=SLOW)
+
+
+def tab_to(page, selector, *, key="Tab", most=80):
+    """Press Tab until the focus is on something."""
+    for _ in range(most):
+        if page.evaluate(FOCUSED, selector):
+            return
+        page.keyboard.press(key)
+    raise AssertionError(f"{key} does not reach {selector}")

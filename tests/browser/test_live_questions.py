@@ -263,3 +263,27 @@ def test_a_pattern_is_painted_by_keyboard_and_in_one_stroke(tab):
         tab.keyboard.press("Enter")
         second = opened.locator("[data-sketched-head]").nth(1).get_attribute("data-sketched-head")
         expect(tab.locator(f'[data-tile="{second}"]')).to_have_attribute("aria-current", "true")
+
+
+@pytest.mark.parametrize(
+    ("name", "begin"), [("matters", "[data-matters]"), ("write", "[data-write]")]
+)
+def test_closing_the_tab_ends_what_runs(name, begin, browser, served):
+    port, slowly = served
+    context = browser.new_context(reduced_motion="reduce")
+    page = context.new_page()
+    page.goto(f"http://127.0.0.1:{port}/?token={TOKEN}")
+    page.locator(f'[data-panel="{name}"]').click(timeout=SLOW)
+    if name == "write":
+        page.locator("[data-token-count]").select_option("10")
+    with slowly.by(0.3):
+        page.locator(begin).click(timeout=SLOW)
+        running = "[data-written-token]" if name == "write" else "progress"
+        expect(page.locator(running).first).to_be_visible(timeout=SLOW)
+        # Fifteen heads, or ten tokens, would take longer than this.
+        page.close()
+        time.sleep(0.8)
+        passes = slowly.passes
+        time.sleep(0.8)
+        assert slowly.passes == passes
+    context.close()

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 import headscope as hs
 from headscope.testing import tiny_model, tiny_tokenizer
 
-from .live_pages import SLOW, live_page, served_model
+from .live_pages import SLOW, live_page, served_model, tab_to
 from .test_accessibility import AXE
 
 TEXT = "a cat sat."
@@ -117,25 +117,6 @@ def test_an_error_of_the_model_is_one_line_and_the_next_text_is_read(page, model
     expect(page.locator(".facts")).to_contain_text("12 tokens", timeout=SLOW)
 
 
-def focused(page, selector):
-    return page.evaluate(
-        """(selector) => {
-            const root = document.querySelector("#headscope").shadowRoot;
-            return root.activeElement?.matches(selector) ?? false;
-        }""",
-        selector,
-    )
-
-
-def tab_to(page, selector, most=40):
-    """Press Tab until something has the focus."""
-    for _ in range(most):
-        if focused(page, selector):
-            return
-        page.keyboard.press("Tab")
-    pytest.fail(f"Tab does not reach {selector}")
-
-
 def test_all_is_done_by_keyboard(page):
     tab_to(page, '[data-field="text"]')
     page.keyboard.press("Control+a")
@@ -150,7 +131,7 @@ def test_all_is_done_by_keyboard(page):
     tab_to(page, "[data-write]")
     page.keyboard.press("Enter")
     expect(page.locator("[data-written-token]").first).to_be_visible(timeout=SLOW)
-    tab_to(page, "[data-tile]", most=80)
+    tab_to(page, "[data-tile]")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("x")
     expect(page.locator('[data-change^="silence"]')).to_be_visible(timeout=SLOW)

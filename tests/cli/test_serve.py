@@ -1,5 +1,6 @@
 """headscope serve, as a process: what it prints, and how it ends."""
 
+import json
 import re
 import signal
 import socket
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from contextlib import contextmanager
 
 import pytest
 
@@ -31,25 +33,37 @@ def file(tmp_path, monkeypatch):
     return str(hs.save(random_record(), tmp_path / "run.safetensors"))
 
 
-@pytest.fixture
-def started(file):
-    """A server in a process of its own, and the address that it printed."""
+@contextmanager
+def serving(*arguments, lines):
+    """A server in a process of its own, and the first lines that it printed."""
     process = subprocess.Popen(
-        [sys.executable, "-c", SERVE, "serve", file],
+        [sys.executable, "-c", SERVE, "serve", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    lines = [process.stdout.readline() for _ in range(3)]
-    yield process, lines
-    process.kill()
-    process.communicate()
+    try:
+        yield process, [process.stdout.readline() for _ in range(lines)]
+    finally:
+        process.kill()
+        process.communicate()
 
 
-def get(address, token=""):
-    request = urllib.request.Request(address, headers={"X-Headscope-Token": token})
+@pytest.fixture
+def started(file):
+    with serving(file, lines=3) as both:
+        yield both
+
+
+def get(address, token="", *, asks=None):
+    headers = {"X-Headscope-Token": token}
+    if asks is not None:
+        origin = "/".join(address.split("/")[:3])
+        headers |= {"Content-Type": "application/json", "Origin": origin}
+    body = None if asks is None else json.dumps(asks).encode()
+    request = urllib.request.Request(address, body, headers)
     with urllib.request.urlopen(request, timeout=10) as answer:
-        return answer.read().decode()
+        return answer.read().decode(errors="replace")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are other there")
@@ -195,3 +209,20 @@ def test_an_atlas_of_another_model_is_one_line_before_anything_is_served(model, 
         out, err = capsys.readouterr()
         assert (err.count("\n"), out) == (1, "")
         assert err.startswith(f"headscope: {line}")
+
+
+def test_two_models_are_loaded_and_asked_in_one_process(model):
+    options = ["--model", str(model), "--beside", str(model)]
+    with serving("the cat", *options, lines=5) as (_, lines):
+        assert lines[2].startswith("Loading ")
+        assert lines[3:] == ["tiny runs on cpu, float32\n"] * 2
+        base, token = lines[0].split()[-1].split("?token=")
+        facts = json.loads(get(f"{base}model.json", token))
+        assert (facts["loading"], facts["beside"], facts["text"]) == (False, "tiny", "the cat")
+        question = {"page": "one", "input": {"text": "the cat"}, "changes": [], "looking": {}}
+        ids = []
+        for second in (False, True):
+            answer = get(f"{base}ask", token, asks=question | {"second": second})
+            ids += re.findall(r'"id": ?"([\w-]+)"', answer)[:1]
+        both = {"page": "one", "a": ids[0], "b": ids[1], "looking": {}}
+        assert '"moved"' in get(f"{base}compare", token, asks=both)
