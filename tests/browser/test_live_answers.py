@@ -1,4 +1,4 @@
-"""Questions about a picture to a live model, in a real browser: a tiny Qwen2-VL."""
+"""Questions about a picture to a live model, in a real browser: a tiny Qwen3-VL."""
 
 import time
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ HEAT = SHOWN.replace("document.", f"{PLACE}.shadowRoot.")
 
 @pytest.fixture(scope="module")
 def model():
-    return tiny_qwen_vl()
+    return tiny_qwen_vl("qwen3_vl")
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +47,13 @@ def test_a_question_is_answered_and_the_heat_follows_its_words(opened):
     opened.locator('[data-panel="answer"]').click()
     expect(opened.locator("[data-open-panel]")).to_contain_text("Choose a picture")
     opened.set_input_files('[data-field="image"]', picture())
+    # What each layer would say of the question, the last one what the model says.
+    output = opened.locator("[data-output]")
+    output.locator("[data-by-layer]").first.click()
+    layers = output.locator("[data-lens-layers] li")
+    expect(layers.last).to_contain_text(
+        output.locator("[data-guess] .number").first.inner_text(), timeout=SLOW
+    )
     opened.locator("[data-token-count]").select_option("8")
     opened.locator('[data-answer="start"]').click()
     expect(words(opened).first).to_be_visible(timeout=SLOW)

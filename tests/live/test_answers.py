@@ -1,7 +1,8 @@
-"""Answers about pictures from a live model: LLaVA and Qwen2-VL with random weights."""
+"""Answers about pictures from a live model: LLaVA, Qwen2-VL and Qwen3-VL with random weights."""
 
 import base64
 import io
+from functools import partial
 
 import numpy as np
 import pytest
@@ -25,7 +26,11 @@ def coded(pixels=PIXELS):
 
 
 PICTURE = coded()
-MODELS = {"llava": tiny_chat_llava, "qwen2_vl": tiny_qwen_vl}
+MODELS = {
+    "llava": tiny_chat_llava,
+    "qwen2_vl": tiny_qwen_vl,
+    "qwen3_vl": partial(tiny_qwen_vl, "qwen3_vl"),
+}
 
 
 @pytest.fixture(scope="module", params=list(MODELS))
@@ -83,6 +88,21 @@ def test_changes_hold_while_it_answers(seeing):
         wanted.probabilities, abs=1e-5
     )
     assert wanted.probabilities != pytest.approx(own(seeing).probabilities, abs=1e-3)
+
+
+def test_each_layer_says_its_own_and_the_last_one_what_the_model_says(seeing):
+    given = {"text": QUESTION, "image": PICTURE}
+    head, _ = seeing.ask(input=given)
+    place = head["output"]["places"][-1]
+    message = {"page": "one", "input": given, "changes": [], "at": place["at"]}
+    answer = seeing.post("/lens", message)
+    assert answer.status_code == 200, answer.text
+    layers = [each["predictions"] for each in answer.json()["layers"]]
+    assert len(layers) == len(seeing.live.facts["stacks"][-1]["layers"]) > 1
+    for guess, wanted in zip(layers[-1], place["before"], strict=True):
+        assert guess["id"] == wanted["id"]
+        assert guess["probability"] == pytest.approx(wanted["probability"], abs=1e-4)
+    assert layers[0] != layers[-1]
 
 
 def test_a_conversation_is_answered_in_its_form(llava):

@@ -50,13 +50,14 @@ class LogitLens:
     def __init__(self, model: nn.Module, reader: Reader) -> None:
         self._model, self._reader = model, reader
         self._base: Any = getattr(model, "base_model", model)
-        outer = _outermost_lists(self._base)
+        reads: Any = _text_part(model, self._base)
+        outer = _outermost_lists(reads)
         if len(outer) != 1 or self._base is model:
             raise CaptureError(f"{type(model).__name__} has no one list of layers below its head")
-        self._blocks: list[nn.Module] = list(self._base.get_submodule(outer[0]))
+        self._blocks: list[nn.Module] = list(reads.get_submodule(outer[0]))
         self._norms: list[nn.Module] = [
             module
-            for name, module in self._base.named_modules()
+            for name, module in reads.named_modules()
             if not name.startswith(f"{outer[0]}.") and NORM in type(module).__name__.lower()
         ]
         self._states: dict[int, States] = {}
@@ -81,7 +82,7 @@ class LogitLens:
             CaptureError: where the head reads something else than the states of the last layer.
         """
         with torch.no_grad():
-            after = self._between()
+            after = self._between(at)
             rows = torch.cat([after(states[at][None]) for states in self._states.values()])
             odds = self._read(rows).float().softmax(-1)
         guesses = self._reader.guesses(odds)
@@ -90,15 +91,16 @@ class LogitLens:
             for number, guess in zip(self._states, guesses, strict=True)
         ]
 
-    def _between(self) -> Any:
-        """What the states of a layer go through before the head."""
+    def _between(self, at: int) -> Any:
+        """What the states of a layer go through before the head; told by those of one token."""
         if self._output is None:
             raise CaptureError(
                 f"{type(self._model).__name__} does not run {type(self._base).__name__} as a "
                 "whole, so that its head cannot be given other states"
             )
-        last = self._states[len(self._blocks) - 1]
-        read = _rows(_states_of(self._output))
+        # Only of this token: some models add to the states of pictures between their layers.
+        last = self._states[len(self._blocks) - 1][at][None]
+        read = _rows(_states_of(self._output))[at][None]
         for after in (nn.Identity(), *self._norms):
             try:
                 states = after(last)
@@ -208,6 +210,17 @@ def _with_states(output: Any, states: torch.Tensor) -> Any:
 def _rows(states: torch.Tensor) -> States:
     # [batch token feature], or [token feature] of models that take the batch away
     return states.reshape(-1, states.shape[-1])
+
+
+def _text_part(model: nn.Module, base: nn.Module) -> nn.Module:
+    """What a head reads from: of a model of pictures and text the part that reads both."""
+    part = getattr(model, "get_decoder", None)
+    # Only where layers of pictures stand beside those of text: other models name other things so.
+    if part is None or len(_outermost_lists(base)) == 1:
+        return base
+    decoder = part()
+    is_inside = any(decoder is each for each in base.modules())
+    return decoder if is_inside else base
 
 
 def _outermost_lists(base: nn.Module) -> list[str]:
