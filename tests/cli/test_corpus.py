@@ -3,6 +3,7 @@
 import pytest
 
 from headscope.cli import run
+from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXTS = "the cat sat\nit sat\nthe cat sat on it\na cat\n\nthe dog\n"
 
@@ -99,3 +100,17 @@ def test_capture_says_what_does_not_go_with_a_file(texts, folder, capsys, given,
     assert said in capsys.readouterr().err
     assert run(["capture", "a text", "--out", "a.safetensors", "--workers", "2"]) == 1
     assert "are for the texts of a file: give --texts" in capsys.readouterr().err
+
+
+def test_ablate_goes_on_in_a_folder(texts, here, saved, capsys):
+    model = saved("tiny", tiny_model("gpt2", writes=True), tiny_tokenizer())
+    given = ["ablate", "--task", "next-word", "--no-whole-layers", "--data", texts]
+    given += ["--model", model, "--out", "run", "--limit", "3"]
+    assert run(given) == 0
+    out, _ = capsys.readouterr()
+    assert "3 examples" in out
+    (here / "run" / "result.safetensors").unlink()
+    assert run(given) == 0
+    assert capsys.readouterr().out == out
+    assert run([*given, "--threads", "2"]) == 1
+    assert "not for runs in parts" in capsys.readouterr().err

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import headscope as hs
+from headscope import tasks
 from headscope.linguistics import Mention, Passage, Sentence, Treebank
 from headscope.studies import AlignedPair, CounterfactualAttention
 from headscope.testing import (
@@ -69,6 +70,7 @@ class StudyRun:
         options: that it is called with in every test.
         needs: what kind of model.
         bad: a text that cannot be read.
+        reason: of that, part of it.
         numbers: of a result, those that are not drawn at random, by name.
         other: an option that numbers depend on.
         refused: what is said of it.
@@ -81,6 +83,7 @@ class StudyRun:
     options: dict[str, Any] = field(default_factory=dict)
     needs: str = "bert"
     bad: Any = None
+    reason: str = "tokens"
     numbers: Callable[[Any], dict[Any, Any]] = columns_of
     other: dict[str, Any] = field(default_factory=lambda: {"truncate": True})
     refused: str = "truncate false, now true"
@@ -137,6 +140,18 @@ def relations(model, tokenizer, sentences, **options):
     return hs.relations(model, tokenizer, Treebank("made up", tuple(sentences)), **options)
 
 
+def ablate(model, tokenizer, texts, **options):
+    """The examples in a task where no run in parts is asked for."""
+    if tokenizer is None or options.keys() & {"out", "workers"}:
+        return hs.ablate(model, "next-word", texts=texts, **options)
+    return hs.ablate(model, tasks.next_word(tokenizer, texts), **options)
+
+
+def changes_of(result):
+    """What does not depend on the order of the examples."""
+    return {"change": result.change, "intact": result.baseline} | dict(result.totals)
+
+
 LONG = ("cat",) * 200
 BAD = " ".join(LONG)
 STUDIES = {
@@ -180,6 +195,15 @@ STUDIES = {
         other={"kind": "structural"},
         refused='reads "maps", now "states"',
     ),
+    "ablate": StudyRun(
+        lambda count: texts(count // 2),
+        ablate,
+        {"heads": [(0, 1), (2, 3)], "layers": False},
+        needs="writer",
+        bad=BAD,
+        reason="index out of range",
+        numbers=changes_of,
+    ),
     "faithfulness": StudyRun(
         lambda count: texts(count // 2),
         hs.faithfulness,
@@ -195,6 +219,8 @@ def model_of(needs):
     """A model with random weights, and its tokenizer."""
     if needs == "translator":
         return cipher_translator(steps=1)[:2]
+    if needs == "writer":
+        return tiny_model("gpt2", writes=True), tiny_tokenizer()
     if needs == "classifier":
         import torch
         from transformers import AutoModelForSequenceClassification

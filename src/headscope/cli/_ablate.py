@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from headscope.cli._corpus import CorpusOptions, table_of
 from headscope.cli._left_out import left_out
 from headscope.cli._places import hyphenated
 from headscope.cli._run import ModelOptions, check_place, note_where, quiet, say, status
 from headscope.cli._study import check_results, tell
-from headscope.errors import FileError
+from headscope.errors import FileError, RunError
 
 WRITING = ("next-word", "minimal-pairs", "repeats", "translation")
 
@@ -42,6 +44,7 @@ def ablate(
     alpha: float = 0.05,
     correction: Literal["holm", "benjamini-hochberg"] = "holm",
     random_weights: Annotated[bool, Parameter(negative="")] = False,
+    corpus: CorpusOptions | None = None,
 ) -> None:
     """Measure how much each head and each layer matters for a task, by disabling one after the
     other.
@@ -75,7 +78,9 @@ def ablate(
         resume: Save intermediate results to this file (.safetensors), and continue from it if it
             exists.
         out: Write the table of heads and layers to this file (.csv, .json or .parquet), besides
-            printing it.
+            printing it; or keep the finished parts of a run in this folder, so that the same
+            command goes on after them. A run scores examples one by one; file.py:function is then
+            called with model, tokenizer and a list of one example.
         plot: Draw the score without each head and layer to this file (.svg, .pdf or .png).
         save: Save the result to this file (.safetensors), for headscope.load.
         share: Compute the layers below the disabled one only once.
@@ -86,10 +91,12 @@ def ablate(
         correction: Correction for multiple tests: holm controls the family-wise error rate,
             benjamini-hochberg the false discovery rate.
         random_weights: Repeat with the same architecture and random weights, as a baseline.
+        corpus: Who scores the examples.
     """
     from headscope.tasks import check_task, read_rows
 
-    check_results(out, plot, data)
+    table, run_options = table_of(out), corpus or CorpusOptions()
+    check_results(table, plot, data)
     _check_files(data, resume, save)
     if ":" not in task:
         # Mistakes in the task's name or file show now, before PyTorch is imported.
@@ -98,20 +105,6 @@ def ablate(
             read_rows(data)
     options = model or ModelOptions()
     options.check()
-    with status("Loading PyTorch and transformers"):
-        import torch
-
-        from headscope.studies import ablate as ablated
-        from headscope.tasks import named_task
-    if threads is not None:
-        torch.set_num_threads(threads)
-    with status(f"Loading {options.model or 'the demo model'}"), quiet():
-        loaded, tokenizer = _loaded(task, options, masked=masked)
-    note_where(loaded)
-    reading = _reading(task, options, batch=options.batch_size or 16, masked=masked)
-    left_out.begin("example")
-    made = named_task(task, loaded, tokenizer, data, limit=limit, **reading)
-    left_out.of = len(made.order or ()) + len(made.left_out)
     chosen: dict[str, Any] = {
         "heads": single_heads,
         "layers": whole_layers,
@@ -122,12 +115,76 @@ def ablate(
         "share": share,
     }
     evidence: dict[str, Any] = {"confidence": confidence, "alpha": alpha, "correction": correction}
-    chosen |= {"random_weights": random_weights, "progress": True}
-    chosen |= {"allow_unfit": options.allow_unfit, "on_error": left_out.number}
-    result = ablated(loaded, made, by=by.replace("-", " "), **chosen, **evidence)
-    tell(result, out, plot)
+    chosen |= evidence | {"by": by.replace("-", " "), "random_weights": random_weights}
+    given = _GivenTask(task, data, limit, masked)
+    if run_options.asks(out):
+        if threads is not None or options.target_tokenizer is not None:
+            raise RunError(
+                "--threads and --target-tokenizer are not for runs in parts, whose workers have "
+                "one thread each; leave them out, or --out FOLDER, --workers and --dask"
+            )
+        with run_options.running(out) as how:
+            result = _in_parts(given, options, chosen | how)
+    else:
+        result = _at_once(given, options, chosen, threads=threads)
+    tell(result, table, plot)
     if save is not None:
         say(f"Wrote {result.save(save).resolve()}")
+
+
+@dataclass(frozen=True)
+class _GivenTask:
+    """The task that was asked for.
+
+    Args:
+        name: of the task, or ``file.py:function``.
+        data: file of its examples.
+        limit: how many of them are read at most.
+        masked: for minimal pairs, whether the model predicts masked words.
+    """
+
+    name: str
+    data: Path | None
+    limit: int | None
+    masked: bool | None
+
+
+def _in_parts(given: _GivenTask, options: ModelOptions, chosen: dict[str, Any]) -> Any:
+    """The ablation as a run over the examples of the file."""
+    from headscope.tasks import read_rows
+
+    if given.data is None:
+        raise RunError("A run in parts needs a file of examples; give --data")
+    rows = read_rows(given.data)[: given.limit]
+    left_out.begin("example", of=len(rows))
+    with status("Loading PyTorch and transformers"):
+        from headscope.studies import ablate as ablated
+    reading: dict[str, Any] = {"truncate": options.truncate, "allow_unfit": options.allow_unfit}
+    reading |= options.loading | {"masked": given.masked, "texts": rows}
+    return ablated(options.model, given.name, **reading, **chosen)
+
+
+def _at_once(
+    given: _GivenTask, options: ModelOptions, chosen: dict[str, Any], *, threads: int | None
+) -> Any:
+    """The ablation of all examples, held in this process."""
+    with status("Loading PyTorch and transformers"):
+        import torch
+
+        from headscope.studies import ablate as ablated
+        from headscope.tasks import named_task
+    if threads is not None:
+        torch.set_num_threads(threads)
+    with status(f"Loading {options.model or 'the demo model'}"), quiet():
+        loaded, tokenizer = _loaded(given.name, options, masked=given.masked)
+    note_where(loaded)
+    reading = _reading(given.name, options, batch=options.batch_size or 16, masked=given.masked)
+    left_out.begin("example")
+    limit = given.limit
+    made = named_task(given.name, loaded, tokenizer, given.data, limit=limit, **reading)
+    left_out.of = len(made.order or ()) + len(made.left_out)
+    chosen |= {"progress": True, "allow_unfit": options.allow_unfit, "on_error": left_out.number}
+    return ablated(loaded, made, **chosen)
 
 
 def _check_files(data: Path | None, resume: Path | None, save: Path | None) -> None:

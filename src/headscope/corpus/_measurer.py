@@ -24,7 +24,8 @@ class Measurer(Protocol):
     measured with it, on their order, or on their number. Random draws are keyed by
     `CorpusText.name`. (What is the same to the last bit: texts of one length in tokens together,
     without padding, at least some 64 tokens in a batch, which may be filled up with copies. A run
-    tries it out before it begins.)
+    tries it out before it begins, on a few dozen texts, or on ``most_tried`` of them where a
+    measurer has that number.)
     """
 
     def values_of(

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from headscope.tasks._classification import classification, pictures
     from headscope.tasks._loss import masked_word, next_word, repeats, translation
     from headscope.tasks._minimal_pairs import minimal_pairs
-    from headscope.tasks._named import named_task
+    from headscope.tasks._named import function_of, named_task, task_of_rows
     from headscope.tasks._similarity import likeness
     from headscope.tasks._task import Task, parse_task
+    from headscope.tasks._whole import check_single_examples, whole_task
 
 _PLACES = {
     "_batches": ("ReadingOptions",),
@@ -31,8 +32,9 @@ _PLACES = {
     "_similarity": ("likeness",),
     "_loss": ("masked_word", "next_word", "repeats", "translation"),
     "_minimal_pairs": ("minimal_pairs",),
-    "_named": ("named_task",),
+    "_named": ("function_of", "named_task", "task_of_rows"),
     "_task": ("Task", "parse_task"),
+    "_whole": ("check_single_examples", "whole_task"),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
@@ -41,8 +43,10 @@ __all__ = [
     "SUFFIXES",
     "ReadingOptions",
     "Task",
+    "check_single_examples",
     "check_task",
     "classification",
+    "function_of",
     "given_pairs",
     "likeness",
     "masked_word",
@@ -56,7 +60,9 @@ __all__ = [
     "read_pairs",
     "read_rows",
     "repeats",
+    "task_of_rows",
     "translation",
+    "whole_task",
 ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from headscope.tasks._batches import (
     read_examples,
     run,
 )
-from headscope.tasks._task import Batch, Task, Values
+from headscope.tasks._task import Batch, Task, Values, mean_of_second
 
 
 def classification(
@@ -112,6 +112,20 @@ def f1(values: Values) -> float:
     return both / max(both + int((predicted != right).sum()), 1)
 
 
+def totals_of(other: str, largest: int) -> dict[str, Callable[[Values], float]]:
+    """Numbers of all examples beside their score.
+
+    Args:
+        other: what is noted beside the score.
+        largest: number of a class.
+    """
+    totals = {other: mean_of_second}
+    # F1 of class 1 says something only where there is no class beyond it.
+    if largest == 1:
+        totals["F1"] = f1
+    return totals
+
+
 def _task(
     batches: list[dict[str, Any]], name: str, metric: str, order: tuple[int, ...] | None
 ) -> Task:
@@ -137,10 +151,7 @@ def _task(
         )
 
     other = kinds[1 - first]
-    totals = {other: lambda values: float(np.nanmean(values[:, 1]))}
-    # F1 of class 1 says something only where there is no class beyond it.
-    if max(int(batch["labels"].max()) for batch in batches) == 1:
-        totals["F1"] = f1
+    totals = totals_of(other, max(int(batch["labels"].max()) for batch in batches))
     return Task(
         batches,
         score,

@@ -26,10 +26,12 @@ from headscope.tasks._batches import (
     read_examples,
     run,
 )
-from headscope.tasks._task import Batch, Task
+from headscope.tasks._task import Batch, Task, mean_of_second
 
 METRIC = "log likelihood"
 COLUMNS = ("accuracy",)
+TOTALS = {"accuracy": mean_of_second}
+"""Numbers of all texts."""
 Score = Callable[[nn.Module, Batch], torch.Tensor]
 
 
@@ -259,8 +261,7 @@ def _task(
     left_out: Mapping[int, str] | None = None,
 ) -> Task:
     """A task of batches that hold these examples."""
-    totals = {"accuracy": lambda values: float(values[:, 1].mean())}
     asks = NEXT if score is _shifted else name
     order = None if parts is None else tuple(number for part in parts for number in part)
-    task = Task(batches, score, name, METRIC, COLUMNS, order, totals=totals, asks=asks)
+    task = Task(batches, score, name, METRIC, COLUMNS, order, totals=TOTALS, asks=asks)
     return replace(task, left_out=left_out or {})

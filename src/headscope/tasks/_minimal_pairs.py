@@ -21,7 +21,10 @@ from headscope.tasks._batches import (
     read_examples,
     run,
 )
-from headscope.tasks._task import Batch, Task
+from headscope.tasks._task import Batch, Task, mean_of_second
+
+TOTALS = {"mean difference (nats)": mean_of_second}
+"""Numbers of all pairs."""
 
 
 def minimal_pairs(
@@ -79,7 +82,7 @@ def minimal_pairs(
         "accuracy",
         ("difference",),
         tuple(number for part in parts for number in part),
-        totals={"mean difference (nats)": lambda values: float(values[:, 1].mean())},
+        totals=TOTALS,
         asks=asks,
     )
     return replace(task, left_out=read.left_out)

@@ -43,7 +43,7 @@ def named_task(
         FileError: where the file cannot be read.
     """
     if ":" in name:
-        return parse_task(_own(name)(model, tokenizer))
+        return parse_task(function_of(name)(model, tokenizer))
     check_task(name, path)
     if name == "repeats":
         special = set(tokenizer.all_special_ids)
@@ -52,7 +52,27 @@ def named_task(
         return repeats(tokens, start=start, **({"count": limit} if limit else {}), **options)
     path = Path(path or "")  # `check_task` refuses a task without its file
     rows = read_rows(path)[:limit]
-    texts = given_pairs(rows, str(path))
+    return task_of_rows(name, model, tokenizer, (rows, str(path)), **options)
+
+
+def task_of_rows(
+    name: str, model: Any, tokenizer: Any, examples: tuple[list[Any], str], **options: Any
+) -> Task:
+    """A task by its name, on rows of examples.
+
+    Args:
+        name: one of `NAMES` but ``"repeats"``, which makes its own.
+        model: see `named_task`.
+        tokenizer: see `named_task`.
+        examples: rows as of `read_rows`, and where they are from, for messages.
+        **options: see `named_task`.
+
+    Raises:
+        TextError: where no row can be read.
+        FileError: where the rows lack a field.
+    """
+    rows, path = examples
+    texts = given_pairs(rows, path)
 
     def pairs() -> list[Any]:
         if not any(isinstance(text, tuple) for text in texts):
@@ -66,7 +86,7 @@ def named_task(
         "classification": lambda: classification(
             tokenizer, texts, _classes(rows, path, model), **options
         ),
-        "likeness": lambda: likeness(tokenizer, pairs(), given_labels(rows, str(path)), **options),
+        "likeness": lambda: likeness(tokenizer, pairs(), given_labels(rows, path), **options),
         "minimal-pairs": lambda: minimal_pairs(tokenizer, pairs(), **options),
         "translation": lambda: translation(tokenizer, pairs(), **options),
     }
@@ -84,11 +104,11 @@ def _is_pair(text: Any) -> bool:
     return isinstance(text, tuple) and all(isinstance(part, str) for part in text)
 
 
-def _classes(rows: list, path: str | Path, model: Any) -> list[Any]:
+def _classes(rows: list, path: str, model: Any) -> list[Any]:
     """The class of each row; the error in place of one that the model does not have."""
     names = getattr(model.config, "label2id", None) or {}
     count = getattr(model.config, "num_labels", None) or math.inf
-    labels = given_labels(rows, str(path), names)
+    labels = given_labels(rows, path, names)
     for number, label in enumerate(labels):
         if isinstance(label, float) and not (label.is_integer() and 0 <= label < count):
             labels[number] = FileError(
@@ -97,8 +117,15 @@ def _classes(rows: list, path: str | Path, model: Any) -> list[Any]:
     return labels
 
 
-def _own(name: str) -> Callable[[Any, Any], Any]:
-    """A function of a file of the user's own."""
+def function_of(name: str) -> Callable[..., Any]:
+    """A function of a file of the user's own.
+
+    Args:
+        name: ``file.py:function``.
+
+    Raises:
+        FileError: where there is no such file or function, or the file cannot be run.
+    """
     path, _, function = name.rpartition(":")
     spec = None
     if Path(path).is_file():

@@ -166,6 +166,11 @@ class Task:
         return digest.hexdigest()
 
 
+def mean_of_second(values: Values) -> float:
+    """Mean of what is noted beside the score."""
+    return float(np.nanmean(values[:, 1]))
+
+
 def parse_task(given: Any) -> Task:
     """A task, an `Objective`, or a function that gives the score of each example of a model, as a
     task.

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -15,11 +15,12 @@ from jaxtyping import Float
 from torch import nn
 from typing_extensions import Unpack
 
-from headscope.capturing import random_twin
+from headscope.capturing import LOADING, LoadOptions, random_twin
 from headscope.capturing.loading.fingerprint import fingerprint_of
 from headscope.capturing.loading.load import display_name
 from headscope.capturing.run import at_rest, unwrapped
 from headscope.capturing.threads import one_at_a_time
+from headscope.corpus import OPTIONS, RunOptions, asks_for_run
 from headscope.errors import HeadscopeError, InterventionError, RecordError
 from headscope.evidence import parse_groups
 from headscope.evidence.correction import CORRECTIONS
@@ -37,12 +38,29 @@ from headscope.tasks import Task, parse_task
 By = Callable[..., Intervention]
 WAYS: dict[str, By] = {"zero": Zero, "uniform": Uniform}
 MEANS: dict[str, By] = {"mean attention": Mean, "mean output": MeanOutput}
+FOR_RUNS = ("texts", "tokenizer", "truncate", "masked", *LOADING)
+"""Options of runs in parts alone."""
 RANDOM = ".random"
 """What the name of the file that a run can go on from ends in, for random weights."""
 
 
-class AblationOptions(TypedDict, total=False):
-    """Options of `ablate`."""
+class AblationOptions(RunOptions, LoadOptions, total=False):
+    """Options of `ablate`; those of `headscope.corpus.RunOptions` and `LoadOptions`, ``texts``,
+    ``tokenizer``, ``truncate`` and ``masked`` are for runs in parts.
+    """
+
+    texts: Iterable[Any] | None
+    """Examples of a run in parts: texts, pairs of them, or rows such as ``{"sentence1": ...,
+    "sentence2": ..., "label": 1}`` with the fields of GLUE and the like, and ``group``.
+    """
+    tokenizer: Any
+    """Tokenizer of a loaded model, for a run in parts."""
+    truncate: bool
+    """Cut examples that are too long, in a run in parts (False)."""
+    masked: bool | None
+    """For ``"minimal-pairs"`` in a run: whether the model predicts masked words; by default where
+    its tokenizer has a mask token.
+    """
 
     heads: bool | Collection[tuple[int, int]]
     """Layer and head of those that are disabled; all by default, none where False."""
@@ -111,10 +129,18 @@ def ablate(
     Source: Michel et al. 2019, section 3 (zero); Kovaleva et al. 2019, section 4.4 (uniform; whole
     layers).
 
+    With ``out``, ``workers`` or ``executor`` the examples of ``texts`` are scored one by one, in
+    parts, by one process or by several, and the same call goes on after the parts that are
+    finished. No number depends on a batch then, nor on how the examples were cut; against padded
+    batches they differ in the last digits.
+
     Args:
-        model: with the head that the task needs; in evaluation mode meanwhile.
+        model: with the head that the task needs; in evaluation mode meanwhile. In a run also its
+            name or folder.
         task: a `headscope.tasks.Task`, an `Objective`, or a function of the model that gives a
-            score for each example, in one run or several; higher is better.
+            score for each example, in one run or several; higher is better. In a run the name of a
+            task, such as ``"next-word"``, or a function of model, tokenizer and a list of one
+            example that gives one of these, where it can be imported.
         by: ``"zero"`` (`Zero`), ``"uniform"`` (`Uniform`), ``"mean attention"`` (`Mean`: the
             average map by position over examples of the task), ``"mean output"`` (`MeanOutput`, one
             vector over examples and tokens: what the field calls mean ablation), or whatever makes
@@ -138,7 +164,12 @@ def ablate(
         ...     resume="ablation.jsonl",
         ... )
         >>> result.plot("ablation.pdf")
+        >>> ablate("gpt2", "next-word", texts=texts, out="run", workers=2)
     """
+    if asks_for_run(options):
+        from headscope.studies.ablation._in_parts import ablated_over
+
+        return ablated_over(model, task, by, dict(options))
     _check(options)
     check_screen(options, by)
     task, model = parse_task(task), unwrapped(model)
@@ -166,13 +197,13 @@ def _ablated(
     chosen: tuple[Cell, ...] | None = None,
 ) -> Ablation:
     """The ablation of a model; of the cells that are given, where others chose them."""
-    with one_at_a_time(model), at_rest(model), _without_cache(model):
+    with one_at_a_time(model), at_rest(model), without_cache(model):
         # One run of the first batch tells which layers there are and which modules compute them.
         plan = plan_on(model, lambda: task.values(model, 0))
-        cells, estimates = chosen or _cells(plan, options), None
+        cells, estimates = chosen or cells_of(plan, options), None
         if chosen is None and options.get("screen") is not None:
             cells, estimates = screened(model, task, cells, options.get("top") or TOP)
-        make = _parse_by(by, model, task)
+        make = parse_by(by, model, task)
         done = make(stack=cells[0][0], layer=cells[0][1]).does
         header = {
             "model": fingerprint_of(model),
@@ -189,18 +220,30 @@ def _ablated(
             )
             values = _values(task, journal, cells)
     facts = {"by": done, "model": display_name(model), "shared": shared, "estimates": estimates}
-    return _result(task, cells, values, options, facts=facts)
+    facts["tokens"] = median_length(task)
+    return ablation_of(task, cells, values, options, facts=facts)
 
 
-def _result(
+def ablation_of(
     task: Task,
     cells: tuple[Cell, ...],
     values: Float[np.ndarray, "cell example column"],
-    options: AblationOptions,
+    options: Mapping[str, Any],
     *,
     facts: Mapping[str, Any],
 ) -> Ablation:
-    """The effects, from the examples that have a score with everything that was disabled."""
+    """The effects, from the examples that have a score with everything that was disabled.
+
+    Args:
+        task: that scored them.
+        cells: stack, layer and head of what was disabled.
+        values: of the intact model, and without each cell.
+        options: of `ablate`.
+        facts: other fields of the result.
+
+    Raises:
+        InterventionError: where no example has a score.
+    """
     if task.groups is not None:
         parse_groups(task.groups, values.shape[1], "example")
     scored = _scored(values, cells, task, options.get("on_error") or _warn)
@@ -216,7 +259,6 @@ def _result(
         metric=task.metric,
         totals={name: tuple(total(own) for own in values) for name, total in task.totals.items()},
         groups=_groups(task, scored),
-        tokens=_median_length(task),
         confidence=options.get("confidence", 0.95),
         alpha=options.get("alpha", 0.05),
         correction=options.get("correction", "holm"),
@@ -290,7 +332,7 @@ def _warn(number: int, error: HeadscopeError) -> None:
     warnings.warn(f"example {number} was left out: {error}", stacklevel=5)
 
 
-def _median_length(task: Task) -> float | None:
+def median_length(task: Task) -> float | None:
     """Median length of the examples of a task, padding left out; None where they are no texts."""
     # Only a mask tells the length of a text in a padded batch.
     lengths: list[int] = []
@@ -303,12 +345,16 @@ def _median_length(task: Task) -> float | None:
 
 
 def _check(options: Mapping[str, Any]) -> None:
+    for_runs = [name for name in FOR_RUNS if options.get(name) not in (None, False)]
+    if for_runs:
+        raise RecordError(
+            f"{for_runs[0]} is for a run in parts; give out=, workers= or executor=, or leave it "
+            "out: the task has its examples"
+        )
+    known = [name for name in AblationOptions.__annotations__ if name not in (*FOR_RUNS, *OPTIONS)]
     unknown = [name for name in options if name not in AblationOptions.__annotations__]
     if unknown:
-        raise RecordError(
-            f"ablate has no option {unknown[0]!r}; it has "
-            f"{', '.join(AblationOptions.__annotations__)}"
-        )
+        raise RecordError(f"ablate has no option {unknown[0]!r}; it has {', '.join(known)}")
     for name, usual in (("confidence", 0.95), ("alpha", 0.05)):
         if not 0 < options.get(name, usual) < 1:
             raise RecordError(f"{name} is a number between 0 and 1, not {options[name]}")
@@ -318,7 +364,7 @@ def _check(options: Mapping[str, Any]) -> None:
         )
 
 
-def _cells(plan: ModelPlan, options: Mapping[str, Any]) -> tuple[Cell, ...]:
+def cells_of(plan: ModelPlan, options: Mapping[str, Any]) -> tuple[Cell, ...]:
     """What is disabled, one after the other.
 
     Raises:
@@ -372,7 +418,7 @@ def _cells_text(cells: list[Cell]) -> str:
     return f"{cells[0][1]}-{cells[0][2]} to {cells[-1][1]}-{cells[-1][2]}"
 
 
-def _parse_by(by: Any, model: nn.Module, task: Task) -> By:
+def parse_by(by: Any, model: nn.Module, task: Task) -> By:
     """What makes the intervention of stack, layer and heads.
 
     Raises:
@@ -398,7 +444,7 @@ def _parse_by(by: Any, model: nn.Module, task: Task) -> By:
 
 
 @contextmanager
-def _without_cache(model: nn.Module) -> Generator[None]:
+def without_cache(model: nn.Module) -> Generator[None]:
     """No cache while the block is open: layers that write to one cannot be passed over."""
     config: Any = getattr(model, "config", None)
     before = getattr(config, "use_cache", None)

@@ -26,8 +26,10 @@ class NamedModel:
         name: None for the demo model.
         loading: options of `headscope.capturing.LoadOptions`.
         random: whether the same architecture with random weights is meant.
-        needs: what it must have: ``"attention"``, whatever head it has, a ``"classifier"`` that
-            was trained, or ``"any classifier"``.
+        needs: what it must have: ``"attention"``, whatever head it has, or a head that was trained:
+            ``"classifier"``, ``"masked words"``, ``"next words"``, ``"sentences"`` for one of the
+            two by its tokenizer, ``"own"`` for the head that it was saved with. With ``"any "``
+            before it, trained or not.
     """
 
     name: str | None = None
@@ -117,7 +119,7 @@ def _whole_name(name: str | Path | None) -> str | None:
 def _loaded(model: NamedModel) -> tuple[Any, Any]:
     from transformers.utils import logging
 
-    from headscope.capturing import load_classifier, load_model, load_tokenizer, random_twin
+    from headscope.capturing import load_model, load_tokenizer, random_twin
 
     # Bars of all workers would be written over each other, and over how far the run is.
     shows = logging.is_progress_bar_enabled()
@@ -125,15 +127,29 @@ def _loaded(model: NamedModel) -> tuple[Any, Any]:
     try:
         loading: dict[str, Any] = dict(model.loading)
         if model.needs != "attention":
-            unfit = model.needs == "any classifier"
-            loaded = load_classifier(model.name, allow_unfit=unfit, **loading)
             tokenizer = load_tokenizer(model.name, **loading)
+            loaded = _with_head(model, tokenizer, loading)
         else:
             loaded, tokenizer = load_model(model.name, **loading)
     finally:
         if shows:
             logging.enable_progress_bar()
     return (random_twin(loaded) if model.random else loaded), tokenizer
+
+
+def _with_head(model: NamedModel, tokenizer: Any, loading: dict[str, Any]) -> Any:
+    from headscope.capturing import load_bare_model, load_classifier, load_for, load_masked_model
+
+    unfit, head = model.needs.startswith("any "), model.needs.removeprefix("any ")
+    if head == "sentences":
+        head = "next words" if tokenizer.mask_token_id is None else "masked words"
+    if head == "own":
+        return load_for(model.name, kept=True, allow_unfit=unfit, **loading)[0]
+    if head == "classifier":
+        return load_classifier(model.name, allow_unfit=unfit, **loading)
+    if head == "masked words":
+        return load_masked_model(model.name, allow_unfit=unfit, **loading)
+    return load_bare_model(model.name, writes=head == "next words", allow_unfit=unfit, **loading)
 
 
 def facts_of_model(model: Any) -> dict[str, str]:

@@ -145,8 +145,8 @@ def parse_job(
     Raises:
         RunError: where a loaded model would have to go to other processes.
     """
-    if needs == "classifier" and options.get("allow_unfit", False):
-        needs = "any classifier"
+    if needs != ModelJob.NEEDS and options.get("allow_unfit", False):
+        needs = f"any {needs}"
     model: RunModel = parse_model(*given, options, running.engine, needs=needs)
     together = []
     for name in TOGETHER:

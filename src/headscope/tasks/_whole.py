@@ -1,0 +1,63 @@
+"""A task whose examples were scored one by one, put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.errors import TextError
+from headscope.tasks import _loss, _minimal_pairs
+from headscope.tasks._classification import totals_of
+from headscope.tasks._task import Batch, Task, Values
+
+TOGETHER = {
+    "likeness": "scores pairs by a threshold or by ranks of all pairs",
+    "repeats": "makes its own examples",
+}
+"""Tasks that cannot be cut into parts, and why."""
+
+
+def check_single_examples(name: str) -> None:
+    """Raise where the examples of a task cannot be scored one by one.
+
+    Raises:
+        TextError: saying why.
+    """
+    if name in TOGETHER:
+        raise TextError(
+            f"The task {name!r} {TOGETHER[name]}, so it does not run in parts; leave out=, "
+            "workers= and executor= out"
+        )
+
+
+def whole_task(
+    name: str, told: tuple[str, str, Sequence[str]], values: Float[np.ndarray, "example column"]
+) -> Task:
+    """What judges the values of all examples; it cannot score any.
+
+    Args:
+        name: one of `NAMES`, or whatever a function of one's own is called.
+        told: name, metric and columns of the task of one example.
+        values: of the intact model.
+    """
+    title, metric, columns = told
+    return Task(
+        ({},), _scores_none, title, metric, tuple(columns), totals=_totals(name, columns, values)
+    )
+
+
+def _totals(
+    name: str, columns: Sequence[str], values: Float[np.ndarray, "example column"]
+) -> Mapping[str, Callable[[Values], float]]:
+    if name == "classification":
+        return totals_of(columns[0], int(values[:, 3].max()))
+    if name == "minimal-pairs":
+        return _minimal_pairs.TOTALS
+    return _loss.TOTALS if name in ("next-word", "masked-word", "translation") else {}
+
+
+def _scores_none(model: Any, batch: Batch) -> Any:
+    raise NotImplementedError

@@ -1,0 +1,92 @@
+"""`ablate` in parts: what it can score, and what it refuses. That it says the same to the last bit
+is held in tests/corpus/test_study_runs.py.
+"""
+
+import pytest
+import torch
+from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification
+
+import headscope as hs
+from headscope import tasks
+from headscope.errors import InterventionError, RecordError, RunError, TextError
+from headscope.testing import tiny_model, tiny_tokenizer
+
+ROWS = [
+    {"sentence1": "the cat", "sentence2": "it sat", "label": 1, "group": "a"},
+    {"sentence1": "on us", "sentence2": "the dog ran", "label": 0, "group": "a"},
+    {"sentence1": "me", "sentence2": "all by it", "label": 1, "group": "b"},
+]
+FEW = {"heads": [(1, 2)], "layers": False, "progress": False}
+
+
+def with_head(auto):
+    torch.manual_seed(0)
+    return auto.from_config(tiny_model("bert").config).eval()
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    # It has no token of its own to hide words behind.
+    tokenizer = tiny_tokenizer()
+    tokenizer.mask_token = tokenizer.pad_token
+    return tokenizer
+
+
+@pytest.fixture(scope="module")
+def masked():
+    return with_head(AutoModelForMaskedLM)
+
+
+def test_classes_of_rows_with_documents_and_random_weights(tokenizer, tmp_path):
+    model = with_head(AutoModelForSequenceClassification)
+    given = {"tokenizer": tokenizer, "texts": ROWS, "out": tmp_path / "run", **FEW}
+    result = hs.ablate(model, "classification", random_weights=True, allow_unfit=True, **given)
+    pairs = [(row["sentence1"], row["sentence2"]) for row in ROWS]
+    task = tasks.classification(tokenizer, pairs, [1, 0, 1]).grouped(["a", "a", "b"])
+    held = hs.ablate(model, task, allow_unfit=True, **FEW)
+    assert result.totals.keys() == held.totals.keys() == {"log likelihood", "F1"}
+    for name, values in held.totals.items():
+        assert result.totals[name] == pytest.approx(values, abs=1e-6)
+    assert sorted(result.groups) == ["a", "a", "b"]
+    assert (result.metric, result.by, result.tokens) == (held.metric, held.by, held.tokens)
+    assert result.control is not None
+    assert hs.load(tmp_path / "run").control.intact.shape == (3,)
+
+
+def test_hidden_words_are_drawn_by_what_a_text_says(masked, tokenizer):
+    texts = ["the cat sat on us", "it ran by me and all", "on us"]
+    given = {"tokenizer": tokenizer, **FEW}
+    one = hs.ablate(masked, "masked-word", texts=texts, part_size=1, **given)
+    other = hs.ablate(masked, "masked-word", texts=[*texts[::-1], "us"], part_size=3, **given)
+    assert set(one.intact) < set(other.intact)
+    assert one.columns().keys() == other.columns().keys()
+
+
+def two_columns(model, tokenizer, rows):
+    return tasks.next_word(tokenizer, rows)
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "error", "match"),
+    [
+        (lambda model, tokenizer, rows: model, {"workers": 2}, RunError, "cannot go to other"),
+        ("masked-word", {"by": lambda **at: hs.Zero(**at), "workers": 2}, RunError, "given as by"),
+        ("masked-word", {"by": "mean output", "part_size": 9}, RunError, "means over the examples"),
+        ("masked-word", {"screen": "gradient", "part_size": 9}, RunError, "screen is not for runs"),
+        ("masked-word", {"resume": "a", "part_size": 9}, RunError, "resume is not for runs"),
+        ("masked-word", {"depth": 1, "part_size": 9}, RunError, "has no option 'depth'"),
+        ("masked-word", {"texts": None, "part_size": 9}, RecordError, "needs its examples"),
+        ("masked-word", {"texts": ["a"], "groups": [], "part_size": 9}, RecordError, "0 groups"),
+        ("likeness", {"part_size": 9}, TextError, "ranks of all pairs, so it does not run"),
+        ("hidden-word", {"part_size": 9}, TextError, "There is no task 'hidden-word'"),
+        (two_columns, {"part_size": 9}, InterventionError, "numbers of all examples together"),
+        (tasks.repeats(range(9), period=3), {"part_size": 9}, RunError, "was given Task; give"),
+        ("masked-word", {}, RecordError, "texts is for a run in parts"),
+    ],
+)
+def test_what_cannot_run_in_parts_is_said(masked, tokenizer, task, options, error, match):
+    # Where other processes are asked for, the model is named; the folder is never looked at.
+    model = "no/model" if "workers" in options else masked
+    given = {"texts": ["the cat"]} | ({} if "workers" in options else {"tokenizer": tokenizer})
+    with pytest.raises(error, match=match):
+        hs.ablate(model, task, **(given | options))
