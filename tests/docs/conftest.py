@@ -2,17 +2,22 @@
 pages use.
 """
 
+import hashlib
 import json
 import shutil
 import wave
 from contextlib import contextmanager
+from copy import deepcopy
 from functools import partial, partialmethod
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import jaxtyping
 import numpy as np
 import pytest
+from fontTools.ttLib import TTFont
+from matplotlib.backends import _backend_pdf_ps
 
 import headscope as hs
 import headscope.testing
@@ -20,6 +25,7 @@ from headscope.capturing.loading import load
 from headscope.cli import _serve
 from headscope.corpus._engines import this_process
 from headscope.patterns import Tally
+from headscope.studies._battery import induction_battery
 from headscope.testing import cipher_pairs, cipher_translator, tiny_model, tiny_tokenizer
 from headscope.views import _html
 from headscope.views.figures import Figure
@@ -317,6 +323,34 @@ def _coarse(figure, to_bytes, kind, *, dpi=300):
 
 
 @contextmanager
+def _whole_font(path, glyphs):
+    """A font with all its glyphs: to leave out those that a figure has not takes most of the time
+    of a PDF, and tests/views/figures looks at what is left.
+    """
+    with TTFont(path) as font:
+        yield SimpleNamespace(font=font, glyph_index_map={glyph: glyph for glyph in glyphs})
+
+
+@pytest.fixture(scope="session")
+def counted_once():
+    """`induction_battery` that counts the runs of one model once: they do not depend on its texts,
+    and each study of heads on each page would do so again.
+    """
+    kept = {}
+
+    def battery(model, tokenizer, patterns, stack):
+        weights = hashlib.sha256()
+        for name, values in model.state_dict().items():
+            weights.update(name.encode() + values.contiguous().numpy().tobytes())
+        key = (type(model), weights.digest(), len(tokenizer), patterns, stack)
+        if key not in kept:
+            kept[key] = induction_battery(model, tokenizer, patterns, stack)
+        return deepcopy(kept[key])
+
+    return battery
+
+
+@contextmanager
 def _cluster_of_this_process(address, workers=None):
     """In place of a Dask cluster, which tests/corpus/test_dask.py has."""
     assert address == "local" or address.startswith("tcp://")
@@ -342,7 +376,7 @@ def no_type_checks():
 
 
 @pytest.fixture
-def desk(request, no_type_checks, models, files, tmp_path, monkeypatch):
+def desk(request, no_type_checks, models, files, counted_once, tmp_path, monkeypatch):
     """The folder that blocks run in: new for each page, with all models and files in it."""
     shutil.copytree(files, tmp_path, dirs_exist_ok=True)
     for name in models.iterdir():
@@ -360,6 +394,9 @@ def desk(request, no_type_checks, models, files, tmp_path, monkeypatch):
     # same bits come out.
     monkeypatch.setattr("headscope.corpus._run.pool", lambda workers: this_process())
     monkeypatch.setattr("headscope.corpus.dask_cluster", _cluster_of_this_process)
+    monkeypatch.setattr("headscope.studies._heads.induction_battery", counted_once)
+    monkeypatch.setattr("headscope.studies._heads_run.induction_battery", counted_once)
+    monkeypatch.setattr(_backend_pdf_ps, "get_glyphs_subset", _whole_font)
     monkeypatch.setattr(Figure, "to_bytes", partialmethod(_coarse, Figure.to_bytes))
     monkeypatch.setattr("webbrowser.open", lambda address: True)
     monkeypatch.setattr(_serve, "server_of", lambda view, token: Interrupted())
