@@ -297,7 +297,7 @@ export interface LiveOpening {
   chunks: [string, number][];
   /**
    * Of two models whose heads are not matched by number, by stack of the first: layer and head of
-   * each of its heads, and of that of the second which stands beside it.
+   * each of its heads, and of that of the second which is compared with it.
    */
   partners?: {
     [k: string]: [number, number, number, number][];

@@ -77,7 +77,7 @@ class ServedFiles(PageFiles):
 @Parameter(name="*", group="Live model")
 @dataclass(frozen=True)
 class LiveChoices:
-    """What a live model may be asked for, and what stands beside it."""
+    """What a live model may be asked for, and what is shown next to it."""
 
     atlas: Path | None = None
     """Folder of the model's atlas, which headscope atlas wrote: drawings are compared with its mean
@@ -123,7 +123,7 @@ def serve(
         files: What can be looked at besides; of a record file.
         model: Model that reads what is typed; with a record file the one that reads the texts of
             the evidence.
-        live: What is typed, and what stands beside it; of a model.
+        live: What is typed, and what is shown next to it; of a model.
         open_: Open the page in the browser.
     """
     check_server()

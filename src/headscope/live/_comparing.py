@@ -34,7 +34,7 @@ def compared(records: KeptRecords, a: KeptRecord, b: KeptRecord) -> tuple[KeptRe
 
 
 def partners_of(comparison: Comparison) -> Partners:
-    """Of each stack whose heads are not matched by number, which head stands beside which."""
+    """For each stack whose heads are not matched by number: which head is compared with which."""
     partners: Partners = {}
     for name, stack in comparison.stacks.items():
         rows = [(*own, *other) for own, other in zip(stack.cells, stack.partners, strict=True)]

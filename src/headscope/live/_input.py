@@ -78,7 +78,7 @@ def parse_input(
 
 
 def _options(given: Mapping[str, Any], most: int) -> dict[str, Any]:
-    """What stands beside the texts, as options of `headscope.capture`."""
+    """What is given with the texts, as options of `headscope.capture`."""
     options: dict[str, Any] = {}
     if given.get("target"):
         options["target"] = given["target"]

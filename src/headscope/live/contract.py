@@ -244,7 +244,7 @@ class LiveOpening(TypedDict):
     """Name and number of bytes of each chunk, in order."""
     partners: NotRequired[dict[str, list[tuple[int, int, int, int]]]]
     """Of two models whose heads are not matched by number, by stack of the first: layer and head of
-    each of its heads, and of that of the second which stands beside it.
+    each of its heads, and of that of the second which is compared with it.
     """
 
 

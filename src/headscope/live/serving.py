@@ -44,7 +44,7 @@ Say = Callable[[str], None]
 
 
 class ServeOptions(TypedDict, total=False):
-    """What a live model may be asked for, and what stands beside it."""
+    """What a live model may be asked for, and what is shown next to it."""
 
     max_tokens: int
     """Most tokens that are read at a time; by default 1,024."""
