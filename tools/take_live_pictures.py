@@ -2,15 +2,18 @@
 
 make pictures       # together with all others
 
-Pictures are of the demo model, all-MiniLM-L6-v2, and of a model that writes where one is given: by
-the environment variable HEADSCOPE_WRITES, the folder or hub name of a small causal model. The
-pictures in docs are of stories260K (Karpathy, MIT licence); without one they are left as they are.
+Each is taken in light and in dark colours (NAME.webp, NAME_dark.webp). Pictures are of the demo
+model, all-MiniLM-L6-v2; of a tiny model of pictures with random weights (tests/processors.py); and
+of a model that writes where one is given: by the environment variable HEADSCOPE_WRITES, the folder
+or hub name of a small causal model. Those in docs, and the moving one, are of stories260K
+(Karpathy, MIT licence); without one they are left as they are.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -19,21 +22,28 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from PIL import Image
+from PIL import Image, ImageDraw
 from playwright.sync_api import Browser, Page
 
+import headscope as hs
+from headscope.atlases import Atlas
 from headscope.capturing import load_model
 from headscope.live._facts import LIMITS
 from headscope.live._model import LiveModel
 from headscope.live._server import LiveHost, live_application
 from headscope.views.listening import listening_on
+from picture_texts import TEXTS
 
-FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "docs" / "pictures"
 TOKEN = "pictures"
 WIDTH = 1240
 RABBIT = "The rabbit hopped across the road because it was tired."
 HE = "The doctor asked the nurse whether he could help."
 SHE = "The doctor asked the kind nurse whether she could help."
+DOG = "One day Lily saw a big dog. Lily was scared of the"
+SILENCED = "4-4"
+"""Of the heads of stories260K the one without which the next token of `DOG` is no longer dog."""
 STORY = "Once upon a time there was a little girl named"
 READY = '[data-headscope][data-ready="true"]'
 FRAME = 868
@@ -41,10 +51,10 @@ FRAME = 868
 
 
 @contextmanager
-def served(name: str | None, text: str) -> Generator[str]:
+def served(model: tuple[Any, Any], text: str, atlas: Atlas | None = None) -> Generator[str]:
     """The address of a model behind its server."""
-    live = LiveModel(*load_model(name, writes=name is not None), limits=LIMITS, text=text)
-    host = LiveHost(name or "demo", text, LIMITS, live)
+    live = LiveModel(*model, limits=LIMITS, text=text)
+    host = LiveHost("", text, LIMITS, live, atlas=atlas)
     with listening_on(0) as listening:
         application = live_application(host, TOKEN)
         server = uvicorn.Server(uvicorn.Config(application, log_level="warning"))
@@ -81,6 +91,13 @@ def sketched(tab: Page) -> None:
     tab.locator("[data-sketched-head]").first.wait_for()
 
 
+def over_atlas(tab: Page) -> None:
+    """The same over the texts of an atlas."""
+    sketched(tab)
+    tab.locator('.live-sketch [data-option="atlas"]').click()
+    tab.locator("[data-sketched-head]").first.wait_for()
+
+
 def beside(tab: Page) -> None:
     """He and she."""
     tab.locator('[data-panel="two"]').click()
@@ -96,33 +113,72 @@ def written(tab: Page) -> None:
     tab.locator("[data-lens]").check()
     tab.locator("[data-write]").click()
     tab.locator('[data-written-token="9"]').wait_for()
+    tab.locator('[data-live="ready"]').wait_for()
+    assert tab.locator('[data-open-panel] [role="alert"]').inner_text() == ""
     tab.locator('[data-written-token="1"]').click()
     tab.locator("[data-lens-layers]").wait_for()
 
 
-Told = tuple[str, str, Callable[[Page], None]]
-PICTURES: dict[str, Told] = {
-    "live_change": (RABBIT, "light", changed),
-    "live_sketch": (RABBIT, "light", sketched),
-    "live_two_texts": (HE, "light", beside),
+def by_layer(tab: Page) -> None:
+    """What each layer would say."""
+    tab.locator("[data-by-layer]").first.click()
+    tab.locator("[data-lens-layers]").wait_for()
+
+
+def answered(tab: Page) -> None:
+    """A question about a picture, and the heat of one word of the answer over it."""
+    tab.locator('[data-panel="answer"]').click()
+    file = io.BytesIO()
+    drawn_picture().save(file, "PNG")
+    picture = {"name": "house.png", "mimeType": "image/png", "buffer": file.getvalue()}
+    tab.set_input_files('[data-field="image"]', files=[picture])  # ty: ignore[invalid-argument-type]
+    tab.locator("[data-token-count]").select_option("8")
+    tab.locator('[data-answer="start"]').click()
+    words = tab.locator("[data-answered] .words label")
+    words.first.wait_for()
+    words.nth(2).click()
+
+
+def drawn_picture() -> Image.Image:
+    """A house below the sun."""
+    picture = Image.new("RGB", (40, 24), "#9fd3f5")
+    draw = ImageDraw.Draw(picture)
+    draw.rectangle((0, 18, 39, 23), fill="#6aa84f")
+    draw.ellipse((29, 2, 36, 9), fill="#ffd54a")
+    draw.rectangle((8, 11, 19, 19), fill="#c94f3d")
+    draw.polygon(((6, 11), (21, 11), (13, 4)), fill="#6b3a2e")
+    return picture
+
+
+Act = Callable[[Page], None]
+PICTURES: dict[str, tuple[str, Act]] = {
+    "live_change": (RABBIT, changed),
+    "live_sketch": (RABBIT, sketched),
+    "live_atlas": (RABBIT, over_atlas),
+    "live_two_texts": (HE, beside),
 }
-"""File name: the text, the colours, and what is done; of the demo model."""
-WRITTEN: dict[str, Told] = {
-    "live_matters": (STORY, "light", mattering),
-    "live_write": (STORY, "dark", written),
+"""File name: the text, and what is done; of the demo model."""
+WRITTEN: dict[str, tuple[str, Act]] = {
+    "live_matters": (STORY, mattering),
+    "live_layers": (STORY, by_layer),
+    "live_write": (STORY, written),
 }
 """The same of a model that writes."""
+ANSWERED: dict[str, tuple[str, Act]] = {"live_answer": ("what is it", answered)}
+"""The same of a model that reads pictures."""
 
 
-def taken(browser: Browser, address: str, pictures: dict[str, Told]) -> None:
-    """Pictures of one model."""
-    for name, (text, scheme, act) in pictures.items():
-        tab = opened(browser, address, scheme)
-        typed(tab, text)
-        act(tab)
-        tab.wait_for_timeout(700)
-        saved(tab.screenshot(), FOLDER / f"{name}.webp")
-        tab.context.close()
+def taken(browser: Browser, address: str, pictures: dict[str, tuple[str, Act]]) -> None:
+    """Pictures of one model, in both colours."""
+    for name, (text, act) in pictures.items():
+        for scheme in ("light", "dark"):
+            tab = opened(browser, address, scheme)
+            typed(tab, text)
+            act(tab)
+            tab.wait_for_timeout(700)
+            suffix = "" if scheme == "light" else "_dark"
+            saved(tab.screenshot(), FOLDER / f"{name}{suffix}.webp")
+            tab.context.close()
 
 
 def opened(browser: Browser, address: str, scheme: Any = "light") -> Page:
@@ -154,60 +210,56 @@ def saved(picture: bytes, path: Path) -> None:
 
 
 def moving(browser: Browser, address: str) -> None:
-    """Type, and heads move; silence head 1-8, and the output moves."""
+    """Type, and heads and predictions move; silence a head, and another word comes."""
     tab = opened(browser, address)
     frames: list[Image.Image] = []
     lengths: list[int] = []
 
     def frame(milliseconds: int) -> None:
+        tab.wait_for_timeout(400)
         picture = Image.open(io.BytesIO(tab.screenshot())).convert("RGB")
         height = round(FRAME * picture.height / picture.width)
         frames.append(picture.resize((FRAME, height), Image.Resampling.LANCZOS))
         lengths.append(milliseconds)
 
-    typed(tab, "The rabbit hopped.")
-    frame(900)
-    words = RABBIT[:-1].split()
-    for count in range(4, len(words) + 1, 2):
+    words = DOG.split()
+    for count in (4, 7, 10, len(words)):
         typed(tab, " ".join(words[:count]))
-        frame(450)
-    typed(tab, RABBIT)
-    frame(900)
-    tab.locator('[data-tile="1-8"]').click()
-    tab.wait_for_timeout(400)
-    frame(900)
-    changed(tab)
-    tab.wait_for_timeout(600)
-    frame(2200)
-    tab.locator('[data-tile="2-8"]').click()
-    tab.wait_for_timeout(600)
-    frame(2200)
-    tab.locator('[data-change="silence 1-8"]').click()
-    tab.locator("[data-kl]").wait_for(state="detached")
-    tab.wait_for_timeout(400)
+        frame(700)
+    lengths[-1] = 1500
+    tab.locator(f'[data-tile="{SILENCED}"]').click()
+    frame(1300)
+    # The page moves below the pointer, which would then show the head that comes to lie there.
+    tab.mouse.move(0, 0)
+    tab.keyboard.press("x")
+    tab.locator(f'[data-change="silence {SILENCED}"]').wait_for()
+    tab.locator("[data-kl]").first.wait_for()
+    frame(3000)
+    tab.locator(f'[data-change="silence {SILENCED}"]').click()
+    tab.locator("[data-kl]").first.wait_for(state="detached")
     mattering(tab)
-    tab.wait_for_timeout(500)
     frame(2600)
     path = FOLDER / "live.webp"
-    frames[0].save(
-        path,
-        save_all=True,
-        append_images=frames[1:],
-        duration=lengths,
-        loop=0,
-        quality=72,
-        method=6,
-    )
+    rest: dict[str, Any] = {"duration": lengths, "loop": 0, "quality": 72, "method": 6}
+    frames[0].save(path, save_all=True, append_images=frames[1:], **rest)
     print(path, path.stat().st_size)
     tab.context.close()
 
 
 def live_pictures(browser: Browser) -> None:
     """All of them."""
-    with served(None, RABBIT) as address:
+    model = load_model(None)
+    atlas = hs.atlas(*model, [*TEXTS, RABBIT, HE, SHE], battery=False, progress=False)
+    with served(model, RABBIT, atlas) as address:
         taken(browser, address, PICTURES)
-        moving(browser, address)
+    # The tiny models of the tests are no part of the package.
+    sys.path.append(str(ROOT))
+    from tests.processors import tiny_qwen_vl
+
+    with served(tiny_qwen_vl("qwen3_vl"), "what is it") as address:
+        taken(browser, address, ANSWERED)
     writes = os.environ.get("HEADSCOPE_WRITES")
     if writes:
-        with served(writes, STORY) as address:
+        with served(load_model(writes, writes=True), STORY) as address:
             taken(browser, address, WRITTEN)
+            moving(browser, address)

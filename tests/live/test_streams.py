@@ -60,6 +60,9 @@ def test_the_lens_ends_with_what_the_model_says(page):
         assert [layer["layer"] for layer in line["lens"]] == [0, 1, 2]
         last = [guess["id"] for guess in line["lens"][2]["predictions"]]
         assert last == [guess["id"] for guess in line["alternatives"]]
+    # What the lens makes the model compute is no token of the text.
+    _, plain = page.lines("/write", {"input": {"text": TEXT}, "tokens": 2})
+    assert lines[-1] == plain[-1] | {"id": lines[-1]["id"]}
 
 
 def lens(page, text, at, changes=()):

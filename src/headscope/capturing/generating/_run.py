@@ -20,7 +20,7 @@ from headscope.capturing.inputs.inputs import Inputs, encode
 from headscope.capturing.inputs.tokens import tokens_from_ids
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.run import at_rest, uncompiled
-from headscope.capturing.seam import sessions
+from headscope.capturing.seam import level, sessions
 from headscope.capturing.threads import one_at_a_time, same_random_numbers
 from headscope.capturing.watching._routers import RouterSteps, RouterWatch
 from headscope.capturing.watching._watch import Watch
@@ -257,9 +257,11 @@ def _each_pass(model: Any, end: Callable[[dict, Any], None]) -> Generator[None]:
     the block is open.
 
     What wraps a model (PEFT) may have the model inside it generate, and is then not run itself: a
-    pass is that of the outermost module that can generate.
+    pass is that of the outermost module that can generate. What is run in a block of `intact`
+    meanwhile, such as the head on states of inner layers, is no pass of the text.
     """
     running: list[Any] = []
+    own = level()
 
     def begin(module: Any, *_: Any) -> None:
         running.append(module)
@@ -267,7 +269,7 @@ def _each_pass(model: Any, end: Callable[[dict, Any], None]) -> Generator[None]:
     def leave(module: Any, _: tuple, options: dict, output: Any) -> None:
         running.pop()
         # There is no output where the pass ended with an error.
-        if not running and output is not None:
+        if not running and output is not None and level() == own:
             end(options, output)
 
     with ExitStack() as undo:
