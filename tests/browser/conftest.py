@@ -10,21 +10,35 @@ import pytest
 from headscope.errors import PageError
 from headscope.views import _html
 
+from .windows import Windows
+
 
 class Opened:
     """A page that was opened, with what it asked for and what went wrong in it."""
 
     def __init__(self, page):
         self.page, self.requests, self.errors = page, [], []
-        page.on("request", lambda request: self.requests.append(request.url))
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on(
-            "console", lambda message: message.type == "error" and self.errors.append(message.text)
-        )
-        page.on(
-            "dialog",
-            lambda dialog: (self.errors.append(f"dialog {dialog.message}"), dialog.dismiss()),
-        )
+        self._heard = {
+            "request": lambda request: self.requests.append(request.url),
+            "pageerror": lambda error: self.errors.append(str(error)),
+            "console": self._printed,
+            "dialog": self._refused,
+        }
+        for event, hear in self._heard.items():
+            page.on(event, hear)
+
+    def _printed(self, message):
+        if message.type == "error":
+            self.errors.append(message.text)
+
+    def _refused(self, dialog):
+        self.errors.append(f"dialog {dialog.message}")
+        dialog.dismiss()
+
+    def leave(self):
+        """Listen no longer: the next test may use the window."""
+        for event, hear in self._heard.items():
+            self.page.remove_listener(event, hear)
 
     def go(self, url):
         self.page.goto(url)
@@ -108,32 +122,34 @@ def chromium_only(browser):
         )
 
 
+@pytest.fixture(scope="session")
+def windows(browser):
+    """Windows of the browser that tests use one after the other."""
+    windows = Windows(browser)
+    yield windows
+    windows.close()
+
+
 @pytest.fixture
-def open_file(browser):
+def open_file(windows):
     """Open a page from disk, and check in the end that it asked for nothing and nothing broke."""
     with ExitStack() as opened:
 
         def open_file(path, **window):
-            return opened.enter_context(file_opened(browser, path, **window))
+            return opened.enter_context(file_opened(windows, path, **window))
 
         yield open_file
 
 
 @contextmanager
-def file_opened(browser, path, *, fragment="", size=(1280, 800), scheme="light", density=1):
+def file_opened(windows, path, *, fragment="", size=(1280, 800), scheme="light", density=1):
     """A page of a file, which asks for nothing while the block lasts."""
-    context = browser.new_context(
-        viewport={"width": size[0], "height": size[1]},
-        color_scheme=scheme,
-        reduced_motion="reduce",
-        device_scale_factor=density,
-    )
-    context.set_offline(True)
-    view, uri = Opened(context.new_page()), path.as_uri()
-    yield view.go(uri + fragment)
-    assert [url for url in view.requests if url.split("#")[0] != uri] == []
-    assert view.errors == []
-    context.close()
+    with windows.window(size=size, scheme=scheme, density=density) as page:
+        view, uri = Opened(page), path.as_uri()
+        yield view.go(uri + fragment)
+        view.leave()
+        assert [url for url in view.requests if url.split("#")[0] != uri] == []
+        assert view.errors == []
 
 
 @pytest.fixture
@@ -152,32 +168,30 @@ def show(open_file, tmp_path):
 
 
 @pytest.fixture
-def served(browser, serving):
+def served(windows, serving):
     """Open the page of a view that is served, in the head view where no other is asked for.
 
     It lasts for the length of a block, and checks that the page asked this server alone.
     """
-    return partial(view_served, browser, serving)
+    return partial(view_served, windows, serving)
 
 
 @contextmanager
-def view_served(browser, serving, record, *, size=(1280, 800), fragment="", **options):
+def view_served(windows, serving, record, *, size=(1280, 800), fragment="", **options):
     import headscope as hs
 
-    with serving(hs.view(record, **{"view": "head"} | options)) as port:
-        context = browser.new_context(
-            viewport={"width": size[0], "height": size[1]}, reduced_motion="reduce"
-        )
-        view = Opened(context.new_page())
+    view = hs.view(record, **{"view": "head"} | options)
+    with serving(view) as port, windows.window(size=size, offline=False) as page:
+        view = Opened(page)
         yield view.go(f"http://127.0.0.1:{port}/?token=right-token{fragment}")
-        context.close()
-    server = (f"http://127.0.0.1:{port}/", "data:")
-    assert [url for url in view.requests if not url.startswith(server)] == []
-    assert view.errors == []
+        view.leave()
+        server = (f"http://127.0.0.1:{port}/", "data:")
+        assert [url for url in view.requests if not url.startswith(server)] == []
+        assert view.errors == []
 
 
 @pytest.fixture(scope="module")
-def kept_pages(browser, serving, tmp_path_factory):
+def kept_pages(windows, serving, tmp_path_factory):
     """Pages that stay open for the tests of a module, from disk and from a server: opening one
     costs more than most of what is tried on it.
     """
@@ -185,12 +199,13 @@ def kept_pages(browser, serving, tmp_path_factory):
 
     with ExitStack() as opened:
 
-        def open_page(source, record, scheme="light", **options):
+        def open_page(source, record, *, scheme="light", size=(1280, 800), density=1, **options):
             if source == "server":
-                return opened.enter_context(view_served(browser, serving, record, **options))
-            folder = tmp_path_factory.mktemp("page")
-            path = hs.page(record, **{"view": "head"} | options).save(folder / "page.html")
-            return opened.enter_context(file_opened(browser, path, scheme=scheme))
+                return opened.enter_context(view_served(windows, serving, record, **options))
+            path = tmp_path_factory.mktemp("page") / "page.html"
+            hs.page(record, **{"view": "head"} | options).save(path)
+            window = {"scheme": scheme, "size": size, "density": density}
+            return opened.enter_context(file_opened(windows, path, **window))
 
         yield open_page
 
@@ -230,10 +245,11 @@ HOST = """<!doctype html><meta charset="utf-8"><body data-jp-theme-light="false"
 
 
 @pytest.fixture
-def widgets(browser, tmp_path):
+def widgets(windows, tmp_path):
     """Open the live widgets of some views in one page; checks in the end that they asked for
     nothing but chunks.
     """
+    stack = ExitStack()
     opened = []
 
     def widgets(*views):
@@ -250,12 +266,8 @@ def widgets(browser, tmp_path):
         ]
         path = tmp_path / "host.html"
         path.write_text(HOST % json.dumps(told).translate(_html.ESCAPES), encoding="utf-8")
-        context = browser.new_context(
-            viewport={"width": 1100, "height": 800}, reduced_motion="reduce"
-        )
-        context.set_offline(True)
-        page = context.new_page()
-        opened.append((context, Opened(page), path))
+        page = stack.enter_context(windows.window(size=(1100, 800)))
+        opened.append((Opened(page), path))
         page.goto(path.as_uri())
         page.evaluate("(script) => start(script)", _html.bundle("live.js"))
         for number in range(len(views)):
@@ -264,13 +276,14 @@ def widgets(browser, tmp_path):
             )
         return page
 
-    yield widgets
-    for context, view, path in opened:
-        assert [
-            url for url in view.requests if url != path.as_uri() and not url.startswith("blob:")
-        ] == []
-        assert view.errors == []
-        context.close()
+    with stack:
+        yield widgets
+        for view, path in opened:
+            view.leave()
+            assert [
+                url for url in view.requests if url != path.as_uri() and not url.startswith("blob:")
+            ] == []
+            assert view.errors == []
 
 
 NOTEBOOK = """<!doctype html><html><head><meta charset="{charset}"></head>
@@ -278,10 +291,11 @@ NOTEBOOK = """<!doctype html><html><head><meta charset="{charset}"></head>
 
 
 @pytest.fixture
-def notebook(browser, tmp_path):
+def notebook(windows, tmp_path):
     """A document with the outputs of views in it, opened offline; checks in the end that it asked
     for nothing.
     """
+    stack = ExitStack()
     opened = []
 
     def notebook(*views, light=True, charset="utf-8", outputs=None, bare=False, wait=True):
@@ -289,12 +303,8 @@ def notebook(browser, tmp_path):
         path = tmp_path / "notebook.html"
         whole = NOTEBOOK.format(charset=charset, light=str(light).lower(), outputs=text)
         path.write_text(text if bare else whole, encoding="utf-8")
-        context = browser.new_context(
-            viewport={"width": 1100, "height": 800}, reduced_motion="reduce"
-        )
-        context.set_offline(True)
-        page = context.new_page()
-        opened.append((context, Opened(page), path))
+        page = stack.enter_context(windows.window(size=(1100, 800)))
+        opened.append((Opened(page), path))
         page.goto(path.as_uri())
         for number in range(page.locator("iframe").count() if wait else 0):
             page.frame_locator("iframe").nth(number).locator(
@@ -302,10 +312,10 @@ def notebook(browser, tmp_path):
             ).wait_for(state="attached")
         return page
 
-    yield notebook
-    for context, view, path in opened:
-        assert [
-            url for url in view.requests if url.split("#")[0] not in (path.as_uri(), "about:srcdoc")
-        ] == []
-        assert view.errors == []
-        context.close()
+    with stack:
+        yield notebook
+        for view, path in opened:
+            view.leave()
+            own = (path.as_uri(), "about:srcdoc")
+            assert [url for url in view.requests if url.split("#")[0] not in own] == []
+            assert view.errors == []

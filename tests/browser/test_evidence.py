@@ -2,6 +2,8 @@
 disk, offline.
 """
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ from .test_views import SHADOW, wait
 
 LAYERS, HEADS = 3, 4
 WORDS = ("stone", "river", "lamp", "cloud", "table", "horse", "glass", "paper")
-SCATTERS = ("", "&x=map", "&x=entropy&y=next&label=next")
+SCATTERS = ({}, {"x": "map"}, {"x": "entropy", "y": "next", "label": "next"})
 
 
 def record_of(rng, size):
@@ -41,6 +43,19 @@ def records():
 @pytest.fixture(scope="module")
 def found(records):
     return hs.heads(records)
+
+
+@pytest.fixture(scope="module")
+def page_of(records, found, kept_pages):
+    """A page with what heads do over one text or all; it stays open for all views."""
+
+    @cache
+    def page_of(texts, width=1280, scheme="light"):
+        evidence = found if texts == "all" else hs.heads(records[0])
+        window = {"scheme": scheme, "size": (width, 800)}
+        return kept_pages("file", records[0], evidence=evidence, layer=1, head=3, **window)
+
+    return page_of
 
 
 def test_tiles_carry_the_labels_that_hold(show, records, found):
@@ -192,22 +207,20 @@ def test_the_call_that_the_page_shows_opens_the_same_picture(show, records, foun
 )
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("view_name", ["scatter", "model", "head"])
-def test_axe_finds_nothing_critical_or_serious(view_name, scheme, show, records, found):
-    one_text = hs.heads(records[0])
-    view = show(records[0], evidence=one_text, view=view_name, scheme=scheme, layer=1, head=3)
-    assert grave(view, scheme) == []
-    view = show(records[0], evidence=found, view=view_name, scheme=scheme, layer=1, head=3)
-    assert grave(view, scheme) == []
+def test_axe_finds_nothing_critical_or_serious(view_name, scheme, page_of):
+    for texts in ("one", "all"):
+        view = page_of(texts, scheme=scheme).follow(view=view_name)
+        wait(view, "view", view_name)
+        assert grave(view, scheme) == []
     view.follow(view=view_name, label="next", x="map", sort="entropy")
     assert grave(view, scheme) == []
 
 
 @pytest.mark.parametrize("more", SCATTERS)
 @pytest.mark.parametrize("width", [380, 640, 900, 1440])
-def test_nothing_is_cut_off_at_any_width(width, more, show, records, found):
-    view = show(
-        records[0], evidence=found, size=(width, 800), fragment=f"#v=2&view=scatter&heads=1{more}"
-    )
+def test_nothing_is_cut_off_at_any_width(width, more, page_of):
+    view = page_of("all", width=width).follow(view="scatter", heads=1, **more)
+    wait(view, "view", "scatter")
     assert (
         view.page.evaluate(
             "document.documentElement.scrollWidth - document.documentElement.clientWidth"
@@ -215,9 +228,13 @@ def test_nothing_is_cut_off_at_any_width(width, more, show, records, found):
         <= 0
     )
     plane = view.page.locator(".scatter-plane").bounding_box()
-    for box in [dot.bounding_box() for dot in view.page.locator("[data-dot]").all()]:
-        assert plane["x"] - 12 <= box["x"] <= plane["x"] + plane["width"] - 12
-        assert plane["y"] - 12 <= box["y"] <= plane["y"] + plane["height"] - 12
+    corners = view.page.locator("[data-dot]").evaluate_all(
+        "dots => dots.map(dot => dot.getBoundingClientRect()).map(box => [box.x, box.y])"
+    )
+    assert len(corners) == LAYERS * HEADS
+    for x, y in corners:
+        assert plane["x"] - 12 <= x <= plane["x"] + plane["width"] - 12
+        assert plane["y"] - 12 <= y <= plane["y"] + plane["height"] - 12
 
 
 @pytest.mark.parametrize("fragment", ["#v=2&view=scatter", "#v=2&view=model&sort=entropy"])

@@ -161,13 +161,23 @@ def check_same(page, twin):
     assert all(census["broken"] == "undefined" for census in found)
 
 
-@pytest.mark.parametrize("view_name", VIEWS)
-def test_tokens_are_text_in_every_view_of_a_page(view_name, show, hostile):
-    options = {"view": view_name, "query": 0, "key": 3}
-    view, twin = (
-        show(record_of(pieces, np.random.default_rng(4), name), title=name, **options)
+@pytest.fixture(scope="module")
+def page_and_twin(kept_pages, hostile):
+    """A page of hostile strings and its harmless twin, which stay open for all views."""
+    return [
+        kept_pages("file", record_of(pieces, np.random.default_rng(4), name), title=name)
         for pieces, name in ((hostile, NAME), (harmless(hostile), "self"))
-    )
+    ]
+
+
+@pytest.mark.parametrize("view_name", VIEWS)
+def test_tokens_are_text_in_every_view_of_a_page(view_name, page_and_twin, hostile):
+    for page in page_and_twin:
+        page.follow(view=view_name, query=0, key=3)
+        shown = f'[data-headscope][data-view="{view_name}"]'
+        page.page.locator(shown).wait_for(state="attached")
+        page.settle()
+    view, twin = page_and_twin
     check_same(view.page, twin.page)
     check_shown(view.page, view_name, hostile, every=5 if view_name in ALL else 1)
     width = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
@@ -275,25 +285,26 @@ def evidence_of():
     return evidence_of
 
 
-@pytest.mark.parametrize("view_name", ["scatter", "model", "head"])
-def test_names_of_labels_are_text(view_name, show, hostile, evidence_of):
+def test_names_of_labels_are_text(show, hostile, evidence_of):
     opened = []
     for names in (tuple(hostile), tuple(f"w{number}" for number in range(len(hostile)))):
         record, found = evidence_of(names)
-        options = {"x": names[0], "y": names[1]} if view_name == "scatter" else {}
-        opened.append(show(record, evidence=found, view=view_name, layer=0, head=1, **options))
-    check_same(*(view.page for view in opened))
+        options = {"x": names[0], "y": names[1], "layer": 0, "head": 1}
+        opened.append(show(record, evidence=found, view="scatter", **options))
     page, valid = opened[0].page, [name.encode("utf-8", "replace").decode() for name in hostile]
-    assert sorted(page.evaluate(TEXTS, ".label-evidence h2 bdi") or valid) == sorted(valid)
-    if view_name != "head":
-        assert page.evaluate(TEXTS, ".label-chip bdi") == valid
-    if view_name == "scatter":
-        assert (
-            page.evaluate(TEXTS, "[data-axis='x axis'] [label='scores of patterns'] option")
-            == valid
-        )
-    width = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    assert page.evaluate(width) <= 0
+    for view_name in ("scatter", "model", "head"):
+        for view in opened:
+            if view_name != "scatter":
+                view.choose(view_name)
+        check_same(*(view.page for view in opened))
+        assert sorted(page.evaluate(TEXTS, ".label-evidence h2 bdi") or valid) == sorted(valid)
+        if view_name != "head":
+            assert page.evaluate(TEXTS, ".label-chip bdi") == valid
+        if view_name == "scatter":
+            options = "[data-axis='x axis'] [label='scores of patterns'] option"
+            assert page.evaluate(TEXTS, options) == valid
+        width = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert page.evaluate(width) <= 0
 
 
 def test_texts_of_labels_are_text(open_file, hostile, evidence_of, tmp_path):
@@ -367,8 +378,7 @@ def test_names_of_patches_over_their_picture_are_text(show, hostile):
     assert opened[0].page.evaluate(TEXTS, "[data-column=key] .label") == wanted
 
 
-@pytest.mark.parametrize("view_name", ["head", "matrix", "text"])
-def test_tokens_of_a_comparison_are_text(view_name, show, hostile):
+def test_tokens_of_a_comparison_are_text(show, hostile):
     """Most of the tokens are in both records, the others in one alone."""
     opened = []
     for pieces, name in ((list(hostile), NAME), (harmless(hostile), "wide")):
@@ -378,15 +388,18 @@ def test_tokens_of_a_comparison_are_text(view_name, show, hostile):
             for part in (pieces[: 4 * size], pieces[size:])
         )
         a, b = (dataclasses.replace(record, model=ModelFacts(name=name)) for record in (a, b))
-        opened.append(show(hs.compare(a, b), view=view_name, query=3))
+        opened.append(show(hs.compare(a, b), view="head", query=3))
     view = opened[0]
-    assert view.page.evaluate("window.broken") is None
-    assert view.page.evaluate(CENSUS).keys() == opened[1].page.evaluate(CENSUS).keys()
-    assert f"A: {NAME} “{NAME}”" in view.text("[data-note]")
-    if view_name == "head":
-        labels = view.page.evaluate(TEXTS, "[data-column=key] .label")
-        for token, shown in list(hostile.items())[:100]:
-            assert f"−{shown.page}" in labels or shown.page in labels, token
+    labels = view.page.evaluate(TEXTS, "[data-column=key] .label")
+    for token, shown in list(hostile.items())[:100]:
+        assert f"−{shown.page}" in labels or shown.page in labels, token
+    for view_name in ("head", "matrix", "text"):
+        for page in opened:
+            if view_name != "head":
+                page.choose(view_name)
+        assert view.page.evaluate("window.broken") is None
+        assert view.page.evaluate(CENSUS).keys() == opened[1].page.evaluate(CENSUS).keys()
+        assert f"A: {NAME} “{NAME}”" in view.text("[data-note]")
 
 
 SHELLS = ("widget", "server", "frame", "bertviz head_view", "bertviz model_view")
@@ -465,13 +478,16 @@ def test_a_page_from_the_command_line_is_inert(open_file, hostile, tmp_path):
 
 @pytest.mark.usefixtures("chromium_only")
 @pytest.mark.parametrize("view_name", ["head", "text", "neuron", "pair"])
-def test_a_picture_of_hostile_tokens_is_saved(view_name, show, rng, hostile):
+def test_a_picture_of_hostile_tokens_is_saved(view_name, page_and_twin):
     """As XML, which may hold less than HTML."""
-    view = show(record_of(hostile, rng), view=view_name, query=0, key=3)
+    view, _ = page_and_twin
+    view.follow(view=view_name, query=0, key=3)
+    view.page.locator(f'[data-headscope][data-view="{view_name}"]').wait_for(state="attached")
     view.page.locator("[data-figure-menu]").click()
     with view.page.expect_download(timeout=20_000) as download:
         view.page.locator('[data-figure="picture"]').click()
     assert download.value.path().read_bytes().startswith(b"\x89PNG")
+    view.page.keyboard.press("Escape")
 
 
 def test_what_breaks_out_is_seen(browser, hostile, tmp_path):

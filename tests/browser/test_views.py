@@ -3,6 +3,7 @@ offline.
 """
 
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -29,8 +30,7 @@ def scored_layer(rng, number, **more):
     )
 
 
-@pytest.fixture
-def scored(rng):
+def scored_record(rng):
     """Queries and keys of grouped heads, of which some pairs are masked."""
     visible = np.tril(np.ones((len(QUERIES), len(KEYS)), bool), k=len(KEYS) - len(QUERIES))
     layers = tuple(scored_layer(rng, number, visible=visible) for number in range(LAYERS))
@@ -39,6 +39,23 @@ def scored(rng):
         stacks={"cross": Stack(name="cross", layers=layers, **sides)},
         model=ModelFacts(name="scored"),
     )
+
+
+@pytest.fixture
+def scored(rng):
+    return scored_record(rng)
+
+
+@pytest.fixture(scope="module")
+def page_in(kept_pages):
+    """A page of the record in a window of a width and density; it stays open for all views."""
+
+    @cache
+    def page_in(width=1280, density=1):
+        record = scored_record(np.random.default_rng(20))
+        return kept_pages("file", record, size=(width, 800), density=density)
+
+    return page_in
 
 
 @pytest.fixture
@@ -340,8 +357,9 @@ def test_heads_keep_their_numbers_where_a_page_holds_some(show, scored):
 
 @pytest.mark.parametrize("view_name", VIEWS)
 @pytest.mark.parametrize("width", [380, 640, 1440])
-def test_no_view_is_cut_off_at_any_width(width, view_name, show, scored):
-    view = show(scored, view=view_name, size=(width, 800), query=2, key=3)
+def test_no_view_is_cut_off_at_any_width(width, view_name, page_in):
+    view = page_in(width).follow(view=view_name, query=2, key=3)
+    wait(view, "view", view_name)
     assert (
         view.page.evaluate(
             "document.documentElement.scrollWidth - document.documentElement.clientWidth"
@@ -351,20 +369,21 @@ def test_no_view_is_cut_off_at_any_width(width, view_name, show, scored):
 
 
 @pytest.mark.parametrize("view_name", ["head", "model", "matrix", "neuron"])
-def test_pictures_have_the_pixels_of_the_screen(view_name, show, scored):
+def test_pictures_have_the_pixels_of_the_screen(view_name, page_in):
     canvas = f"{SHADOW}.querySelector('.stage canvas')"
-    widths = [
-        show(scored, view=view_name, density=density).page.evaluate(
-            f"{canvas}.width / {canvas}.clientWidth"
-        )
-        for density in (1, 2)
-    ]
+    widths = []
+    for density in (1, 2):
+        view = page_in(density=density).follow(view=view_name)
+        wait(view, "view", view_name)
+        view.settle()
+        widths.append(view.page.evaluate(f"{canvas}.width / {canvas}.clientWidth"))
     assert widths == [pytest.approx(1, abs=0.02), pytest.approx(2, abs=0.04)]
 
 
 @pytest.mark.parametrize("view_name", VIEWS)
-def test_nothing_moves_for_readers_who_want_that(view_name, show, scored):
-    view = show(scored, view=view_name)
+def test_nothing_moves_for_readers_who_want_that(view_name, page_in):
+    view = page_in().follow(view=view_name)
+    wait(view, "view", view_name)
     moving = f"""[...{SHADOW}.querySelectorAll('*')].filter(element => {{
         const style = getComputedStyle(element);
         return style.transitionProperty !== 'none' && parseFloat(style.transitionDuration) > 0
