@@ -2,6 +2,7 @@
 
 import pytest
 
+from headscope.capturing import equal_lengths
 from headscope.cli import run
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -114,3 +115,18 @@ def test_ablate_goes_on_in_a_folder(texts, here, saved, capsys):
     assert capsys.readouterr().out == out
     assert run([*given, "--threads", "2"]) == 1
     assert "not for runs in parts" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("most", "more"), [(3, []), (2, ["--batch-size", "2"])])
+def test_batch_size_is_heeded_by_runs(here, folder, monkeypatch, most, more):
+    (here / "alike.txt").write_text("the cat sat\nthe dog sat\nthe cat ran\nthe dog ran\n")
+    sizes, own = [], equal_lengths.run_together
+
+    def counted(model, inputs, count):
+        sizes.append(count)
+        return own(model, inputs, count)
+
+    monkeypatch.setattr(equal_lengths, "run_together", counted)
+    assert run(["heads", "--texts", "alike.txt", "--model", folder, "--out", "run", *more]) == 0
+    # Of four texts, of which the first is run alone to see how large a batch may be.
+    assert max(sizes) == most

@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("distributed", reason="needs the extra distributed")
 
+from study_runs import STUDIES, model_of
 from words_job import WordsJob, digest
 
 from headscope.corpus import CorpusText, dask_cluster, given, run
@@ -43,6 +44,18 @@ def test_two_processes_give_the_same_bits(cluster, corpus, capsys):
         assert f"Dask's dashboard: {engine.link}" in capsys.readouterr().err
     # Equal calls are run again: the error of a part that failed is not given once more.
     assert done(corpus, engine=engine, part_size=7) == done(corpus)
+
+
+def test_a_study_of_a_model_gives_the_same_bits(cluster, tmp_path):
+    study = STUDIES["capture"]
+    for part in model_of(study.needs):
+        part.save_pretrained(tmp_path / "model")
+    runs = []
+    for name, options in (("here", {}), ("there", {"executor": cluster.get_executor()})):
+        out = tmp_path / name
+        run = study.call(tmp_path / "model", None, study.texts(6), out=out, part_size=2, **options)
+        runs.append(study.bits(run))
+    assert runs[0] == runs[1]
 
 
 def test_a_killed_worker_costs_nothing(cluster, corpus, tmp_path):

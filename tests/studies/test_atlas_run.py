@@ -42,14 +42,11 @@ def wanted(folder):
     return over(folder, *corpus(48))
 
 
-def test_order_part_size_and_workers_change_no_bit(folder, wanted):
+# Order, parts and engines: tests/corpus/test_study_runs.py.
+def test_a_loaded_model_and_streams_change_no_bit(folder, wanted):
     texts, groups = corpus(48)
-    assert bits(over(folder, texts[::-1], groups[::-1])) == bits(wanted)
-    assert bits(over(folder, iter(texts), iter(groups), part_size=7)) == bits(wanted)
-    assert bits(over(folder, texts, groups, workers=2)) == bits(wanted)
-    given = hs.atlas(
-        tiny_model("bert"), tiny_tokenizer(), texts, groups=groups, part_size=48, progress=False
-    )
+    loaded = tiny_model("bert"), tiny_tokenizer()
+    given = hs.atlas(*loaded, iter(texts), groups=iter(groups), part_size=48, progress=False)
     assert bits(given) == bits(wanted)
 
 

@@ -55,7 +55,7 @@ def wanted(folder):
 
 class Sent(Executor):
     """What is submitted, and what comes of it, is pickled as for another process. Real ones load
-    torch for seconds each; tests/studies/test_atlas_run.py has them.
+    torch for seconds each; tests/corpus/test_dask.py has them.
     """
 
     def submit(self, fn, /, *args, **kwargs):
@@ -65,13 +65,14 @@ class Sent(Executor):
         return future
 
 
-def test_order_part_size_and_workers_change_no_bit(folder, wanted):
+# Order, parts and engines: tests/corpus/test_study_runs.py.
+def test_what_is_pickled_a_loaded_model_and_streams_change_no_bit(folder, wanted):
     texts, groups = corpus(48)
-    assert bits(over(folder, texts[::-1], groups[::-1])) == bits(wanted)
-    assert bits(over(folder, iter(texts), iter(groups), part_size=7)) == bits(wanted)
     assert bits(over(folder, texts, groups, executor=Sent())) == bits(wanted)
     model, tokenizer = tiny_model("bert"), tiny_tokenizer()
-    given = hs.heads(model, tokenizer, texts, groups=groups, part_size=48, progress=False)
+    given = hs.heads(
+        model, tokenizer, iter(texts), groups=iter(groups), part_size=48, progress=False
+    )
     assert bits(given) == bits(wanted)
 
 
@@ -154,7 +155,11 @@ def test_other_weights_are_refused_by_name(folder, tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "match"),
     [
-        ({"workers": 2, "position_mean": True}, RunError, "position_mean is not for runs"),
+        (
+            {"workers": 2, "position_mean": True},
+            RunError,
+            "position_mean is not for runs over a corpus: its baseline is a mean over records",
+        ),
         ({"workers": 2, "patern": 1}, RunError, "no option 'patern'"),
         ({"workers": 2, "correction": "bonferroni"}, RunError, "give one of holm"),
         ({"workers": 0}, RunError, "from 1 on, not 0"),

@@ -38,7 +38,13 @@ MEMORY = 2**28
 HEADS = 1024
 """Of a model whose configuration does not say how many it has."""
 JUDGING = ("confidence", "alpha", "correction", "margin")
-NOT_IN_RUNS = ("position_mean", "predictive", "related", "distances")
+NOT_IN_RUNS = {
+    "position_mean": "its baseline is a mean over records, which a run does not keep",
+    "predictive": "it runs the model once more for every pair of words",
+    "related": "its patterns are made of the embeddings of a loaded model, which no job carries",
+    "distances": "distances of every two heads are kept text by text",
+}
+"""Options of `heads` that runs do not have, and why."""
 FACTS = ("name", "says", "source", "threshold", "by_place", "by_word")
 """Of a pattern, what a file can hold."""
 
@@ -244,9 +250,9 @@ def _levels(
 
 
 def _check_options(options: dict[str, Any]) -> None:
-    for name in NOT_IN_RUNS:
+    for name, why in NOT_IN_RUNS.items():
         if options.pop(name, None) not in (None, False):
             raise RunError(
-                f"{name} is not for runs over a corpus; leave it out, or leave out=, workers= and "
-                "executor= out"
+                f"{name} is not for runs over a corpus: {why}; leave it out, or leave out=, "
+                "workers= and executor= out"
             )
