@@ -376,7 +376,16 @@ def no_type_checks():
 
 
 @pytest.fixture
-def desk(request, no_type_checks, models, files, counted_once, tmp_path, monkeypatch):
+def cheap(no_type_checks, counted_once, monkeypatch):
+    """What takes long on every page and is looked at elsewhere is done roughly, or once."""
+    monkeypatch.setattr("headscope.studies._heads.induction_battery", counted_once)
+    monkeypatch.setattr("headscope.studies._heads_run.induction_battery", counted_once)
+    monkeypatch.setattr(_backend_pdf_ps, "get_glyphs_subset", _whole_font)
+    monkeypatch.setattr(Figure, "to_bytes", partialmethod(_coarse, Figure.to_bytes))
+
+
+@pytest.fixture
+def desk(request, cheap, models, files, tmp_path, monkeypatch):
     """The folder that blocks run in: new for each page, with all models and files in it."""
     shutil.copytree(files, tmp_path, dirs_exist_ok=True)
     for name in models.iterdir():
@@ -394,10 +403,6 @@ def desk(request, no_type_checks, models, files, counted_once, tmp_path, monkeyp
     # same bits come out.
     monkeypatch.setattr("headscope.corpus._run.pool", lambda workers: this_process())
     monkeypatch.setattr("headscope.corpus.dask_cluster", _cluster_of_this_process)
-    monkeypatch.setattr("headscope.studies._heads.induction_battery", counted_once)
-    monkeypatch.setattr("headscope.studies._heads_run.induction_battery", counted_once)
-    monkeypatch.setattr(_backend_pdf_ps, "get_glyphs_subset", _whole_font)
-    monkeypatch.setattr(Figure, "to_bytes", partialmethod(_coarse, Figure.to_bytes))
     monkeypatch.setattr("webbrowser.open", lambda address: True)
     monkeypatch.setattr(_serve, "server_of", lambda view, token: Interrupted())
     monkeypatch.setattr("headscope.live.serving.quiet_server", lambda application: Interrupted())
