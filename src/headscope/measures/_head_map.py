@@ -89,7 +89,6 @@ def stress(
 def _smacof(distances: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, float]:
     """Places that keep distances better and better from a start on, and the error that is left.
 
-    Source: de Leeuw 1977, scaling by majorising a complicated function, with weights of 1.
     scikit-learn takes the same steps; checking its input in each of them takes most of its time.
     """
     count = len(distances)
