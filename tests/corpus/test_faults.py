@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import Executor, Future
 from pathlib import Path
 
 import pytest
 from words_job import WordsJob, digest
 
-from headscope.corpus import CorpusText, pool, run
+from headscope.corpus import CorpusText, given, pool, run
 from headscope.errors import FileError, RunError
 
 HERE = Path(__file__).parent
@@ -170,3 +171,27 @@ def test_a_really_full_disk_is_one_error(tmp_path):
     assert ended.returncode == 1
     assert "FileError: Cannot write" in ended.stderr
     assert parts(tmp_path / "run") == []
+
+
+class RunsTwice(Executor):
+    """An engine that runs each part again, as Dask does where it lost a result."""
+
+    def __init__(self, out):
+        self.under_way, self.left = out / "under_way", 0
+
+    def submit(self, function, /, *args, **options):
+        future = Future()
+        future.set_result(function(*args, **options))
+        if hasattr(args[0], "part"):
+            # What a worker leaves that dies when its file is written and its journal still there.
+            (self.under_way / f"{args[0].part}.000.1").write_bytes(b"")
+            self.left += 1
+            function(*args, **options)
+        return future
+
+
+def test_what_a_worker_left_of_a_finished_part_is_removed(corpus, tmp_path):
+    engine = RunsTwice(tmp_path / "run")
+    assert done(corpus, out=tmp_path / "run", part_size=10, engine=given(engine)) == done(corpus)
+    assert engine.left == len(parts(tmp_path / "run")) > 1
+    assert not list(engine.under_way.iterdir())

@@ -72,6 +72,10 @@ class PartJournal:
                 raise
             finally:
                 _open.discard(path)
+        self.remove_all()
+
+    def remove_all(self) -> None:
+        """Remove what workers of this part left: its file is written."""
         for left in self._all():
             left.unlink(missing_ok=True)
 

@@ -124,6 +124,8 @@ def measure_part(task: PartTask, token: str) -> int:
     folder = RunFolder(task.folder)
     # The check belongs here too: some engines run a task again whose result they lost.
     if folder.is_finished(task.part):
+        # Of a worker that died between writing its file and removing its journal.
+        PartJournal(folder.path, task.part).remove_all()
         return len(folder.document_of(task.part, task.facts)["failed"])
     measurer = task.job.begin()
     here = facts_of(task.job, measurer)
