@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from sklearn.manifold import MDS
 
 from headscope import RecordError
 from headscope.measures import head_distances, head_map, stress
@@ -18,24 +17,6 @@ def test_what_fits_a_plane_is_kept(distances):
         np.linalg.norm(places[:, None] - places[None], axis=-1), distances, atol=1e-3
     )
     assert stress(distances, places) < 1e-3
-
-
-@pytest.mark.parametrize("heads", [3, 7, 30])
-def test_the_places_are_those_of_scikit_learn(heads, rng):
-    points = rng.standard_normal((heads, 5))
-    points[1] = points[0]  # two heads that do the same
-    distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
-    options = {"n_init": 5, "init": "random", "max_iter": 1000, "eps": 1e-10}
-    scaling = MDS(2, metric="precomputed", random_state=4, normalized_stress=False, **options)
-    wanted = scaling.fit_transform(distances)
-    wanted -= wanted.mean(axis=0)
-    places = head_map(distances, seed=4)
-    # Ours are turned to their axes, which leaves the products of places as they are.
-    np.testing.assert_allclose(places @ places.T, wanted @ wanted.T, atol=1e-9)
-
-
-def test_heads_that_all_do_the_same_lie_at_one_place():
-    np.testing.assert_allclose(head_map(np.zeros((3, 3))), np.zeros((3, 2)), atol=1e-9)
 
 
 def test_the_map_lies_along_its_principal_axes(distances):
