@@ -55,15 +55,15 @@ class CorpusOptions:
         """
         if is_folder(out) and out is not None:
             check_folder(out)
-        told = _LeftOutOfRun(out if is_folder(out) else None)
+        skipped = _LeftOutOfRun(out if is_folder(out) else None)
         options: dict[str, Any] = {
             "part_size": self.part_size,
-            "out": told.folder,
-            "on_error": told.note,
+            "out": skipped.folder,
+            "on_error": skipped.note,
         }
         if self.dask is None:
             # Without a folder, one that goes with the command; one worker is this process.
-            alone = self.workers is None and told.folder is None
+            alone = self.workers is None and skipped.folder is None
             yield options | {"workers": 1 if alone else self.workers}
         else:
             from headscope.corpus import dask_cluster
@@ -74,7 +74,7 @@ class CorpusOptions:
                 )
             with dask_cluster(self.dask, self.workers) as executor:
                 yield options | {"executor": executor}
-        told.end()
+        skipped.end()
 
     @contextmanager
     def reading(

@@ -35,16 +35,16 @@ States = Float[torch.Tensor, "token feature"]
 class LogitLens:
     """Notes the states after each layer, and lets the model's own head read them.
 
-    What stands between the last layer and the head, a norm or nothing, is told by its numbers: the
-    lens of the last layer is what the model says. Source: nostalgebraist 2020; without the
-    translators of Belrose et al. 2023.
+    What stands between the last layer and the head, a norm or nothing, is recognised by its
+    numbers: the lens of the last layer is what the model predicts. Source: nostalgebraist 2020;
+    without the translators of Belrose et al. 2023.
 
     Args:
         model: with a head for tokens.
         reader: names them.
 
     Raises:
-        CaptureError: where the layers or the head are not to be told.
+        CaptureError: where the layers or the head cannot be recognised.
     """
 
     def __init__(self, model: nn.Module, reader: Reader) -> None:
@@ -72,7 +72,7 @@ class LogitLens:
             undo.callback(hook_after(self._base, self._note_output).remove)
             yield
 
-    def said(self, at: int) -> list[LensLayer]:
+    def layers_at(self, at: int) -> list[LensLayer]:
         """The guesses after each layer in the last pass.
 
         Args:
@@ -92,7 +92,7 @@ class LogitLens:
         ]
 
     def _between(self, at: int) -> Any:
-        """What the states of a layer go through before the head; told by those of one token."""
+        """What the states of a layer go through before the head, found from those of one token."""
         if self._output is None:
             raise CaptureError(
                 f"{type(self._model).__name__} does not run {type(self._base).__name__} as a "
@@ -193,7 +193,7 @@ def lens_of(live: LiveModel, request: LensRequest, signal: StopSignal) -> LensAn
         opened.enter_context(torch.no_grad())
         with lens.looking():
             live.model(**run.inputs.arguments)
-        return {"at": request.at, "layers": lens.said(request.at)}
+        return {"at": request.at, "layers": lens.layers_at(request.at)}
 
 
 def _states_of(output: Any) -> torch.Tensor:

@@ -32,7 +32,7 @@ class WriteRequest:
         tokens: how many to write at most.
         at: how many tokens of the text are kept; None for all.
         choice: the token that comes next; None where the model chooses it.
-        lens: whether each layer is asked what it would have said.
+        lens: whether each layer is asked what it would have predicted.
     """
 
     asked: Asked
@@ -134,8 +134,8 @@ class TokenWatch:
     Args:
         reader: names tokens.
         tell: tells a line.
-        lens: says what each layer would have said; None where nobody asks.
-        count: how many were told.
+        lens: says what each layer would have predicted; None where nobody asks.
+        count: how many were sent.
     """
 
     reader: Reader
@@ -162,7 +162,7 @@ class TokenWatch:
             "alternatives": self.reader.guesses(self._odds)[0],
         }
         if self.lens is not None:
-            line["lens"] = self.lens.said(-1)
+            line["lens"] = self.lens.layers_at(-1)
         self.tell(line)
         self.count += 1
         return torch.zeros(len(ids), dtype=torch.bool, device=ids.device)

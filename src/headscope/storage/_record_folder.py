@@ -37,9 +37,9 @@ class IndexLine:
 
     def as_json(self) -> str:
         """One line, without what is None."""
-        told = {name: value for name, value in vars(self).items() if value is not None}
+        entry = {name: value for name, value in vars(self).items() if value is not None}
         # Escaped: a line of JSON is then a line of the file, and halves of characters survive.
-        return json.dumps(told)
+        return json.dumps(entry)
 
 
 class RecordFolder(Sequence[Record]):
@@ -73,12 +73,12 @@ class RecordFolder(Sequence[Record]):
         start = 0
         with reading(self._index, "index of records"), self._index.open("rb") as file:
             for number, line in enumerate(file):
-                told = IndexLine(**json.loads(line))
-                if told.record is not None:
+                entry = IndexLine(**json.loads(line))
+                if entry.record is not None:
                     self._starts.append(start)
                     self._numbers.append(number)
                 else:
-                    self.left_out[number] = told.left_out or ""
+                    self.left_out[number] = entry.left_out or ""
                 start += len(line)
 
     @property

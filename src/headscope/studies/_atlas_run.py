@@ -53,11 +53,11 @@ class AtlasJob(HeadsJob):
     def made(self, finished: FinishedRun, judging: Mapping[str, Any]) -> Atlas:
         """The atlas of all parts."""
         tally, sums = None, None
-        for said, arrays in finished.parts():
-            tally = self.with_part(tally, (said, _below(arrays, HEADS)))
-            if said["atlas"] is not None:
-                cells = [(layer, head) for layer, head in said["cells"]]
-                part = AtlasSums.of_kept(cells, said["atlas"], _below(arrays, ATLAS))
+        for state, arrays in finished.parts():
+            tally = self.with_part(tally, (state, _below(arrays, HEADS)))
+            if state["atlas"] is not None:
+                cells = [(layer, head) for layer, head in state["cells"]]
+                part = AtlasSums.of_kept(cells, state["atlas"], _below(arrays, ATLAS))
                 sums = part if sums is None else sums + part
         heads = self.heads_of(tally, finished, judging)
         return atlas_of(heads, sums or AtlasSums(heads.cells, ()))
@@ -94,12 +94,12 @@ class AtlasPart:
 
     def kept(self) -> Kept:
         """The sums; none where no text could be measured."""
-        said, arrays = self._heads.kept()
+        state, arrays = self._heads.kept()
         kept = {f"{HEADS}{name}": each for name, each in arrays.items()}
         if self._sums is None:
-            return said | {"atlas": None}, kept
-        told, counted = self._sums.kept
-        return said | {"atlas": told}, kept | {
+            return state | {"atlas": None}, kept
+        counts, counted = self._sums.kept
+        return state | {"atlas": counts}, kept | {
             f"{ATLAS}{name}": each for name, each in counted.items()
         }
 

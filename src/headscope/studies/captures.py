@@ -47,10 +47,10 @@ class CaptureJob(ModelJob):
         """What the numbers depend on, known before a model is loaded."""
         # As JSON gives it back: lists.
         named = json.loads(json.dumps(dict(self.kept)))
-        told = super().options() | named | {"max_unknown": self.max_unknown}
+        chosen = super().options() | named | {"max_unknown": self.max_unknown}
         # Says the same as the share of unknown tokens.
-        del told["allow_unfit"]
-        return told
+        del chosen["allow_unfit"]
+        return chosen
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -112,8 +112,8 @@ class CapturedText:
     @cached_property
     def digest(self) -> str:
         """The same for records of the same bits."""
-        said, arrays = record_parts(self.record)
-        digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
+        document, arrays = record_parts(self.record)
+        digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode())
         for name in sorted(arrays):
             digest.update(name.encode())
             digest.update(np.ascontiguousarray(arrays[name]).data)
@@ -238,7 +238,7 @@ def captured_over(
     kept = _settled(kept_of(options))
     unknown = options.pop("max_unknown", 1.0)
     rest = {name: value for name, value in options.items() if name not in kept}
-    # By the number of each text, which a run does not know: told below, of the index.
+    # By the number of each text, which a run does not know: reported below, from the index.
     rest["on_error"] = None if on_error is None else (lambda _, error: None)
     how = {
         "folder": str(Path(options["out"]).absolute()),

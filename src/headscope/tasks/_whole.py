@@ -34,16 +34,18 @@ def check_single_examples(name: str) -> None:
 
 
 def whole_task(
-    name: str, told: tuple[str, str, Sequence[str]], values: Float[np.ndarray, "example column"]
+    name: str,
+    description: tuple[str, str, Sequence[str]],
+    values: Float[np.ndarray, "example column"],
 ) -> Task:
     """What judges the values of all examples; it cannot score any.
 
     Args:
         name: one of `NAMES`, or whatever a function of one's own is called.
-        told: name, metric and columns of the task of one example.
+        description: name, metric and columns of the task of one example.
         values: of the intact model.
     """
-    title, metric, columns = told
+    title, metric, columns = description
     return Task(
         ({},), _scores_none, title, metric, tuple(columns), totals=_totals(name, columns, values)
     )

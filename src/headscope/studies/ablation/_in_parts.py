@@ -113,13 +113,13 @@ class AblationJob(ModelJob):
         for text in texts:
             try:
                 task = self.task_of(measurer, text)
-                told = measurer.told_of(task)
+                known = measurer.task_facts(task)
             except OF_ONE_INPUT as error:
                 errors.append(reason_of(error))
                 continue
             if not self.allow_unfit:
                 task.check(measurer.model)
-            return told
+            return known
         if errors:
             raise errors[0]
         return {}
@@ -180,14 +180,14 @@ class AblationJob(ModelJob):
         # [example cell column], the intact model first.
         values = np.concatenate([arrays["values"] for _, arrays in kept])[order]
         lengths = np.concatenate([arrays["tokens"] for _, arrays in kept])
-        told = finished.checked
+        known = finished.checked
         name = self.task if isinstance(self.task, str) else ""
-        said = told["name"], told["metric"], told["columns"]
-        task = whole_task(name, said, values[:, 0])
+        description = known["name"], known["metric"], known["columns"]
+        task = whole_task(name, description, values[:, 0])
         if any(group is not None for group in groups):
             task = replace(task, groups=tuple(groups[at] for at in order))
-        cells = tuple((stack, layer, head) for stack, layer, head in told["cells"])
-        facts = {name: told[name] for name in ("by", "model", "shared")}
+        cells = tuple((stack, layer, head) for stack, layer, head in known["cells"])
+        facts = {name: known[name] for name in ("by", "model", "shared")}
         facts["tokens"] = None if np.isnan(lengths).any() else float(np.median(lengths))
         by_cell = values.transpose(1, 0, 2).copy()
         return ablation_of(task, cells, by_cell, dict(judging), facts=facts | {"estimates": None})
@@ -232,7 +232,7 @@ class AblationMeasurer:
             row = np.full((1, values.shape[1]), np.nan if length is None else length)
             yield number, np.concatenate([values, row])
 
-    def told_of(self, task: Task) -> dict[str, Any]:
+    def task_facts(self, task: Task) -> dict[str, Any]:
         """What a result says of the task and of what was disabled."""
         self._values(task)
         way = self._make(task)(stack=self._cells[0][0], layer=self._cells[0][1]).does

@@ -251,8 +251,8 @@ class CountedPart:
 
 
 def _bits(kept: Kept) -> tuple[dict[str, Any], dict[str, bytes]]:
-    said, arrays = kept
-    return said, {name: array.tobytes() for name, array in arrays.items()}
+    state, arrays = kept
+    return state, {name: array.tobytes() for name, array in arrays.items()}
 
 
 def row_name(text: CorpusText, number: int) -> str:
