@@ -1,6 +1,6 @@
-"""Weights of attention from the tensors of a call: of any rows and any heads, of all texts at once.
+"""Attention weights recomputed from the tensors of a call: any rows, any heads, all texts at once.
 
-The one place where attention is computed again, but for tiles of long texts (statistics).
+Attention is computed again here and nowhere else, except for tiles of long texts (statistics).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ EXACT = (torch.float32, torch.float64)
 
 @dataclass(frozen=True, eq=False)
 class QueryRows:
-    """Some queries of each text of a call.
+    """A choice of queries of each text of a call.
 
     Args:
-        at: their positions, ``[row]`` where they are the same in all texts, or ``[text row]``; None
-            for all queries.
+        at: positions of the queries, ``[row]`` if they are the same in all texts, or ``[text
+            row]``; None for all queries.
     """
 
     at: torch.Tensor | None = None
@@ -31,7 +31,7 @@ class QueryRows:
     def spread(cls, positions: Sequence[torch.Tensor], queries: int, most: int) -> QueryRows:
         """A few rows of each text, from its first real token to its last.
 
-        A text that has fewer than the others has its last row among them several times.
+        The last row of a text with fewer tokens is repeated.
 
         Args:
             positions: of the real tokens of each text, rising.
@@ -74,7 +74,7 @@ ALL = QueryRows()
 
 
 def has_own_weights(call: Call) -> bool:
-    """Whether the weights that the model handed over are the ones to keep.
+    """Whether the weights that the model returned are the ones to keep.
 
     Those of a model in half precision are rounded: where queries and keys were seen, they are
     recomputed.
@@ -87,12 +87,12 @@ def weights_of(
 ) -> torch.Tensor:
     """Weights ``[text head row key]`` in float32 or better: the model's own where it gave them.
 
-    Otherwise they are recomputed from queries and keys. Rows that may look at nothing are undefined
-    (uniform in eager, zero in sdpa); here they are zero.
+    Otherwise they are recomputed from queries and keys. Rows in which every key is masked are
+    undefined (uniform in eager, zero in sdpa); here they are zero.
 
     Args:
         call: with weights, or with queries and keys.
-        visibility: of the call.
+        visibility: which keys the queries may attend to.
         rows: which queries.
         heads: numbers ``[head]`` of those that are wanted; None for all.
     """
@@ -122,7 +122,9 @@ def recomputed(
 def visible_of(
     call: Call, visibility: Visibility, rows: QueryRows = ALL, heads: torch.Tensor | None = None
 ) -> torch.Tensor | None:
-    """True where a query may look, broadcast to ``[text head row key]``; None for everywhere."""
+    """True where a query may attend to a key, broadcast to ``[text head row key]``; None if nothing
+    is masked.
+    """
     _, _, queries, keys = call.size
     device = call.context.device
     if visibility.causal:
@@ -167,7 +169,7 @@ def difference(
 def _scores(
     call: Call, visibility: Visibility, rows: QueryRows, heads: torch.Tensor | None
 ) -> torch.Tensor:
-    """What goes into the softmax, ``[text head row key]``, before anything is hidden."""
+    """The scores before the softmax, ``[text head row key]``, before masking."""
     if call.query is None or call.key is None:
         raise ValueError(f"{call.name}: neither weights nor queries and keys were seen")
     dtype = torch.promote_types(call.query.dtype, torch.float32)

@@ -1,4 +1,4 @@
-"""One attention call of a model, as it was seen."""
+"""One attention call of a model, as it was observed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headscope.capturing.calls.layout import Layout
 
 @dataclass(eq=False, kw_only=True)
 class Call:
-    """What went into and came out of one attention call.
+    """The inputs and outputs of one attention call.
 
     Either queries and keys were seen, or the weights themselves.
 
@@ -25,14 +25,15 @@ class Call:
         query: ``[batch head query feature]``, after positions.
         key: ``[batch kv_head key feature]``, after positions and cache.
         value: ``[batch kv_head key feature]``.
-        mask: None, boolean (True = may look) or float (added to the scores), broadcast to ``[batch
-            head query key]``.
+        mask: None, boolean (True = may attend) or float (added to the scores), broadcast to
+            ``[batch head query key]``.
         scale: what scores are multiplied by.
         causal: whether, without a mask, the implementation hides the keys to the right.
         soft_cap: see `headscope.record.Layer`.
         bias: position bias, broadcast to ``[batch head query key]``.
         sinks: ``[head]``.
-        context: ``[batch query head feature]``, what the heads hand on.
+        context: ``[batch query head feature]``, the outputs of the heads, before the output
+            projection.
         weights: ``[batch head query key]`` where the model computed them itself.
         projection: the module that takes the context, once it was seen, and what came out of it.
         number: of the call, counted from the beginning of the pass.
@@ -42,10 +43,10 @@ class Call:
         makers: the modules that made queries and keys, None for one that was not seen; empty where
             there are neither.
         products: how many products of activations went into the scores, where these were seen.
-        changes: what was done to the call on purpose, in words.
-        added: ``[batch query head feature]``, what was handed on beside weights times values.
+        changes: descriptions of the interventions on the call.
+        added: ``[batch query head feature]``, what was added to weights times values.
         odd: why these are no weights of all queries over all keys; empty where they may be.
-        layout: how batch and heads were distinguished, and what may have to be done otherwise.
+        layout: which axes were read as batch and heads, and which other readings are possible.
     """
 
     module: nn.Module

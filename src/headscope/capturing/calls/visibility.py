@@ -1,5 +1,5 @@
-"""What the queries of a call may look at, read off its mask: for the whole call, or for a few rows
-of it alone.
+"""Which keys the queries of a call may attend to, read from its mask: for the whole call, or for a
+few of its rows.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ HIDDEN = -1e30
 
 @dataclass(frozen=True)
 class Visibility:
-    """What the queries of a call may look at, and what is added to their scores.
+    """Which keys the queries of a call may attend to, and what is added to their scores.
 
     Args:
-        visible: True where a query may look, broadcast to ``[batch head query key]``; None for
+        visible: True where a query may attend, broadcast to ``[batch head query key]``; None for
             everywhere.
-        causal: whether instead each query sees the keys up to its own place, counted from the
-            first.
+        causal: whether instead each query attends to the keys up to its own position, counted from
+            the first.
         bias: added to the scores, broadcast likewise.
     """
 
@@ -39,16 +39,16 @@ class Visibility:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RowVisibility:
-    """What a few rows of some texts may look at, and no more keys than that.
+    """Which keys a few rows of some texts may attend to, cut to the range of these keys.
 
     Args:
-        start: first key that any of the rows may look at.
+        start: first key that any of the rows may attend to.
         stop: one past the last.
         added: ``[text head row key]``, where text and head may be 1, added to the scores of the
-            keys from ``added_from`` on: bias, and `HIDDEN` where a row may not look. None where
+            keys from ``added_from`` on: bias, and `HIDDEN` for masked keys. None where
             nothing is.
         added_from: the first key that something is added to.
-        alive: ``[text head row]`` likewise, False for rows that may look at nothing; None where
+        alive: ``[text head row]`` likewise, False for rows in which every key is masked; None where
             all may.
     """
 
@@ -78,8 +78,8 @@ def visibility_of(call: Call) -> Visibility:
 def row_visibility_of(
     call: Call, texts: slice, rows: torch.Tensor | slice, dtype: torch.dtype
 ) -> RowVisibility:
-    """What these rows of some texts may look at, and what is added to their scores; the rest is not
-    read.
+    """Which keys these rows of some texts may attend to, and what is added to their scores; the
+    rest of the mask is not read.
 
     Args:
         call: with a mask, a causal flag, a bias, or none of them.
@@ -141,8 +141,8 @@ def _narrowed(
     stop: int,
     alive: torch.Tensor | None = None,
 ) -> RowVisibility:
-    """What rows may look at, from the last keys before ``stop`` that are hidden, ``[text head row
-    key]``, and a bias for all its keys.
+    """Which keys rows may attend to, from the last keys before ``stop`` that are hidden, ``[text
+    head row key]``, and a bias for all its keys.
     """
     since = stop - hidden.shape[-1]
     if bias is not None:
@@ -188,8 +188,8 @@ def _rows_of(
 
 
 def state_of(tensor: torch.Tensor | None) -> tuple[int, int]:
-    """Tells a tensor, and its numbers before a change in place from those after, as far as torch
-    counts it: not in inference mode.
+    """Identifies a tensor and its version: the version changes when torch writes to it in place
+    (not in inference mode).
     """
     if tensor is None or tensor.is_inference():
         return id(tensor), 0

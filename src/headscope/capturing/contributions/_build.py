@@ -1,4 +1,4 @@
-"""From the way of an attention's output to what each token added, proved against the model's own
+"""What each token added, from the path of an attention's output; checked against the model's own
 vectors.
 """
 
@@ -43,7 +43,7 @@ Missing = dict[str, str]
 
 
 def refused(reason: str, kinds: Iterable[str] = ALL) -> Contributions:
-    """Contributions of which nothing is there, for this reason."""
+    """Contributions of which every kind is missing, for this reason."""
     return Contributions(missing=dict.fromkeys(kinds, reason))
 
 

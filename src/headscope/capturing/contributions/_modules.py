@@ -29,8 +29,7 @@ Ask = Callable[[torch.Tensor], np.ndarray]
 
 
 def norm_of(module: nn.Module, width: int) -> Norm | None:
-    """The norm that a module computes of vectors of this width; None where it computes something
-    else.
+    """The norm that a module computes of vectors of this width; None if it is not a norm.
 
     It is asked for zeros (the shift), for large vectors (the gain, eps being nothing to them), for
     small ones (eps), and for random ones, of which the formula found must give the same.
@@ -123,7 +122,7 @@ def remembered(modules: Sequence[nn.Module], what: Hashable, make: Callable[[], 
 
     Args:
         modules: on whose own weights it depends.
-        what: tells it from other things that follow from them.
+        what: distinguishes it from other things that follow from them.
         make: makes it.
     """
     states = [_state(module) for module in modules]
@@ -139,8 +138,9 @@ _known: WeakKeyDictionary[nn.Module, dict[Hashable, tuple[list, Any]]] = WeakKey
 
 
 def _state(module: nn.Module) -> tuple | None:
-    """Tells a module from what it was: its own weights, by where they are, how often they were
-    written to and some of their numbers, and its settings. None where they are elsewhere.
+    """A fingerprint of a module, which changes with it: its own weights, by where they are, how
+    often they were written to and some of their numbers, and its settings. None where they are
+    elsewhere.
     """
     state: list = [vars(module).get("forward"), type(module).forward]
     if hasattr(module, "_hf_hook"):
@@ -200,7 +200,7 @@ def _asked(module: nn.Module):
 
 
 def _fitted(ask: Ask, shift: np.ndarray, *, centred: bool, divided: bool) -> Norm | None:
-    """The norm of this form, as far as a few questions tell."""
+    """The norm of this form, as far as a few probes show."""
     width = len(shift)
     probe = np.where(np.arange(width) % 2, 1.0, -1.0) * (1 + np.arange(width) / width)
     form = Norm(gain=np.ones(width), shift=np.zeros(width), centred=centred, divided=divided)

@@ -1,4 +1,4 @@
-"""The way of one attention's output: to the residual, through norms, until it is known what the
+"""The path of one attention's output: to the residual, through norms, until it is known what the
 layer did with it.
 """
 
@@ -47,8 +47,8 @@ class NormUse:
 
 @dataclass(eq=False, kw_only=True)
 class ResidualPath:
-    """What has been seen of one call's output so far. All tensors are copies, since models write
-    into their own.
+    """What has been observed of one call's output so far. All tensors are copies, because models
+    write into their own.
 
     Args:
         call: with its projection.
@@ -74,7 +74,7 @@ class ResidualPath:
             not known.
         again: the sum with the feed-forward part, in post-norm models.
         second: the norm that took that.
-        ended: whether nothing more is to be learnt.
+        ended: whether nothing more can be learnt.
     """
 
     call: Call

@@ -34,13 +34,13 @@ _original: Callable | None = None
 
 
 class InterfaceWatch:
-    """Tells of every attention call that a model makes through the interface while the block is
+    """Reports every attention call that a model makes through the interface while the block is
     open.
 
     Args:
-        module_stack: knows the model's modules.
-        tell: is called with each `Call`; None where nobody wants to know, and attention is only to
-            be changed.
+        module_stack: the model's modules, and which of them is running.
+        tell: is called with each `Call`; None if calls are not reported and attention is only
+            changed.
         inside: a block to be opened around the model's own attention function.
 
     Raises:
@@ -72,9 +72,7 @@ class InterfaceWatch:
         self._exit.close()
 
     def wrap(self, function: Callable, implementation: str | None) -> Callable:
-        """The model's attention function, looked at, and changed only where a session is to change
-        it.
-        """
+        """The model's attention function, observed, and changed only where a session changes it."""
         others = function if self._outer is None else self._outer.wrap(function, implementation)
 
         def watched(  # noqa: PLR0917 - the signature of the interface

@@ -1,4 +1,4 @@
-"""Which module of a model is running, and whether it was handed states of another sequence."""
+"""Which module of a model is running, and whether it was given states of another sequence."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ModuleStack:
     open.
 
     Args:
-        places: the modules of which it is known when they run.
+        places: the modules that are followed.
     """
 
     def __init__(self, places: WatchedModules) -> None:
@@ -58,7 +58,7 @@ class ModuleStack:
         return None
 
     def is_cross(self, module: nn.Module, queries: int, keys: int) -> bool:
-        """Whether the module attends to another sequence: it was handed one, or its name says so.
+        """Whether the module attends to another sequence: it was given one, or its name says so.
 
         Not where the tokens of both are queries and keys alike: that is joint attention (Stable
         Diffusion 3).
@@ -103,7 +103,7 @@ def names_of(model: nn.Module) -> dict[int, str]:
 
 
 def _lengths(module: nn.Module, args: tuple, options: dict) -> tuple[int, int]:
-    """How many tokens of its own a module was handed, and how many of a second sequence.
+    """How many tokens of its own a module was given, and how many of a second sequence.
 
     0 where it is none.
     """

@@ -75,13 +75,12 @@ def modes_off(*kinds: type[TorchFunctionMode]) -> Generator[None]:
 
 
 class OperatorWatch(TorchFunctionMode):
-    """Tells of every attention that a model computes with torch's operators while the block is
-    open.
+    """Reports every attention that a model computes with torch's operators while the block is open.
 
     Args:
         module_stack: knows the model's modules, and which of them is running.
-        tell: is called with each `Call`; None where nobody wants to know, and attention is only to
-            be changed.
+        tell: is called with each `Call`; None if calls are not reported and attention is only
+            changed.
         batch: number of texts, which some models fold into the heads.
 
     ``made`` counts the products of activations of each module, by its id; ``unread`` names those
@@ -116,12 +115,12 @@ class OperatorWatch(TorchFunctionMode):
 
     @property
     def is_away(self) -> bool:
-        """Whether nothing is seen now."""
+        """Whether observing is switched off now."""
         return self._away > 0
 
     @contextmanager
     def looking_away(self) -> Generator[None]:
-        """See nothing inside: what happens there is reported elsewhere."""
+        """Observe nothing inside: what happens there is reported elsewhere."""
         outer = nullcontext() if self._outer is None else self._outer.looking_away()
         self._away += 1
         try:
@@ -226,7 +225,7 @@ class OperatorWatch(TorchFunctionMode):
         *,
         exchanged: bool = False,
     ) -> torch.Tensor:
-        """Tell of weights times values, given with what they make, the axes of queries, keys and
+        """Report weights times values, given with what they make, the axes of queries, keys and
         features last.
         """
         weights, value, context = map(self._split, tensors)
@@ -447,7 +446,7 @@ class OperatorWatch(TorchFunctionMode):
         projected: Callable[[Call], torch.Tensor] | None = None,
         **seen: Any,
     ) -> Call | None:
-        """Tell of a call; returned is how a session changed it, or None where none did."""
+        """Report a call; returned is how a session changed it, or None where none did."""
         module = self._module_stack.innermost()
         edit = edit_of(module, "operators")
         if module is None or (edit is None and self._tell is None):

@@ -1,4 +1,5 @@
-"""Every softmax that a thread takes is counted: attention that nobody expects cannot stay unseen.
+"""Every softmax that a thread computes is counted, so that unexpected attention does not go
+unnoticed.
 
 A pass that is watched at a few modules sees no function of torch outside of them. Whatever computes
 attention there takes a softmax, or calls a kernel that takes one; as many must come as in the pass
@@ -33,10 +34,10 @@ PLACES = (
 
 @runtime_checkable
 class SoftmaxCounter(Protocol):
-    """Somebody who counts softmaxes."""
+    """What counts softmaxes."""
 
     def softmax(self) -> None:
-        """One is taken."""
+        """A softmax is computed."""
         ...
 
 

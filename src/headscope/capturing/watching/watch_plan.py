@@ -1,10 +1,10 @@
-"""Where attention is in a model: found by looking everywhere once, and proved anew in every pass.
+"""Where attention is in a model: found by watching all modules once, and checked in every pass.
 
 The first pass over a model is watched at all of its modules. What was seen, which modules computed
 attention, in which order and on which route, which matrices made their queries and keys and which
 took their outputs, is remembered as a plan; later passes are watched at these modules alone. A plan
-is tried and never believed: each call is found and checked by its numbers as in the first pass, and
-a pass that shows anything else than the plan says is thrown away, and the model looked at anew.
+is never trusted: each call is identified and checked by its numbers as in the first pass. A pass
+that differs from the plan is discarded, and all modules are watched again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FAILURES = 3
 
 
 class PlanFailedError(Exception):
-    """A pass showed something else than the plan of its model says."""
+    """A pass differed from the plan of its model."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class WatchedModules:
 
     Args:
         modules: all of the model.
-        running: of which it is known when they run.
+        running: modules of which it is recorded when they run.
         makers: matrices and norms that may make queries and keys.
         matrices: which may be output projections.
         operators: while one of these runs, torch's functions are watched; None for the whole pass.
@@ -130,7 +130,7 @@ class AttentionSite:
         module: that computes attention.
         route: on which it was seen.
         cross: whether keys come from other tokens than queries.
-        projection: takes what the heads hand on; None where nothing was seen to.
+        projection: takes the outputs of the heads; None if none was observed.
         makers: of the queries and of the keys before positions; None among them where one was not
             found, and empty where there are neither.
     """
@@ -176,10 +176,10 @@ class WatchPlan:
         )
 
     def check(self, sites: tuple[AttentionSite, ...], softmaxes: int) -> None:
-        """Raise where a pass showed something else.
+        """Raise where a pass differed from the plan.
 
         Raises:
-            PlanFailedError: the model has to be looked at anew.
+            PlanFailedError: all modules of the model have to be watched again.
         """
         if sites != self.sites or softmaxes != self.softmaxes:
             raise PlanFailedError(f"{len(sites)} calls, of which the plan names {len(self.sites)}")
@@ -187,7 +187,7 @@ class WatchPlan:
 
 @dataclass(eq=False)
 class PlanMemory:
-    """What is remembered of a model.
+    """What is remembered about a model.
 
     Args:
         plan: the last one; None where nothing that was seen makes one.
@@ -210,12 +210,12 @@ def plan_of(modules: ModelModules) -> WatchPlan | None:
 
 
 def plan_held(model: nn.Module) -> None:
-    """A pass showed what the plan of its model says."""
+    """A pass agreed with the plan of its model."""
     _known[model].failures = 0
 
 
 def plan_failed(model: nn.Module) -> None:
-    """A pass showed something else than the plan of its model says."""
+    """A pass differed from the plan of its model."""
     memory = _known[model]
     memory.plan = None
     memory.failures += 1
