@@ -127,5 +127,10 @@ def test_batches_are_as_large_as_their_bytes_allow(tokenizer, monkeypatch):
 
 
 def test_an_option_that_there_is_not_is_named(tokenizer):
-    with pytest.raises(CaptureError, match="no option 'heads'; there are batch_tokens"):
-        capture_batches(tiny_model("bert"), tokenizer, ["a"], heads=[0])
+    model = tiny_model("bert")
+    with pytest.raises(CaptureError, match="no option 'colour'; there are .*batch_tokens"):
+        capture_batches(model, tokenizer, ["a"], colour=[0])
+    with pytest.raises(CaptureError, match="heads says what records hold, .* pass keep='auto'"):
+        capture_batches(model, tokenizer, ["a"], heads=[(0, 1)])
+    with pytest.raises(CaptureError, match="heads"):
+        capture_batches(model, tokenizer, ["a"], keep="qk", heads=[0])

@@ -280,7 +280,7 @@ def test_a_text_that_cannot_be_explained_is_reported_and_the_rest_goes_on(model,
 
 def test_contribution_rollout_and_alti_are_those_of_the_record(model, tokenizer):
     """Against the maps multiplied by hand."""
-    stack = hs.capture(model, tokenizer, TEXT, keep=("weights", "norms"))["self"]
+    stack = hs.capture(model, tokenizer, TEXT, keep=("weights", "alti"))["self"]
     size = len(stack.query)
     for layer in range(LAYERS):
         signals = (

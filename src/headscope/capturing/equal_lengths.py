@@ -124,7 +124,7 @@ def capture_batches(
         **options: see `BatchOptions`.
 
     Raises:
-        CaptureError: an option there is not.
+        CaptureError: an option there is not, or one of records without ``keep``.
 
     Example:
         >>> for together in capture_batches(model, tokenizer, ["The cat sat.", "It slept well."]):
@@ -136,6 +136,13 @@ def capture_batches(
             f"capture_batches has no option {min(unknown)!r}; there are "
             f"{', '.join(BatchOptions.__annotations__)}"
         )
+    kept = kept_of(options)
+    if kept and "keep" not in kept:
+        raise CaptureError(
+            f"{min(kept)} says what records hold, and without keep there are no records; pass "
+            "keep='auto' with it"
+        )
+    keeping_of(kept)
     given = texts if isinstance(texts, ParsedInputs) else parse_many(texts)
     shown = Progress("Capturing", "input", given.count, shows=options.get("progress", False))
     report = options.get("on_error") or warn_of_input
