@@ -186,3 +186,6 @@ CORPUS: dict[str, Shown] = {
     **HALVES,
 }
 """Every string, and what stands for it."""
+
+NAME = "</script><script>window.broken=1</script>"
+"""Of models, stacks and titles."""

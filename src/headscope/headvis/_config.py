@@ -50,7 +50,42 @@ def config_of(
     """
     layers = dict(cells)
     metrics = list(sums.metrics())
-    provenance = _required(sums, facts, options["dataset"]) | {
+    descriptions = {name: METRICS[name] for name in metrics}
+    provenance = _provenance(sums, facts, options, is_causal=is_causal)
+    plots = [_shown(each) for each in PLOTS]
+    tables = [_shown(each) for each in TABLES]
+    # The first table is left out where the vocabulary is too large to be counted.
+    if sums.keys(0, 1) is None:
+        tables = tables[1:]
+    last_head = max(head for _, head in cells)
+    return {
+        "model_name": provenance["model_name"],
+        "dataset_name": options["dataset"],
+        "heads": [list(cell) for cell in cells],
+        "n_layers": len(layers),
+        "n_heads": last_head + 1,
+        "n_intervals": options["intervals"],
+        "metrics": metrics,
+        "metric_descriptions": descriptions,
+        "head_data_pattern": PATTERN,
+        "has_umap": False,
+        "umap_heads": [],
+        "custom_plots": plots,
+        "custom_tables": tables,
+        "statistics_display": {
+            "n_samples": {"label": "Examples", "format": "integer"},
+            "mean_max_activation": {"label": "Mean largest weight, all texts"},
+            "kept_share": {"label": "Kept of a row, examples", "format": "percent"},
+        },
+        "pipeline_config": provenance,
+    }
+
+
+def _provenance(
+    sums: HeadvisSums, facts: ModelFacts, options: dict[str, Any], *, is_causal: bool
+) -> dict[str, Any]:
+    """How the tree was made."""
+    return _required(sums, facts, options["dataset"]) | {
         "n_intervals": options["intervals"],
         "samples_per_interval": options["samples"],
         "samples_per_top_interval": options["top_samples"],
@@ -65,32 +100,6 @@ def config_of(
             "tokens": sums.positions,
             "strata": "equal parts of the texts, all of them alike; the last one has the strongest",
         },
-    }
-    tables = [_shown(each) for each in TABLES]
-    # The first table is left out where the vocabulary is too large to be counted.
-    if sums.keys(0, 1) is None:
-        tables = tables[1:]
-    last_head = max(head for _, head in cells)
-    return {
-        "model_name": provenance["model_name"],
-        "dataset_name": options["dataset"],
-        "heads": [list(cell) for cell in cells],
-        "n_layers": len(layers),
-        "n_heads": last_head + 1,
-        "n_intervals": options["intervals"],
-        "metrics": metrics,
-        "metric_descriptions": {name: METRICS[name] for name in metrics},
-        "head_data_pattern": PATTERN,
-        "has_umap": False,
-        "umap_heads": [],
-        "custom_plots": [_shown(each) for each in PLOTS],
-        "custom_tables": tables,
-        "statistics_display": {
-            "n_samples": {"label": "Examples", "format": "integer"},
-            "mean_max_activation": {"label": "Mean largest weight, all texts"},
-            "kept_share": {"label": "Kept of a row, examples", "format": "percent"},
-        },
-        "pipeline_config": provenance,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -262,6 +263,6 @@ def _task(
 ) -> Task:
     """A task of batches that hold these examples."""
     asks = NEXT if score is _shifted else name
-    order = None if parts is None else tuple(number for part in parts for number in part)
+    order = None if parts is None else tuple(chain.from_iterable(parts))
     task = Task(batches, score, name, METRIC, COLUMNS, order, totals=TOTALS, asks=asks)
     return replace(task, left_out=left_out or {})

@@ -70,7 +70,12 @@ def atlas_page(atlas: Atlas) -> AtlasPage:
 
 def _index_data(atlas: Atlas) -> dict[str, Any]:
     """Data for the map of all heads and its search."""
-    patterns = atlas.heads.tally.patterns
+    patterns = []
+    for each in atlas.heads.tally.patterns:
+        patterns.append({"name": each.name, "says": each.says})
+    measures = []
+    for name, measure in MEASURES.items():
+        measures.append({"name": name, "says": measure.legend})
     return {
         "model": atlas.model,
         "texts": atlas.texts,
@@ -79,8 +84,8 @@ def _index_data(atlas: Atlas) -> dict[str, Any]:
         "summary": atlas.summary(),
         "caution": atlas.heads.caution,
         "confidence": atlas.heads.confidence,
-        "patterns": [{"name": each.name, "says": each.says} for each in patterns],
-        "measures": [{"name": name, "says": each.legend} for name, each in MEASURES.items()],
+        "patterns": patterns,
+        "measures": measures,
         "classes": list(CLASSES),
         "distances": bin_names(),
         "side": SIDE,
@@ -101,16 +106,19 @@ def _tile_data(atlas: Atlas, at: int) -> dict[str, Any]:
     """Data of one head on the map of all heads."""
     layer, head = atlas.cells[at]
     measures = atlas.heads.measures
-    pairs = [pair for pair in atlas.pairs[at] if pair.is_words][:SEARCHED]
+    labels = [_short(label) for label in atlas.labels_of(at) if _is_shown(label)]
+    values = [short_number(float(measures[name][at])) for name in MEASURES]
+    words = [_pair(pair) for pair in atlas.pairs[at] if pair.is_words]
+    nearest = [[each.layer, each.head] for each in atlas.neighbours_of(at)[:3]]
     return {
         "layer": layer,
         "head": head,
-        "labels": [_short(label) for label in atlas.labels_of(at) if _is_shown(label)],
-        "measures": [short_number(float(measures[name][at])) for name in MEASURES],
-        "pairs": [_pair(pair) for pair in pairs],
+        "labels": labels,
+        "measures": values,
+        "pairs": words[:SEARCHED],
         "keys": _key_classes(atlas, at),
         "evenKeys": _key_classes(atlas, atlas.even_of(at)),
-        "alike": [[each.layer, each.head] for each in atlas.neighbours_of(at)[:3]],
+        "alike": nearest,
     }
 
 

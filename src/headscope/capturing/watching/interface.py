@@ -142,10 +142,18 @@ class InterfaceWatch:
                 "implementations are; call model.set_attn_implementation('sdpa') before capturing"
             )
         scale = options.get("scaling")
+        if scale is None:
+            scale = query.shape[-1] ** -0.5
         causal = options.get("is_causal")
-        causal = getattr(module, "is_causal", True) if causal is None else causal
+        if causal is None:
+            causal = getattr(module, "is_causal", True)
         sinks = options.get("s_aux")
+        if sinks is None:
+            sinks = getattr(module, "sinks", None)
         weights = result[1] if len(result) > 1 else None
+        # flex_attention returns sums of rows in the place of weights.
+        if not isinstance(weights, torch.Tensor) or weights.ndim != 4:
+            weights = None
         return Call(
             module=module,
             name=name,
@@ -155,13 +163,13 @@ class InterfaceWatch:
             key=key,
             value=value,
             mask=mask,
-            scale=query.shape[-1] ** -0.5 if scale is None else float(scale),
+            scale=float(scale),
             causal=bool(causal) and mask is None and query.shape[-2] > 1 and not adds,
             soft_cap=options.get("softcap"),
             bias=options.get("position_bias"),
-            sinks=getattr(module, "sinks", None) if sinks is None else sinks,
+            sinks=sinks,
             context=result[0],
-            weights=weights if isinstance(weights, torch.Tensor) and weights.ndim == 4 else None,
+            weights=weights,
         )
 
 

@@ -251,13 +251,17 @@ def ablation_of(
     # them.
     values[:, ~scored] = np.nan
     intact, *others = values
+    without = np.stack([task.scores(own)[scored] for own in others], axis=1)
+    totals = {}
+    for name, total in task.totals.items():
+        totals[name] = tuple(total(own) for own in values)
     return Ablation(
         cells,
-        np.stack([task.scores(own)[scored] for own in others], axis=1),
+        without,
         task.scores(intact)[scored],
         task=task.name,
         metric=task.metric,
-        totals={name: tuple(total(own) for own in values) for name, total in task.totals.items()},
+        totals=totals,
         groups=_groups(task, scored),
         confidence=options.get("confidence", 0.95),
         alpha=options.get("alpha", 0.05),

@@ -277,9 +277,13 @@ class PictureAnswer(Result):
             row, column = self.places[patch]
             rows.append(row)
             columns.append(column)
+        texts, lengths = [], []
+        for word in self.words:
+            texts.append(word.text)
+            lengths.append(len(word.tokens))
         return {
-            "word": [word.text for word in self.words],
-            "tokens": [len(word.tokens) for word in self.words],
+            "word": texts,
+            "tokens": lengths,
             "probability": list(self.word_probabilities),
             "share": self.word_shares.tolist(),
             "even": self.word_even.tolist(),
