@@ -63,6 +63,10 @@ def test_a_folder_is_loaded_and_what_is_wrong_with_it_is_said(captured, tmp_path
         index.write_text(line)
         with pytest.raises(FileError, match=r"records\.jsonl is cut or holds no index"):
             hs.load(tmp_path)
+    for path in ("../a.safetensors", "/tmp/a.safetensors", "records\\\\..\\\\a.safetensors"):
+        index.write_text(f'{{"text": "a", "record": "{path}"}}\n')
+        with pytest.raises(FileError, match=r"is damaged: Expected the path of a record within"):
+            hs.load(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import os
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, overload
 
 from headscope.errors import RecordError
@@ -75,6 +75,7 @@ class RecordFolder(Sequence[Record]):
             for number, line in enumerate(file):
                 entry = IndexLine(**json.loads(line))
                 if entry.record is not None:
+                    _check_inside(entry.record)
                     self._starts.append(start)
                     self._numbers.append(number)
                 else:
@@ -144,6 +145,15 @@ class RecordFolder(Sequence[Record]):
     def __repr__(self) -> str:
         texts = len(self) + len(self.left_out)
         return f"<RecordFolder: {len(self):,} records of {texts:,} texts in {self.path}>"
+
+
+def _check_inside(record: str) -> None:
+    """Raise where the path of a record leads out of its folder: whoever wrote the index may be a
+    stranger.
+    """
+    path = PurePosixPath(record)
+    if path.is_absolute() or ".." in path.parts or "\\" in record:
+        raise RecordError(f"Expected the path of a record within its folder, got {record!r}")
 
 
 def write_index(folder: Path, lines: Iterable[IndexLine]) -> None:
