@@ -87,7 +87,7 @@ class TextSample:
         """The part of a file that JSON can hold."""
         documents = []
         for text in self.texts():
-            special = [place for place, each in enumerate(text.special) if each]
+            special = [index for index, each in enumerate(text.special) if each]
             documents.append(
                 {"key": text.key, "name": text.name, "words": list(text.words), "special": special}
             )
@@ -110,7 +110,7 @@ class TextSample:
     ) -> TextSample:
         """The sample that was written as `documents` and `arrays`."""
         sample = cls()
-        for place, text in enumerate(documents):
+        for index, text in enumerate(documents):
             special = np.zeros(len(text["words"]), bool)
             special[list(text["special"])] = True
             sample.add(
@@ -119,7 +119,7 @@ class TextSample:
                     name=str(text["name"]),
                     words=tuple(text["words"]),
                     special=tuple(special.tolist()),
-                    **{name: arrays[name][place] for name in ("links", "weights", "scores")},
+                    **{name: arrays[name][index] for name in ("links", "weights", "scores")},
                 )
             )
         return sample

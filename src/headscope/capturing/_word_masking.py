@@ -135,7 +135,7 @@ class Masking:
             )
         device = device_of(self.model)
         arguments = {name: torch.tensor(values, device=device) for name, values in encoding.items()}
-        words = [place for place, special in enumerate(tokens.special) if not special]
+        words = [index for index, special in enumerate(tokens.special) if not special]
         size = len(tokens)
         drops = np.full((size, size), np.nan)
         alone = np.full(size, np.nan)

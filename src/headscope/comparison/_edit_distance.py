@@ -40,12 +40,12 @@ def edit_pairs(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[Pair]:
     head = _equal(a, b)
     tail = _equal(a[head:][::-1], b[head:][::-1])
     inner = a[head : len(a) - tail], b[head : len(b) - tail]
-    pairs: list[Pair] = [(place, place) for place in range(head)]
+    pairs: list[Pair] = [(index, index) for index in range(head)]
     for first, second in _traced(*inner):
         one = None if first is None else head + first
         other = None if second is None else head + second
         pairs.append((one, other))
-    return pairs + [(len(a) - tail + place, len(b) - tail + place) for place in range(tail)]
+    return pairs + [(len(a) - tail + index, len(b) - tail + index) for index in range(tail)]
 
 
 def edit_distance(pairs: Sequence[Pair], a: Sequence[Hashable], b: Sequence[Hashable]) -> int:
@@ -81,8 +81,8 @@ def _traced(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[Pair]:
             j -= 1
             pairs.append((None, j))
     # One list is used up; what is left of the other has nothing to be paired with.
-    pairs += [(place, None) for place in range(i - 1, -1, -1)]
-    pairs += [(None, place) for place in range(j - 1, -1, -1)]
+    pairs += [(index, None) for index in range(i - 1, -1, -1)]
+    pairs += [(None, index) for index in range(j - 1, -1, -1)]
     return pairs[::-1]
 
 

@@ -178,8 +178,8 @@ def _text(tokens: Tokens, places: tuple[int, ...]) -> str:
 
 def _members(alignment: TokenAlignment, side: Side, count: int) -> Float[np.ndarray, "span token"]:
     members = np.zeros((len(alignment), count))
-    for place, span in enumerate(alignment.spans):
-        members[place, list(span.a if side == "a" else span.b)] = 1.0
+    for index, span in enumerate(alignment.spans):
+        members[index, list(span.a if side == "a" else span.b)] = 1.0
     return members
 
 

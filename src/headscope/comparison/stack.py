@@ -91,11 +91,11 @@ class StackComparison:
         shared = self.counting & ~np.isnan(self.nulls).any(axis=0)
         total = self.moved[shared].sum()
         # Ties count against the change, which makes p larger, never smaller than it is.
-        place = 1
+        rank = 1
         for null in self.nulls:
             if null[shared].sum() >= total:
-                place += 1
-        return place, place / (1 + len(self.nulls))
+                rank += 1
+        return rank, rank / (1 + len(self.nulls))
 
     @property
     def query(self) -> TokenAlignment:

@@ -275,10 +275,10 @@ class GroupSums:
         self._add_exact("group_products", total[:, alone].sum(axis=1))
         for name in ("groups", "group_sizes"):
             self._counts[name] += seen[alone].sum(axis=0)
-        for place in np.flatnonzero(~alone):
+        for index in np.flatnonzero(~alone):
             # Rounded before it is counted twice: else once twice would not be two times once.
-            steps = np.rint(known[place] * QUANTUM) * times[place]
-            self._add_to_group(str(waiting[place][1]), steps, seen[place])
+            steps = np.rint(known[index] * QUANTUM) * times[index]
+            self._add_to_group(str(waiting[index][1]), steps, seen[index])
 
     def _add_to_group(self, group: str, steps: np.ndarray, seen: np.ndarray) -> None:
         self.has_groups = True

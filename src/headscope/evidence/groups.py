@@ -41,10 +41,10 @@ def parse_groups(
         )
     numbers: dict[Any, int] = {}
     names: list[Any] = []
-    for place, each in enumerate(listed):
+    for index, each in enumerate(listed):
         name = group_of(each)
         # A pair, which no document's name can be.
-        names.append(("alone", place) if name is None else name)
+        names.append(("alone", index) if name is None else name)
     return np.array([numbers.setdefault(name, len(numbers)) for name in names], int)
 
 

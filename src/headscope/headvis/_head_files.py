@@ -71,35 +71,35 @@ class HeadFiles:
         """
         numbers = stack.key[text].ids or ()
         tokens = [self._tokens.text(number) for number in numbers]
-        place = 0
+        index = 0
         for layer in stack.layers:
             for weights in layer.weights[text]:
-                if place in strata:
+                if index in strata:
                     indices, values = strongest_of_rows(weights)
                     sequence = {
                         "sequence_id": name,
-                        "interval": strata[place],
+                        "interval": strata[index],
                         "tokens": tokens,
                         "attention_indices": indices.tolist(),
                         "attention_values": values.tolist(),
                         "seq_len": len(tokens),
                         "max_activation": _largest_kept(indices, values, len(tokens)),
                     }
-                    with self._lines(place).open("a", encoding="utf-8") as file:
+                    with self._lines(index).open("a", encoding="utf-8") as file:
                         file.write(json.dumps(sequence) + "\n")
-                place += 1
+                index += 1
 
     def close(self, sums: HeadvisSums) -> None:
         """Make a file of the lines of each head, with what was counted over all texts."""
-        for place, (layer, head) in enumerate(self._cells):
-            lines = self._lines(place)
+        for index, (layer, head) in enumerate(self._cells):
+            lines = self._lines(index)
             sequences = []
             if lines.exists():
                 for line in lines.read_text(encoding="utf-8").splitlines():
                     sequences.append(json.loads(line))
                 lines.unlink()
             sequences.sort(key=lambda each: (each["interval"], -each["max_activation"]))
-            document = self._document(sequences, sums, place)
+            document = self._document(sequences, sums, index)
             name = PATTERN.format(layer=layer, head=head)
             (self._folder / name).write_text(json.dumps(document), encoding="utf-8")
 

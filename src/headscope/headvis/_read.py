@@ -136,12 +136,12 @@ def _metrics(
 ) -> dict[str, np.ndarray]:
     """Every column that is a number in some row; NaN where it is none."""
     metrics: dict[str, np.ndarray] = {}
-    for place, cell in enumerate(cells):
+    for index, cell in enumerate(cells):
         for name, value in rows.get(cell, {}).items():
             if name in ("layer", "head") or not _is_number(value):
                 continue
             known = OTHER_NAMES.get(name, name)
-            metrics.setdefault(known, np.full(len(cells), np.nan))[place] = value
+            metrics.setdefault(known, np.full(len(cells), np.nan))[index] = value
     return metrics
 
 

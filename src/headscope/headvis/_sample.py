@@ -99,8 +99,8 @@ class SampleOfTexts:
             borders = borders_of(maxima[:, head], strata)
             stratum = np.searchsorted(borders, maxima[:, head], side="right") + 1
             for number in range(1, strata):
-                for place in np.flatnonzero(stratum == number)[:of_stratum].tolist():
-                    numbers.setdefault(keys[place], {})[head] = number
+                for index in np.flatnonzero(stratum == number)[:of_stratum].tolist():
+                    numbers.setdefault(keys[index], {})[head] = number
             for negative, key in strong:
                 if not len(borders) or -negative >= borders[-1]:
                     numbers.setdefault(key, {})[head] = strata

@@ -202,8 +202,8 @@ def _rows(cells: Sequence[tuple[int, int]], sums: HeadvisSums) -> list[dict[str,
     """
     metrics = sums.metrics()
     rows = []
-    for place, (layer, head) in enumerate(cells):
-        values = {name: round(float(each[place]), DECIMALS) for name, each in metrics.items()}
+    for index, (layer, head) in enumerate(cells):
+        values = {name: round(float(each[index]), DECIMALS) for name, each in metrics.items()}
         rows.append({"layer": layer, "head": head} | values)
     return rows
 

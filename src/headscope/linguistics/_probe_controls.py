@@ -43,7 +43,7 @@ def control_heads(forms: Sequence[str], *, seed: int = 0) -> Int[np.ndarray, " w
     """
     words = len(forms)
     kinds = [int(len(HEAD_BEHAVIOURS) * drawn_of(form, seed)) for form in forms]
-    return np.array([(place, 0, words - 1)[kind] for place, kind in enumerate(kinds)], int)
+    return np.array([(index, 0, words - 1)[kind] for index, kind in enumerate(kinds)], int)
 
 
 def control_tree(forms: Sequence[str], *, seed: int = 0) -> Int[np.ndarray, " word"]:
@@ -62,10 +62,10 @@ def control_tree(forms: Sequence[str], *, seed: int = 0) -> Int[np.ndarray, " wo
         True
     """
     heads = [-1]
-    for place, form in enumerate(forms[1:], start=1):
+    for index, form in enumerate(forms[1:], start=1):
         kind = int(len(TREE_BEHAVIOURS) * drawn_of(form, seed))
         # All of these stand before the word, so that no word can hang from itself in a circle.
-        heads.append((place - 1, max(place - 2, 0), 0)[kind])
+        heads.append((index - 1, max(index - 2, 0), 0)[kind])
     return np.array(heads[: len(forms)], int)
 
 

@@ -112,19 +112,19 @@ class Sentence:
         if self.written is None:
             raise TextError(f"Sentence {self.name!r} comes without its text as written")
         spans: list[Span] = []
-        place = 0
+        index = 0
         for surface, words in self._surfaces():
-            while self.written[place : place + 1].isspace():
-                place += 1
-            if not self.written.startswith(surface, place):
+            while self.written[index : index + 1].isspace():
+                index += 1
+            if not self.written.startswith(surface, index):
                 raise TextError(
                     f"Sentence {self.name!r}: {surface!r}, word {len(spans) + 1}, is not at "
-                    f"character {place} of the text, where {self.written[place : place + 20]!r} "
+                    f"character {index} of the text, where {self.written[index : index + 20]!r} "
                     "stands"
                 )
             for word in words:
-                spans.append((place, place + len(word)))
-                place += len(word)
+                spans.append((index, index + len(word)))
+                index += len(word)
         return tuple(spans)
 
     def _surfaces(self) -> Iterator[tuple[str, tuple[str, ...]]]:

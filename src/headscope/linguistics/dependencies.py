@@ -177,8 +177,8 @@ def groups_of(
     }
     # np.unique sorts the names, so equally frequent relations stand in order of the alphabet.
     kinds, counts = np.unique(names, return_counts=True)
-    for place in np.argsort(-counts, kind="stable"):
-        groups[str(kinds[place])] = np.flatnonzero(names == kinds[place])
+    for index in np.argsort(-counts, kind="stable"):
+        groups[str(kinds[index])] = np.flatnonzero(names == kinds[index])
     return {name: words for name, words in groups.items() if len(words)}
 
 

@@ -34,8 +34,8 @@ def head_distances(words: int) -> Float[np.ndarray, "candidate word feature"]:
     features = np.zeros((words + 1, words, 8))
     features[1:, :, 0] = np.maximum(-ahead, 0) / words
     features[1:, :, 1] = np.maximum(ahead, 0) / words
-    for place, offset in enumerate((0, -1, 1, -2, 2)):
-        features[1:, :, 2 + place] = ahead == offset
+    for index, offset in enumerate((0, -1, 1, -2, 2)):
+        features[1:, :, 2 + index] = ahead == offset
     features[0, :, 7] = 1
     return features
 

@@ -49,7 +49,7 @@ class Words:
             RecordError: where a word has no tokens.
         """
         self.check()
-        places = {tokens: place for place, tokens in enumerate(self.units)}
+        places = {tokens: index for index, tokens in enumerate(self.units)}
         return tuple(places[tokens] for tokens in self.tokens)
 
     def check(self) -> None:

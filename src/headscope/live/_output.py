@@ -160,7 +160,7 @@ class Reader:
         mask = getattr(self.tokenizer, "mask_token_id", None)
         if ids is None or mask is None:
             return []
-        hidden = [place for place, number in enumerate(ids[0].tolist()) if number == mask]
+        hidden = [index for index, number in enumerate(ids[0].tolist()) if number == mask]
         return hidden[:MOST_PLACES]
 
     def output(self, before: Answer, after: Answer | None) -> LiveOutput:

@@ -46,12 +46,12 @@ def mass_at_offsets(
     weights = np.asarray(weights, np.float64)
     heads, queries, _ = weights.shape
     masses = np.full((heads, len(offsets)), np.nan)
-    for place, offset in enumerate(offsets):
+    for index, offset in enumerate(offsets):
         # Query row `q` is token `q + start` of the keys, so its neighbour is that much further on.
         rows, columns = _diagonal(weights, offset + start, pairs)
         count = queries if over_all else len(rows)
         if count:
-            masses[:, place] = weights[:, rows, columns].sum(axis=1) / count
+            masses[:, index] = weights[:, rows, columns].sum(axis=1) / count
     return masses
 
 

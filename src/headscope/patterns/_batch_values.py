@@ -100,10 +100,10 @@ class BatchValues:
             stack: the attention of these texts.
         """
         texts = []
-        for place, name in enumerate(names):
-            tokens = QueryKeyTokens(stack.query[place], stack.key[place])
+        for index, name in enumerate(names):
+            tokens = QueryKeyTokens(stack.query[index], stack.key[index])
             draws = WordShuffles(tokens, name), WordShuffles(tokens, name, alike=True)
-            texts.append(_BatchText(place, tokens, draws))
+            texts.append(_BatchText(index, tokens, draws))
         # Texts of one layout are next to each other, so that slices of them need no copy.
         texts.sort(key=lambda text: (text.tokens.layout, text.place))
         values = np.full((len(texts), self.rows, len(stack.cells)), np.nan)
@@ -184,13 +184,13 @@ class BatchValues:
         for text, weights in zip(texts, block.weights, strict=True):
             wanted = np.zeros((columns, visible.size))
             known = np.zeros(columns, bool)
-            for place, (_, pattern) in enumerate(self._of_pairs):
+            for index, (_, pattern) in enumerate(self._of_pairs):
                 for kind, pairs in enumerate(_kinds_of(pattern, text)):
                     if pairs is None:
                         continue
                     share = _mean_over_queries(pairs & visible if hides else pairs)
                     if share is not None:
-                        wanted[3 * place + kind], known[3 * place + kind] = share, True
+                        wanted[3 * index + kind], known[3 * index + kind] = share, True
             if not known.any():
                 continue
             # One product for all patterns and shuffles: a mean over pairs is a weighted sum over
@@ -199,8 +199,8 @@ class BatchValues:
             scores[~known] = np.nan
             on_even = np.where(known, wanted @ even, np.nan)
             on_placed = None if placed is None else (placed @ wanted.T).T
-            for place, (number, pattern) in enumerate(self._of_pairs):
-                row, at = OF_PATTERN * number, 3 * place
+            for index, (number, pattern) in enumerate(self._of_pairs):
+                row, at = OF_PATTERN * number, 3 * index
                 values[text.place, row, block.heads] = scores[at]
                 values[text.place, row + 1, block.heads] = on_even[at]
                 values[text.place, row + 2, block.heads] = scores[at + 1]

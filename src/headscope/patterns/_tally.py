@@ -141,15 +141,15 @@ class Tally(OneModelStudy):
             self.statistic = Statistic(
                 (len(self.rows), len(cells)), rows_and_heads(self.rows, cells)
             )
-        for place, (text, group) in enumerate(zip(texts, groups, strict=True)):
+        for index, (text, group) in enumerate(zip(texts, groups, strict=True)):
             if self.adds_distances:
                 # `MapSum` adds maps of tokens by tokens without rounding; it does the same for a
                 # matrix of heads by heads.
                 self.distances = self.distances or MapSum(1, len(cells))
-                weights = np.concatenate([layer.weights[place] for layer in stack.layers])
+                weights = np.concatenate([layer.weights[index] for layer in stack.layers])
                 self.distances.update(text, head_distances(weights)[None])
-            self.statistic.update(text, values[place], group=group)
-            query = stack.query[place]
+            self.statistic.update(text, values[index], group=group)
+            query = stack.query[index]
             self.shown[text] = " / ".join(query.texts) or " ".join(query.labels)
 
     def __add__(self, other: Tally) -> Tally:

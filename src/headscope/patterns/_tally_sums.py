@@ -244,10 +244,10 @@ class TallySums:
             raise ValueError(f"its sums are {list(sums.shape)}, expected {list(self.sums.shape)}")
         self.sums, self._seen, self._not_judged = sums, arrays["seen"], arrays["not judged"]
         self._lengths = Counter({int(length): int(count) for length, count in arrays["lengths"]})
-        for place, number in enumerate(arrays["bins"].tolist()):
+        for index, number in enumerate(arrays["bins"].tolist()):
             of = _LengthGroup((len(self.patterns), len(self.cells)))
             of.texts, of.count, of.steps = (
-                arrays[f"bins {name}"][place] for name in ("texts", "count", "steps")
+                arrays[f"bins {name}"][index] for name in ("texts", "count", "steps")
             )
             self._by_length[number] = of
         return self

@@ -179,9 +179,9 @@ def labels_of(
     for pattern, each, corrected in zip(tally.patterns, evidence, p, strict=True):
         columns = each | {"corrected": corrected}
         on = RUNS if tally.is_by_battery(pattern) else "texts"
-        for place, cell in enumerate(tally.cells):
-            if each["texts"][place]:
-                numbers = {name: column[place] for name, column in columns.items()}
+        for index, cell in enumerate(tally.cells):
+            if each["texts"][index]:
+                numbers = {name: column[index] for name, column in columns.items()}
                 labels.append(_label(cell, pattern, numbers | {"on": on}, rule))
     return tuple(labels)
 

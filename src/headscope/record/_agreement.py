@@ -151,12 +151,12 @@ def _with_position_bias(kept: LayerArrays) -> LayerArrays | None:
 def _trials(kept: LayerArrays) -> Iterator[tuple[LayerArrays, int]]:
     """One scale and one mask each, the likely ones first; and how many of the two are unlikely."""
     masks = _masks(kept)
-    for place, mask in enumerate(masks):
+    for index, mask in enumerate(masks):
         for scale in kept.scales:
-            yield _with_sinks(replace(kept, scales=(scale,), visible=mask)), int(place > 0)
+            yield _with_sinks(replace(kept, scales=(scale,), visible=mask)), int(index > 0)
     for scale in _fitted(kept):
-        for place, mask in enumerate(masks):
-            yield _with_sinks(replace(kept, scales=(scale,), visible=mask)), 1 + int(place > 0)
+        for index, mask in enumerate(masks):
+            yield _with_sinks(replace(kept, scales=(scale,), visible=mask)), 1 + int(index > 0)
 
 
 def _with_sinks(kept: LayerArrays) -> LayerArrays:

@@ -85,8 +85,8 @@ class BatchStack:
         """
         first = stacks[0]
         layers = []
-        for place, layer in enumerate(first.layers):
-            alike = [stack.layers[place] for stack in stacks if len(stack) == len(first)]
+        for index, layer in enumerate(first.layers):
+            alike = [stack.layers[index] for stack in stacks if len(stack) == len(first)]
             heads = [(each.layer, each.head_numbers, each.visible) for each in alike]
             if len(alike) < len(stacks) or any(each != heads[0] for each in heads):
                 raise RecordError(

@@ -70,8 +70,8 @@ class TextTable:
         """
         legend = says or {}
         columns = []
-        for place, (name, *cells) in enumerate(zip(*rows, strict=True)):
-            side = "left" if place == 0 else align
+        for index, (name, *cells) in enumerate(zip(*rows, strict=True)):
+            side = "left" if index == 0 else align
             columns.append(Column(name, tuple(cells), legend.get(name, ""), side, name in wraps))
         return cls(tuple(columns), title)
 

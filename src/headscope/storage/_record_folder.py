@@ -139,8 +139,8 @@ class RecordFolder(Sequence[Record]):
         return load(self.file(place))
 
     def __iter__(self) -> Iterator[Record]:
-        for place in range(len(self)):
-            yield self[place]
+        for index in range(len(self)):
+            yield self[index]
 
     def __repr__(self) -> str:
         texts = len(self) + len(self.left_out)

@@ -31,9 +31,9 @@ class AtlasMeasurer(HeadsMeasurer):
             stack = batch[self.stack or next(iter(batch.stacks))]
             visible = tuple(layer.visible.dense() for layer in stack.layers)
             heads = tuple(len(layer.heads) for layer in stack.layers)
-            for place, number in enumerate(values):
-                weights = np.concatenate([layer.weights[place] for layer in stack.layers])
-                tokens = stack.key[place]
+            for index, number in enumerate(values):
+                weights = np.concatenate([layer.weights[index] for layer in stack.layers])
+                tokens = stack.key[index]
                 yield number, MeasuredText(values[number], weights, visible, heads, tokens)
 
 

@@ -170,9 +170,9 @@ def _columns_in(rows: torch.Tensor, among: torch.Tensor) -> list[int] | None:
         np.ascontiguousarray(part[at].float().cpu().numpy().T) for part in (rows, among)
     )
     places: dict[bytes, int] = {}
-    for place, column in enumerate(given):
+    for index, column in enumerate(given):
         name = column.tobytes()
-        places[name] = -1 if name in places else place
+        places[name] = -1 if name in places else index
     columns = [places.get(column.tobytes(), -1) for column in wanted]
     return None if min(columns) < 0 else columns
 

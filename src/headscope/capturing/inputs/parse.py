@@ -228,7 +228,7 @@ def check_text(text: Any, name: str = "text") -> str:
         raise TextError(f"The {name} is empty; give at least one word")
     # Surrogates, which files read with errors="surrogateescape" hold, cannot be written as UTF-8.
     half = next(
-        (place for place, letter in enumerate(text) if "\ud800" <= letter <= "\udfff"), None
+        (index for index, letter in enumerate(text) if "\ud800" <= letter <= "\udfff"), None
     )
     if half is not None:
         raise TextError(

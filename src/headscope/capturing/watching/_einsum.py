@@ -161,6 +161,6 @@ def _letters(equation: str, sizes: Sequence[int]) -> _Letters | None:
 
 
 def _reading(letters: str, wanted: tuple[str, ...]) -> AxisOrder:
-    absent = [place for place, letter in enumerate(wanted) if letter not in letters]
+    absent = [index for index, letter in enumerate(wanted) if letter not in letters]
     order = tuple(letters.index(letter) for letter in wanted if letter in letters)
     return AxisOrder(order, absent[0] if absent else None)

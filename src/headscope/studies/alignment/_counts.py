@@ -43,11 +43,11 @@ def counts_of(
                     "norms were not kept" if added is None else added.missing.get("attention", "")
                 )
             for maps, heads in maps_of_layer:
-                for place, state in enumerate(STATES):
+                for index, state in enumerate(STATES):
                     links = links_of(maps, source, target[state], special=special)
                     counts = [alignment_counts(*gold, each) for each in links]
                     # From a pair for each head to a row of hits and a row of links.
-                    values[:, place, way, number, heads] = np.transpose(counts)
+                    values[:, index, way, number, heads] = np.transpose(counts)
     return values, refused
 
 

@@ -57,10 +57,10 @@ def patch_attention(
     written = np.zeros((len(rows), len(patches)))
     text = np.zeros((len(after), len(patches)))
     even = np.zeros(len(rows))
-    for place, layer in enumerate(stack):
+    for index, layer in enumerate(stack):
         for head in layer.head_numbers:
             weights = np.asarray(layer.weights_of(head), np.float64)[:, patches]
-            shares[:, place, head] = weights[rows].sum(axis=-1)
+            shares[:, index, head] = weights[rows].sum(axis=-1)
             if (layer.layer, head) in chosen:
                 written += weights[rows] / len(chosen)
                 text += weights[after] / len(chosen)

@@ -75,7 +75,7 @@ def _added(tokenizer: Any, written: Tokens) -> list[str]:
 def _shared(first: str, second: str) -> int:
     """How many characters two texts begin with alike."""
     pairs: Sequence[tuple[str, str]] = list(zip(first, second, strict=False))
-    return next((place for place, (a, b) in enumerate(pairs) if a != b), len(pairs))
+    return next((index for index, (a, b) in enumerate(pairs) if a != b), len(pairs))
 
 
 def _joins(before: str, after: str) -> bool:

@@ -226,7 +226,7 @@ class Coreference(HeadStudy):
 
     def _asked(self, kind: str) -> np.ndarray:
         kinds = [names for each in self._listed for names in each.kinds]
-        places = np.array([place for place, names in enumerate(kinds) if kind in names], int)
+        places = np.array([index for index, names in enumerate(kinds) if kind in names], int)
         if not len(places):
             raise RecordError(
                 f"There is no question of the kind {kind!r}; there are {', '.join(self.kinds)}"

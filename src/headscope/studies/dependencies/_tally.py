@@ -79,7 +79,7 @@ class AllSentences:
     @cached_property
     def document_of_sentence(self) -> Int[np.ndarray, " sentence"]:
         """Which document each sentence is of; one that nobody says is a document of its own."""
-        names = [each.document or ("", place) for place, each in enumerate(self.sentences)]
+        names = [each.document or ("", index) for index, each in enumerate(self.sentences)]
         numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
         return np.array([numbers[name] for name in names])
 

@@ -175,12 +175,12 @@ class Faithfulness(Result):
     def columns(self) -> dict[str, list[Any]]:
         """The summary as a table, one list for each column."""
         rows = [(*name, *numbers) for name, numbers in self.means.items()]
-        columns = {field: [row[place] for row in rows] for place, field in enumerate(FIELDS)}
+        columns = {field: [row[index] for row in rows] for index, field in enumerate(FIELDS)}
         if self.control is not None:
             unknown = (np.nan,) * 4
             rows = [self.control.means.get(name, unknown) for name in self.means]
-            for place, field in enumerate(("mean", "deviation", "low", "high")):
-                columns[f"random_{field}"] = [row[place] for row in rows]
+            for index, field in enumerate(("mean", "deviation", "low", "high")):
+                columns[f"random_{field}"] = [row[index] for row in rows]
         return columns
 
     def _kept(self) -> Kept:

@@ -117,7 +117,7 @@ class Probing(Result):
                 (*named, each.value, *each.interval(self.confidence), deviation, len(each.hits))
             )
         columns: dict[str, list[Any]] = {
-            name: [row[place] for row in rows] for place, name in enumerate(FIELDS)
+            name: [row[index] for row in rows] for index, name in enumerate(FIELDS)
         }
         learnt, aside, _ = self.sentences
         columns |= {"learnt_from": [learnt] * len(rows), "set_aside": [aside] * len(rows)}

@@ -102,8 +102,8 @@ class RunSettings:
 
     def _tell_of_left_out(self, finished: FinishedRun) -> None:
         if self.on_error is not None:
-            for place, each in enumerate(finished.failed):
-                self.on_error(place, RunError(each["error"]))
+            for index, each in enumerate(finished.failed):
+                self.on_error(index, RunError(each["error"]))
         elif finished.failed:
             where = ""
             if self.out is not None and self.keeps:

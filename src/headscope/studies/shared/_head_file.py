@@ -102,10 +102,10 @@ def parts_of(names: Sequence[str], sizes: Sequence[int]) -> Iterator[tuple[str, 
     """
     if len(set(names)) != len(names):
         raise ValueError("two of its texts have one name")
-    place = 0
+    index = 0
     for name, size in zip(names, sizes, strict=True):
-        yield name, slice(place, place + size)
-        place += size
+        yield name, slice(index, index + size)
+        index += size
 
 
 def _anew(kind: type[Study], document: dict[str, Any]) -> Study:

@@ -66,10 +66,10 @@ def _numbered(source: Source, lost: dict[int, str]) -> Iterator[tuple[int, Recor
         lost[number] = str(error)
 
     records = source.records(keep=("weights",), on_error=lose)
-    place = 0
+    index = 0
     for record in records:
         # those that are left out are reported before any later record comes
-        while place in lost:
-            place += 1
-        yield place, record
-        place += 1
+        while index in lost:
+            index += 1
+        yield index, record
+        index += 1

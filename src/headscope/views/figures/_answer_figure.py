@@ -169,8 +169,8 @@ def _panels(sheet: Sheet, plan: AnswerPlan, scale: Scale, y: float) -> float:
     width = min((sheet.width - (columns - 1) * GAP) / columns, 1.6 * PANEL)
     heights = [width * tall / wide for tall, wide in sizes]
     row = sum(heights) + 0.5 * (len(heights) - 1) + 2.2 * style.em
-    for place, word in enumerate(plan.words):
-        x, top = (place % columns) * (width + GAP), y + (place // columns) * row
+    for index, word in enumerate(plan.words):
+        x, top = (index % columns) * (width + GAP), y + (index // columns) * row
         for number, height in enumerate(heights):
             values = answer.laid_out(plan.values[word], number)
             box = (x, top, width, height)

@@ -110,9 +110,9 @@ def apart(heights: Mapping[str, float], least: float, lowest: float) -> dict[str
             names = first + second
             groups[-2:] = [(names, min(both, lowest - (len(names) - 1) / 2 * least))]
     return {
-        name: middle + (place - (len(names) - 1) / 2) * least
+        name: middle + (index - (len(names) - 1) / 2) * least
         for names, middle in groups
-        for place, name in enumerate(names)
+        for index, name in enumerate(names)
     }
 
 

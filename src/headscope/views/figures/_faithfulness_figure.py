@@ -135,8 +135,8 @@ def _rows(sheet: Sheet, faithfulness: Any, colours: dict[str, str], y: float) ->
             middle = top + (row + 0.5) * pitch
             if name == against:
                 sheet.note(axis.at(0.0) + 0.6 * style.em, middle, "itself")
-            for place, measure in enumerate(measures):
-                shift = (place - (len(measures) - 1) / 2) * 0.34 * pitch
+            for index, measure in enumerate(measures):
+                shift = (index - (len(measures) - 1) / 2) * 0.34 * pitch
                 _mark(
                     sheet,
                     faithfulness,

@@ -70,7 +70,7 @@ def _lanes(sheet: Sheet, plan: FigurePlan) -> list[InputRow]:
         lanes.append(InputRow("+ text", texts, [(blue, orange)[of] for of in tokens.segments]))
     # Rotary positions are not added to the embeddings, so that their row has no plus before it.
     rotary = plan.stack.layers[0].rotary is not None
-    numbers = [str(place) for place in range(len(tokens))]
+    numbers = [str(index) for index in range(len(tokens))]
     lanes.append(InputRow("position" if rotary else "+ position", numbers, edges))
     return lanes
 

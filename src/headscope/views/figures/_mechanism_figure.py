@@ -145,8 +145,8 @@ def _panel(
     sheet.cells(rgb, at=(x + side, top), size=(wide - side, tall))
     sheet.rect(x + side, top, wide - side, tall, edge=style.edge, line=0.35, layer=3)
     every = max(1, int(np.ceil(1.6 * style.small * POINT / ROW)), len(shares) // 8)
-    for place in range(0, len(shares), every):
-        sheet.note(x + side - 0.4 * style.em, top + (place + 0.5) * ROW, str(place), anchor="right")
+    for index in range(0, len(shares), every):
+        sheet.note(x + side - 0.4 * style.em, top + (index + 0.5) * ROW, str(index), anchor="right")
     pitch = (wide - side) / shares.shape[1]
     step = max(1, int(np.ceil(1.5 * sheet.width_of("00", style.small) / pitch)))
     for unit in range(0, shares.shape[1], step):
