@@ -54,3 +54,21 @@ def test_it_writes_a_tree_of_headvis(texts, here, capsys):
     assert (here / "tree" / "heads" / "L1H2.json").is_file()
     assert run([*command, "--format", "headvis"]) != 0
     assert "is not empty" in capsys.readouterr().err
+
+
+def test_two_atlases_are_compared(texts, here, capsys):
+    tiny_model("bert", num_hidden_layers=3, seed=1).save_pretrained(here / "other")
+    tiny_tokenizer().save_pretrained(here / "other")
+    for model, out in (("tiny", "step1"), ("other", "step2")):
+        command = ["atlas", "--texts", texts, "--model", model, "--out", out, "--no-battery"]
+        assert run(command) == 0
+    capsys.readouterr()
+    assert run(["compare", "step1", "step2", "--out", "changes.csv"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "A is step1, tiny, 6 heads; B is step2, other, 9 heads: 6 heads are matched" in told
+    assert "Heads of B without a partner" in told
+    assert (here / "changes.csv").read_text().startswith("layer,head,other_layer,other_head")
+    assert run(["compare", "step1", "step2", "--min-overlap", "0.2"]) != 0
+    assert "--min-overlap is for records; leave it out" in capsys.readouterr().err
+    assert run(["compare", "step1", "tiny"]) != 0
+    assert "has no result.safetensors" in capsys.readouterr().err

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -19,6 +19,9 @@ from headscope.atlases._sums import STEP
 from headscope.errors import RecordError
 from headscope.patterns import Heads, Label
 from headscope.results import Kept, Result, TextTable
+
+if TYPE_CHECKING:
+    from headscope.atlases._comparison import AtlasComparison
 
 CONFIDENCE = "confidence"
 """The score of a head without a label: the largest weight of a query, mean over queries."""
@@ -182,6 +185,30 @@ class Atlas(Result):
             map=self.maps[at],
             neighbours=self.neighbours_of(at),
         )
+
+    def compare(
+        self,
+        other: Atlas,
+        *,
+        heads: Literal["best", "number"] = "best",
+        names: tuple[str, str] = ("A", "B"),
+    ) -> AtlasComparison:
+        """Another atlas beside this one, such as that of a later checkpoint, of another seed or of
+        another model: heads matched one to one, and what changed.
+
+        Args:
+            other: the other atlas; it may have other numbers of layers and heads.
+            heads: how heads are matched: ``"best"``, such that the sum of their similarities is the
+                largest that can be had, each head in one pair at most; or ``"number"``, by layer
+                and number, for checkpoints of one model.
+            names: what both are called, such as two steps of a training.
+
+        Raises:
+            RecordError: where the other is no atlas.
+        """
+        from headscope.atlases._comparison import AtlasComparison
+
+        return AtlasComparison(self, other, heads, names)
 
     def labels_of(self, at: int) -> tuple[Label, ...]:
         """Every pattern with its evidence for the head at an index of `cells`: labels that hold

@@ -322,6 +322,11 @@ def _check_cells(grids: list[Grid]) -> None:
 def _pairs(a: Any, b: Any) -> list[Pair]:
     firsts, seconds = (list(each) if isinstance(each, Iterable) else [each] for each in (a, b))
     for record in (*firsts, *seconds):
+        if isinstance(record, Result) and hasattr(record, "compare"):
+            raise RecordError(
+                f"hs.compare takes records; two results of type {type(record).__name__} are "
+                "compared with a.compare(b)"
+            )
         if not isinstance(record, Record):
             raise RecordError(
                 f"compare takes records, or as many on either side, not a {type(record).__name__}"

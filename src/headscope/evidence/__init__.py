@@ -12,6 +12,7 @@ from headscope.evidence._baselines import (
     shuffled_tokens,
     uniform_map,
 )
+from headscope.evidence._difference import difference_interval
 from headscope.evidence._effect import effect_size, p_above, superiority
 from headscope.evidence._flips import least_p, p_flipped
 from headscope.evidence._group_sums import GroupSums
@@ -29,6 +30,7 @@ __all__ = [
     "MapSum",
     "Statistic",
     "benjamini_hochberg",
+    "difference_interval",
     "effect_size",
     "effective_groups",
     "holm",

@@ -231,6 +231,11 @@ def _shown(given: tuple[Any, ...], name: str) -> Record | Result:
         PageError: where it is neither, or where more was given.
     """
     kinds = [type(each).__name__ for each in given]
+    if len(given) > 1 and isinstance(given[0], Result) and hasattr(given[0], "compare"):
+        raise PageError(
+            f"{name} shows one result, and was given {', '.join(kinds)}; compare them: "
+            f"{name}(a.compare(b))"
+        )
     if len(given) > 1 or isinstance(given[0], tuple | list):
         raise PageError(
             f"{name} shows one Record, and was given {', '.join(kinds)}; for weights and tokens "
