@@ -91,9 +91,9 @@ def without_embedding(
             f"by {' or '.join(REMOVALS)}"
         )
     model = unwrapped(model)
-    places = embeddings_of(model, role)
-    counting = _Counting(model, {module for module, _ in places})
-    wanted = set(places)
+    uses = embeddings_of(model, role)
+    counting = _Counting(model, {module for module, _ in uses})
+    wanted = set(uses)
 
     def remove(module: nn.Module, number: int, output: torch.Tensor) -> torch.Tensor | None:
         if (module, number) not in wanted:
@@ -104,7 +104,7 @@ def without_embedding(
 
     with counting.watched(remove):
         names = {module: name for name, module in model.named_modules()}
-        yield tuple(dict.fromkeys(names[module] for module, _ in places))
+        yield tuple(dict.fromkeys(names[module] for module, _ in uses))
 
 
 def embeddings_of(model: Any, role: Role) -> list[Place]:
@@ -115,20 +115,20 @@ def embeddings_of(model: Any, role: Role) -> list[Place]:
     """
     with at_rest(model), uncompiled(model):
         first, words, segments = _tried(model)
-    of_words = {place: _differs(each, words.get(place)) for place, each in first.items()}
+    of_words = {use: _differs(each, words.get(use)) for use, each in first.items()}
     widths = _widths(model, first, of_words)
-    places = []
-    for place, output in first.items():
+    uses = []
+    for use, output in first.items():
         # An embedding that is added to words is as wide as they are; a table of biases or of
         # experts is not.
         is_added = output.shape[-1] in widths and _is_of_tokens(output)
-        is_free = is_added and not of_words[place]
-        if is_free and _role_of(output, segments.get(place)) == role:
-            places.append(place)
+        is_free = is_added and not of_words[use]
+        if is_free and _role_of(output, segments.get(use)) == role:
+            uses.append(use)
     # Rotary angles are as wide as the words in a model with one head, but are not added to them.
-    if not places or (role == "position" and _positions(model) == "rotary"):
+    if not uses or (role == "position" and _positions(model) == "rotary"):
         raise CaptureError(_why_none(model, role))
-    return places
+    return uses
 
 
 def _widths(
@@ -137,7 +137,7 @@ def _widths(
     """Possible widths of words: in some models they have another width before positions are
     added.
     """
-    widths = {output.shape[-1] for place, output in outputs.items() if of_words[place]}
+    widths = {output.shape[-1] for use, output in outputs.items() if of_words[use]}
     return widths | {getattr(model.config.get_text_config(), "hidden_size", 0)}
 
 

@@ -55,12 +55,12 @@ def _versions() -> dict[str, str]:
 def _devices(model: nn.Module) -> str:
     """The device of a model; for one spread by ``device_map``, all places of its weights."""
     spread = getattr(model, "hf_device_map", None) or {}
-    places = dict.fromkeys(_called(place) for place in spread.values())
-    return " and ".join(places) if len(places) > 1 else str(device_of(model))
+    devices = dict.fromkeys(_called(device) for device in spread.values())
+    return " and ".join(devices) if len(devices) > 1 else str(device_of(model))
 
 
-def _called(place: Any) -> str:
-    return f"cuda:{place}" if isinstance(place, int) else str(place)
+def _called(device: Any) -> str:
+    return f"cuda:{device}" if isinstance(device, int) else str(device)
 
 
 def others_of(

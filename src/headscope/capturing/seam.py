@@ -350,8 +350,8 @@ def rows_of(
     if rows is None and not real:
         return chosen
     chosen = torch.zeros_like(chosen)
-    for row, places in zip(chosen, positions, strict=True):
-        row[places if rows is None else places[list(within(rows, len(places)))]] = True
+    for row, shown in zip(chosen, positions, strict=True):
+        row[shown if rows is None else shown[list(within(rows, len(shown)))]] = True
     return chosen
 
 

@@ -142,15 +142,15 @@ def _chosen(layers: list[int] | None, heads: list[int] | None, at: Words) -> dic
     return {"heads": [(layer, head) for layer, own in parsed for head in own]}
 
 
-def _place(place: str) -> tuple[int, list[int]]:
+def _place(written: str) -> tuple[int, list[int]]:
     """Layer and heads of an entry; an empty list of heads means all.
 
     Raises:
         RecordError: where the entry has another form.
     """
-    parsed = parse_place(place)
+    parsed = parse_place(written)
     if parsed is None:
-        raise RecordError(f"Expected layer and heads, such as 2-0, 2-0,3 or 2, got {place!r}")
+        raise RecordError(f"Expected layer and heads, such as 2-0, 2-0,3 or 2, got {written!r}")
     return parsed
 
 

@@ -55,8 +55,8 @@ def effect(
     """
     check_result(out)
     # Parsed here only to report mistakes before the model is loaded.
-    for place in (*zero, *uniform, *control):
-        _parsed(place)
+    for written in (*zero, *uniform, *control):
+        _parsed(written)
     if not zero and not uniform:
         raise InterventionError(
             "Expected heads to disable with --zero or --uniform, such as --zero 2-0"
@@ -72,10 +72,12 @@ def effect(
         from headscope.interventions import Uniform, Zero
         from headscope.studies import effect as effect_of
     given = given.in_memory()
-    changes: list[Intervention] = [Zero(stack=stack, **_parsed(place)) for place in zero]
-    changes += [Uniform(stack=stack, **_parsed(place)) for place in uniform]
+    changes: list[Intervention] = [Zero(stack=stack, **_parsed(written)) for written in zero]
+    changes += [Uniform(stack=stack, **_parsed(written)) for written in uniform]
     # Controls change other heads in the same way as the heads in question.
-    controls = [[(Zero if zero else Uniform)(stack=stack, **_parsed(place))] for place in control]
+    controls = [
+        [(Zero if zero else Uniform)(stack=stack, **_parsed(written))] for written in control
+    ]
     reads: dict[str, Any] = {
         "truncate": options.truncate,
         "allow_unfit": options.allow_unfit,
@@ -93,16 +95,16 @@ def effect(
     write_result(result, out)
 
 
-def _parsed(place: str) -> dict:
+def _parsed(written: str) -> dict:
     """Layer and heads of ``2-0``, ``2-0,3`` or ``2``.
 
     Raises:
         InterventionError: where it has another form.
     """
-    parsed = parse_place(place)
+    parsed = parse_place(written)
     if parsed is None:
         raise InterventionError(
-            f"Expected layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads, got {place!r}"
+            f"Expected layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads, got {written!r}"
         )
     layer, heads = parsed
     return {"layer": layer, "heads": heads or None}

@@ -121,8 +121,8 @@ def _options(choices: Choices, at: str | None) -> dict[str, Any]:
         FigureError: where layer and heads are given twice, or in another form.
     """
     options: dict[str, Any] = dict(choices)
-    place = _place(at)
-    twice = place.keys() & options.keys()
+    layer_and_heads = _place(at)
+    twice = layer_and_heads.keys() & options.keys()
     if twice:
         name = sorted(twice)[0]
         raise FigureError(f"--at and --{name} both say where to look; give one of them")
@@ -132,7 +132,7 @@ def _options(choices: Choices, at: str | None) -> dict[str, Any]:
     if options.get("tray") == ["kinds"]:
         options["tray"] = "kinds"
     options.setdefault("view", "compare" if "tray" in options else "head")
-    options |= place
+    options |= layer_and_heads
     # In the order of the declaration, in which the figure's metadata has them.
     return {name: options[name] for name in declared(WrittenFigureOptions) if name in options}
 

@@ -9,11 +9,11 @@ from typing import Any
 PLACE = re.compile(r"(\d+)(?:-(\d+(?:,\d+)*))?")
 
 
-def parse_place(place: str) -> tuple[int, list[int]] | None:
+def parse_place(written: str) -> tuple[int, list[int]] | None:
     """Layer and heads of ``2-0``, ``2-0,3,5``, or ``2``, which names no heads; None for any other
     form.
     """
-    match = PLACE.fullmatch(place.strip())
+    match = PLACE.fullmatch(written.strip())
     if match is None:
         return None
     layer, heads = match.groups()

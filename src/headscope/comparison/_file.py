@@ -211,8 +211,8 @@ def _matched(arrays: dict[str, np.ndarray], number: int, grid: Grid) -> MatchedH
 
 def _alignment(entry: dict[str, Any], a: Tokens, b: Tokens) -> TokenAlignment:
     spans = tuple(Span(tuple(ours), tuple(theirs), kind) for ours, theirs, kind in entry["spans"])
-    for tokens, places in ((a, [s.a for s in spans]), (b, [s.b for s in spans])):
-        if sorted(place for span in places for place in span) != list(range(len(tokens))):
+    for tokens, covered in ((a, [s.a for s in spans]), (b, [s.b for s in spans])):
+        if sorted(token for span in covered for token in span) != list(range(len(tokens))):
             raise ValueError("its spans are of other tokens than its records have")
     if not {span.kind for span in spans} <= set(SPANS):
         raise ValueError(f"a span is none of {', '.join(SPANS)}")

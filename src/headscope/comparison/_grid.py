@@ -152,10 +152,10 @@ def grid_tokens(alignment: TokenAlignment, a: Tokens, b: Tokens) -> Tokens:
             {"both": new, "replaced": f"{old}→{new}", "a": f"−{old}", "b": f"+{new}"}[span.kind]
         )
         # Facts of B, which the page calls tokens by, unless only A has any.
-        tokens, places = (b, span.b) if span.b else (a, span.a)
-        special.append(all(tokens.special[place] for place in places))
-        segments.append(tokens.segments[places[0]])
-        patches.append(_patch(tokens, places[0]))
+        tokens, numbers = (b, span.b) if span.b else (a, span.a)
+        special.append(all(tokens.special[number] for number in numbers))
+        segments.append(tokens.segments[numbers[0]])
+        patches.append(_patch(tokens, numbers[0]))
     words = Tokens(
         pieces=tuple(labels), labels=tuple(labels), special=tuple(special), segments=tuple(segments)
     )
@@ -172,8 +172,8 @@ def _patch(tokens: Tokens, token: int) -> tuple[int | None, tuple[int, int] | No
     return tokens.pictures[token], tokens.places[token]
 
 
-def _text(tokens: Tokens, places: tuple[int, ...]) -> str:
-    return "".join(tokens.labels[place] for place in places).strip() or BLANK
+def _text(tokens: Tokens, numbers: tuple[int, ...]) -> str:
+    return "".join(tokens.labels[number] for number in numbers).strip() or BLANK
 
 
 def _members(alignment: TokenAlignment, side: Side, count: int) -> Float[np.ndarray, "span token"]:

@@ -124,4 +124,4 @@ def best_partners(grids: Sequence[Grid]) -> tuple[Cell, ...]:
     """
     mean = np.mean([all_distances(grid) for grid in grids], axis=0)
     cells = cells_of(grids[0].b)
-    return tuple(cells[place] for place in mean.argmin(axis=1))
+    return tuple(cells[column] for column in mean.argmin(axis=1))

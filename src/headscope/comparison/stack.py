@@ -139,7 +139,7 @@ class StackComparison:
         """The query tokens that both have, as B calls them."""
         labels = self.grid.b.query.labels
         spans = [span for span in self.query.spans if span.kind == "both"]
-        return tuple("".join(labels[place] for place in span.b) for span in spans)
+        return tuple("".join(labels[index] for index in span.b) for span in spans)
 
     @cached_property
     def interval(self) -> Float[np.ndarray, "head 2"]:
@@ -229,11 +229,11 @@ class StackComparison:
             ]
         other = "other " if self.changed else ""
         reached = "" if self.can_move is None else " that the change can reach"
-        place, p = self.rank
+        rank, p = self.rank
         return [
             f"{self.count} of {int(self.counting.sum())} {other}heads{reached} moved by more than "
             f"the spread ({self.spread_of})",
-            f"All together they moved further than in {len(self.nulls) + 1 - place} of "
+            f"All together they moved further than in {len(self.nulls) + 1 - rank} of "
             f"{len(self.nulls)}: p {p_text(p)} (rank of the sum)",
         ]
 
@@ -268,7 +268,7 @@ class StackComparison:
         left out.
         """
         order = np.argsort(-self.moved, kind="stable")
-        return [int(place) for place in order if self.cells[place] not in self.changed][:count]
+        return [int(index) for index in order if self.cells[index] not in self.changed][:count]
 
     def lines(self, count: int = 10) -> list[tuple[str, ...]]:
         """The heads that moved most, as rows of a table with its header."""
@@ -280,16 +280,16 @@ class StackComparison:
             *(["interval"] * (len(self.values) > 1)),
         )
         header = (*header, "spread", "") if self.has_baseline else header
-        return [header, *(self._line(place, best=best) for place in self.strongest(count))]
+        return [header, *(self._line(index, best=best) for index in self.strongest(count))]
 
-    def _line(self, place: int, *, best: bool) -> tuple[str, ...]:
-        ends = self.interval[place]
+    def _line(self, index: int, *, best: bool) -> tuple[str, ...]:
+        ends = self.interval[index]
         interval_cells = [f"{ends[0]:.4f}-{ends[1]:.4f}"] if len(self.values) > 1 else []
-        (layer, head), partner = self.cells[place], self.partners[place]
+        (layer, head), partner = self.cells[index], self.partners[index]
         near = [f"{partner[0]}-{partner[1]}"] if best else []
-        word = "" if self.beyond[place] else "within the spread"
-        beside = (f"{self.spread[place]:.4f}", word) if self.has_baseline else ()
-        return (f"{layer}-{head}", *near, f"{self.moved[place]:.4f}", *interval_cells, *beside)
+        word = "" if self.beyond[index] else "within the spread"
+        beside = (f"{self.spread[index]:.4f}", word) if self.has_baseline else ()
+        return (f"{layer}-{head}", *near, f"{self.moved[index]:.4f}", *interval_cells, *beside)
 
     def _place(self, layer: int, head: int) -> int:
         if (layer, head) not in self.cells:

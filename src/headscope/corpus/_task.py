@@ -186,10 +186,10 @@ def _measure(
 
     def measured(some: list[CorpusText]) -> None:
         fail = _failing(some, failed, journal)
-        for place, values in measurer.values_of(some, fail):
-            for text in owners[some[place].name]:
+        for index, values in measurer.values_of(some, fail):
+            for text in owners[some[index].name]:
                 tally.update(text, values)
-            journal.done(some[place].name)
+            journal.done(some[index].name)
 
     if together:
         measured(together)
@@ -202,11 +202,11 @@ def _measure(
 def _failing(
     texts: Sequence[CorpusText], failed: dict[str, str], journal: PartJournal
 ) -> Callable[[int, Exception], None]:
-    def fail(place: int, error: Exception) -> None:
+    def fail(index: int, error: Exception) -> None:
         kind = type(error)
         is_ours = kind.__module__.startswith("headscope.")
-        failed[texts[place].name] = str(error) if is_ours else f"{kind.__name__}: {error}"
-        journal.done(texts[place].name)
+        failed[texts[index].name] = str(error) if is_ours else f"{kind.__name__}: {error}"
+        journal.done(texts[index].name)
 
     return fail
 
@@ -216,9 +216,9 @@ def _failure(text: CorpusText, error: str) -> dict[str, Any]:
 
 
 def _values(measurer: Measurer, texts: Sequence[CorpusText]) -> dict[str, Any]:
-    values = measurer.values_of(texts, lambda place, error: None)
+    values = measurer.values_of(texts, lambda index, error: None)
     # Large values are dropped as soon as their digest is taken.
-    return {texts[place].name: getattr(each, "digest", each) for place, each in values}
+    return {texts[index].name: getattr(each, "digest", each) for index, each in values}
 
 
 def _equal(one: Any, other: Any) -> bool:

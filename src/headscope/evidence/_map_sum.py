@@ -55,13 +55,13 @@ class MapSum:
                 f"Text {text!r} has {len(weights)} heads, and maps of {self.heads} are added up"
             )
         raised = np.asarray(weights[:, : self.length, : self.length], np.float64) * STEP
-        place = np.s_[: raised.shape[1], : raised.shape[2]]
+        region = np.s_[: raised.shape[1], : raised.shape[2]]
         # Both parts are at most 2^30 for a weight up to 1, so that 2^33 of them just fill the 63
         # bits of an integer; sums of integers do not depend on their order.
         whole = np.floor(raised)
-        self._whole[:, *place] += whole.astype(np.int64)
-        self._rest[:, *place] += np.rint((raised - whole) * STEP).astype(np.int64)
-        self._count[place] += 1
+        self._whole[:, *region] += whole.astype(np.int64)
+        self._rest[:, *region] += np.rint((raised - whole) * STEP).astype(np.int64)
+        self._count[region] += 1
         self.texts |= {text}
 
     def __add__(self, other: MapSum) -> MapSum:

@@ -103,16 +103,16 @@ class HeadFiles:
             name = PATTERN.format(layer=layer, head=head)
             (self._folder / name).write_text(json.dumps(document), encoding="utf-8")
 
-    def _lines(self, place: int) -> Path:
-        return self._folder / f"{place}.lines"
+    def _lines(self, head_index: int) -> Path:
+        return self._folder / f"{head_index}.lines"
 
-    def _document(self, sequences: list[Any], sums: HeadvisSums, place: int) -> dict[str, Any]:
-        edges, shares = sums.distances(place)
+    def _document(self, sequences: list[Any], sums: HeadvisSums, head_index: int) -> dict[str, Any]:
+        edges, shares = sums.distances(head_index)
         document = {
             "sequences": sequences,
             "histogram": {
                 "bin_edges": [round(at / BINS, DECIMALS) for at in range(BINS + 1)],
-                "bin_values": sums.histogram[place].tolist(),
+                "bin_values": sums.histogram[head_index].tolist(),
             },
             "qk_distance_histogram_all": {
                 "bin_edges": edges,
@@ -120,11 +120,11 @@ class HeadFiles:
             },
             "statistics": {
                 "n_samples": len(sequences),
-                "mean_max_activation": round(float(sums.maxima[place]) / sums.texts, DECIMALS),
+                "mean_max_activation": round(float(sums.maxima[head_index]) / sums.texts, DECIMALS),
                 "kept_share": _kept_share(sequences),
             },
         }
-        keys = sums.keys(place, LISTED)
+        keys = sums.keys(head_index, LISTED)
         if keys is not None:
             document["top_key_tokens_all"] = [
                 {"token": self._tokens.text(number), "weight": round(share, 2 * DECIMALS)}

@@ -115,7 +115,7 @@ def borders_of(maxima: Float[np.ndarray, " text"], strata: int) -> Float[np.ndar
         [0.3]
     """
     ordered = np.sort(maxima)
-    places: Int[np.ndarray, " border"] = np.array(
+    at: Int[np.ndarray, " border"] = np.array(
         [min(round(at * len(ordered) / strata), len(ordered) - 1) for at in range(1, strata)], int
     )
-    return ordered[places]
+    return ordered[at]

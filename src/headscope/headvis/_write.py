@@ -108,13 +108,13 @@ def write_headvis(
         (made / "heads").mkdir()
         files = HeadFiles(made / "heads", reading.cells, TokensByNumber(tokenizer))
 
-        def missed(place: int, error: HeadscopeError) -> None:
-            report(chosen[place].number, error)
+        def missed(index: int, error: HeadscopeError) -> None:
+            report(chosen[index].number, error)
 
         given = [each.given for each in chosen]
         for together, stack in reading.batches(given, missed, progress=settled["progress"]):
-            for text, (place, _) in enumerate(together):
-                files.add(stack, text, place, dict(chosen[place].strata))
+            for text, (index, _) in enumerate(together):
+                files.add(stack, text, index, dict(chosen[index].strata))
         files.close(sums)
         config = config_of(reading.cells, sums, reading.facts, settled, is_causal=reading.is_causal)
         _write(made / "config.json", config)

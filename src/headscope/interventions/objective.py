@@ -261,9 +261,9 @@ def masked_batch(
     padding = batch["attention_mask"] == 0
     special = torch.isin(ids, torch.tensor(tokenizer.all_special_ids)) | padding
     for row, (own, hidden) in enumerate(zip(ids, special, strict=True)):
-        places = (~hidden).nonzero()[:, 0]
-        count = max(1, round(share * len(places)))
-        chosen = places[torch.randperm(len(places), generator=generator)[:count]]
+        positions = (~hidden).nonzero()[:, 0]
+        count = max(1, round(share * len(positions)))
+        chosen = positions[torch.randperm(len(positions), generator=generator)[:count]]
         labels[row, chosen] = own[chosen]
         ids[row, chosen] = tokenizer.mask_token_id
     return {**batch, "input_ids": ids, "labels": labels}

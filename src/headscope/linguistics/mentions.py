@@ -205,19 +205,19 @@ def nearest(
         >>> nearest(passage, Question(mention=she, candidates=(ann, bo), right=(True, False)))
         1
     """
-    places = np.arange(len(question.candidates)) if among is None else np.flatnonzero(among)
-    if not len(places):
+    numbers = np.arange(len(question.candidates)) if among is None else np.flatnonzero(among)
+    if not len(numbers):
         return None
     if not question.by_start:
-        return int(places[-1])
+        return int(numbers[-1])
     at = passage.spans[question.mention.start][0]
-    nearest_place, least = None, None
-    for place in places:
-        distance = abs(passage.spans[question.candidates[place].start][0] - at)
+    nearest_number, least = None, None
+    for number in numbers:
+        distance = abs(passage.spans[question.candidates[number].start][0] - at)
         # Of candidates that are equally far, the later one is taken.
         if least is None or distance <= least:
-            nearest_place, least = int(place), distance
-    return nearest_place
+            nearest_number, least = int(number), distance
+    return nearest_number
 
 
 def head_match(passage: Passage, question: Question) -> int | None:
@@ -285,10 +285,10 @@ def mention_answers(values: np.ndarray, question: Question) -> Int[np.ndarray, "
     """The candidate whose head word gets the largest value, of equal ones the last; values ``[head
     word]``.
     """
-    places = [each.head for each in question.candidates]
+    numbers = [each.head for each in question.candidates]
     # argmax takes the first of equal ones; turned round, that is the last candidate.
-    turned = values[:, places[::-1]]
-    return len(places) - 1 - turned.argmax(axis=1)
+    turned = values[:, numbers[::-1]]
+    return len(numbers) - 1 - turned.argmax(axis=1)
 
 
 def _where(passage: Passage, question: Question, sieve: Callable) -> Bool[np.ndarray, " candidate"]:

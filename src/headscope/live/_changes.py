@@ -163,19 +163,19 @@ def _merged(changes: Sequence[ModelChange]) -> list[ModelChange]:
     The order makes no difference to what a model computes between changes of one kind, so that the
     same changes are the same list, however they came about.
     """
-    by_place: dict[tuple, ModelChange] = {}
+    by_key: dict[tuple, ModelChange] = {}
     for change in changes:
         others = {name: value for name, value in change.items() if name != "heads"}
-        place = tuple(sorted((name, str(value)) for name, value in others.items()))
-        first = by_place.get(place)
+        key = tuple(sorted((name, str(value)) for name, value in others.items()))
+        first = by_key.get(key)
         if first is None:
-            by_place[place] = cast("ModelChange", dict(change))
+            by_key[key] = cast("ModelChange", dict(change))
         elif "heads" in first and "heads" in change:
             first["heads"] = sorted({*first["heads"], *change["heads"]})
         else:
             # All heads of the layer: one of the two named none.
             first.pop("heads", None)
-    return sorted(by_place.values(), key=_order)
+    return sorted(by_key.values(), key=_order)
 
 
 def _order(change: ModelChange) -> tuple:
@@ -212,22 +212,22 @@ def _captured(text: str) -> str:
 
 
 def _intervention(change: ModelChange, record_of: RecordOf) -> Intervention:
-    places: dict[str, Any] = {
+    where: dict[str, Any] = {
         name: change.get(name) for name in ("layer", "heads", "stack", "queries")
     }
     match change["do"]:
         case "zero":
-            return Zero(**places)
+            return Zero(**where)
         case "uniform":
-            return Uniform(**places)
+            return Uniform(**where)
         case "cut":
-            return Cut(**places, keys=change.get("keys"))
+            return Cut(**where, keys=change.get("keys"))
         case "mean":
-            return Mean(**places, records=[record_of(line) for line in _lines(change["from"])])
+            return Mean(**where, records=[record_of(line) for line in _lines(change["from"])])
         case "patch":
-            positions = places.pop("queries")
+            positions = where.pop("queries")
             record = record_of(change["from"])
-            return Patch(**places, record=record, what="output", positions=positions)
+            return Patch(**where, record=record, what="output", positions=positions)
 
 
 def _lines(text: str) -> list[str]:

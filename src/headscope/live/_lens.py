@@ -183,9 +183,9 @@ def lens_of(live: LiveModel, request: LensRequest, signal: StopSignal) -> LensAn
     with ExitStack() as opened:
         opened.enter_context(stoppable(live.model, signal))
         run = live.intact(request.asked.read)
-        places = run.answer.at if run.answer.form == TOKENS else ()
-        if request.at not in places:
-            raise TextError(f"at is one of the places {', '.join(map(str, places))}")
+        positions = run.answer.at if run.answer.form == TOKENS else ()
+        if request.at not in positions:
+            raise TextError(f"at is one of the places {', '.join(map(str, positions))}")
         changes = live.interventions(request.asked.changes)
         opened.enter_context(at_rest(live.model))
         if changes:

@@ -153,7 +153,7 @@ class Reader:
         if self.kind == "masked":
             at = self._masked(ids)
         chosen = rows[0, at].detach().float().clone()
-        return Answer(form, tuple(at), chosen, stack, tuple(labels[place] for place in at))
+        return Answer(form, tuple(at), chosen, stack, tuple(labels[position] for position in at))
 
     def _masked(self, ids: Any) -> list[int]:
         """The places of hidden words."""
@@ -167,19 +167,19 @@ class Reader:
         """What the model says, with a change before and after it."""
         moved = None if after is None else _moved(before, after)
         first, second = (self._guesses(answer) for answer in (before, after))
-        places: list[LivePlace] = []
+        positions: list[LivePlace] = []
         for row, at in enumerate(before.at):
             token = before.labels[row] if before.labels else ""
-            place: LivePlace = {"at": at, "token": token, "before": first[row] if first else []}
+            position: LivePlace = {"at": at, "token": token, "before": first[row] if first else []}
             if second:
-                place["after"] = second[row]
+                position["after"] = second[row]
             if moved is not None:
-                place["kl"] = round(float(moved[row]), 6)
-            places.append(place)
+                position["kl"] = round(float(moved[row]), 6)
+            positions.append(position)
         if before.form == STATES and after is None:
-            places = []
+            positions = []
         note = self._note(before, after)
-        return {"kind": self.kind, "stack": before.stack, "places": places, "note": note}
+        return {"kind": self.kind, "stack": before.stack, "places": positions, "note": note}
 
     def change(self, before: Answer, after: Answer) -> OutputChange | None:
         """How far a change moved the output, as `headscope.effect` measures it; None where that

@@ -92,9 +92,9 @@ def peak_at_offset(
     hits = weights[:, rows, columns] == largest
     shares = hits.astype(np.float64)
     # How many keys share the largest weight is asked of the rows alone that have it there.
-    heads, places = np.nonzero(hits)
-    alike = weights[heads, rows[places]] == largest[heads, places][:, None]
-    shares[heads, places] /= alike.sum(axis=-1)
+    heads, hit_rows = np.nonzero(hits)
+    alike = weights[heads, rows[hit_rows]] == largest[heads, hit_rows][:, None]
+    shares[heads, hit_rows] /= alike.sum(axis=-1)
     return shares.mean(axis=1)
 
 

@@ -214,11 +214,11 @@ class Heads(Result):
         (``class vertical`` ...).
         """
         columns = {name: [getattr(label, name) for label in self.all_labels] for name in FIELDS}
-        places = [self.cells.index((label.layer, label.head)) for label in self.all_labels]
+        indices = [self.cells.index((label.layer, label.head)) for label in self.all_labels]
         for name, values in self.measures.items():
-            columns[name] = [float(values[place]) for place in places]
+            columns[name] = [float(values[index]) for index in indices]
         for name, shares in self.classes.items():
-            columns[f"class {name}"] = [float(shares[place]) for place in places]
+            columns[f"class {name}"] = [float(shares[index]) for index in indices]
         return columns
 
     def by_label(self) -> dict[str, list[tuple[int, int]]]:

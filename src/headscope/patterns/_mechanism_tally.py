@@ -255,15 +255,15 @@ class MechanismTally(OneModelStudy):
         )
         # Uniform weights over the visible keys: subtracting them leaves the margin.
         seen = maps.visible[asked] / maps.visible[asked].sum(axis=1, keepdims=True)
-        places = np.flatnonzero(asked)
-        early = places < POSITIONS
-        self._seen[part, places[early]] += 1
+        positions = np.flatnonzero(asked)
+        early = positions < POSITIONS
+        self._seen[part, positions[early]] += 1
         summary, of_units = [mass], {"adds": [], "carries": []}
         for number, of in enumerate(READINGS):
             rows = targets - seen if of == "margin" else targets
             scores = units.summed(neuron_scores(queries, keys, rows, scale=layer.scale))
             carried = carriers(scores, share=self.share)
-            self._carried[number, part][:, places[early], : len(units)] += carried[:, early]
+            self._carried[number, part][:, positions[early], : len(units)] += carried[:, early]
             sizes = carried.sum(axis=2)
             known = (sizes > 0).sum(axis=1)
             mean = np.divide(

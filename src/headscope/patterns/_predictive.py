@@ -92,8 +92,8 @@ def predictive_pattern(drops: Callable[[Tokens], np.ndarray], *, threshold: floa
         )
 
     def nearest(maps: AttentionMaps) -> np.ndarray:
-        places = np.arange(len(maps.tokens.query))
-        near = -np.abs(places[:, None] - np.arange(len(maps.tokens.key))).astype(np.float64)
+        positions = np.arange(len(maps.tokens.query))
+        near = -np.abs(positions[:, None] - np.arange(len(maps.tokens.key))).astype(np.float64)
         return np.broadcast_to(
             score(AttentionMaps(near[None], maps.tokens, maps.visible)), (len(maps.weights),)
         )

@@ -123,44 +123,44 @@ def check_document(document: Any, wanted: dict[str, Any] = DOCUMENT) -> None:
         raise TypeError(wrong)
 
 
-def _wrong(value: Any, wanted: Any, place: str) -> str:
+def _wrong(value: Any, wanted: Any, where: str) -> str:
     """What is wrong with a value; empty where nothing is."""
     if isinstance(wanted, tuple):
-        reasons = [_wrong(value, each, place) for each in wanted]
+        reasons = [_wrong(value, each, where) for each in wanted]
         # The longest reason is mostly that of the innermost place: of what came nearest.
         return "" if "" in reasons else max(reasons, key=len)
     if isinstance(wanted, list):
-        return _wrong_list(value, wanted, place)
+        return _wrong_list(value, wanted, where)
     if isinstance(wanted, dict):
-        return _wrong_object(value, wanted, place)
-    return "" if _is_plain(value, wanted) else f"its {place} is {str(value)[:40]!r}"
+        return _wrong_object(value, wanted, where)
+    return "" if _is_plain(value, wanted) else f"its {where} is {str(value)[:40]!r}"
 
 
-def _wrong_list(value: Any, wanted: list, place: str) -> str:
+def _wrong_list(value: Any, wanted: list, where: str) -> str:
     if not isinstance(value, list):
-        return f"its {place} is not a list"
+        return f"its {where} is not a list"
     if len(wanted) > 1:
         if len(value) != len(wanted):
-            return f"its {place} has {len(value)} entries, expected {len(wanted)}"
+            return f"its {where} has {len(value)} entries, expected {len(wanted)}"
         for each, kind in zip(value, wanted, strict=True):
-            wrong = _wrong(each, kind, place)
+            wrong = _wrong(each, kind, where)
             if wrong:
                 return wrong
         return ""
     for number, each in enumerate(value):
-        wrong = _wrong(each, wanted[0], f"{place}[{number}]")
+        wrong = _wrong(each, wanted[0], f"{where}[{number}]")
         if wrong:
             return wrong
     return ""
 
 
-def _wrong_object(value: Any, wanted: dict, place: str) -> str:
+def _wrong_object(value: Any, wanted: dict, where: str) -> str:
     if not isinstance(value, dict):
-        return f"its {place} is not an object"
+        return f"its {where} is not an object"
     for name, each in value.items():
         kind = wanted.get(str, wanted.get(name, Any))
         if kind is not Any:
-            wrong = _wrong(each, kind, f"{place}.{name}")
+            wrong = _wrong(each, kind, f"{where}.{name}")
             if wrong:
                 return wrong
     return ""

@@ -91,52 +91,52 @@ class RecordFolder(Sequence[Record]):
         """The number of the text of each record, from 0."""
         return tuple(self._numbers)
 
-    def text(self, place: int) -> Any:
+    def text(self, index: int) -> Any:
         """The text, or the pair of texts, of a record.
 
         Args:
-            place: of the record among all records, not that of the text among all texts.
+            index: of the record among all records, not that of the text among all texts.
 
         Raises:
             RecordError: where there is no such record.
         """
-        given = self._line(place).text
+        given = self._line(index).text
         return tuple(given) if isinstance(given, list) else given
 
-    def file(self, place: int) -> Path:
+    def file(self, index: int) -> Path:
         """The path of the file of a record.
 
         Raises:
             RecordError: where there is no such record.
         """
-        return self.path / str(self._line(place).record)
+        return self.path / str(self._line(index).record)
 
-    def _line(self, place: int) -> IndexLine:
-        if not -len(self) <= place < len(self):
-            raise RecordError(f"{self.path} has {len(self)} records, and no record {place}")
+    def _line(self, index: int) -> IndexLine:
+        if not -len(self) <= index < len(self):
+            raise RecordError(f"{self.path} has {len(self)} records, and no record {index}")
         with reading(self._index, "index of records"), self._index.open("rb") as file:
-            file.seek(self._starts[place])
+            file.seek(self._starts[index])
             return IndexLine(**json.loads(file.readline()))
 
     def __len__(self) -> int:
         return len(self._starts)
 
     @overload
-    def __getitem__(self, place: int) -> Record: ...
+    def __getitem__(self, index: int) -> Record: ...
 
     @overload
-    def __getitem__(self, place: slice) -> list[Record]: ...
+    def __getitem__(self, index: slice) -> list[Record]: ...
 
-    def __getitem__(self, place: int | slice) -> Record | list[Record]:
+    def __getitem__(self, index: int | slice) -> Record | list[Record]:
         """A record, or those of a slice.
 
         Raises:
             RecordError: where there is no such record.
             FileError: where its file is missing or damaged.
         """
-        if isinstance(place, slice):
-            return [load(self.file(each)) for each in range(len(self))[place]]
-        return load(self.file(place))
+        if isinstance(index, slice):
+            return [load(self.file(each)) for each in range(len(self))[index]]
+        return load(self.file(index))
 
     def __iter__(self) -> Iterator[Record]:
         for index in range(len(self)):

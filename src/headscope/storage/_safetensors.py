@@ -145,7 +145,7 @@ def _header(file: OpenFile) -> tuple[int, dict[str, Any]]:
 def _arrays(file: OpenFile, start: int, header: dict[str, Any]) -> dict[str, FileArray]:
     """The arrays, which must follow each other without a gap up to the end of the file."""
     # A gap or an overlap would be room for bytes that no checksum covers.
-    arrays, place = {}, 0
+    arrays, at = {}, 0
     for name, facts in sorted(header.items(), key=lambda each: each[1]["data_offsets"]):
         (begin, end), shape = facts["data_offsets"], facts["shape"]
         if facts["dtype"] not in DTYPES:
@@ -153,15 +153,15 @@ def _arrays(file: OpenFile, start: int, header: dict[str, Any]) -> dict[str, Fil
         if not all(isinstance(size, int) and size >= 0 for size in shape):
             raise ValueError(f"{name} has the shape {shape}")
         dtype = np.dtype(DTYPES[facts["dtype"]])
-        if begin != place or end - begin != math.prod(shape) * dtype.itemsize:
+        if begin != at or end - begin != math.prod(shape) * dtype.itemsize:
             raise ValueError(
                 f"{name} lies at bytes {begin} to {end}, which is not where its {shape} numbers "
                 "can be"
             )
         arrays[name] = FileArray(file, start + begin, tuple(shape), dtype)
-        place = end
-    if start + place != file.size:
-        raise ValueError(f"its arrays end at byte {start + place} and the file at {file.size}")
+        at = end
+    if start + at != file.size:
+        raise ValueError(f"its arrays end at byte {start + at} and the file at {file.size}")
     return arrays
 
 

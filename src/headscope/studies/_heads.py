@@ -141,7 +141,7 @@ def _heads(
     tally = Tally(**counting)
     for together in source.batches():
         # By its place among the texts that could be read: draws are keyed by this name.
-        names = [f"{place:06}" for place in together.readable]
+        names = [f"{number:06}" for number in together.readable]
         groups = None
         if source.groups is not None:
             groups = [source.groups[number] for number in together.numbers]

@@ -114,8 +114,14 @@ def _each_hidden(batch: dict[str, torch.Tensor], tokenizer: Any) -> dict[str, An
     """A row for each token that is not special, which alone is hidden in it."""
     ids = batch["input_ids"]
     special = torch.isin(ids, torch.tensor(tokenizer.all_special_ids))
-    row, place = ((batch["attention_mask"] == 1) & ~special).nonzero(as_tuple=True)
+    row, position = ((batch["attention_mask"] == 1) & ~special).nonzero(as_tuple=True)
     hidden: dict[str, Any] = {name: tensor[row] for name, tensor in batch.items()}
     hidden["input_ids"] = hidden["input_ids"].clone()
-    hidden["input_ids"][torch.arange(len(row)), place] = tokenizer.mask_token_id
-    return {**hidden, "row": row, "place": place, "right": ids[row, place], "sentences": len(ids)}
+    hidden["input_ids"][torch.arange(len(row)), position] = tokenizer.mask_token_id
+    return {
+        **hidden,
+        "row": row,
+        "place": position,
+        "right": ids[row, position],
+        "sentences": len(ids),
+    }

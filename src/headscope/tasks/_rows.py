@@ -74,31 +74,31 @@ def read_rows(path: str | Path) -> list[dict[str, Any]]:
     return rows
 
 
-def read_pairs(rows: Sequence[Row], place: str) -> list[str | tuple[str, str]]:
+def read_pairs(rows: Sequence[Row], where: str) -> list[str | tuple[str, str]]:
     """The text of each row, or the pair where there is a second one.
 
     Args:
         rows: see `read_rows`.
-        place: of the rows, for messages.
+        where: of the rows, for messages.
 
     Raises:
         FileError: where a row has no text.
     """
-    texts = given_pairs(rows, place)
+    texts = given_pairs(rows, where)
     for number, given in enumerate(texts, 1):
         text = given[0] if isinstance(given, tuple) else given
         if not isinstance(text, str) or not text.strip():
             raise FileError(
-                f'{place}, row {number} has no text in the field "{_field(rows, FIRST, place)}"'
+                f'{where}, row {number} has no text in the field "{_field(rows, FIRST, where)}"'
             )
     return texts
 
 
-def given_pairs(rows: Sequence[Row], place: str) -> list[Any]:
+def given_pairs(rows: Sequence[Row], where: str) -> list[Any]:
     """The same with whatever stands in place of a text (a number, null, blanks), for those who
     leave out such rows.
     """
-    first, second = _field(rows, FIRST, place), _field(rows, SECOND, "")
+    first, second = _field(rows, FIRST, where), _field(rows, SECOND, "")
     texts: list[Any] = []
     for row in rows:
         text, other = row.get(first), row.get(second) if second else None
@@ -118,13 +118,13 @@ def read_groups(rows: Sequence[Row]) -> tuple[Any, ...] | None:
 
 
 def read_labelled(
-    rows: Sequence[Row], place: str, names: Mapping[str, int] | None = None
+    rows: Sequence[Row], where: str, names: Mapping[str, int] | None = None
 ) -> list[float]:
     """The label of each row: a number, or the number of its name.
 
     Args:
         rows: see `read_rows`.
-        place: of the rows, for messages.
+        where: of the rows, for messages.
         names: numbers of named classes, whichever case they are written in, such as a model's
             ``label2id``.
 
@@ -132,7 +132,7 @@ def read_labelled(
         FileError: where a row has no label, or one that is neither a number nor a name.
     """
     labels = []
-    for label in given_labels(rows, place, names):
+    for label in given_labels(rows, where, names):
         if isinstance(label, FileError):
             raise label
         labels.append(label)
@@ -140,25 +140,25 @@ def read_labelled(
 
 
 def given_labels(
-    rows: Sequence[Row], place: str, names: Mapping[str, int] | None = None
+    rows: Sequence[Row], where: str, names: Mapping[str, int] | None = None
 ) -> list[Any]:
     """The same with the error in place of a label that is none, for those who leave out such rows.
 
     Raises:
         FileError: where no row has a label.
     """
-    field = _field(rows, LABEL, place)
+    field = _field(rows, LABEL, where)
     known = {name.lower(): number for name, number in (names or {}).items()}
     labels: list[Any] = []
     for number, row in enumerate(rows, 1):
         try:
-            labels.append(_number(row.get(field), known, f"{place}, row {number}"))
+            labels.append(_number(row.get(field), known, f"{where}, row {number}"))
         except FileError as error:
             labels.append(error)
     return labels
 
 
-def _number(given: Any, known: Mapping[str, int], place: str) -> float:
+def _number(given: Any, known: Mapping[str, int], where: str) -> float:
     if isinstance(given, str) and given.strip().lower() in known:
         return float(known[given.strip().lower()])
     try:
@@ -168,19 +168,19 @@ def _number(given: Any, known: Mapping[str, int], place: str) -> float:
         raise ValueError
     except (TypeError, ValueError):
         classes = f"one of {', '.join(known)}" if known else "a number"
-        raise FileError(f"{place} has the label {given!r}; expected {classes}") from None
+        raise FileError(f"{where} has the label {given!r}; expected {classes}") from None
 
 
-def _field(rows: Sequence[Row], names: Sequence[str], place: str) -> str:
+def _field(rows: Sequence[Row], names: Sequence[str], where: str) -> str:
     """The first of the names that is a field; empty where none is and nothing is known of a
     place.
     """
     # Rows of .jsonl need not have the same fields; the first hundred are enough to know them.
     there = dict.fromkeys(name for row in rows[:100] for name in row)
     field = next((name for name in names if name in there), "")
-    if not field and place:
+    if not field and where:
         raise FileError(
-            f"{place} has the fields {', '.join(there)}; expected one of {', '.join(names)}"
+            f"{where} has the fields {', '.join(there)}; expected one of {', '.join(names)}"
         )
     return field
 

@@ -114,16 +114,16 @@ def _pair(rng: np.random.Generator, order: Order) -> AlignedPair:
     # The translation of words is always the same, whatever the seed of the sentences.
     code = np.random.default_rng(len(SOURCE)).permutation(len(SOURCE))
     words = rng.integers(len(SOURCE), size=rng.integers(*LENGTHS))
-    places = list(range(len(words)))
+    ranks = list(range(len(words)))
     if order == "reverse":
-        places.reverse()
+        ranks.reverse()
     else:
         for first in range(0, len(words) - 1, 2):
-            places[first : first + 2] = [first + 1, first]
+            ranks[first : first + 2] = [first + 1, first]
     return AlignedPair(
         source=" ".join(SOURCE[word] for word in words),
-        target=" ".join(SOURCE[code[words[place]]].upper() for place in places),
-        sure=frozenset((place, number) for number, place in enumerate(places)),
+        target=" ".join(SOURCE[code[words[rank]]].upper() for rank in ranks),
+        sure=frozenset((rank, number) for number, rank in enumerate(ranks)),
     )
 
 

@@ -119,8 +119,8 @@ def _pictures(model: Any, reads: Any, count: int) -> Iterator[Inputs]:
             "spatial_shapes": torch.tensor([SPOTS] * count),
         }
     if "pixel_position_ids" in reads:
-        places = torch.cartesian_prod(torch.arange(columns), torch.arange(rows))
-        yield {"pixel_values": flat, "pixel_position_ids": places[None].repeat(count, 1, 1)}
+        cells = torch.cartesian_prod(torch.arange(columns), torch.arange(rows))
+        yield {"pixel_values": flat, "pixel_position_ids": cells[None].repeat(count, 1, 1)}
 
 
 def _part_with(config: Any, *names: str) -> Any:

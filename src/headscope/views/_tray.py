@@ -105,8 +105,8 @@ def _text(value: Any) -> str:
 
 
 def _from_line(line: str) -> dict[str, Any]:
-    place, *rest = line.split() or [""]
-    match = PLACE.fullmatch(place)
+    cell, *rest = line.split() or [""]
+    match = PLACE.fullmatch(cell)
     if match is None:
         raise PageError(f"tray={line!r} has no place; {FORM}")
     entry: dict[str, Any] = {"layer": int(match[1])}
@@ -177,12 +177,12 @@ def _line(entry: dict[str, Any], stacks: Sequence[PageStack], quantities: Sequen
     line = dict(entry, stack=None if stack["name"] == names[0] else stack["name"])
     for name in (name for name in USUAL if name in TOKEN_OPTIONS):
         side = stack["query"] if TOKEN_OPTIONS[name] == "query" else stack["key"]
-        places = token_positions(
+        positions = token_positions(
             name, entry.get(name, ()), side["pieces"], (side["labels"], side["continues"])
         )
-        for place in places:
-            _place(name, place, range(len(side["pieces"])))
-        line[name] = sorted(set(places))
+        for cell in positions:
+            _place(name, cell, range(len(side["pieces"])))
+        line[name] = sorted(set(positions))
     return written(line)
 
 

@@ -99,7 +99,7 @@ class Builder:
         self._bytes, self._model, self._known = 0, model, inputs.pictures
         self._count_of_texts = inputs.count if inputs.input_positions is None else None
         self._plans: dict[tuple, StatisticsPlan] = {}
-        self._places: dict[tuple, tuple[QueryRows, torch.Tensor | None]] = {}
+        self._rows_and_padding: dict[tuple, tuple[QueryRows, torch.Tensor | None]] = {}
         self._kinds: Counter[type] = Counter()
         self._biases: dict[tuple, tuple[torch.Tensor, np.ndarray]] = {}
         self._visibilities: dict[tuple, tuple[tuple, Visibility]] = {}
@@ -131,14 +131,14 @@ class Builder:
         self._made[call.name] += 1
         whole, call = call, self._sides.laid_out(call)
         sides, visibility = self._sides.of(call), self._visibility_of(call)
-        places = self._places_of(call, sides)
-        if not explained(call, visibility, places[0]):
+        rows_and_padding = self._rows_and_padding_of(call, sides)
+        if not explained(call, visibility, rows_and_padding[0]):
             call.query = call.key = None
         unpadded = [
             RealTokens(call, example, *(side.positions[example] for side in sides))
             for example in range(call.size[0])
         ]
-        layers = self._facts(unpadded, visibility, places)
+        layers = self._facts(unpadded, visibility, rows_and_padding)
         group, block = self._sides.group_of(call, sides), block_of(call.name)
         own_number, chosen = getattr(call.module, "layer_idx", None), {}
         if self._keeping.heads is None:
@@ -338,30 +338,30 @@ class Builder:
             self._kinds = Counter(type(module) for module in modules)
         return self._kinds[kind]
 
-    def _places_of(
+    def _rows_and_padding_of(
         self, call: Call, sides: tuple[SideTokens, SideTokens]
     ) -> tuple[QueryRows, torch.Tensor | None]:
         """The rows at which a call is checked, and ``[text key]``, True for its padding, if any."""
         key = (*map(id, sides), call.size[2:])
-        if key not in self._places:
+        if key not in self._rows_and_padding:
             query, keys = sides
             padding = torch.ones(call.size[0], call.size[3], dtype=torch.bool)
             for row, positions in zip(padding, keys.positions, strict=True):
                 row[positions.cpu()] = False
-            self._places[key] = (
+            self._rows_and_padding[key] = (
                 QueryRows.spread(query.positions, call.size[2], ROWS_CHECKED),
                 padding.to(call.context.device) if bool(padding.any()) else None,
             )
-        return self._places[key]
+        return self._rows_and_padding[key]
 
     def _facts(
         self,
         unpadded: list[RealTokens],
         visibility: Visibility,
-        places: tuple[QueryRows, torch.Tensor | None],
+        rows_and_padding: tuple[QueryRows, torch.Tensor | None],
     ) -> list[dict[str, Any]]:
         """The facts about a checked layer for each text, with all its heads, without its arrays."""
-        call, (rows, padding) = unpadded[0].call, places
+        call, (rows, padding) = unpadded[0].call, rows_and_padding
         weights = weights_of(call, visibility, rows)
         check_weights(weights, padding, call.name)
         shared = {

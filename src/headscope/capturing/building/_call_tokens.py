@@ -275,13 +275,13 @@ class _MarkedTokens:
                 f"{call.name} attends within windows from {queries.shape[1]} positions to "
                 f"{keys.shape[1]} others; such models cannot be captured yet"
             )
-        places = self._places(call.name, queries)
-        filled = np.arange(max(map(len, places))) < np.array([[len(place)] for place in places])
+        layouts = self._layouts(call.name, queries)
+        filled = np.arange(max(map(len, layouts))) < np.array([[len(layout)] for layout in layouts])
         marks = np.zeros(filled.shape, np.int64)
-        for example, place in enumerate(places):
-            marks[example, : len(place)] = queries[place[:, 0], place[:, 1]]
+        for example, layout in enumerate(layouts):
+            marks[example, : len(layout)] = queries[layout[:, 0], layout[:, 1]]
         self._marks[call.number], self._filled[call.number] = marks, filled
-        return laid_out(call, places)
+        return laid_out(call, layouts)
 
     def of(self, call: Call) -> tuple[SideTokens, SideTokens]:
         queries, keys = self._marks_of(call)
@@ -326,7 +326,7 @@ class _MarkedTokens:
             self.input_positions.item[spots]
         )
 
-    def _places(self, name: str, marks: np.ndarray) -> list[np.ndarray]:
+    def _layouts(self, name: str, marks: np.ndarray) -> list[np.ndarray]:
         """For each example the row and position of each of its tokens, in the order of the
         input.
         """

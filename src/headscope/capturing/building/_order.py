@@ -26,13 +26,13 @@ class OrderSample:
 
     Args:
         name: name of the module.
-        place: number of earlier calls of the module in the same pass.
+        use: number of earlier calls of the module in the same pass.
         weights: ``[head query key]`` of some queries.
         exact: whether the model computes in single precision or better.
     """
 
     name: str
-    place: int
+    use: int
     weights: torch.Tensor
     exact: bool
 
@@ -44,9 +44,9 @@ class OrderSample:
         )
 
 
-def sample_of(call: Call, place: int) -> OrderSample:
+def sample_of(call: Call, use: int) -> OrderSample:
     """A sample of a call."""
-    return OrderSample(call.name, place, _weights(call), call.context.dtype in TOLERANCE)
+    return OrderSample(call.name, use, _weights(call), call.context.dtype in TOLERANCE)
 
 
 def check_order(
@@ -71,15 +71,15 @@ def check_order(
     made: dict[str, int] = {}
 
     def take(call: Call) -> None:
-        place = made.get(call.name, 0)
-        made[call.name] = place + 1
-        if any(sample.name == call.name and sample.place == place for sample in samples):
-            alone[call.name, place] = _weights(call)
+        use = made.get(call.name, 0)
+        made[call.name] = use + 1
+        if any(sample.name == call.name and sample.use == use for sample in samples):
+            alone[call.name, use] = _weights(call)
 
     with Watch(model, 1, take):
         act()
     for sample in samples:
-        weights = alone.get((sample.name, sample.place))
+        weights = alone.get((sample.name, sample.use))
         if weights is None or not sample.fits(weights):
             raise not_proved(sample.name, count)
 

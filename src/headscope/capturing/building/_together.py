@@ -84,7 +84,7 @@ class BatchBuilder(Builder):
         self,
         unpadded: list[RealTokens],
         visibility: Visibility,
-        places: tuple[QueryRows, torch.Tensor | None],
+        rows_and_padding: tuple[QueryRows, torch.Tensor | None],
     ) -> list[dict[str, Any]]:
         """Mask and weights of all texts as one layer."""
         whole = unpadded[0].call
@@ -98,7 +98,7 @@ class BatchBuilder(Builder):
         visible = self._masks.of(unpadded[0], visibility) or Mask.full(queries, keys)
         layer = {"visible": visible}
         if is_plain(call, visibility):
-            waiting = WaitingCall.of(call, visibility, places[0], layer)
+            waiting = WaitingCall.of(call, visibility, rows_and_padding[0], layer)
             # Layers of another form cannot be computed together with those before them.
             if self._waiting and waiting.form != self._waiting[0].form:
                 self._write_waiting()
@@ -110,7 +110,7 @@ class BatchBuilder(Builder):
         weights = _weights(call, unpadded[: self._kept_texts], visibility)
         check_weights(weights, None, call.name)
         check_rows(weights, call, visible)
-        verified(call, places[0].of(weights), places[0])
+        verified(call, rows_and_padding[0].of(weights), rows_and_padding[0])
         layer["weights"] = weights.cpu().numpy()
         return [layer]
 

@@ -60,18 +60,18 @@ def joined(calls: Sequence[Call]) -> Call:
     )
 
 
-def laid_out(call: Call, places: Sequence[np.ndarray]) -> Call:
+def laid_out(call: Call, layouts: Sequence[np.ndarray]) -> Call:
     """The call with one row of its batch for each example, and its positions in the given order.
 
     Args:
         call: a call of self-attention.
-        places: for each example ``[place 2]``: row and position of the token for each place.
+        layouts: for each example ``[place 2]``: row and position of the token for each place.
     """
     if call.sinks is not None:
         raise CaptureError(
             f"{call.name} attends within windows and to sinks; such models cannot be captured yet"
         )
-    windows = _Windows(places, call.context.device)
+    windows = _Windows(layouts, call.context.device)
     weights, output, added = call.weights, call.output, call.added
     if weights is not None:
         weights = windows.between(weights, 0.0)
@@ -102,22 +102,22 @@ class _Windows:
     """Moves tensors from windows to whole examples.
 
     Args:
-        places: for each example ``[place 2]``: row and position of the token for each place.
+        layouts: for each example ``[place 2]``: row and position of the token for each place.
         device: device of the tensors.
     """
 
-    def __init__(self, places: Sequence[np.ndarray], device: torch.device) -> None:
-        self.places = places
+    def __init__(self, layouts: Sequence[np.ndarray], device: torch.device) -> None:
+        self.places = layouts
         self.device = device
-        self.longest = max(map(len, places))
+        self.longest = max(map(len, layouts))
 
     def along(self, tensor: torch.Tensor) -> torch.Tensor:
         """``[window head position feature]`` to ``[example head place feature]``."""
         examples = []
-        for place in self.places:
-            row, position = torch.from_numpy(place.T).to(self.device)
+        for layout in self.places:
+            row, position = torch.from_numpy(layout.T).to(self.device)
             example = tensor[row, :, position].transpose(0, 1)
-            examples.append(pad(example, (0, 0, 0, self.longest - len(place))))
+            examples.append(pad(example, (0, 0, 0, self.longest - len(layout))))
         return torch.stack(examples)
 
     def along_if_seen(self, tensor: torch.Tensor | None) -> torch.Tensor | None:
@@ -128,11 +128,11 @@ class _Windows:
         """``[window head position position]`` to ``[example head place place]``."""
         shape = (len(self.places), tensor.shape[1], self.longest, self.longest)
         whole = torch.full(shape, elsewhere, device=self.device)
-        for example, place in enumerate(self.places):
-            for row in np.unique(place[:, 0]):
-                at = np.flatnonzero(place[:, 0] == row)
+        for example, layout in enumerate(self.places):
+            for row in np.unique(layout[:, 0]):
+                at = np.flatnonzero(layout[:, 0] == row)
                 to = torch.from_numpy(at).to(self.device)
-                position = torch.from_numpy(place[at, 1]).to(self.device)
+                position = torch.from_numpy(layout[at, 1]).to(self.device)
                 one = tensor[row if tensor.shape[0] > 1 else 0].to(whole.dtype)
                 whole[example, :, to[:, None], to] = one[:, position[:, None], position]
         return whole

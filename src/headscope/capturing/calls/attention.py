@@ -45,8 +45,8 @@ class QueryRows:
                 return cls()
             return cls(spread(queries, most).to(positions[0].device))
         places = [spread(len(at), min(rows, len(at))).to(at.device) for at in positions]
-        places = [torch.cat([place, place[-1:].expand(rows - len(place))]) for place in places]
-        return cls(torch.stack([at[place] for at, place in zip(positions, places, strict=True)]))
+        places = [torch.cat([chosen, chosen[-1:].expand(rows - len(chosen))]) for chosen in places]
+        return cls(torch.stack([at[chosen] for at, chosen in zip(positions, places, strict=True)]))
 
     def of(self, tensor: torch.Tensor, axis: int = 2) -> torch.Tensor:
         """These rows of ``[text ... query ...]``, the queries being on an axis; 1 may stand for

@@ -57,13 +57,13 @@ def _pair(row: Mapping[str, Any], number: int, path: Path, first: int) -> Aligne
     Raises:
         FileError: where it is none.
     """
-    place = f"{path}, row {number}"
-    fields = _split(row["text"], place) if path.suffix == ".txt" else row
+    where = f"{path}, row {number}"
+    fields = _split(row["text"], where) if path.suffix == ".txt" else row
     lacking = [
         name for name in FIELDS if not isinstance(fields.get(name), str) or not fields[name].strip()
     ]
     if lacking:
-        raise FileError(f'{place} has no "{lacking[0]}"; expected the fields {", ".join(FIELDS)}')
+        raise FileError(f'{where} has no "{lacking[0]}"; expected the fields {", ".join(FIELDS)}')
     try:
         pair = AlignedPair.of(
             *(fields[name] for name in FIELDS), name=f"{path.stem}:{number}", first=first
@@ -71,17 +71,17 @@ def _pair(row: Mapping[str, Any], number: int, path: Path, first: int) -> Aligne
         return replace(pair, group=row.get("group"))
     except (RecordError, ValueError) as error:
         # Python refuses to read numbers of thousands of digits with a ValueError.
-        raise FileError(f"{place}: {error}") from None
+        raise FileError(f"{where}: {error}") from None
 
 
 def _warn(name: str, error: FileError) -> None:
     warnings.warn(f"{name} was left out: {error}", stacklevel=3)
 
 
-def _split(line: str, place: str) -> dict[str, str]:
+def _split(line: str, where: str) -> dict[str, str]:
     parts = [part.strip() for part in line.split(BETWEEN)]
     if len(parts) != len(FIELDS):
         raise FileError(
-            f"{place} has {len(parts)} parts; expected: source {BETWEEN} target {BETWEEN} links"
+            f"{where} has {len(parts)} parts; expected: source {BETWEEN} target {BETWEEN} links"
         )
     return dict(zip(FIELDS, parts, strict=True))

@@ -57,17 +57,17 @@ def columns_of(study: AlignmentStudy) -> dict[str, list[Any]]:
             best = {(each.layer, each.head): each for each in _chosen_of(study, by, state)}
             for number, head in np.ndindex(rates.shape):
                 # The last column of the rates is of all heads of the layer together.
-                place = (study.layers[number], head if head < study.heads else None)
+                layer_and_head = (study.layers[number], head if head < study.heads else None)
                 cells = (
                     state,
                     by,
-                    *place,
+                    *layer_and_head,
                     rates[number, head],
                     *ends[number, head],
                     study.baseline,
                     *ends_of_baseline,
                     study.sentences,
-                    *_held_out(best.get(place)),
+                    *_held_out(best.get(layer_and_head)),
                 )
                 for field, cell in zip(columns, cells, strict=True):
                     columns[field].append(_own(cell))

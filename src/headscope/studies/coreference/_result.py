@@ -226,12 +226,12 @@ class Coreference(HeadStudy):
 
     def _asked(self, kind: str) -> np.ndarray:
         kinds = [names for each in self._listed for names in each.kinds]
-        places = np.array([index for index, names in enumerate(kinds) if kind in names], int)
-        if not len(places):
+        columns = np.array([index for index, names in enumerate(kinds) if kind in names], int)
+        if not len(columns):
             raise RecordError(
                 f"There is no question of the kind {kind!r}; there are {', '.join(self.kinds)}"
             )
-        return places
+        return columns
 
 
 def _place(candidates: str) -> int:

@@ -218,8 +218,8 @@ def explained(
         HeadscopeError: where it cannot be explained.
     """
     model, tokenizer = source
-    place = at[0], read.position_of(tokenizer, at[1])
-    return TextExplainer(model, tokenizer, read, place).run(how, seed)
+    position = at[0], read.position_of(tokenizer, at[1])
+    return TextExplainer(model, tokenizer, read, position).run(how, seed)
 
 
 def _stop(_: int, error: HeadscopeError) -> None:

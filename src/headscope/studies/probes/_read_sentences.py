@@ -172,12 +172,12 @@ def _mapped(sentence: Sentence, record: Record) -> ProbeItem:
     if stack is None:
         raise RecordError("The model has no self-attention, in which words look at words")
     words = _words(sentence, stack.query)
-    places = list(words.places)
+    columns = list(words.places)
     maps, ends = [], []
     for layer in stack:
         among = word_attention(np.asarray(layer.weights_of(), np.float64), words)
-        maps.append(among[:, places][:, :, places])
-        ends.append(_ends(among, places))
+        maps.append(among[:, columns][:, :, columns])
+        ends.append(_ends(among, columns))
     return ProbeItem(
         sentence=sentence,
         maps=np.concatenate(maps).astype(np.float32),
@@ -186,16 +186,16 @@ def _mapped(sentence: Sentence, record: Record) -> ProbeItem:
 
 
 def _ends(
-    among: Float[np.ndarray, "head unit unit"], places: list[int]
+    among: Float[np.ndarray, "head unit unit"], columns: list[int]
 ) -> Float[np.ndarray, "head direction end word"]:
     """Attention of the first and last special token to words, and of words to these."""
     last = among.shape[1] - 1
-    ends = np.zeros((len(among), 2, 2, len(places)))
+    ends = np.zeros((len(among), 2, 2, len(columns)))
     # A model may have a special token at one end alone, or none: what is not there stays 0.
-    if places[0] > 0:
-        ends[:, 0, 0], ends[:, 1, 0] = among[:, 0, places], among[:, places, 0]
-    if places[-1] < last:
-        ends[:, 0, 1], ends[:, 1, 1] = among[:, last, places], among[:, places, last]
+    if columns[0] > 0:
+        ends[:, 0, 0], ends[:, 1, 0] = among[:, 0, columns], among[:, columns, 0]
+    if columns[-1] < last:
+        ends[:, 0, 1], ends[:, 1, 1] = among[:, last, columns], among[:, columns, last]
     return ends
 
 

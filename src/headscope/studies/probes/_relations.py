@@ -123,8 +123,8 @@ def _any(items: Sequence[ProbeItem], related: WordPairs, seed: int) -> WordPairs
     left out.
     """
     rng = np.random.default_rng(seed)
-    places = [tuple(place) for place in related.at.tolist()]
-    counts = Counter(number for number, *_ in places)
+    triples = [tuple(triple) for triple in related.at.tolist()]
+    counts = Counter(number for number, *_ in triples)
     apart = []
     # As many of each sentence, so that neither its length nor its topic tells the classes apart.
     for number, count in sorted(counts.items()):
@@ -133,21 +133,21 @@ def _any(items: Sequence[ProbeItem], related: WordPairs, seed: int) -> WordPairs
             (number, *pair)
             for pair in unrelated_pairs(items[number].heads, words, count, rng).tolist()
         ]
-    labels = np.repeat([1, 0], [len(places), len(apart)])
-    return _pairs(items, places + apart, labels, ("none", "some"))
+    labels = np.repeat([1, 0], [len(triples), len(apart)])
+    return _pairs(items, triples + apart, labels, ("none", "some"))
 
 
 def _pairs(
     items: Sequence[ProbeItem],
-    places: Sequence[tuple[int, ...]],
+    triples: Sequence[tuple[int, ...]],
     labels: np.ndarray,
     names: tuple[str, ...],
 ) -> WordPairs:
     forms = [item.forms for item in items]
     types = tuple(
-        f"{forms[number][first]} {forms[number][second]}" for number, first, second in places
+        f"{forms[number][first]} {forms[number][second]}" for number, first, second in triples
     )
-    return WordPairs(np.array(places), labels, names, types)
+    return WordPairs(np.array(triples), labels, names, types)
 
 
 def _scores(

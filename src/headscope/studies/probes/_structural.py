@@ -206,8 +206,8 @@ def _scores(of: str, fitted: FittedProbe, trees: Sequence[SentenceTree]) -> list
 
 def _chain(trees: Sequence[SentenceTree]) -> list[Score]:
     """Distances of the words' places, and the first word for the root: no model at all."""
-    places = [np.arange(len(tree.heads), dtype=np.float64) for tree in trees]
-    return _measured(CHAIN, trees, [(np.abs(at[:, None] - at), at) for at in places])
+    positions = [np.arange(len(tree.heads), dtype=np.float64) for tree in trees]
+    return _measured(CHAIN, trees, [(np.abs(at[:, None] - at), at) for at in positions])
 
 
 def _measured(

@@ -120,8 +120,8 @@ def _map(sheet: Sheet, ablation: Any, stack: str, *, at: tuple[float, float], ce
     draw_head_map(sheet, rgb, layers, at=at, cell=cell, hidden=np.isnan(grid))
     for row, column in np.argwhere(sure == 1):
         dot = 0.26 * cell
-        place = (x + (column + 0.5) * cell - dot / 2, y + (row + 0.5) * cell - dot / 2)
-        sheet.rect(*place, dot, dot, fill=text_on(rgb[row, column]), round=dot / 2, layer=4)
+        corner = (x + (column + 0.5) * cell - dot / 2, y + (row + 0.5) * cell - dot / 2)
+        sheet.rect(*corner, dot, dot, fill=text_on(rgb[row, column]), round=dot / 2, layer=4)
     _colour_bar(
         sheet, ablation, scale, at=(x, y + high + 1.6 * style.em), width=max(wide, 16 * style.em)
     )

@@ -146,13 +146,13 @@ def _map(
     ]
     # Two pictures, because there is a gap before the last column and each has its own best cell.
     for part in (slice(0, heads), slice(heads, heads + 1)):
-        place, wide = (x + starts[part.start], y), (part.stop - part.start) * cell
-        sheet.cells(rgb[:, part], at=place, size=(wide, high), hidden=np.isnan(rates[:, part]))
-        sheet.rect(*place, wide, high, edge=style.edge, line=0.35, layer=3)
+        corner, wide = (x + starts[part.start], y), (part.stop - part.start) * cell
+        sheet.cells(rgb[:, part], at=corner, size=(wide, high), hidden=np.isnan(rates[:, part]))
+        sheet.rect(*corner, wide, high, edge=style.edge, line=0.35, layer=3)
         known = rates[:, part]
         if not np.isnan(known).all():
             row, column = divmod(int(np.nanargmin(known)), known.shape[1])
-            frame = (place[0] + column * cell, y + row * cell)
+            frame = (corner[0] + column * cell, y + row * cell)
             sheet.rect(*frame, cell, cell, edge=style.ink, line=1.1, layer=4)
     if cell >= NUMBERED_CELL:
         for row, column in np.argwhere(~np.isnan(rates)):
@@ -227,13 +227,13 @@ def _colour_bar(sheet: Sheet, study: Any, scale: Scale, y: float) -> float:
     width = min(60.0, 0.4 * sheet.width)
     sheet.cells(scale.rgb(baseline - np.linspace(0, 1, 256)[None]), at=(side, y), size=(width, BAR))
     sheet.rect(side, y, width, BAR, edge=style.edge, line=0.35, layer=3)
-    place, below = side + width * baseline, y + BAR + 0.85 * style.em
-    sheet.line([place, place], [y - 0.6, y + BAR + 0.6], colour=style.ink, line=1.0)
+    at, below = side + width * baseline, y + BAR + 0.85 * style.em
+    sheet.line([at, at], [y - 0.6, y + BAR + 0.6], colour=style.ink, line=1.0)
     words = f"diagonal {100 * baseline:.0f}"
     half = sheet.width_of(words, style.small) / 2
     ends = [sheet.width_of(end, style.small) + 0.5 * style.em for end in ("0", "100")]
     sheet.note(
-        min(max(place, side + ends[0] + half), side + width - ends[1] - half),
+        min(max(at, side + ends[0] + half), side + width - ends[1] - half),
         below,
         words,
         anchor="center",

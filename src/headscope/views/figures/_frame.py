@@ -198,8 +198,8 @@ def colour_bar(
     width = max(12.0, min(45.0, right - start - 0.6 * style.em - legend))
     sheet.cells(scale.bar(round(2 * width / BAR)), at=(start, y), size=(width, BAR))
     sheet.rect(start, y, width, BAR, edge=style.edge, line=0.35, layer=3)
-    for place, number in scale.ticks():
-        x = start + place * width
+    for at, number in scale.ticks():
+        x = start + at * width
         sheet.line((x, x), (y + BAR, y + BAR + 0.6), colour=style.muted, line=0.4)
         sheet.note(x, y + BAR + 0.6 + text / 2, number, anchor="center")
     if masked:

@@ -197,11 +197,11 @@ def _maps(
         for (layer, head), marked, colour in zip(result.cells, holds, rgb, strict=True):
             if marked:
                 dot = 0.3 * cell
-                place = (
+                corner = (
                     at[0] + (head + 0.5) * cell - dot / 2,
                     at[1] + (layers.index(layer) + 0.5) * cell - dot / 2,
                 )
-                sheet.rect(*place, dot, dot, fill=text_on(colour), round=dot / 2, layer=4)
+                sheet.rect(*corner, dot, dot, fill=text_on(colour), round=dot / 2, layer=4)
         every = max(1, int(np.ceil(1.3 * style.small * 0.353 / cell)))
         for row, layer in enumerate(layers[::every]):
             sheet.note(

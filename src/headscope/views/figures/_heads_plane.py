@@ -110,8 +110,8 @@ def draw_by_measures(
     sheet.note(right, bottom, _title(sheet, axes[0]), anchor="right")
     xs = left + _parts(values[0], ends[0]) * (right - left)
     heights = top + tall - _parts(values[1], ends[1]) * tall
-    places = zip(result.cells, xs.tolist(), heights.tolist(), known, strict=True)
-    dots = {cell: (x, height) for cell, x, height, there in places if there}
+    each_head = zip(result.cells, xs.tolist(), heights.tolist(), known, strict=True)
+    dots = {cell: (x, height) for cell, x, height, there in each_head if there}
     _dots(sheet, result, dots, chosen)
     _names(sheet, result, dots, chosen, between=(left, right))
     missing = int((~known).sum())
@@ -140,21 +140,21 @@ def _draw_ticks(
 def draw_map(sheet: Sheet, result: Heads, y: float, *, chosen: Collection[Cell] = ()) -> float:
     """All heads, like heads close together (Clark et al. 2019, section 6); return the next y."""
     style = sheet.style
-    places = result.map
+    plane = result.map
     sheet.text(0, y + 0.6 * style.em, "map of all heads")
     apart = f"like heads close together, {result.texts} texts"
     sheet.note(
         sheet.width,
         y + 0.6 * style.em,
-        f"{apart}; stress {stress(result.distances, places):.2f}",
+        f"{apart}; stress {stress(result.distances, plane):.2f}",
         anchor="right",
     )
     top = y + 1.8 * style.em
-    low, span = places.min(axis=0), np.maximum(np.ptp(places, axis=0), 1e-9)
+    low, span = plane.min(axis=0), np.maximum(np.ptp(plane, axis=0), 1e-9)
     room = sheet.width - 4 * DOT - sheet.width_of("00-00", style.small)
     scale = min(room / span[0], TALLEST / span[1])
     left = (room - scale * span[0]) / 2 + 2 * DOT
-    points = np.array([left, top + DOT]) + scale * (places - low)
+    points = np.array([left, top + DOT]) + scale * (plane - low)
     dots = {
         cell: (float(x), float(height))
         for cell, (x, height) in zip(result.cells, points, strict=True)

@@ -66,36 +66,36 @@ def draw_layer_lines(
     every = 1 if len(layers) <= MOST_NUMBERS else len(layers) // 8
     for layer in list(layers)[::every]:
         sheet.note(across.at(layer), bottom + 0.9 * style.em, str(layer), anchor="center")
-    places: dict[str, float] = {}
+    heights_of: dict[str, float] = {}
     for line in reversed(lines):
         xs = [across.at(layer) for layer in layers]
         _draw_line(sheet, line, xs, heights)
         if line.name and not np.isnan(line.values[-1]):
-            places[line.name] = heights.at(line.values[-1])
+            heights_of[line.name] = heights.at(line.values[-1])
     colours = {line.name: line.colour for line in lines}
-    _draw_names(sheet, places, colours, box)
+    _draw_names(sheet, heights_of, colours, box)
     return bottom + 1.9 * style.em
 
 
 def _draw_line(sheet: Sheet, line: Line, xs: Sequence[float], heights: Axis) -> None:
     ends = np.clip(line.ends, heights.low, heights.high)
     known = np.flatnonzero(~np.isnan(ends).any(axis=1))
-    upper = [(xs[place], heights.at(ends[place, 1])) for place in known]
-    lower = [(xs[place], heights.at(ends[place, 0])) for place in known[::-1]]
+    upper = [(xs[column], heights.at(ends[column, 1])) for column in known]
+    lower = [(xs[column], heights.at(ends[column, 0])) for column in known[::-1]]
     if len(known) > 1:
         sheet.polygon([*upper, *lower], fill=line.colour, opacity=BAND, layer=1)
     drawn = np.flatnonzero(~np.isnan(line.values))
-    ys = [heights.at(line.values[place]) for place in drawn]
-    sheet.line([xs[place] for place in drawn], ys, colour=line.colour, line=1.2)
-    for place, y in zip(drawn, ys, strict=True):
-        sheet.dot(xs[place], y, DOT, fill=line.colour)
+    ys = [heights.at(line.values[column]) for column in drawn]
+    sheet.line([xs[column] for column in drawn], ys, colour=line.colour, line=1.2)
+    for column, y in zip(drawn, ys, strict=True):
+        sheet.dot(xs[column], y, DOT, fill=line.colour)
 
 
 def _draw_names(
-    sheet: Sheet, places: Mapping[str, float], colours: Mapping[str, str], box: Box
+    sheet: Sheet, heights_of: Mapping[str, float], colours: Mapping[str, str], box: Box
 ) -> None:
     style = sheet.style
     least = 1.25 * style.small * POINT
     x = box.x + box.width + 0.8 * style.em
-    for name, y in apart(places, least, box.y + box.height).items():
+    for name, y in apart(heights_of, least, box.y + box.height).items():
         sheet.text(x, y, name, size=style.small, colour=colours[name])

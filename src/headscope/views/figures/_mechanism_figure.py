@@ -111,8 +111,8 @@ def _panels(
     size = ((sheet.width - (columns - 1) * gap) / columns, rows * ROW)
     tall = 3.2 * em + size[1] + 1.6 * em
     for number, (cell, values) in enumerate(shares):
-        place = ((number % columns) * (size[0] + gap), y + (number // columns) * tall)
-        _panel(sheet, mechanism, cell, values[:rows], of=of, at=place, size=size)
+        corner = ((number % columns) * (size[0] + gap), y + (number // columns) * tall)
+        _panel(sheet, mechanism, cell, values[:rows], of=of, at=corner, size=size)
     return y + -(-len(shares) // columns) * tall
 
 

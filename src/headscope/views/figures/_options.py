@@ -297,14 +297,16 @@ def _position(name: str, wanted: Any, tokens: Tokens) -> int | None:
         return None
     if isinstance(wanted, str):
         try:
-            places = token_positions(name, wanted, tokens.pieces, (tokens.labels, tokens.continues))
+            positions = token_positions(
+                name, wanted, tokens.pieces, (tokens.labels, tokens.continues)
+            )
         except PageError as error:
             raise FigureError(str(error)) from None
-        if len(places) > 1:
+        if len(positions) > 1:
             raise FigureError(
-                f"{name}={wanted!r} is the tokens {places}; give the position of one of them"
+                f"{name}={wanted!r} is the tokens {positions}; give the position of one of them"
             )
-        wanted = places[0]
+        wanted = positions[0]
     if (
         isinstance(wanted, bool)
         or not isinstance(wanted, int | np.integer)

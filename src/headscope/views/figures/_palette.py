@@ -41,8 +41,8 @@ def sequential(paper: str, colour: str, *, dark: bool) -> Colours:
 
 def diverging(negative: str, middle: str, positive: str) -> Colours:
     """256 colours from one pole through the middle to the other."""
-    places = zip((0.0, 0.5, 1.0), (negative, middle, positive), strict=True)
-    return _between([(place, _oklab(parse_hex(colour))) for place, colour in places])
+    colour_stops = zip((0.0, 0.5, 1.0), (negative, middle, positive), strict=True)
+    return _between([(stop, _oklab(parse_hex(colour))) for stop, colour in colour_stops])
 
 
 def text_on(colour: UInt8[np.ndarray, " 3"]) -> str:
@@ -71,11 +71,12 @@ def _deep(middle: Float[np.ndarray, " 3"]) -> Float[np.ndarray, " 3"]:
     return np.array([lightness, 0.45 * middle[1], 0.45 * middle[2]])
 
 
-def _between(places: list[tuple[float, np.ndarray]]) -> Colours:
+def _between(colour_stops: list[tuple[float, np.ndarray]]) -> Colours:
     at = np.linspace(0, 1, 256)
-    stops = np.array([place for place, _ in places])
+    stops = np.array([stop for stop, _ in colour_stops])
     lab = np.stack(
-        [np.interp(at, stops, [colour[axis] for _, colour in places]) for axis in range(3)], axis=1
+        [np.interp(at, stops, [colour[axis] for _, colour in colour_stops]) for axis in range(3)],
+        axis=1,
     )
     return _srgb(lab)
 

@@ -123,8 +123,8 @@ def _draw_bars(
         sheet.rect(first, middle - bar / 2, last - first, bar, fill=colour)
         end = max(each.value, 0.0)
         if np.isfinite(low):
-            places = [axis.at(place) for place in np.clip((low, high), 0.0, 1.0)]
-            sheet.line(places, [middle, middle], colour=style.ink, line=0.9)
+            ends = [axis.at(end) for end in np.clip((low, high), 0.0, 1.0)]
+            sheet.line(ends, [middle, middle], colour=style.ink, line=0.9)
             end = max(end, min(high, 1.0))
         written = f"{each.value:.2f}" if each.lengths is not None else f"{100 * each.value:.1f}"
         sheet.note(axis.at(end) + 0.5 * style.em, middle, written)

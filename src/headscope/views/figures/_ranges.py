@@ -112,8 +112,8 @@ def _draw_value(
 ) -> None:
     (colour, mark), (axis, middle) = look, at
     if np.isfinite(shown.low) and np.isfinite(shown.high):
-        places = [axis.at(end) for end in np.clip((shown.low, shown.high), axis.low, axis.high)]
-        sheet.line(places, [middle, middle], colour=colour, line=1.1)
+        ends = [axis.at(end) for end in np.clip((shown.low, shown.high), axis.low, axis.high)]
+        sheet.line(ends, [middle, middle], colour=colour, line=1.1)
     if np.isfinite(shown.value):
         mark(sheet, axis.at(shown.value), middle)
 

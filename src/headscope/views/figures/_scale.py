@@ -79,11 +79,11 @@ class Scale:
         """Round weights that stand far enough from each other and from the ends."""
         ticks = [(0.0, "0")]
         for mark in WEIGHT_TICKS:
-            place = float(self.place(np.array(mark)))
+            share = float(self.place(np.array(mark)))
             if (
                 mark < self.largest
-                and place - ticks[-1][0] > CLOSEST_TICKS
-                and place < 1 - CLOSEST_TICKS
+                and share - ticks[-1][0] > CLOSEST_TICKS
+                and share < 1 - CLOSEST_TICKS
             ):
-                ticks.append((place, short_weight(mark)))
+                ticks.append((share, short_weight(mark)))
         return [*ticks, (1.0, two_digits(self.largest))]

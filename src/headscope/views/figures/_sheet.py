@@ -61,9 +61,9 @@ def size_of(axes: Any) -> tuple[float, float]:
         raise FigureError(
             f"ax must be matplotlib Axes, such as plt.subplots() gives, not {type(axes).__name__}"
         )
-    place = axes.get_position()
+    box = axes.get_position()
     width, height = axes.get_figure(root=True).get_size_inches()
-    return place.width * width * INCH, place.height * height * INCH
+    return box.width * width * INCH, box.height * height * INCH
 
 
 @contextmanager
