@@ -292,4 +292,4 @@ def _name_or_head(part: Any) -> Any:
     if isinstance(part, str) or not isinstance(part, Iterable):
         return part
     # A head may be of NumPy's numbers, which JSON does not take.
-    return tuple(each if isinstance(each, str) else int(each) for each in part)
+    return tuple(value if isinstance(value, str) else int(value) for value in part)
