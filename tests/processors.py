@@ -1,4 +1,4 @@
-"""Tiny processors of pictures, beside the tiny models of `headscope.testing`."""
+"""Tiny processors of pictures and videos, beside the tiny models of `headscope.testing`."""
 
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -9,6 +9,13 @@ def square_pictures():
 
     size = {"height": 12, "width": 12}
     return CLIPImageProcessorPil(size=size, crop_size=size, do_center_crop=False)
+
+
+def tiny_videos():
+    """Resizes the frames of videos to 12 x 12."""
+    from transformers.models.videomae.image_processing_pil_videomae import VideoMAEImageProcessorPil
+
+    return VideoMAEImageProcessorPil(size={"height": 12, "width": 12}, do_center_crop=False)
 
 
 def tiny_clip():

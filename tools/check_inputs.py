@@ -17,8 +17,9 @@ DOOR = {
     "capturing/inputs/parse.py",
     "capturing/media/picture_input.py",
     "capturing/media/_sound.py",
+    "capturing/media/video_input.py",
 }
-"""Where texts, pictures and sounds are parsed."""
+"""Where texts, pictures, videos and sounds are parsed."""
 FILES = {
     "tasks/_rows.py": "cells of a table on disk, before any of them is an input",
     "tasks/_named.py": "cells of a table on disk, before any of them is an input",
@@ -27,7 +28,18 @@ FILES = {
 """What asks of something else that is called so, and of what."""
 PACKAGES = ("capturing", "cli", "interventions", "patterns", "studies", "tasks")
 INPUTS = {
-    *("text", "texts", "text_pair", "pair", "prompt", "prompts", "image", "images", "sound"),
+    *(
+        "text",
+        "texts",
+        "text_pair",
+        "pair",
+        "prompt",
+        "prompts",
+        "image",
+        "images",
+        "sound",
+        "video",
+    ),
     *("picture", "pictures", "item", "each", "example", "first", "inputs"),
 }
 """What inputs are called where they are tested."""
@@ -36,7 +48,7 @@ KINDS = {
     *("PathLike", "ndarray"),
 }
 """What users give inputs as."""
-NAMES = {"text", "text_pair", "text_b", "image", "sound"}
+NAMES = {"text", "text_pair", "text_b", "image", "sound", "video"}
 """Names in a mapping that is an input."""
 
 

@@ -9,6 +9,7 @@ from headscope.errors import HeadscopeError
 
 EXTRAS = {
     "anywidget": "notebook",
+    "av": "video",
     "conllu": "linguistics",
     "matplotlib": "figures",
     "networkx": "statistics",
@@ -19,6 +20,7 @@ EXTRAS = {
     "sklearn": "statistics",
     "starlette": "server",
     "torch": "capture",
+    "torchvision": "video",
     "transformers": "capture",
     "uvicorn": "server",
     "xarray": "tables",

@@ -77,8 +77,8 @@ def test_a_prompt_before_the_text_is_numbered_with_it(tokenizer):
 
 
 @pytest.mark.filterwarnings("ignore:Some positions")
-@pytest.mark.parametrize("family", ["videomae", "vivit", "patchtst", "timesfm"])
-def test_videos_and_time_series(family):
+@pytest.mark.parametrize("family", ["patchtst", "timesfm"])
+def test_time_series(family):
     model = tiny_model(family)
     inputs = made_up(model)
     records = capture_encoded(model, None, inputs)
@@ -88,15 +88,6 @@ def test_videos_and_time_series(family):
         assert record["self"].query.pieces[:2] == ("0", "1")
         assert record.numbered
         check_weights(record, own, example)
-
-
-def test_frames_of_a_video_belong_to_their_example():
-    inputs = made_up(tiny_model("videomae"))
-    with pytest.warns(
-        UserWarning, match="attends to positions that do not stand for all patches, one by one"
-    ):
-        records = capture_ids(tiny_model("videomae"), **inputs)
-    assert [len(record["self"].query) for record in records] == [18, 18]
 
 
 def test_input_that_is_no_text_is_numbered_beside_its_mask():

@@ -164,7 +164,7 @@ def test_effect_changes_a_model_of_pictures(here, models, capsys):
         ),
         (
             ["a", "b", "--image", "cat.png", "--model", "clip"],
-            "A picture or sound goes with one text only; remove 'b'",
+            "A picture, video or sound goes with one text only; remove 'b'",
         ),
         (
             ["--image", "cat.png"],
@@ -220,7 +220,9 @@ def test_what_a_model_does_not_read_is_said_before_its_weights_are_loaded(
 def test_nothing_to_read_is_wrong_usage(command, here, models, capsys):
     more = {"view": [], "capture": ["--out", "x.safetensors"], "effect": ["--zero", "0-1"]}[command]
     assert run([command, "--model", models["vit"], *more]) == 2
-    wanted = "headscope: Expected a text, a picture with --image, or a sound with --sound"
+    wanted = (
+        "headscope: Expected a text, or a picture, video or sound with --image, --video or --sound"
+    )
     assert capsys.readouterr().err == f"{wanted} (headscope --help)\n"
 
 

@@ -30,7 +30,7 @@ from headscope.testing import cipher_pairs, cipher_translator, tiny_model, tiny_
 from headscope.views import _html
 from headscope.views.figures import Figure
 
-from ..processors import square_pictures, tiny_chat_llava, tiny_clip
+from ..processors import square_pictures, tiny_chat_llava, tiny_clip, tiny_videos
 
 TEXTS = """The rabbit quickly hopped across the road.
 At the store, I bought fresh strawberries.
@@ -100,6 +100,7 @@ def models(tmp_path_factory):
         "facebook/wav2vec2-base": (tiny_model("wav2vec2"), _sounds()),
         "google-bert/bert-base-uncased": narrow,
         "Helsinki-NLP/opus-mt-de-en": translator,
+        "MCG-NJU/videomae-base": (tiny_model("videomae"), tiny_videos()),
         "openai-community/gpt2": (gpt2, tiny_tokenizer()),
         "openai/clip-vit-base-patch32": clip,
         "sentence-transformers/all-MiniLM-L6-v2": narrow,
@@ -304,6 +305,8 @@ def _write_media(folder: Path) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (24, 40, 3), np.uint8)
     for name in ("cat.png", "cat.jpg", "dog.jpg", "digit.png"):
         Image.fromarray(pixels).save(folder / name)
+    frames = [Image.fromarray(np.roll(pixels, 8 * frame, axis=1)) for frame in range(6)]
+    frames[0].save(folder / "clip.gif", save_all=True, append_images=frames[1:])
     with wave.open(str(folder / "speech.wav"), "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)

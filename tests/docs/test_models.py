@@ -18,6 +18,7 @@ PAGES = (
     "mechanism",
     "norms",
     "pictures-and-sound",
+    "video",
 )
 
 

@@ -33,7 +33,6 @@ NO_WEIGHTS_OF_ITS_OWN = {
     "canine",
     "funnel",
     "cpmant",
-    "vjepa2",
 }
 RETURNED = {"led": ("operators", "outputs"), "longformer": ("outputs",)}
 REMARKS = {
@@ -48,6 +47,7 @@ REMARKS = {
     "internvl": "2 of 5 layers",
     "git": "2 of 5 layers",
     "paligemma": "2 of 6 layers",
+    "vjepa2": "2 of 5 layers",
 }
 ROLES = {
     "encoder": {
@@ -69,7 +69,7 @@ ROLES = {
         "paligemma",
     },
     "stage1": {"swin", "swinv2", "segformer", "pvt_v2", "glpn"},
-    "predictor.layer": {"vjepa2"},
+    "encoder.layer": {"vjepa2"},
 }
 """Models with several stacks, by the name of the first."""
 OPERATORS = {

@@ -63,6 +63,11 @@ class CaptureOptions(KeepOptions, LoadOptions, total=False):
     """A PIL picture, an array ``[height width channel]`` of uint8, or a path; or a list of them for
     a text with a placeholder for each picture. ``tokenizer`` is the processor then.
     """
+    video: Any
+    """An array ``[frame height width channel]`` of uint8, a list of pictures, or the path of a
+    folder of pictures, of a .npy file, a GIF or a film (``headscope[video]``); ``tokenizer`` is the
+    processor then. Of more frames than a model has positions for, as many are taken in even steps.
+    """
     sound: Any
     """Floats ``[sample]``, or the path of a .wav file; ``tokenizer`` is the processor then."""
     sampling_rate: int | None

@@ -22,7 +22,7 @@ from headscope.errors import InterventionError
 from headscope.record import Layer
 
 ROLES = {"decoder": ("target", "target"), "cross": ("target", "source")}
-SEEN = ("vision", "audio", "stage")
+SEEN = ("vision", "audio", "stage", "time", "space")
 """Stacks whose tokens are not those of a text, by the beginning of their names."""
 
 

@@ -18,9 +18,9 @@ SPACE_MARKS = ("\u0120", "\u2581")  # byte-level BPE and SentencePiece
 
 @dataclass(frozen=True, kw_only=True)
 class Tokens:
-    """Tokens of a text, a sentence pair, a picture or a sound, or bare pieces.
+    """Tokens of a text, a sentence pair, a picture, a video or a sound, or bare pieces.
 
-    Every list but ``texts`` and ``grids`` has one entry for each token.
+    Every list but ``texts``, ``grids`` and ``frames`` has one entry for each token.
 
     Only ``pieces`` must be given; the rest is filled with what follows from the pieces alone.
 
@@ -35,7 +35,8 @@ class Tokens:
         words: the number of the word, counted through all texts; None for a token that belongs to
             no word.
         labels: what a reader should see; by default the pieces without the tokenizer's marks.
-        grids: rows and columns of the patches of each picture.
+        grids: rows and columns of the patches of each picture. A video has a grid for each frame,
+            or for each group of frames that its patches reach over (tubes).
         places: ``(row, column)`` of a patch in the grid of its picture; None for words, ``[CLS]``,
             registers.
         pictures: which of the grids a token belongs to; by default the first, for every token that
@@ -44,6 +45,8 @@ class Tokens:
         roles: what the tokenizer has a token for: ``"bos"``, ``"cls"``, ``"sep"``, ``"eos"``, or
             None; records of earlier versions and bare pieces have none, and roles follow
             from the names of the pieces.
+        frames: for each grid the first and last frame of the video that it stands for, counted from
+            0; None for a picture. Empty where there is no video.
         numbered: why the pieces are but numbers of positions; empty where they are tokens.
 
     Raises:
@@ -64,6 +67,7 @@ class Tokens:
     pictures: tuple[int | None, ...] | None = None
     times: tuple[tuple[float, float] | None, ...] | None = None
     roles: tuple[str | None, ...] | None = None
+    frames: tuple[tuple[int, int] | None, ...] = ()
     numbered: str = ""
 
     def __post_init__(self) -> None:
@@ -79,6 +83,7 @@ class Tokens:
         self._check_segments()
         self._check_offsets()
         self._check_places()
+        self._check_frames()
         self._check_times()
         self._check_roles()
 
@@ -89,6 +94,7 @@ class Tokens:
         filled: dict[str, tuple] = {
             "pieces": tuple(self.pieces),
             "texts": tuple(self.texts),
+            "frames": tuple(self.frames),
             "special": special or tuple(bool(SPECIAL.fullmatch(piece)) for piece in self.pieces),
             "segments": tuple(self.segments) or (0,) * len(self.pieces),
             "labels": labels or tuple(map(_label, self.pieces)),
@@ -115,6 +121,15 @@ class Tokens:
         return self.grids[0] if len(self.grids) == 1 else None
 
     @property
+    def video_grid(self) -> tuple[int, int, int] | None:
+        """Steps in time, rows and columns of the patches where the tokens hold one video and no
+        picture; None where they do not, or its steps differ in size.
+        """
+        if not self.frames or None in self.frames or len(set(self.grids)) > 1:
+            return None
+        return len(self.grids), *self.grids[0]
+
+    @property
     def worded(self) -> tuple[bool, ...]:
         """False for patches and frames, which stand for no text even where their pieces are alike
         (``<image>``).
@@ -139,7 +154,13 @@ class Tokens:
     def take(self, kept: Sequence[int]) -> Tokens:
         """The tokens at these positions."""
         lists = {name: _picked(getattr(self, name), kept) for name in EACH}
-        return Tokens(texts=self.texts, grids=self.grids, numbered=self.numbered, **lists)
+        return Tokens(
+            texts=self.texts,
+            grids=self.grids,
+            frames=self.frames,
+            numbered=self.numbered,
+            **lists,
+        )
 
     def _check_lengths(self) -> None:
         for name in EACH:
@@ -191,6 +212,19 @@ class Tokens:
                 f"Tokens: the place {place} of token {position} leaves the grid of {grid[0]} "
                 f"x {grid[1]} patches"
             )
+
+    def _check_frames(self) -> None:
+        if self.frames and len(self.frames) != len(self.grids):
+            raise RecordError(
+                f"Tokens: {len(self.frames)} frames were given for {len(self.grids)} grids; give "
+                "the first and last frame of each grid, and None for a picture"
+            )
+        for number, frame in enumerate(self.frames):
+            if frame is not None and not 0 <= frame[0] <= frame[1]:
+                raise RecordError(
+                    f"Tokens: the frames {frame} of grid {number} must be (first, last), counted "
+                    "from 0"
+                )
 
     def _check_times(self) -> None:
         for position, time in enumerate(self.times or ()):

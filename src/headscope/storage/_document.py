@@ -36,6 +36,7 @@ TOKENS: dict[str, Any] = {
     "pictures": ([(int, None)], None),
     "times": ([([float, float], None)], None),
     "roles": ([(str, None)], None),
+    "frames": [(PAIR, None)],
 }
 MODEL: dict[str, Any] = {
     "name": str,

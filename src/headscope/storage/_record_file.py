@@ -353,14 +353,15 @@ def _held_heads(facts: dict[str, Any]) -> HeldHeads | None:
 
 
 def _described(tokens: Tokens) -> dict[str, Any]:
-    """The fields of tokens; roles and reasons only where there are some, so that earlier versions
-    read the rest.
+    """The fields of tokens; roles, frames and reasons only where there are some, so that earlier
+    versions read the rest.
     """
     fields = dataclasses.asdict(tokens)
     if tokens.roles is None:
         del fields["roles"]
-    if not tokens.numbered:
-        del fields["numbered"]
+    for name in ("numbered", "frames"):
+        if not fields[name]:
+            del fields[name]
     return fields
 
 

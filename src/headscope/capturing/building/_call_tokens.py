@@ -7,13 +7,13 @@ that allow such positions to be numbered.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 
 from headscope.capturing.building._windows import joined, laid_out
-from headscope.capturing.building.stacks import StackKey, group_of, role_of
+from headscope.capturing.building.stacks import SPACE, TIME, StackKey, group_of, role_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.media._pictures import tokens_from_marks
@@ -48,7 +48,8 @@ class SideTokens:
     Args:
         tokens: the tokens without padding.
         positions: their positions among all that the model worked on.
-        kind: their kind: text, target, vision, audio or probe; empty in models of text alone.
+        kind: their kind: text, target, vision, audio or probe, or of divided attention in a video
+            time or space; empty in models of text alone.
         fits: for each example, whether its patches are equal parts of its pictures.
     """
 
@@ -248,6 +249,7 @@ class _MarkedTokens:
     parts: dict[str, list[tuple[Call, np.ndarray]]] = field(default_factory=dict)
     _marks: dict[int, np.ndarray] = field(default_factory=dict)
     _filled: dict[int, np.ndarray] = field(default_factory=dict)
+    _axes: dict[int, str] = field(default_factory=dict)
     _known: dict[tuple, SideTokens] = field(default_factory=dict)
 
     def joined(self, call: Call) -> Call | None:
@@ -281,6 +283,9 @@ class _MarkedTokens:
         for example, layout in enumerate(layouts):
             marks[example, : len(layout)] = queries[layout[:, 0], layout[:, 1]]
         self._marks[call.number], self._filled[call.number] = marks, filled
+        axis = self._axis_of(queries)
+        if axis:
+            self._axes[call.number] = axis
         return laid_out(call, layouts)
 
     def of(self, call: Call) -> tuple[SideTokens, SideTokens]:
@@ -298,7 +303,25 @@ class _MarkedTokens:
                 f"{call.name} works on positions that cannot be followed back to the picture, "
                 "sound or text"
             )
-        return query, key
+        return replace(query, kind=self._axes.pop(call.number, query.kind)), key
+
+    def _axis_of(self, windows: np.ndarray) -> str:
+        """Along what windows ``[window position]`` of a video lie: time, where each holds the
+        patches of one place, or space, where each holds those of one frame; else empty.
+        """
+        where = self.input_positions
+        seen = where.spots(windows, VISION)
+        if not seen.any() or None in where.clips:
+            return ""
+        within = {TIME: (where.row, where.column), SPACE: (where.item,)}
+        for axis, sides in within.items():
+            alike = True
+            for window, real in zip(windows, seen, strict=True):
+                marks = window[real] - 1
+                alike &= all(len(np.unique(side[marks])) <= 1 for side in sides)
+            if alike:
+                return axis
+        return ""
 
     def _has_words(self, marks: np.ndarray) -> bool:
         return bool(
@@ -322,9 +345,18 @@ class _MarkedTokens:
             return len(np.unique(marks[seen])) == int(
                 (spots & (self.input_positions.row >= 0)).sum()
             )
-        return not seen.any() or set(self.input_positions.item[marks[seen] - 1]) == set(
-            self.input_positions.item[spots]
-        )
+        return not seen.any() or self._wholes(marks[seen] - 1) == self._wholes(spots)
+
+    def _wholes(self, spots: np.ndarray) -> set[tuple[str, int]]:
+        """The pictures and videos that these spots belong to.
+
+        A tube of several frames has the mark of one of them, so frames are not counted.
+        """
+        wholes = set()
+        for item in np.unique(self.input_positions.item[spots]):
+            clip = self.input_positions.clips[item]
+            wholes.add(("picture", int(item)) if clip is None else ("video", clip))
+        return wholes
 
     def _layouts(self, name: str, marks: np.ndarray) -> list[np.ndarray]:
         """For each example the row and position of each of its tokens, in the order of the

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from headscope.capturing.calls.call import Call
 
+TIME, SPACE = "time", "space"
+"""Kinds of attention between the patches of a video: within one place, and within one frame."""
 NUMBER = re.compile(r"(?:^|\.)\d+(?:\.|$)")
 
 
@@ -37,7 +39,8 @@ def name_groups(groups: Sequence[StackKey]) -> dict[StackKey, str]:
 
     ``self`` for a single group; ``encoder``, ``decoder`` and ``cross`` in encoder-decoders; the
     kind of the queries (``text``, ``vision``, ``audio``) in others; or else the module path. Parts
-    become ``stage1``, ``stage2`` ...
+    become ``stage1``, ``stage2`` ... Attention of a video that is divided is ``time`` and
+    ``space``.
     """
     groups = list(dict.fromkeys(groups))
     wholes = list(dict.fromkeys(group._replace(part=0) for group in groups))
@@ -59,7 +62,10 @@ def _name_wholes(groups: list[StackKey]) -> dict[StackKey, str]:
         return {groups[0]: "self"}
     names = {group: role_of(group.path, group.cross) for group in groups}
     if "decoder" not in names.values():
-        names = {group: group.kind or name for group, name in names.items()}
+        # A model of pictures that reads frame by frame has attention in space alone.
+        is_divided = any(group.kind == TIME for group in groups)
+        others = {} if is_divided else {SPACE: "vision"}
+        names = {group: others.get(group.kind, group.kind) or name for group, name in names.items()}
     taken = list(names.values())
     return {
         group: name

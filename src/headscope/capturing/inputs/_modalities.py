@@ -11,7 +11,18 @@ from headscope.capturing.walk import arguments_of
 from headscope.errors import CaptureError, HeadscopeError
 
 PICTURES = frozenset({"pixel_values"})
+VIDEOS = frozenset({"pixel_values_videos"})
 SOUNDS = frozenset({"input_values", "input_features"})
+
+
+MEDIA = PICTURES | VIDEOS | SOUNDS
+
+
+def reads_frames(model: Any) -> bool:
+    """Whether a model reads videos, which some take under the name of pictures."""
+    lengths = ("num_frames", "frames_per_clip", "tubelet_size")
+    is_of_videos = any(getattr(model.config, name, None) is not None for name in lengths)
+    return bool(VIDEOS & _arguments(model)) or is_of_videos
 
 
 def check_reads(model: Any, given: ParsedInput) -> None:
@@ -25,19 +36,23 @@ def check_reads(model: Any, given: ParsedInput) -> None:
         CaptureError: naming the model and what it reads.
     """
     reads, name = _arguments(model), _name_of(model)
-    if given.pictures and not PICTURES & reads:
-        raise CaptureError(f"{name} reads no pictures; give it {_wanted(reads)}")
-    if given.sound is not None and not SOUNDS & reads:
-        raise CaptureError(f"{name} reads no sound; give it {_wanted(reads)}")
+    kinds = (
+        ("pictures", given.pictures, PICTURES),
+        ("videos", given.video, PICTURES | VIDEOS),
+        ("sound", given.sound, SOUNDS),
+    )
+    for what, what_is_given, names in kinds:
+        if what_is_given and not names & reads:
+            raise CaptureError(f"{name} reads no {what}; give it {_wanted(reads)}")
     if given.has_media:
         _check_beside(name, reads, given.text)
     # A model that names none of these arguments may take anything, so nothing is held against it.
-    if given.text is not None and "input_ids" not in reads and (PICTURES | SOUNDS) & reads:
+    if given.text is not None and "input_ids" not in reads and MEDIA & reads:
         raise CaptureError(f"{name} reads no text; give it {_wanted(reads)}")
 
 
 def _check_beside(name: str, reads: set[str], text: str | None) -> None:
-    """Raise where a text is missing beside a picture or sound, or is too much."""
+    """Raise where a text is missing beside a picture, video or sound, or is too much."""
     if text is None and "input_ids" in reads:
         raise CaptureError(
             f"{name} reads a text too; give one beside it, such as 'a photo of a cat'"
@@ -56,12 +71,12 @@ def _name_of(model: Any) -> str:
 
 @contextmanager
 def needing(model: Any, arguments: Mapping[str, Any]) -> Generator[None]:
-    """Say so where a model that also reads pictures or sounds stops at a text without one.
+    """Say so where a model that also reads pictures, videos or sounds stops at a text without one.
 
     Raises:
         CaptureError: in place of what the model raised.
     """
-    missing = (PICTURES | SOUNDS) & _arguments(model)
+    missing = MEDIA & _arguments(model)
     try:
         yield
     except HeadscopeError:
@@ -111,6 +126,7 @@ def _wanted(reads: set[str]) -> str:
     kinds = {
         "a text": {"input_ids"},
         "a picture with image= (--image)": PICTURES,
+        "a video with video= (--video)": VIDEOS,
         "a sound with sound= (--sound)": SOUNDS,
     }
     return (

@@ -1,15 +1,16 @@
-"""What a processor makes of pictures, sounds and texts."""
+"""What a processor makes of pictures, videos, sounds and texts."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from headscope.capturing.device import device_of
-from headscope.capturing.inputs._modalities import check_reads
+from headscope.capturing.inputs._modalities import check_reads, reads_frames
 from headscope.capturing.inputs.inputs import (
     Inputs,
     check_length,
@@ -19,13 +20,36 @@ from headscope.capturing.inputs.inputs import (
 )
 from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.inputs.tokens import tokens_from_encoding, tokens_from_ids
-from headscope.capturing.media._pixels import Picture, pictures_of
+from headscope.capturing.media._pixels import Picture, frames_of, pictures_of
 from headscope.capturing.media._sound import SoundInput
+from headscope.capturing.media.input_positions import tube_of
+from headscope.capturing.media.video_input import VideoFrames, VideoInput
 from headscope.errors import CaptureError, TextError
 from headscope.record import Tokens
 
-PLACEHOLDERS = ("image_token", "boi_token")
-"""What processors call the mark that stands for a picture in a text."""
+PLACEHOLDERS = {"picture": ("image_token", "boi_token"), "video": ("video_token",)}
+"""What processors call the mark that stands for a picture, or a video, in a text."""
+SAMPLES = "do_sample_frames"
+"""What tells a processor of videos whether it may leave frames out."""
+
+
+@dataclass(frozen=True)
+class _Processed:
+    """What a processor made.
+
+    Args:
+        arguments: of the model's forward.
+        source: the tokens of the text; empty where there is none.
+        seconds: between samples or columns of features of a sound; None where that is unknown.
+        pictures: as the model sees them; of a video the one that stands for each of its tubes.
+        frame_numbers: of the frames that the model reads among those of the video.
+    """
+
+    arguments: dict[str, torch.Tensor]
+    source: tuple[Tokens, ...] = ()
+    seconds: float | None = None
+    pictures: tuple[Picture, ...] = ()
+    frame_numbers: tuple[int, ...] = ()
 
 
 def inputs_of(
@@ -36,19 +60,20 @@ def inputs_of(
     truncate: bool = False,
     target_tokenizer: Any = None,
 ) -> Inputs:
-    """What a model is to read: a picture or a sound, and a text where it reads one beside it.
+    """What a model is to read: a picture, video or sound, and a text where it reads one beside it.
 
     Args:
         model: that is to read them.
         processor: of transformers: of pictures, of sounds, or of several kinds.
-        given: picture or sound, and text.
+        given: picture, video or sound, and text.
         truncate: whether a text that is too long is cut.
         target_tokenizer: of the target side; by default that of the processor.
 
     Raises:
         CaptureError: where model, processor and what was given do not fit.
     """
-    arguments, source, seconds, pictures = _processed(model, processor, given, truncate=truncate)
+    made = _processed(model, processor, given, truncate=truncate)
+    arguments = made.arguments
     target: tuple[Tokens, ...] = ()
     if getattr(model.config, "is_encoder_decoder", False):
         tokenizer = target_tokenizer or getattr(processor, "tokenizer", None)
@@ -58,42 +83,90 @@ def inputs_of(
             )
         arguments, tokens = with_target(model, arguments, given.decoder_text(), tokenizer)
         target = (tokens,)
-    known = (pictures,) if pictures else ()
-    return followed_inputs(model, arguments, source, target, seconds=seconds, pictures=known)
+    return followed_inputs(
+        model,
+        arguments,
+        made.source,
+        target,
+        seconds=made.seconds,
+        pictures=(made.pictures,) if made.pictures else (),
+        frame_numbers=made.frame_numbers,
+    )
 
 
-def _processed(
-    model: Any, processor: Any, given: ParsedInput, *, truncate: bool
-) -> tuple[dict[str, torch.Tensor], tuple[Tokens, ...], float | None, tuple[Picture, ...]]:
-    """Arguments, tokens of the text, the seconds between samples or columns of features of a sound,
-    and pictures.
-    """
+def _processed(model: Any, processor: Any, given: ParsedInput, *, truncate: bool) -> _Processed:
     _check_given(model, given)
     text = given.text
     truncation = _truncation(model, processor, given, truncate=truncate)
-    asked: dict[str, Any] = {} if text is None else {"text": [text], **truncation}
+    video = None if given.video is None else _read_video(model, given.video)
+    asked = _asks(model, processor, given, video)
+    features = _asked(processor, given, asked | truncation)
+    arguments = {
+        name: _placed(values, model)
+        for name, values in features.items()
+        if isinstance(values, torch.Tensor)
+    }
+    if video is None:
+        pictures = pictures_of(processor, features, asked.get("images", ()))
+    else:
+        pictures = _of_tubes(model, frames_of(processor, features))
+    made = _Processed(
+        arguments,
+        seconds=_seconds(processor, arguments, asked) if given.sound is not None else None,
+        pictures=pictures,
+        frame_numbers=() if video is None else video.numbers,
+    )
+    if text is None:
+        return made
+    check_length(model, arguments["input_ids"].shape[1])
+    tokens = _tokens(processor.tokenizer, text, arguments["input_ids"][0].tolist(), truncation)
+    return replace(made, source=(tokens,))
+
+
+def _asks(
+    model: Any, processor: Any, given: ParsedInput, video: VideoFrames | None
+) -> dict[str, Any]:
+    """What the processor is given, by the names of its arguments."""
+    asked: dict[str, Any] = {} if given.text is None else {"text": [given.text]}
     if given.pictures:
         channels = _channels(model)
         asked["images"] = [picture.read(channels) for picture in given.pictures]
+    if video is not None:
+        asked["videos"] = [list(video.pictures)]
     if given.sound is not None:
         asked |= _checked_sound(processor, given.sound)
-    features = _asked(processor, given, asked)
-    arguments = {}
-    for name, values in features.items():
-        if isinstance(values, torch.Tensor):
-            arguments[name] = _placed(values, model)
-    pictures = pictures_of(processor, features, asked.get("images", ()))
-    seconds = _seconds(processor, arguments, asked) if given.sound is not None else None
-    if text is None:
-        return arguments, (), seconds, pictures
-    check_length(model, arguments["input_ids"].shape[1])
-    tokens = _tokens(processor.tokenizer, text, arguments["input_ids"][0].tolist(), truncation)
-    return arguments, (tokens,), seconds, pictures
+    return asked
+
+
+def _read_video(model: Any, video: VideoInput) -> VideoFrames:
+    """The frames that the model reads."""
+    # Only models with learned positions for frames have a number of them.
+    wanted = getattr(model.config, "num_frames", None)
+    frames = video.read(wanted if isinstance(wanted, int) else None, _channels(model))
+    tube = tube_of(model)
+    if len(frames.pictures) < tube:
+        raise CaptureError(
+            f"{type(model).__name__} reads {tube} frames of a video together, and "
+            f"{len(frames.pictures)} was given; give a longer video, or a picture as image= to a "
+            "model of pictures"
+        )
+    return frames
+
+
+def _of_tubes(model: Any, frames: tuple[Picture, ...]) -> tuple[Picture, ...]:
+    """Of the frames that one patch reaches over the middle one, which its mark comes from."""
+    tube = tube_of(model)
+    # Frames that do not fill a tube at the end are not read.
+    return frames[(tube - 1) // 2 : len(frames) // tube * tube : tube]
 
 
 def _check_given(model: Any, given: ParsedInput) -> None:
-    """Raise where picture, sound and text do not go with the model."""
+    """Raise where picture, video, sound and text do not go with the model."""
     check_reads(model, given)
+    if given.video is not None and not reads_frames(model):
+        raise CaptureError(f"{type(model).__name__} reads no videos; give a picture with image=")
+    if given.pictures and given.text is None and reads_frames(model):
+        raise CaptureError(f"{type(model).__name__} reads videos; give their frames with video=")
     # Processors take several pictures without a text for a batch of examples.
     if given.text is None and len(given.pictures) > 1:
         raise CaptureError(
@@ -111,6 +184,8 @@ def _truncation(
     if given.text is None:
         return {}
     marks = _check_placeholder(processor, given.text, len(given.pictures))
+    if given.video is not None:
+        marks += _check_placeholder(processor, given.text, 1, "video")
     # A text that holds the places of pictures is not cut: patches would be lost.
     limit = positions_of(model) if truncate and not marks else None
     return {} if limit is None else {"truncation": True, "max_length": limit}
@@ -127,27 +202,40 @@ def _checked_sound(processor: Any, sound: SoundInput) -> dict[str, Any]:
     return {"audio": samples, "sampling_rate": rate}
 
 
-def _check_placeholder(processor: Any, text: str, pictures: int) -> list[str]:
-    """The marks that stand for pictures in texts, none where texts have no place for them."""
-    if not hasattr(processor, "tokenizer"):
-        raise CaptureError(
-            f"{type(processor).__name__} reads no text; give the model's processor (AutoProcessor)"
-        )
-    marks = [getattr(processor, name, None) for name in PLACEHOLDERS]
-    marks = [mark for mark in marks if isinstance(mark, str)]
+def _check_placeholder(processor: Any, text: str, given: int, what: str = "picture") -> list[str]:
+    """The marks that stand for pictures, or videos, in texts; none where texts have no place for
+    them.
+
+    Args:
+        processor: of pictures and text.
+        text: that holds the marks.
+        given: how many pictures or videos there are.
+        what: they are.
+    """
+    marks = _marks_of(processor, what)
     # A model without such a mark, such as CLIP, reads text and picture side by side.
-    if not pictures or not marks:
+    if not given or not marks:
         return marks
     # Texts for Gemma 3 hold the mark of a picture's beginning, others that of the picture itself.
     marked = max(text.count(mark) for mark in marks)
     if not marked:
-        raise TextError(f"The text has no place for the picture; put {marks[0]} where it belongs")
-    if marked != pictures:
-        places = f"{marked} place{'s' * (marked > 1)} for pictures"
+        raise TextError(f"The text has no place for the {what}; put {marks[0]} where it belongs")
+    if marked != given:
+        places = f"{marked} place{'s' * (marked > 1)} for {what}s"
         raise TextError(
-            f"The text has {places}, and {pictures} were given; put {marks[0]} where each belongs"
+            f"The text has {places}, and {given} were given; put {marks[0]} where each belongs"
         )
     return marks
+
+
+def _marks_of(processor: Any, what: str) -> list[str]:
+    """The marks that a processor knows for pictures, or for videos."""
+    if not hasattr(processor, "tokenizer"):
+        raise CaptureError(
+            f"{type(processor).__name__} reads no text; give the model's processor (AutoProcessor)"
+        )
+    marks = [getattr(processor, name, None) for name in PLACEHOLDERS[what]]
+    return [mark for mark in marks if isinstance(mark, str)]
 
 
 def _asked(processor: Any, given: ParsedInput, asked: dict[str, Any]) -> Any:
@@ -155,14 +243,29 @@ def _asked(processor: Any, given: ParsedInput, asked: dict[str, Any]) -> Any:
         call = processor
     elif given.pictures:
         call = getattr(processor, "image_processor", processor)
+    elif given.video is not None:
+        return _asked_for_frames(getattr(processor, "video_processor", processor), asked["videos"])
     else:
         call = getattr(processor, "feature_extractor", processor)
         # Extractors of Whisper and wav2vec 2.0 call a sound raw_speech, later ones audio.
         asked = {"raw_speech" if _reads_raw_speech(call) else "audio": asked["audio"]} | {
             "sampling_rate": asked["sampling_rate"]
         }
+    # Which frames are read was chosen before, and is said in the names of patches.
+    if given.video is not None and hasattr(getattr(call, "video_processor", None), SAMPLES):
+        asked = asked | {SAMPLES: False}
+    return _called(call, **asked)
+
+
+def _asked_for_frames(call: Any, videos: list) -> Any:
+    """What a processor of videos makes of them."""
+    # Some call the argument videos, and that of VideoMAE images; it is the first of all.
+    return _called(call, videos, **({SAMPLES: False} if hasattr(call, SAMPLES) else {}))
+
+
+def _called(call: Any, *given: Any, **asked: Any) -> Any:
     try:
-        return call(**asked, return_tensors="pt")
+        return call(*given, **asked, return_tensors="pt")
     except (TypeError, ValueError) as error:
         raise CaptureError(
             f"{type(call).__name__} cannot read this: {str(error).splitlines()[0]}"

@@ -64,15 +64,16 @@ def followed_inputs(
     *,
     seconds: float | None = None,
     pictures: tuple[tuple[Picture, ...], ...] = (),
+    frame_numbers: tuple[int, ...] = (),
 ) -> Inputs:
-    """Inputs with pictures or sounds, whose positions are followed; numbered where it is
+    """Inputs with pictures, videos or sounds, whose positions are followed; numbered where it is
     unknown what they hold.
 
     Raises:
         CaptureError: where it is unknown which pictures belong to which text.
     """
     try:
-        input_positions = origins_of(model, arguments, seconds)
+        input_positions = origins_of(model, arguments, seconds, frame_numbers)
     except UnnamedPositions as error:
         # The pictures of a packed batch are attended to one by one, and numbers would not tell them
         # apart.

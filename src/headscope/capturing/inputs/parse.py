@@ -1,4 +1,6 @@
-"""What users give to read (texts, pairs, rows, pictures, sounds, tables) is parsed here, once."""
+"""What users give to read (texts, pairs, rows, pictures, videos, sounds, tables) is parsed here,
+once.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,10 @@ from typing import Any
 from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs
 from headscope.capturing.media._sound import parse_sound_input
 from headscope.capturing.media.picture_input import parse_pictures
+from headscope.capturing.media.video_input import parse_video
 from headscope.errors import CaptureError, HeadscopeError, TextError
 
-NAMES = ("text", "text_pair", "image", "sound", "sampling_rate", "target")
+NAMES = ("text", "text_pair", "image", "video", "sound", "sampling_rate", "target")
 """Arguments of `capture` that may differ from input to input."""
 FIRST = ("text", "sentence1", "sentence", "premise", "question", "question1", "content", "prompt")
 SECOND = ("text_pair", "text_b", "sentence2", "hypothesis", "question2", "context")
@@ -29,14 +32,15 @@ def parse_call(
     """The input of one `capture`.
 
     Args:
-        text: a text, None where a picture or a sound is read alone, or an input that is parsed.
+        text: a text, None where a picture, video or sound is read alone, or an input that is
+            parsed.
         text_pair: the second text of a pair, or None.
-        options: of `capture`, of which ``image``, ``sound``, ``sampling_rate`` and ``target`` are
-            read.
+        options: of `capture`, of which ``image``, ``video``, ``sound``, ``sampling_rate`` and
+            ``target`` are read.
 
     Raises:
         TextError: where a text is none, is empty, or there are several.
-        CaptureError: where nothing was given, or what is no picture or sound.
+        CaptureError: where nothing was given, or what is no picture, video or sound.
     """
     if isinstance(text, ParsedInput):
         return text
@@ -54,7 +58,7 @@ def parse_call(
     parsed = _made(text, text_pair, options or {})
     if text is None and not parsed.has_media:
         raise CaptureError(
-            "capture needs a text, an image or a sound: capture(model, tokenizer, text)"
+            "capture needs a text, an image, a video or a sound: capture(model, tokenizer, text)"
         )
     return parsed
 
@@ -254,7 +258,7 @@ def _renamed(given: Mapping) -> Mapping:
     stay.
     """
     # A picture is read without a text too, so a column is its text only where it is called so.
-    if {"image", "sound"} & set(given):
+    if {"image", "video", "sound"} & set(given):
         return dict(given)
     renamed = dict(given)
     for ours, names in (("text", FIRST), ("text_pair", SECOND)):
@@ -278,18 +282,21 @@ def _check_spelling(given: Mapping) -> None:
 def _from_mapping(given: Mapping) -> ParsedInput:
     given = _renamed(given)
     _check_spelling(given)
-    if not {"text", "image", "sound"} & set(given):
+    if not {"text", "image", "video", "sound"} & set(given):
         listed = " nor ".join(map(repr, given)) or "text"
         raise CaptureError(f"An input has no {listed}; there are {', '.join(NAMES)}")
     parsed = _made(given.get("text"), given.get("text_pair"), given)
     if parsed.text is None and not parsed.has_media:
-        raise TextError("An input holds nothing to read; give a text, an image or a sound")
+        raise TextError("An input holds nothing to read; give a text, an image, a video or a sound")
     return parsed
 
 
 def _made(text: Any, text_pair: Any, more: Mapping[str, Any]) -> ParsedInput:
-    """An input of texts, and of picture, sound and target among other arguments of `capture`."""
-    sound, target, target_error = more.get("sound"), more.get("target"), None
+    """An input of texts, and of picture, video, sound and target among other arguments of
+    `capture`.
+    """
+    sound, video = more.get("sound"), more.get("video")
+    target, target_error = more.get("target"), None
     try:
         target = None if target is None else check_text(target, "target")
     except TextError as error:
@@ -299,6 +306,7 @@ def _made(text: Any, text_pair: Any, more: Mapping[str, Any]) -> ParsedInput:
         text_pair=None if text_pair is None else check_text(text_pair, "second text"),
         pictures=parse_pictures(more.get("image")),
         sound=None if sound is None else parse_sound_input(sound, more.get("sampling_rate")),
+        video=None if video is None else parse_video(video),
         target=target,
         target_error=target_error,
     )

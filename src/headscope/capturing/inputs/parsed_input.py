@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from headscope.capturing.media._sound import SoundInput
 from headscope.capturing.media.picture_input import PictureInput
+from headscope.capturing.media.video_input import VideoInput
 from headscope.errors import HeadscopeError, TextError
 
 
@@ -22,24 +23,26 @@ class ParsedInput:
         text_pair: the second text of a pair, or None.
         pictures: in the order in which the text names them.
         sound: the sound, or None.
+        video: the video, or None.
         target: what the decoder of an encoder-decoder is to read, or None.
         target_error: why the target that was given is no text; models without a decoder never look
             at it.
 
     Raises:
-        TextError: where there are two texts and a picture or sound.
+        TextError: where there are two texts and a picture, video or sound.
     """
 
     text: str | None = None
     text_pair: str | None = None
     pictures: tuple[PictureInput, ...] = ()
     sound: SoundInput | None = None
+    video: VideoInput | None = None
     target: str | None = None
     target_error: TextError | None = None
 
     def __post_init__(self) -> None:
         if self.text_pair is not None and self.has_media:
-            raise TextError("A picture or sound goes with one text; leave text_pair out")
+            raise TextError("A picture, video or sound goes with one text; leave text_pair out")
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -48,8 +51,8 @@ class ParsedInput:
 
     @property
     def has_media(self) -> bool:
-        """Whether there is a picture or a sound."""
-        return bool(self.pictures) or self.sound is not None
+        """Whether there is a picture, a video or a sound."""
+        return bool(self.pictures) or self.sound is not None or self.video is not None
 
     @property
     def is_text(self) -> bool:
@@ -59,7 +62,8 @@ class ParsedInput:
     @property
     def is_picture(self) -> bool:
         """Whether there are pictures and nothing else."""
-        return bool(self.pictures) and self.text is self.sound is None and not self.has_target
+        beside = (self.text, self.sound, self.video)
+        return bool(self.pictures) and beside == (None, None, None) and not self.has_target
 
     @property
     def has_target(self) -> bool:
@@ -80,14 +84,14 @@ class ParsedInput:
         """The same with its files read, so that nothing can be wrong with them later.
 
         Raises:
-            FileError: where a file is no picture or sound.
+            FileError: where a file is no picture, video or sound.
         """
         if not self.has_media:
             return self
         sound = None if self.sound is None else self.sound.in_memory()
-        return replace(
-            self, pictures=tuple(each.in_memory() for each in self.pictures), sound=sound
-        )
+        video = None if self.video is None else self.video.in_memory()
+        pictures = tuple(each.in_memory() for each in self.pictures)
+        return replace(self, pictures=pictures, sound=sound, video=video)
 
 
 Outcome = ParsedInput | HeadscopeError

@@ -109,6 +109,8 @@ def load_for(
     if not given.has_media:
         return model, _loaded(AutoTokenizer, name, **loading.files)
     part = "picture" if given.pictures else "sound"
+    if given.video is not None:
+        part = "video"
     return model, _processor_for(name, loading, part, has_text=given.text is not None)
 
 
@@ -305,10 +307,23 @@ def _processor_for(
 
 
 def _processor(name: str | Path, loading: ParsedLoadOptions, part: str | None = None) -> Any:
-    """The whole processor of a model, or only its part for pictures or for sounds."""
-    from transformers import AutoFeatureExtractor, AutoImageProcessor, AutoProcessor
+    """The whole processor of a model, or only its part for pictures, videos or sounds."""
+    from transformers import (
+        AutoFeatureExtractor,
+        AutoImageProcessor,
+        AutoProcessor,
+        AutoVideoProcessor,
+    )
+    from transformers.utils import is_torchvision_available
 
-    loaders = {"picture": AutoImageProcessor, "sound": AutoFeatureExtractor, None: AutoProcessor}
+    # Processors of videos need torchvision; that of VideoMAE is one of pictures, too.
+    of_videos = AutoVideoProcessor if is_torchvision_available() else AutoImageProcessor
+    loaders = {
+        "picture": AutoImageProcessor,
+        "video": of_videos,
+        "sound": AutoFeatureExtractor,
+        None: AutoProcessor,
+    }
     return _loaded(loaders[part], name, **loading.files)
 
 

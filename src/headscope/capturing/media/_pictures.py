@@ -34,8 +34,9 @@ class MarkMeanings:
         grids: rows and columns of each picture.
         places: row and column of each patch.
         pictures: which of the grids.
-        times: of each frame.
+        times: of each frame of sound.
         labels: what to call them.
+        frames: the first and last frame of a video that each grid stands for; None for a picture.
     """
 
     grids: tuple[tuple[int, int], ...]
@@ -43,6 +44,7 @@ class MarkMeanings:
     pictures: tuple[int | None, ...] | None
     times: tuple[tuple[float, float] | None, ...] | None
     labels: tuple[str | None, ...]
+    frames: tuple[tuple[int, int] | None, ...] = ()
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -52,6 +54,7 @@ class MarkMeanings:
             "places": self.places,
             "pictures": self.pictures,
             "times": self.times,
+            "frames": self.frames,
         }
 
 
@@ -116,6 +119,7 @@ def _read(marks: np.ndarray, input_positions: InputPositions) -> MarkMeanings:
         seen, heard = heard, np.zeros_like(heard)
     labels: list[str | None] = [None] * len(marks)
     times, places, pictures, grids = None, None, None, []
+    frames: tuple[tuple[int, int] | None, ...] = ()
     if heard.any():
         # One of the two is the same for all frames, so the sum tells them apart and orders them.
         times, time_labels = times_of(np.where(heard, rows + columns, -1), input_positions.seconds)
@@ -123,7 +127,9 @@ def _read(marks: np.ndarray, input_positions: InputPositions) -> MarkMeanings:
     if seen.any():
         items = np.where(seen, input_positions.item[marks - 1], -1)
         places, pictures, grids = _patches(items, rows, columns)
-        for position, name in _patch_names(places, pictures, several=len(grids) > 1):
+        if VISION in input_positions.kinds:
+            frames = _frames_of(np.unique(items[seen]), input_positions)
+        for position, name in _patch_names(places, pictures, _grid_names(len(grids), frames)):
             labels[position] = name
     return MarkMeanings(
         tuple(grids),
@@ -131,7 +137,40 @@ def _read(marks: np.ndarray, input_positions: InputPositions) -> MarkMeanings:
         _tuple_or_none(pictures),
         times,
         tuple(labels),
+        frames,
     )
+
+
+def _frames_of(
+    items: np.ndarray, input_positions: InputPositions
+) -> tuple[tuple[int, int] | None, ...]:
+    """For each of these pictures the first and last frame of a video that its patches reach over;
+    empty where none is a frame.
+    """
+    frames: list[tuple[int, int] | None] = []
+    for item in items:
+        clip = input_positions.clips[item]
+        if clip is None:
+            frames.append(None)
+            continue
+        tube = input_positions.tube
+        number = int(item) - input_positions.clips.index(clip)
+        # A processor that packs patches counts tubes, and others count frames.
+        first = number * tube if input_positions.whole else number // tube * tube
+        last = first + tube - 1
+        numbers = input_positions.frame_numbers
+        frames.append((numbers[first], numbers[last]) if last < len(numbers) else (first, last))
+    return tuple(frames) if any(frame is not None for frame in frames) else ()
+
+
+def _grid_names(count: int, frames: Iterable[tuple[int, int] | None]) -> list[str]:
+    """What stands before the row and column of the patches of each grid."""
+    names = [f"p{number} " for number in range(count)] if count > 1 else [""]
+    for number, frame in enumerate(frames):
+        if frame is not None:
+            first, last = frame
+            names[number] = f"f{first} " if first == last else f"f{first}-{last} "
+    return names
 
 
 def _patches(
@@ -159,12 +198,11 @@ def _patches(
 
 
 def _patch_names(
-    places: list[Place | None], pictures: list[int | None], *, several: bool
+    places: list[Place | None], pictures: list[int | None], names: list[str]
 ) -> Iterable[tuple[int, str]]:
     for position, (place, picture) in enumerate(zip(places, pictures, strict=True)):
-        if place is not None:
-            which = f"p{picture} " if several else ""
-            yield position, f"{which}r{place[0]}c{place[1]}"
+        if place is not None and picture is not None:
+            yield position, f"{names[picture]}r{place[0]}c{place[1]}"
 
 
 def _learned(marks: np.ndarray, input_positions: InputPositions) -> list[str]:

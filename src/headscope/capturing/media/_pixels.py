@@ -78,6 +78,12 @@ def pictures_of(
     return tuple(pictures)
 
 
+def frames_of(processor: Any, features: Mapping[str, Any]) -> tuple[Picture, ...]:
+    """The frames that a processor made of a video, as `pictures_of`; none where it packed them."""
+    values = features.get("pixel_values_videos", features.get("pixel_values"))
+    return pictures_of(getattr(processor, "video_processor", processor), {"pixel_values": values})
+
+
 def _packed(own: Any, features: Mapping[str, Any], given: Sequence[Any]) -> tuple[Picture, ...]:
     """The pictures that packed patches make, where each looks like the one that was given."""
     pictures = []

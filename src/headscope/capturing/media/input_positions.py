@@ -20,10 +20,13 @@ ARGUMENTS = {
     "input_ids": TEXT,
     "decoder_input_ids": TARGET,
     "pixel_values": VISION,
+    "pixel_values_videos": VISION,
     "input_features": AUDIO,
     "input_values": AUDIO,
 }
 """What the arguments of a forward hold, as all of transformers calls them."""
+GRIDS = {"pixel_values": "image_grid_thw", "pixel_values_videos": "video_grid_thw"}
+"""Arguments of pictures, with that which says how many patches of each were packed in a row."""
 
 
 class UnnamedPositions(CaptureError):
@@ -42,13 +45,19 @@ class InputPositions:
         marks: for each argument that holds spots their numbers, broadcast to its shape.
         kind: number of what it is in `KINDS`.
         example: the example it belongs to.
-        item: number of the picture, sound or text, counted within its kind.
+        item: number of the picture, sound or text, counted within its kind; each frame of a video
+            is a picture, after those of other arguments.
         row: of a pixel or patch; 0 in a text and in a sound.
         column: of a pixel, patch or sample, or the position of a word.
         names: of the model's parameters, which are numbered -1, -2 ...
         seconds: how far two neighbouring samples, or columns of features, of a sound are apart;
             None if unknown.
         whole: whether each spot of a picture is a patch, as in packed input, and not a pixel.
+        clips: for each picture the number of the video that it is a frame of; None where it is of
+            none.
+        tube: how many frames one patch of a video reaches over.
+        frame_numbers: of the frames that the model reads among those of the given video; empty
+            where it reads them all.
     """
 
     count: int
@@ -61,6 +70,9 @@ class InputPositions:
     names: tuple[str, ...] = ()
     seconds: float | None = None
     whole: bool = False
+    clips: tuple[int | None, ...] = ()
+    tube: int = 1
+    frame_numbers: tuple[int, ...] = ()
 
     @property
     def kinds(self) -> set[str]:
@@ -78,25 +90,35 @@ class InputPositions:
 
 
 def origins_of(
-    model: nn.Module, arguments: Mapping[str, torch.Tensor], seconds: float | None = None
+    model: nn.Module,
+    arguments: Mapping[str, torch.Tensor],
+    seconds: float | None = None,
+    frame_numbers: tuple[int, ...] = (),
 ) -> InputPositions:
     """The spots of these arguments.
 
     Raises:
         CaptureError: where it is unknown which pictures belong to which text.
     """
-    pictures, sounds = _pictures(model, arguments), _sounds(arguments)
-    count = _count_of(arguments, pictures or sounds)
-    items = {VISION: pictures, AUDIO: sounds}
+    seen = {name: _pictures(model, arguments, name) for name in GRIDS if name in arguments}
+    sounds = _sounds(arguments)
+    count = _count_of(arguments, sounds)
     parts: list[np.ndarray] = []
     marks: dict[str, torch.Tensor] = {}
+    clips: list[int | None] = []
     size = 0
     for name, kind in ARGUMENTS.items():
         tensor = arguments.get(name)
         if tensor is None:
             continue
-        own = items[kind] if kind in items else [_line(tensor.shape[1])] * len(tensor)
-        input_positions = _table_of(kind, own, _examples(tensor, own, count, kind))
+        own, first = [_line(tensor.shape[1])] * len(tensor), 0
+        if kind == AUDIO:
+            own = sounds
+        if kind == VISION:
+            own, first = seen[name], len(clips)
+            clips += _clips(arguments, name, len(own))
+        examples = _examples(tensor, len(own), count, kind=kind, clips=clips[first:])
+        input_positions = _table_of(kind, own, examples, first)
         numbers = torch.arange(size + 1, size + 1 + len(input_positions), dtype=torch.int32)
         marks[name] = _spread(numbers, tensor)
         parts.append(input_positions)
@@ -109,26 +131,65 @@ def origins_of(
         *table,
         names=tuple(name for name, _ in model.named_parameters()),
         seconds=seconds,
-        whole="pixel_values" in arguments and arguments["pixel_values"].ndim < 4,
+        whole=any(arguments[name].ndim < 4 for name in seen),
+        clips=tuple(clips),
+        tube=tube_of(model),
+        frame_numbers=frame_numbers,
     )
 
 
-def _count_of(arguments: Mapping[str, torch.Tensor], items: list[np.ndarray]) -> int:
+def tube_of(model: nn.Module) -> int:
+    """How many frames of a video one patch of it reaches over."""
+    config = getattr(model.config, "vision_config", model.config)
+    names = ("tubelet_size", "temporal_patch_size")
+    size = next((each for name in names if (each := getattr(config, name, None))), 1)
+    # ViViT gives frames, rows and columns of a tube.
+    return int(size if isinstance(size, int) else size[0])
+
+
+def holds_frames(arguments: Mapping[str, Any], name: str) -> bool:
+    """Whether this argument holds frames of videos; `capture` says the same of its own."""
+    if name not in arguments:
+        return False
+    # Without a text beside them five axes are the frames of a video for each example; with one they
+    # are crops of a picture, or several pictures.
+    return name == "pixel_values_videos" or (
+        arguments[name].ndim == 5 and "input_ids" not in arguments
+    )
+
+
+def _clips(arguments: Mapping[str, torch.Tensor], name: str, count: int) -> list[int | None]:
+    """For each of so many pictures the number of its video; None where it is of none."""
+    tensor = arguments[name]
+    if not holds_frames(arguments, name):
+        return [None] * count
+    if tensor.ndim == 5:
+        return [number // tensor.shape[1] for number in range(count)]
+    clips: list[int | None] = []
+    for video, steps in enumerate(arguments[GRIDS[name]][:, 0].tolist()):
+        clips += [video] * steps
+    return clips
+
+
+def _count_of(arguments: Mapping[str, torch.Tensor], sounds: list[np.ndarray]) -> int:
     """Number of examples."""
-    texts, pixels = arguments.get("input_ids"), arguments.get("pixel_values")
-    if texts is not None:
-        return len(texts)
-    # Without a text beside them five axes are the frames of a video for each example.
-    if pixels is not None and pixels.ndim == 5:
-        return len(pixels)
-    return len(items)
+    if "input_ids" in arguments:
+        return len(arguments["input_ids"])
+    for name in GRIDS:
+        if name not in arguments:
+            continue
+        # Packed pictures have no axis of examples.
+        return len(arguments[name if arguments[name].ndim >= 3 else GRIDS[name]])
+    return len(sounds)
 
 
-def _table_of(kind: str, items: list[np.ndarray], examples: list[int]) -> np.ndarray:
-    """A line for each spot: kind, example, item, row and column."""
+def _table_of(
+    kind: str, items: list[np.ndarray], examples: list[int], first: int = 0
+) -> np.ndarray:
+    """A line for each spot: kind, example, item (counted from the first on), row and column."""
     number = KINDS.index(kind)
     parts = []
-    for item, (example, spots) in enumerate(zip(examples, items, strict=True)):
+    for item, (example, spots) in enumerate(zip(examples, items, strict=True), start=first):
         parts.append(np.column_stack([np.full((len(spots), 3), (number, example, item)), spots]))
     return np.concatenate(parts)
 
@@ -161,28 +222,28 @@ def followed(
         )
 
 
-def _pictures(model: nn.Module, arguments: Mapping[str, torch.Tensor]) -> list[np.ndarray]:
+def _pictures(
+    model: nn.Module, arguments: Mapping[str, torch.Tensor], name: str
+) -> list[np.ndarray]:
     """Row and column of every pixel, or of every patch where a processor packed these, for each
-    picture.
+    picture or frame of an argument.
     """
-    pixels = arguments.get("pixel_values")
-    if pixels is None:
-        return []
+    pixels = arguments[name]
     if pixels.ndim >= 4:
         grid = _grid(*pixels.shape[-2:])
         return [grid] * (pixels.shape[0] * (pixels.shape[1] if pixels.ndim == 5 else 1))
-    if "image_grid_thw" in arguments and pixels.ndim == 2:
+    if GRIDS[name] in arguments and pixels.ndim == 2:
         config = getattr(model.config, "vision_config", model.config)
         merged = getattr(config, "spatial_merge_size", 1)
         blocks = []
-        for frames, height, width in arguments["image_grid_thw"].tolist():
+        for frames, height, width in arguments[GRIDS[name]].tolist():
             blocks += [_in_blocks(height, width, merged)] * frames
         return blocks
     if "spatial_shapes" in arguments and pixels.ndim == 3:
         shapes = arguments["spatial_shapes"].tolist()
         return [_filled_up(height, width, pixels.shape[1]) for height, width in shapes]
     raise UnnamedPositions(
-        f"pixel_values of shape {list(pixels.shape)} cannot be split into "
+        f"{name} of shape {list(pixels.shape)} cannot be split into "
         "pictures; expected [picture channel row column], or patches with image_grid_thw or "
         "spatial_shapes"
     )
@@ -198,16 +259,30 @@ def _sounds(arguments: Mapping[str, torch.Tensor]) -> list[np.ndarray]:
     return []
 
 
-def _examples(tensor: torch.Tensor, items: list[np.ndarray], count: int, kind: str) -> list[int]:
-    if len(items) == count:
+def _examples(
+    tensor: torch.Tensor, items: int, count: int, *, kind: str, clips: list[int | None]
+) -> list[int]:
+    """The example that each of so many items of an argument belongs to.
+
+    Args:
+        tensor: the argument.
+        items: number of its pictures, frames, sounds or texts.
+        count: number of examples.
+        kind: of the argument.
+        clips: the video of each frame.
+    """
+    if items == count:
         return list(range(count))
     if count == 1:
-        return [0] * len(items)
+        return [0] * items
     if tensor.ndim == 5 and len(tensor) == count:
-        return [number // tensor.shape[1] for number in range(len(items))]
+        return [number // tensor.shape[1] for number in range(items)]
+    videos = [clip for clip in clips if clip is not None]
+    if len(videos) == items and len(set(videos)) == count:
+        return videos
     what = {VISION: "pictures", AUDIO: "sounds"}.get(kind, "texts")
     raise CaptureError(
-        f"{len(items)} {what} were given for {count} texts, and it is unknown which goes "
+        f"{items} {what} were given for {count} texts, and it is unknown which goes "
         "with which; give one for each text, or capture one text at a time"
     )
 
