@@ -69,7 +69,7 @@ def test_a_folder_keeps_a_run_and_the_same_command_goes_on(folder, here, capsys)
     assert again == out
     assert "Going on: 1 parts are finished, 1 are left" in err
     assert run([*given, "--resume", "b.safetensors"]) == 1
-    assert "the folder of a run goes on by itself" in capsys.readouterr().err
+    assert "the folder of a run resumes by itself" in capsys.readouterr().err
 
 
 def test_parts_are_added_up_and_gone_on_with(folder, here, capsys):

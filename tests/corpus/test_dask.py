@@ -128,7 +128,7 @@ def test_a_killed_scheduler_leaves_a_run_that_goes_on(corpus, tmp_path):
                 scheduler.kill()
 
             threading.Thread(target=kill, daemon=True).start()
-            with pytest.raises(RunError, match="the same call with another engine goes on"):
+            with pytest.raises(RunError, match="the same call with another engine resumes the run"):
                 done(corpus, job, out=tmp_path / "run", engine=engine, part_size=10)
     finally:
         for process in (worker, scheduler):

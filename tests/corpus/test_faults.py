@@ -122,7 +122,7 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path, engine):
     driver, out = begun(tmp_path, engine)
     os.kill(driver.pid, signal.SIGINT)
     said = driver.communicate(timeout=60)
-    assert f"The same call goes on: finished parts are kept in {out}" in said[1]
+    assert f"The same call resumes the run: finished parts are kept in {out}" in said[1]
     assert "finished" not in said[0]
     assert not list((out / "under_way").iterdir())
 

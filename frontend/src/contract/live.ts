@@ -57,7 +57,7 @@ export interface LiveFacts {
    */
   chat: boolean;
   /**
-   * Whether it can go on with a text: ``POST /write``.
+   * Whether it can continue a text: ``POST /write``.
    */
   writes: boolean;
   /**
@@ -366,7 +366,7 @@ export interface LiveGuess {
   probability: number;
 }
 /**
- * ``POST /write``: go on with this text. The answer is a line of JSON for each token.
+ * ``POST /write``: continue this text. The answer is a line of JSON for each token.
  */
 export interface WriteQuestion {
   page: string;

@@ -79,7 +79,7 @@ def ablate(
             exists.
         out: Write the table of heads and layers to this file (.csv, .json or .parquet), besides
             printing it; or keep the finished parts of a run in this folder, so that the same
-            command goes on after them. A run scores examples one by one; file.py:function is then
+            command resumes after them. A run scores examples one by one; file.py:function is then
             called with model, tokenizer and a list of one example.
         plot: Draw the score without each head and layer to this file (.svg, .pdf or .png).
         save: Save the result to this file (.safetensors), for headscope.load.

@@ -62,7 +62,7 @@ def align(
         save: Save the result to this file (.safetensors), for headscope.load.
         out: Write the error rate of every layer and head to this file (.csv, .json or .parquet),
             besides printing it; or keep the finished parts of a run in this folder, so that the
-            same command goes on after them (without --resume).
+            same command resumes after them (without --resume).
         plot: Draw layers and heads, by weight next to norm, to this file (.svg, .pdf or .png).
         corpus: Who measures the sentences.
     """

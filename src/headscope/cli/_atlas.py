@@ -35,7 +35,7 @@ def atlas(
     """Make an atlas of a model's heads over many texts: labels with evidence, where attention goes,
     between which words, and examples.
 
-    The folder keeps the finished parts, so that the same command goes on after them. When all are
+    The folder keeps the finished parts, so that the same command resumes after them. When all are
     done it holds result.safetensors, for headscope.load, and page/, which opens by double click and
     which any web server can host; `headscope serve` shows it too. With --format headvis a tree of
     HeadVis is written in its place, by one process and as a whole.

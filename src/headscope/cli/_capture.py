@@ -45,7 +45,7 @@ def capture(
         text: The text to read; leave it out for models of pictures or sounds alone.
         text_b: The second text of a sentence pair.
         out: Write the record to this file (.safetensors), or the records of --texts and their
-            index, records.jsonl, into this folder; the same command goes on after what is there.
+            index, records.jsonl, into this folder; the same command resumes after what is there.
         texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
             text and text_b.
         model: Model, and how it runs.

@@ -39,7 +39,7 @@ def coref(
         every_window: Read every window of a document, not only its first.
         asking: How heads are scored, and how the best one is chosen.
         out: Write the table of mentions to this file (.csv, .json or .parquet), besides printing
-            it; or keep the finished parts of a run in this folder, so that the same command goes on
+            it; or keep the finished parts of a run in this folder, so that the same command resumes
             after them.
         plot: Draw the held-out accuracies next to their baselines to this file (.svg, .pdf or
             .png).

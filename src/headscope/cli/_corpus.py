@@ -114,7 +114,7 @@ class CorpusOptions:
 
 
 class _LeftOutOfRun:
-    """The inputs that a run left out: the first is told, and a file names them all.
+    """The inputs that a run left out: the first is printed, and a file names them all.
 
     Args:
         folder: of the run; None for one that goes with the command.

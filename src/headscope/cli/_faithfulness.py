@@ -58,7 +58,7 @@ def faithfulness(
         random_weights: Repeat with the same architecture and random weights, as a baseline.
         out: Write every mean with its interval to this file (.csv, .json or .parquet), besides
             printing it; or keep the finished parts of a run in this folder, so that the same
-            command goes on after them.
+            command resumes after them.
         plot: Draw agreement and erasure for every signal to this file (.svg, .pdf or .png).
         corpus: Who measures the texts.
     """

@@ -54,7 +54,7 @@ def heads(
         model: Model, and how it runs.
         out: Write every pattern of every head with its evidence to this file (.csv, .json or
             .parquet), besides printing it; or keep the finished parts of a run in this folder, so
-            that the same command goes on after them.
+            that the same command resumes after them.
         stack: Attention stack of the model, such as decoder or cross; by default the first.
         confidence: Confidence level of the intervals.
         alpha: Significance level, over all tests together.

@@ -64,7 +64,7 @@ def mechanism(
         confidence: Confidence level of the intervals.
         random_weights: Repeat with the same architecture and random weights, as a baseline.
         out: Write the table of heads to this file (.csv, .json or .parquet), besides printing it;
-            or keep the finished parts of a run in this folder, so that the same command goes on
+            or keep the finished parts of a run in this folder, so that the same command resumes
             after them: heads are then named singly, and not grouped.
         plot: Draw the neurons by position to this file (.svg, .pdf or .png), for at most twelve
             heads.

@@ -41,7 +41,7 @@ def norms(
         model: Model, and how it runs.
         out: Write every mean with its interval to this file (.csv, .json or .parquet), besides
             printing it; or keep the finished parts of a run in this folder, so that the same
-            command goes on after them.
+            command resumes after them.
         plot: Draw the shares by layer to this file (.svg, .pdf or .png).
         stack: Attention stack of the model, such as decoder or cross; by default the first.
         confidence: Confidence level of the intervals.

@@ -62,7 +62,7 @@ def probe(
         confidence: Confidence level of the intervals.
         out: Write every score with its interval to this file (.csv, .json or .parquet), besides
             printing it; or keep what is read of the sentences in this folder, in parts, so that the
-            same command goes on after them.
+            same command resumes after them.
         plot: Draw the probe next to its controls to this file (.svg, .pdf or .png).
         corpus: Who reads the sentences.
     """

@@ -44,7 +44,7 @@ def relations(
         asking: How heads are scored, and how the best one is chosen.
         out: Write every relation with its scores to this file (.csv, .json or .parquet), besides
             printing it; or keep the finished parts of a run in this folder, so that the same
-            command goes on after them.
+            command resumes after them.
         plot: Draw the held-out accuracies next to their baselines to this file (.svg, .pdf or
             .png).
         corpus: Who measures the sentences.

@@ -30,7 +30,7 @@ class RunOptions(TypedDict, total=False):
     """How a study runs over many texts."""
 
     out: str | os.PathLike[str] | None
-    """Folder of the run: finished parts are kept there, and the same call goes on after them."""
+    """Folder of the run: finished parts are kept there, and the same call resumes after them."""
     workers: int | None
     """How many processes of this machine measure at once, each with a model of its own."""
     executor: Executor | None
@@ -107,7 +107,7 @@ def run(
     """Measure texts in parts, each of which is written once when it is finished.
 
     Gives the finished parts for the length of a ``with`` block. Whoever calls it again with the
-    same folder goes on after what is finished.
+    same folder resumes after what is finished.
 
     Args:
         job: what is done to each text.
@@ -128,7 +128,9 @@ def run(
             out = stack.enter_context(tempfile.TemporaryDirectory(prefix="headscope-"))
             again = ""
         else:
-            again = f"The same call goes on: finished parts are kept in {Path(out).absolute()}"
+            again = (
+                f"The same call resumes the run: finished parts are kept in {Path(out).absolute()}"
+            )
         folder = RunFolder(out)
         folder.begin()
         stack.enter_context(folder.held())

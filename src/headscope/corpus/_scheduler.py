@@ -180,7 +180,7 @@ class Scheduler:
             raise RunError(
                 f"Workers of {self._engine.name} died {self._fruitless} times, one after the "
                 "other: there may be too little memory for so many; finished parts are kept, and "
-                "the same call goes on"
+                "the same call resumes the run"
             )
         for part in dead:
             if not was_left(self._folder.path, part):
@@ -217,5 +217,5 @@ class Scheduler:
         why = "" if error is None else f" ({reason_of(error)})"
         return RunError(
             f"{self._engine.name} is gone{why}; finished parts are kept in {self._folder.path}, "
-            "and the same call with another engine goes on"
+            "and the same call with another engine resumes the run"
         )

@@ -100,7 +100,7 @@ async def _outcome_in_thread(work: Callable[[], Any], limiter: anyio.CapacityLim
 def error_answer(error: Exception) -> Response:
     """The answer to an error; the name of its type where it is not one of ours.
 
-    The server goes on after each of them.
+    The server continues after each of them.
     """
     if isinstance(error, StoppedError):
         return error_line(NEWER, 409)
@@ -154,7 +154,7 @@ class LinesAnswer(Response):
         self.raw_headers = [pair for pair in self.raw_headers if pair[0] != b"content-length"]
         try:
             await self._queue.run(self._page, receive, run)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the server goes on
+        except Exception as error:  # noqa: BLE001 - whatever it is, the server continues
             answer = error_answer(error)
             if not begun:
                 await answer(scope, receive, send)

@@ -152,7 +152,7 @@ class _LiveAnswers:
                 return await handler(request, await body_of(request, self._most_bytes()))
             except TooLargeError as error:
                 return error_line(str(error), 413)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the server goes on
+            except Exception as error:  # noqa: BLE001 - whatever it is, the server continues
                 return error_answer(error)
 
         return answered

@@ -25,7 +25,7 @@ MOST_WRITTEN = 256
 
 @dataclass(frozen=True)
 class WriteRequest:
-    """How to go on with a text.
+    """How to continue a text.
 
     Args:
         asked: the text and the changes.
@@ -100,7 +100,7 @@ def write(live: LiveModel, request: WriteRequest, signal: StopSignal, tell: Tell
 
 
 def _prompt(live: LiveModel, request: WriteRequest) -> str:
-    """The text that is gone on with, cut and with the token that was chosen.
+    """The text to continue, cut and with the token that was chosen.
 
     Raises:
         TextError: where nothing is left, or there is no room for what is to be written.
@@ -129,7 +129,7 @@ def _prompt(live: LiveModel, request: WriteRequest) -> str:
 
 @dataclass
 class TokenWatch:
-    """Tells each token with what the model thought of it.
+    """Reports each token with its probability and the candidates.
 
     Args:
         reader: names tokens.

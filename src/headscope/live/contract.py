@@ -70,7 +70,7 @@ class LiveFacts(TypedDict):
     chat: bool
     """Whether it has a form for messages."""
     writes: bool
-    """Whether it can go on with a text: ``POST /write``."""
+    """Whether it can continue a text: ``POST /write``."""
     answers: bool
     """Whether it can answer a question about a picture: ``POST /answer``."""
     lens: bool
@@ -249,7 +249,7 @@ class LiveOpening(TypedDict):
 
 
 class WriteQuestion(TypedDict):
-    """``POST /write``: go on with this text. The answer is a line of JSON for each token."""
+    """``POST /write``: continue this text. The answer is a line of JSON for each token."""
 
     page: str
     input: LiveInput

@@ -20,7 +20,7 @@ def test_a_cache_that_changes_its_keys_is_refused(tokenizer, monkeypatch):
         return keys, values
 
     monkeypatch.setattr(cache_utils.DynamicLayer, "update", rounded)
-    with pytest.raises(CaptureError, match="the cache hands back other keys than it was given"):
+    with pytest.raises(CaptureError, match="the cache returns other keys than it was given"):
         written("gpt2", tokenizer)
 
 

@@ -10,7 +10,7 @@ import { TokenCount } from "./TokenCount";
 
 const LENGTHS = [1, 10, 20, 50];
 
-/** The model goes on with the text: token by token, each with what it might have been. */
+/** The model continues the text: token by token, each with what it might have been. */
 export function Writing({ live }: LiveParts) {
   const state = useMemo(() => writingState(live), [live]);
   useEffect(() => state.stop, [state]);

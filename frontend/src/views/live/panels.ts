@@ -26,7 +26,7 @@ export function panelsOf({ facts }: Live): readonly PanelFacts[] {
       Panel: Answering,
       there: facts.answers,
     },
-    { name: "write", words: "write on", title: "The model goes on with the text", Panel: Writing, there: facts.writes },
+    { name: "write", words: "write on", title: "The model continues the text", Panel: Writing, there: facts.writes },
     {
       name: "matters",
       words: "which heads matter?",

@@ -250,7 +250,7 @@ def _sentence(path: ResidualPath, block: Block, missing: Missing) -> str:
     if "output" in missing:
         return f"the residual stream after the attention{beside}"
     goes_on = {
-        "normed": ", with which the layer goes on (post-norm)",
+        "normed": ", which the layer continues with (post-norm)",
         "stream": (
             ", which the next part reads, while the layer continues with the stream itself "
             "(pre-norm)"

@@ -70,8 +70,8 @@ class ResidualPath:
         where: where the model keeps the last sum.
         used: whether something other than a sum or a known norm worked with the sum.
         after: the norm that took the sum.
-        goes_on: with what the model goes on: ``"stream"`` (pre-norm), ``"normed"`` (post-norm), or
-            not known.
+        goes_on: what the model continues with: ``"stream"`` (pre-norm), ``"normed"`` (post-norm),
+            or not known.
         again: the sum with the feed-forward part, in post-norm models.
         second: the norm that took that.
         ended: whether nothing more can be learnt.

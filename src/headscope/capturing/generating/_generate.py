@@ -58,7 +58,7 @@ def generate(
     The model runs ``model.generate`` with its key/value cache and comes back as it was, also after
     an error. The steps are joined to one record, as if the model had read the text in one pass: one
     row for each token that was read, prompt and written alike. The last token written was never
-    read, and so has no row; it and what the model thought of every token are in
+    read, and so has no row; it and the probability of every token are in
     ``record.generation``, a `Generation`. Every layer of every step is checked as `capture` does;
     the largest difference is ``record.verified``.
 

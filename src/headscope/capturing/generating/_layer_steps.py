@@ -237,7 +237,7 @@ class LayerSteps:
             allowed = SAME_WITHIN * float(np.abs(known).max()) if exact else 0.0
             if np.abs(plain - known).max() > allowed:
                 raise CaptureError(
-                    f"{module}: the cache hands back other {name} than it was given, as one that "
+                    f"{module}: the cache returns other {name} than it was given, as one that "
                     "quantises or moves them does; such steps cannot be joined. If you chose a "
                     "cache_implementation, leave it out"
                 )

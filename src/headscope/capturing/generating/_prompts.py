@@ -1,4 +1,4 @@
-"""Prompts that one model goes on with, one by one or in padded batches."""
+"""Prompts that one model continues, one by one or in padded batches."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ class PromptRunner:
 
         Raises:
             TextError: where it is empty, or leaves no room for what is to be written.
-            ModelError: where the model is not fit to go on with a text.
+            ModelError: where the model is not fit to continue a text.
         """
         model = self.run.model
         ids = encode(model, self.run.tokenizer, (prompt,))["input_ids"]

@@ -30,7 +30,7 @@ class GeneratedText:
         tokenizer: of the prompt.
         target_tokenizer: of what is written.
         joiner: takes the calls of each step.
-        token_probabilities: notes what the model thought of each token.
+        token_probabilities: notes the probability of each token.
         padding: how many tokens of padding stand before the prompt, in a batch.
         reads: how many tokens each pass read, without padding.
         ended: whether the text has ended while others of its batch go on.

@@ -1,4 +1,4 @@
-"""What a model thought of the tokens it wrote."""
+"""Probabilities that a model gave the tokens it wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was computed already, line by line in a file, so that a run that was killed goes on where it
+"""What was computed already, line by line in a file, so that a run that was killed resumes where it
 was.
 """
 

@@ -99,7 +99,7 @@ def _sharing_text(reason: str, *, asked: bool, shares: bool) -> str:
 
 
 def _is_done(number: int, missing: list[Cell], journal: Journal) -> bool:
-    # Batch 0 is run in any case: its intact scores show whether the file to go on with is of this
+    # Batch 0 is run in any case: its intact scores show whether the file to resume from is of this
     # model and task.
     return number > 0 and not missing and (number, None) in journal
 

@@ -75,7 +75,7 @@ class AblationOptions(RunOptions, LoadOptions, total=False):
     top: int | None
     """How many heads a screen leaves, 10."""
     resume: str | os.PathLike[str] | None
-    """A file in which every value is kept as it is found; a run that was killed goes on from it."""
+    """A file in which every value is kept as it is found; a run that was killed resumes from it."""
     share: bool
     """Compute the layers below the changed one once (True), or run the whole model every time."""
     groups: Iterable[Any] | None
@@ -130,7 +130,7 @@ def ablate(
     layers).
 
     With ``out``, ``workers`` or ``executor`` the examples of ``texts`` are scored one by one, in
-    parts, by one process or by several, and the same call goes on after the parts that are
+    parts, by one process or by several, and the same call resumes after the parts that are
     finished. No number depends on a batch then, nor on how the examples were cut; against padded
     batches they differ in the last digits.
 

@@ -32,7 +32,7 @@ class _ModuleCall:
 
 @dataclass
 class _State:
-    """Whether the changed place was reached in the run of the model that goes on."""
+    """Whether the changed place was reached in the run of the model that is under way."""
 
     reached: bool = False
 

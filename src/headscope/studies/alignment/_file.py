@@ -1,4 +1,4 @@
-"""Alignment studies kept as files, to be gone on with."""
+"""Alignment studies kept as files, from which they resume."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def alignment_study(
         from headscope.studies.alignment._run import alignment_over
 
         if resume is not None:
-            raise RunError("resume and a run were given; the folder of a run goes on by itself")
+            raise RunError("resume and a run were given; the folder of a run resumes by itself")
         options["progress"] = progress
         grouped = _grouped(pairs, options.pop("groups", None))
         return alignment_over(

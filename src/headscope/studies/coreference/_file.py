@@ -1,4 +1,4 @@
-"""Coreference kept as a file, to be gone on with."""
+"""Coreference kept as a file, from which it resumes."""
 
 from __future__ import annotations
 

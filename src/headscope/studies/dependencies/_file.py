@@ -1,4 +1,4 @@
-"""Relations kept as a file, to be gone on with."""
+"""Relations kept as a file, from which it resumes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Studies of norms kept as files, to be gone on with."""
+"""Studies of norms kept as files, from which they resume."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ Stream = Iterable[CorpusText | HeadscopeError]
 
 @dataclass(frozen=True)
 class RunSettings:
-    """How a run goes on, whatever its job.
+    """How a run is resumed, whatever its job.
 
     Args:
         engine: what runs the parts.

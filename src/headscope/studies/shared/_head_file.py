@@ -1,4 +1,4 @@
-"""Studies of annotated texts kept as files, to be gone on with: what they share."""
+"""Studies of annotated texts kept as files from which they resume: what they share."""
 
 from __future__ import annotations
 
