@@ -10,7 +10,7 @@ import headscope as hs
 from headscope import PageError, RecordError
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens, statistics_of
 from headscope.testing import random_record, random_weights
-from headscope.views import _html, _on_demand
+from headscope.views import _head_pictures, _html, _on_demand
 from headscope.views._on_demand import BYTE_ERROR, OnDemand
 from headscope.views._quantise import decoded, quantise
 from headscope.views._thumbs import max_pooled
@@ -181,7 +181,7 @@ def test_nothing_is_prepared_before_it_is_asked_for(rng, monkeypatch):
         _on_demand, "_prepare", lambda *given: prepared.append(given[1].layer) or real(*given)
     )
     monkeypatch.setattr(
-        _on_demand, "max_pooled", lambda weights: pooled.append(1) or max_pooled(weights)
+        _head_pictures, "max_pooled", lambda weights: pooled.append(1) or max_pooled(weights)
     )
     given = OnDemand(made(rng), {})
     assert all(layer["later"] for layer in given.header["stacks"][0]["layers"])

@@ -216,7 +216,7 @@ def test_each_head_has_its_own_thumbnail_and_kind(heads, together, rng, monkeypa
     layer = Layer(layer=0, weights=random_weights(rng, (3, QUERIES, KEYS)), held_heads=held)
     facts = facts_of(layer)
     made = made_layer("self", layer, heads, Chunks(), facts=facts, room=0)
-    for head, thumb, kind in zip(heads, made.thumbs, made.kinds, strict=True):
+    for head, thumb, kind in zip(heads, made.pictures.thumbs, made.pictures.kinds, strict=True):
         if head not in held.numbers:
             assert not thumb.any()
             assert np.isnan(kind).all()

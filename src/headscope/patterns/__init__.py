@@ -16,12 +16,13 @@ from headscope.patterns._kinds import (
     COLUMNS,
     KINDS,
     HeadKinds,
+    KindOfHead,
     TextFacts,
     head_kinds,
     head_numbers,
     numbers_of_heads,
     text_facts,
-    weights_in_groups,
+    weights_together,
 )
 from headscope.patterns._kovaleva import CLASSES, kovaleva_class, strengths
 from headscope.patterns._maps import AttentionMaps, QueryKeyTokens, maps_of
@@ -54,6 +55,7 @@ __all__ = [
     "HeadCard",
     "HeadKinds",
     "Heads",
+    "KindOfHead",
     "Label",
     "Measure",
     "Mechanism",
@@ -91,7 +93,7 @@ __all__ = [
     "strengths",
     "text_facts",
     "units_of",
-    "weights_in_groups",
+    "weights_together",
 ]
 
 _NAMES_OF_0_1 = {

@@ -179,11 +179,10 @@ class HeadSums:
         self,
         weights: Float[np.ndarray, "head query key"],
         visible: Bool[np.ndarray, "query key"],
-        first: int,
+        queries: Int[np.ndarray, " query"],
     ) -> None:
-        """Add the rows of the queries from ``first`` on."""
+        """Add the rows of the queries at these positions."""
         facts = self.facts
-        queries = np.arange(first, first + len(visible))
         # Only rows of words count below. Of special tokens the strongest link to another token is
         # kept, for the sentence about the head.
         seen = visible.any(axis=1)

@@ -6,16 +6,16 @@ A kind is a description of one text, not a label: labels need many texts, baseli
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from headscope.patterns._kind_sums import HeadSums, KeyShare, part
 from headscope.patterns._text_facts import TextFacts, text_facts
-from headscope.record import Layer, Mask, Stack
+from headscope.record import Layer, Mask, Stack, WeightBlock, sampled_queries
 
 NUMBERS = (
     "next",
@@ -68,6 +68,9 @@ MOST_AT_ONCE = 2**17
 """Weights of the heads that are measured at a time: 1 MiB in double precision, and some times that
 while they are summed.
 """
+
+SPECIAL_ROWS = 64
+"""Special tokens that are measured besides the queries that were drawn."""
 
 PATTERN = 0.3
 """Mean weight from which a pattern is named."""
@@ -122,37 +125,75 @@ def numbers_of_heads(
     """
     heads, queries, keys = weights.shape
     sums = HeadSums(facts, heads, keys)
-    # Bare weights come without a mask, but their zeros above the diagonal show that it is causal.
-    if facts.causal and (visible is None or visible.is_full):
-        visible = Mask.causal(queries, keys)
+    visible = _mask(visible, facts, (queries, keys))
     for first in range(0, queries, BLOCK):
-        rows = slice(first, first + BLOCK)
+        rows = np.arange(first, min(first + BLOCK, queries))
         block = np.asarray(weights[:, rows], np.float64)
-        sees = np.ones(block.shape[1:], bool) if visible is None else visible.dense(rows)
-        sums.add(block, sees, first)
+        sums.add(block, visible.rows(rows), rows)
     return _numbers(sums)
 
 
-def weights_in_groups(
+def weights_together(
     layer: Layer, heads: Sequence[int]
-) -> Iterator[tuple[list[int], Float[np.ndarray, "head query key"]]]:
-    """The weights of heads of a layer, as many heads at a time as are not large.
+) -> Float[np.ndarray, "head query key"] | None:
+    """The weights of several heads of a layer, where those that it holds are not large together;
+    else None, and `Layer.weight_blocks` of each is for them.
+    """
+    held = list(layer.head_numbers)
+    if len(held) * prod(layer.size) > MOST_AT_ONCE:
+        return None
+    return layer.held_weights()[[held.index(head) for head in heads]]
+
+
+class KindOfHead:
+    """The numbers and the kind of one head of a long text, from blocks of its rows.
 
     Args:
         layer: the layer.
-        heads: numbers of heads that it holds.
-
-    Yields:
-        numbers of heads, and their weights.
+        facts: facts about the stack, by `text_facts`.
+        most: how many queries are measured at most, drawn at random beside the special tokens;
+            None for all.
     """
-    if not heads:
-        return
-    held = list(layer.head_numbers)
-    if len(held) * prod(layer.size) <= MOST_AT_ONCE:
-        yield list(heads), layer.held_weights()[[held.index(head) for head in heads]]
-        return
-    for head in heads:
-        yield [head], layer.weights_of(head)[None]
+
+    def __init__(self, layer: Layer, facts: TextFacts, most: int | None = None) -> None:
+        queries, keys = layer.size
+        self._sums = HeadSums(facts, 1, keys)
+        self._visible = _mask(layer.visible, facts, layer.size)
+        self._measured = np.ones(queries, bool)
+        if most is not None and queries > most:
+            self._measured[:] = False
+            self._measured[sampled_queries(queries, most)] = True
+            # Special tokens are few, add to no mean, and one of them may have the strongest link.
+            self._measured[np.flatnonzero(~facts.words)[:SPECIAL_ROWS]] = True
+
+    @property
+    def queries(self) -> Int[np.ndarray, " query"]:
+        """Positions of the queries that are measured."""
+        return np.flatnonzero(self._measured)
+
+    def add(self, block: WeightBlock) -> None:
+        """Add the rows of a block that are to be measured."""
+        there = self._measured[block.queries]
+        queries = block.queries[there]
+        if not len(queries):
+            return
+        weights = np.zeros((1, len(queries), self._visible.shape[1]))
+        weights[0][:, block.keys] = block.weights[there]
+        self._sums.add(weights, self._visible.rows(queries), queries)
+
+    @property
+    def numbers(self) -> Float[np.ndarray, " column"]:
+        """The numbers of the head, in the order of `COLUMNS`."""
+        return _numbers(self._sums)[0]
+
+
+def _mask(visible: Mask | None, facts: TextFacts, size: tuple[int, int]) -> Mask:
+    """What each query may look at; of bare weights, which come without a mask, a causal one where
+    their zeros above the diagonal show that they are causal.
+    """
+    if visible is not None and not (visible.is_full and facts.causal):
+        return visible
+    return Mask.causal(*size) if facts.causal else Mask.full(*size)
 
 
 def _numbers(sums: HeadSums) -> Float[np.ndarray, "head column"]:
@@ -338,6 +379,14 @@ def head_kinds(stack: Stack) -> HeadKinds:
     values = np.full((len(layers), stack.heads, len(COLUMNS)), np.nan)
     facts = text_facts(stack)
     for row, layer in enumerate(layers):
-        for heads, weights in weights_in_groups(layer, layer.head_numbers):
-            values[row, heads] = numbers_of_heads(weights, layer.visible, facts)
+        held = list(layer.head_numbers)
+        weights = weights_together(layer, held)
+        if weights is not None:
+            values[row, held] = numbers_of_heads(weights, layer.visible, facts)
+            continue
+        for head in held:
+            kind = KindOfHead(layer, facts)
+            for block in layer.weight_blocks(head):
+                kind.add(block)
+            values[row, head] = kind.numbers
     return HeadKinds(tuple(layer.layer for layer in layers), values)

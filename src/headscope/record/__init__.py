@@ -25,6 +25,7 @@ from headscope.record._statistics import OFFSETS, STATISTICS, Statistics, statis
 from headscope.record._stored import StoredArray, StoredArrays, held
 from headscope.record._tokens import Tokens
 from headscope.record._verification import AGAINST, weakest
+from headscope.record._weight_blocks import WeightBlock, sampled_queries
 from headscope.record.bare_arrays import from_weights
 from headscope.record.rotary import Rotary
 
@@ -53,11 +54,13 @@ __all__ = [
     "StoredArrays",
     "TextBatch",
     "Tokens",
+    "WeightBlock",
     "check_finite",
     "from_nnsight",
     "from_transformer_lens",
     "from_weights",
     "held",
+    "sampled_queries",
     "statistics_of",
     "weakest",
 ]

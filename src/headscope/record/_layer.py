@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -24,6 +25,7 @@ from headscope.record._rebuilt import RebuiltWhenCopied
 from headscope.record._statistics import Statistics
 from headscope.record._stored import Array, array_field, held, part_of
 from headscope.record._verification import AGAINST
+from headscope.record._weight_blocks import WeightBlock, exact_rows, weight_blocks
 from headscope.record.recompute import scores_of, softmax_of
 from headscope.record.rotary import Rotary
 
@@ -234,14 +236,24 @@ class Layer(RebuiltWhenCopied):
         """True for queries that may look at nothing: their rows are all zero."""
         return self.visible.dead
 
-    def weights_of(self, head: Any = None) -> Floating:
+    def weights_of(self, head: Any = None, *, queries: Any = None) -> Floating:
         """Weights of one head ``[query key]``, or of all ``[head query key]``: kept ones, or
         recomputed in float64.
+
+        Args:
+            head: number of the head; None for all.
+            queries: positions of the queries of one head to give the rows of; None for all.
 
         Raises:
             RecordError: where there is no such head, or not all were kept, or a file holds what
                 weights cannot be.
         """
+        if queries is not None:
+            check_number("head", head)
+            self._chosen(head)
+            if not self.has("weights"):
+                self._check_kept()
+            return exact_rows(self, int(head), np.asarray(queries, int))
         weights = self._weights(self._chosen(head))
         return weights if head is None else weights[0]
 
@@ -263,6 +275,32 @@ class Layer(RebuiltWhenCopied):
             weights = np.array(weights)
             check_weights(weights, self._name("weights"), sinks=self._may_be_less, dead=self.dead)
         return weights
+
+    def weight_blocks(
+        self, head: int, *, queries: Any = None, rows: int | None = None
+    ) -> Iterator[WeightBlock]:
+        """Weights of one head some rows at a time, in single precision: of a long text no matrix of
+        all queries and keys is held, as `weights_of` does.
+
+        Args:
+            head: number of the head.
+            queries: rising positions of the queries to give the rows of; None for all.
+            rows: rows of a block; by default as many as make 2^18 weights, and 32 at least.
+
+        Yields:
+            `WeightBlock`: positions of the queries, the keys from the first to the last that one of
+            them sees, and the weights ``[query key]`` between them.
+
+        Raises:
+            RecordError: where there is no such head, or it was not kept, or a file holds what
+                weights cannot be.
+        """
+        check_number("head", head)
+        self._chosen(head)
+        if not self.has("weights"):
+            self._check_kept()
+        chosen = np.arange(self.size[0]) if queries is None else np.asarray(queries)
+        return weight_blocks(self, int(head), chosen, rows)
 
     def scores_of(self, head: Any = None) -> Floating:
         """What goes into the softmax, ``[query key]`` or ``[head query key]``; -inf where the query

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 
 from headscope.errors import RecordError
 from headscope.record._rebuilt import RebuiltWhenCopied
@@ -162,7 +162,10 @@ class Mask(RebuiltWhenCopied):
 
     def dense(self, queries: slice = slice(None)) -> Bool[np.ndarray, "query key"]:
         """The whole mask, or the rows of some queries."""
-        rows = np.arange(self.shape[0])[queries]
+        return self.rows(np.arange(self.shape[0])[queries])
+
+    def rows(self, rows: Int[np.ndarray, " query"]) -> Bool[np.ndarray, "query key"]:
+        """The rows of queries at these positions."""
         counts = np.diff(self.firsts)[rows]
         runs = self.runs[_ranges(self.firsts[:-1][rows], counts)]
         owners = np.repeat(np.arange(len(rows)), counts)

@@ -17,10 +17,11 @@ from threading import Lock
 import numpy as np
 
 from headscope.axes import HEAD, KEY, QUERY
-from headscope.patterns import COLUMNS, numbers_of_heads, text_facts, weights_in_groups
+from headscope.patterns import COLUMNS, text_facts
 from headscope.record import Layer, Record, Stack
 from headscope.record.recompute import scores_of, softmax_of
 from headscope.views._beside import PREFIX, options_beside, records_beside
+from headscope.views._head_pictures import MEASURED_QUERIES, head_pictures
 from headscope.views._lazy_array import LazyArray
 from headscope.views._page import check_shown, later_stack, page_header
 from headscope.views._payload import (
@@ -42,7 +43,6 @@ from headscope.views._quantity_arrays import (
     stored_quantities,
     stored_quantity,
 )
-from headscope.views._thumbs import max_pooled
 from headscope.views.contract import Page, PageLayer, PageStack
 from headscope.views.options import PageOptions
 
@@ -237,9 +237,10 @@ def _prepare(stack: str, layer: Layer, heads: list[int], given: Given) -> Prepar
     header = layer_facts(stack, layer, heads, chunks)
     # Measuring the error means recomputing all weights: for large layers single precision, whose
     # error is known, is quicker.
-    many = len(heads) * layer.size[0] * layer.size[1] > MEASURED
+    count = len(heads) * layer.size[0] * layer.size[1]
+    many = count > MEASURED or layer.size[0] > MEASURED_QUERIES
     half = HalfScores.of(layer, heads, single=many)
-    error = ROUNDING if half is None or many else _measured(half, layer, heads)
+    error = ROUNDING if half is None or many else half.measured(layer, heads)
     if half is not None:
         # The chunks made here are thrown away: the page requests these arrays head by head.
         header["scores"] = scores_part(f"{stack}/{layer.layer}", layer, half, Chunks(), error=error)
@@ -267,15 +268,6 @@ def _prepare(stack: str, layer: Layer, heads: list[int], given: Given) -> Prepar
             name: stored.facts(f"{name}/{place}") for name, stored in further.items()
         }
     return PreparedLayer(layer, heads, header, half, chunks.by_name)
-
-
-def _measured(half: HalfScores, layer: Layer, heads: list[int]) -> float:
-    """The largest error of a weight recomputed from half precision."""
-    off = [
-        np.abs(half.weights(layer, at) - layer.weights_of(heads[at])).max(initial=0)
-        for at in held_positions(layer, heads)
-    ]
-    return float(max(off, default=0)) + ROUNDING
 
 
 def _held(stack: PageStack, layer: Layer) -> list[int]:
@@ -361,14 +353,11 @@ def _kinds(given: OnDemand, asked: Request) -> bytes | None:
 
 
 def _make_small(stack: Stack, layer: Layer, heads: list[int], shape: list[int]) -> LayerThumbs:
+    pictures = head_pictures(layer, heads, text_facts(stack))
     thumbs = np.zeros(shape, np.uint8)
     kinds = np.full((shape[0], len(COLUMNS)), np.nan, np.float32)
-    facts = text_facts(stack)
-    places = {heads[at]: at for at in held_positions(layer, heads)}
-    for numbers, weights in weights_in_groups(layer, list(places)):
-        at = [places[number] for number in numbers]
-        thumbs[at] = quantise(max_pooled(weights))
-        kinds[at] = numbers_of_heads(weights, layer.visible, facts)
+    # A layer with fewer heads than its stack leaves its last entries empty.
+    thumbs[: len(heads)], kinds[: len(heads)] = pictures.thumbs, pictures.kinds
     return LayerThumbs(thumbs.tobytes(), kinds.tobytes())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import prod
+from math import isqrt, prod
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from headscope.views._checked_options import (
 from headscope.views._differences import put_comparison, words_of
 from headscope.views._evidence import check_choice, page_evidence
 from headscope.views._generation import put_generation
+from headscope.views._head_pictures import sampling_words
 from headscope.views._links import page_links
 from headscope.views._page_text import valid
 from headscope.views._payload import Chunks, layer_facts, made_layer
@@ -35,7 +36,7 @@ from headscope.views._quantity_arrays import (
     quantity_names,
     seen_names,
 )
-from headscope.views._thumbs import MOST
+from headscope.views._thumbs import thumb_shape
 from headscope.views._tray import Held, checked_tray
 from headscope.views.contract import (
     PAGE_FORMAT,
@@ -48,6 +49,8 @@ from headscope.views.contract import (
 )
 from headscope.views.options import PageOptions
 
+MOST_WEIGHTS = 2**30
+"""Weights of one head that a page can draw: a browser holds a byte of each."""
 NOT_GIVEN = "its attention is not in the record"
 KIND_AXES = (LAYER, HEAD, "column")
 LARGEST = 128 * 2**20
@@ -75,6 +78,24 @@ def check_shown(record: Record, options: PageOptions) -> None:
                     f"Layer {number} holds neither weights nor queries and keys; capture with "
                     "keep='qk' or keep='auto'"
                 )
+    check_lengths(record)
+
+
+def check_lengths(record: Record) -> None:
+    """Raise where a head has more weights than a page can draw.
+
+    Raises:
+        PageError: with the number of tokens, before anything is made.
+    """
+    for stack in record.stacks.values():
+        queries, keys = len(stack.query), len(stack.key)
+        if queries * keys > MOST_WEIGHTS:
+            side = isqrt(MOST_WEIGHTS)
+            raise PageError(
+                f"Each head of stack {stack.name!r} has {queries:,} x {keys:,} weights, and a page "
+                f"draws at most {side:,} x {side:,}; capture a shorter text, or read rows in "
+                "Python with layer.weight_blocks(head)"
+            )
 
 
 def page_parts(
@@ -92,6 +113,7 @@ def page_parts(
         RecordError: a stack or layer that the record does not have.
     """
     check_options(options)
+    check_lengths(record)
     held = held_layers(record, options.get("include_layers"))
     shown = {
         name: [record[name].layer(number) for number in numbers] for name, numbers in held.items()
@@ -195,8 +217,9 @@ def _put_given(header: Page, options: PageOptions, record: Record, chunks: Chunk
 
 def _put_facts(header: Page, record: Record, chunks: Chunks) -> None:
     """Put facts about the whole record into the header: verification, unseen layers, pictures."""
-    if record.verification:
-        header["checked"] = record.verification
+    facts = [words for words in (record.verification, sampling_words(header["stacks"])) if words]
+    if facts:
+        header["checked"] = " · ".join(facts)
     if record.unseen:
         header["unseen"] = valid(
             f"The attention of some layers was not seen, and they are left out: {record.unseen}"
@@ -264,12 +287,12 @@ def _stack(
         made_layer(stack.name, layer, _own(layer, heads), chunks, facts=facts, room=room)
         for layer in layers
     ]
-    thumbs = np.zeros((len(made), len(heads), *made[0].thumbs.shape[1:]), np.uint8)
+    thumbs = np.zeros((len(made), len(heads), *made[0].pictures.thumbs.shape[1:]), np.uint8)
     kinds = np.full((len(made), len(heads), len(COLUMNS)), np.nan, np.float32)
     # A layer with fewer heads than its stack leaves its last entries empty.
     for row, of_heads, layer in zip(thumbs, kinds, made, strict=True):
-        row[: len(layer.thumbs)] = layer.thumbs
-        of_heads[: len(layer.kinds)] = layer.kinds
+        row[: len(layer.pictures.thumbs)] = layer.pictures.thumbs
+        of_heads[: len(layer.pictures.kinds)] = layer.pictures.kinds
     for layer, put in zip(layers, made, strict=True):
         put_quantities(
             put.header,
@@ -288,7 +311,7 @@ def later_stack(
     stack: Stack, layers: list[Layer], heads: list[int], given: Mapping[str, Given]
 ) -> PageStack:
     """A stack's part of the header of a live page, whose layers and thumbnails are made later."""
-    sides = [min(MOST, len(side)) for side in (stack.query, stack.key)]
+    sides = thumb_shape((len(stack.query), len(stack.key)))
     made: list[PageLayer] = [
         layer_facts(stack.name, layer, _own(layer, heads), Chunks())
         | {"later": True, "has": seen_names(layer, given[stack.name]), "visible": None}

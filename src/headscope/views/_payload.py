@@ -13,14 +13,19 @@ from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from headscope.axes import FEATURE, HEAD, KEY, KV_HEAD, QUERY
-from headscope.patterns import COLUMNS, TextFacts, numbers_of_heads, weights_in_groups
-from headscope.record import Layer
+from headscope.patterns import TextFacts
+from headscope.record import Layer, WeightBlock, sampled_queries
 from headscope.record.recompute import scores_of, softmax_of
+from headscope.views._head_pictures import (
+    ERROR_QUERIES,
+    MEASURED_QUERIES,
+    HeadPictures,
+    head_pictures,
+)
 from headscope.views._quantise import decoded, quantise
-from headscope.views._thumbs import MOST, max_pooled
 from headscope.views.contract import Dtype, PageArray, PageLayer, PageScores
 
 MOST_ERROR = 1 / 255
@@ -118,26 +123,47 @@ class HalfScores:
         """Approximate number of bytes after compression."""
         return sum(map(_packed_size, self.arrays))
 
-    def weights(self, layer: Layer, position: int) -> Float[np.ndarray, "query key"]:
-        """The weights that the page will recompute for the head at this position among its own."""
+    def weights(
+        self, layer: Layer, position: int, queries: Int[np.ndarray, " query"]
+    ) -> Float[np.ndarray, "query key"]:
+        """Rows of the weights that the page will recompute for the head at this position among its
+        own.
+        """
         # `_shared` holds each key head once where heads divide evenly among them, else one for each
         # head. This formula gives the right one in both cases.
         shared = position * self.keys.shape[0] // self.queries.shape[0]
         bias = self.bias
         if bias is not None:
             part = slice(None) if bias.shape[0] == 1 else slice(position, position + 1)
-            bias = _dense(bias[part].astype(np.float64), layer.size)
+            bias = _dense(bias[part].astype(np.float64), layer.size, queries)
         scores = scores_of(
-            self.queries[position : position + 1],
+            self.queries[position : position + 1, queries],
             self.keys[shared : shared + 1],
             scale=self.scale,
             soft_cap=layer.soft_cap,
             bias=bias,
-            visible=None if layer.visible.is_full else np.asarray(layer.visible, bool),
+            visible=None if layer.visible.is_full else layer.visible.rows(queries),
         )
         return softmax_of(
             scores, None if self.sinks is None else self.sinks[position : position + 1]
         )[0]
+
+    def measured(self, layer: Layer, heads: list[int]) -> float:
+        """The largest error of a weight recomputed from these arrays: of a long text over
+        `ERROR_QUERIES` of its queries, the first ones among them, which see fewest keys and so have
+        the largest weights.
+        """
+        count = layer.size[0]
+        most = count if count <= MEASURED_QUERIES else ERROR_QUERIES
+        queries = sampled_queries(count, most, first=most // 4)
+        error = 0.0
+        for at in held_positions(layer, heads):
+            # Rows in parts, as both sides are in double precision.
+            for part in np.array_split(queries, -(-len(queries) * layer.size[1] // 2**20) or 1):
+                exact = layer.weights_of(heads[at], queries=part)
+                away = np.abs(self.weights(layer, at, part) - exact).max(initial=0)
+                error = max(error, float(away))
+        return error + ROUNDING
 
 
 @dataclass
@@ -157,15 +183,20 @@ class WeightBytes:
         """The weights of these heads."""
         made = cls.empty(layer, heads)
         for position in held_positions(layer, heads):
-            made.put(position, layer.weights_of(heads[position]))
+            for block in layer.weight_blocks(heads[position]):
+                made.put(position, block)
         return made
 
-    def put(self, position: int, exact: Float[np.ndarray, "query key"]) -> None:
-        """Set the weights of one head."""
-        self.array[position] = quantise(exact)
-        self.error = max(
-            self.error, float(np.abs(decoded(self.array[position]) - exact).max(initial=0))
-        )
+    def put(self, position: int, exact: WeightBlock | Float[np.ndarray, "query key"]) -> None:
+        """Set the weights of one head, or some rows of them."""
+        if isinstance(exact, WeightBlock):
+            # A block's queries are neighbours here, and its keys too: a part of the array, no copy.
+            first, last = int(exact.queries[0]), int(exact.queries[-1])
+            into, exact = self.array[position, first : last + 1, exact.keys], exact.weights
+        else:
+            into = self.array[position]
+        into[...] = quantise(exact)
+        self.error = max(self.error, float(np.abs(decoded(into) - exact).max(initial=0)))
 
     @property
     def packed(self) -> int:
@@ -175,11 +206,10 @@ class WeightBytes:
 
 @dataclass(frozen=True)
 class LayerParts:
-    """A layer's part of the header, its thumbnails, and the kinds of its heads."""
+    """A layer's part of the header, and the pictures of its heads."""
 
     header: PageLayer
-    thumbs: np.ndarray
-    kinds: Float[np.ndarray, "head column"]
+    pictures: HeadPictures
 
 
 def made_layer(
@@ -195,34 +225,21 @@ def made_layer(
         facts: facts about the stack's tokens, which the kinds of heads depend on.
         room: bytes that queries and keys may take even where the weights are smaller.
     """
-    there = held_positions(layer, heads)
     half = HalfScores.of(layer, heads)
     fits = half is not None and half.size <= room
     # Heads that the record does not hold have queries of zero: recomputed, their rows would be
     # uniform and not empty.
-    recomputes = half is not None and len(there) == len(heads)
+    recomputes = half is not None and len(held_positions(layer, heads)) == len(heads)
     # Bytes are made in the loop below, so that no weight is computed twice, unless queries and keys
     # are surely smaller.
     stored = WeightBytes.empty(layer, heads)
     if half is not None and recomputes and (fits or _surely_smaller(half, layer)):
         stored = None
-    sides = [min(MOST, side) for side in layer.size]
-    thumbs = np.zeros((len(heads), *sides), np.uint8)
-    kinds = np.full((len(heads), len(COLUMNS)), np.nan, np.float32)
-    error = ROUNDING
-    places = {heads[position]: position for position in there}
-    for numbers, group in weights_in_groups(layer, list(places)):
-        at = [places[number] for number in numbers]
-        thumbs[at] = quantise(max_pooled(group))
-        kinds[at] = numbers_of_heads(group, layer.visible, facts)
-        for position, exact in zip(at, group, strict=True):
-            if stored is not None:
-                stored.put(position, exact)
-            # Measured against exact weights with the arithmetic of the page, so that the error that
-            # it states is the error of what it draws.
-            if half is not None:
-                away = np.abs(half.weights(layer, position) - exact).max(initial=0)
-                error = max(error, float(away) + ROUNDING)
+    put = None if stored is None else stored.put
+    pictures = head_pictures(layer, heads, facts, put)
+    # Measured against exact weights with the arithmetic of the page, so that the error that it
+    # states is the error of what it draws.
+    error = ROUNDING if half is None else half.measured(layer, heads)
     recompute = False
     # Half precision of large scores may miss a weight by far: then bytes of the weights are held.
     if half is not None and recomputes and error <= MOST_ERROR:
@@ -238,7 +255,7 @@ def made_layer(
         header["weights"] = chunks.add(
             f"weights/{name}", stored.array, (HEAD, QUERY, KEY), sqrt=True
         )
-    return LayerParts(header, thumbs, kinds)
+    return LayerParts(header, pictures)
 
 
 def held_positions(layer: Layer, heads: list[int]) -> list[int]:
@@ -366,15 +383,19 @@ def _short(bias: np.ndarray, dense: type[np.floating]) -> np.ndarray:
     _, queries, keys = bias.shape
     # Offsets in ascending order: the first column read from below, then the first row.
     line = np.concatenate([bias[:, :0:-1, 0], bias[:, 0, :]], axis=1).astype(np.float32)
-    same = np.array_equal(_dense(line, (queries, keys)), bias)
+    every = np.arange(queries)
+    same = np.array_equal(_dense(line, (queries, keys), every), bias)
     return line if same else bias.astype(dense)
 
 
-def _dense(bias: np.ndarray, size: tuple[int, int]) -> Float[np.ndarray, "head query key"]:
+def _dense(
+    bias: np.ndarray, size: tuple[int, int], rows: Int[np.ndarray, " query"]
+) -> Float[np.ndarray, "head query key"]:
+    """Rows of the bias, which is held whole or by offset."""
     if bias.ndim == 3:
-        return bias
+        return bias[:, rows]
     queries, keys = size
-    return bias[:, np.arange(keys)[None, :] - np.arange(queries)[:, None] + queries - 1]
+    return bias[:, np.arange(keys)[None, :] - rows[:, None] + queries - 1]
 
 
 def _surely_smaller(half: HalfScores, layer: Layer) -> bool:

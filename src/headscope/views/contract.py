@@ -139,7 +139,9 @@ class PageLayer(TypedDict):
     rotary: NotRequired[PageRotary]
     """Where positions turned queries and keys."""
     error: float
-    """Largest absolute difference between a weight as this page has it and the exact one."""
+    """Largest absolute difference between a weight as this page has it and the exact one; over some
+    of the queries of a long text, and then ``checked`` says so.
+    """
     row_sums: Literal["one", "less"]
     """less where part of a row's mass went to a learned sink that is no token, or was not kept."""
     not_kept: NotRequired[float]
@@ -421,7 +423,9 @@ class Page(TypedDict):
     numbered: NotRequired[str]
     """Why some of the tokens are but numbers of positions."""
     checked: NotRequired[str]
-    """Against what the layers were checked, the largest difference and its limit."""
+    """Against what the layers were checked, the largest difference and its limit; and of a long
+    text, what comes from some of its queries only.
+    """
     unseen: NotRequired[str]
     """Layers whose attention was not seen."""
     selection: PageSelection

@@ -33,6 +33,9 @@ POLICY = (
     "default-src 'none'; script-src 'self' '{hash}'; style-src 'unsafe-inline'; img-src data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+NO_MEMORY = (
+    "This machine has too little free memory for this part of the page; show fewer heads or layers"
+)
 CHUNKS_AT_ONCE = 4
 """Number of threads; more would wait for each other, as most of a chunk is made under Python's
 lock.
@@ -146,6 +149,8 @@ def in_thread(act: Act, limiter: anyio.CapacityLimiter) -> Callable[[Request], A
             return PlainTextResponse(str(error), 409)
         except (HeadscopeError, ValueError) as error:
             return PlainTextResponse(str(error), 400)
+        except MemoryError:
+            return PlainTextResponse(NO_MEMORY, 503)
         # Python's JSON reader raises this for thousands of nested brackets.
         except RecursionError:
             return PlainTextResponse("Options are not nested that deeply", 400)

@@ -1,0 +1,122 @@
+"""Thumbnails and kinds of the heads of a layer, from one pass over their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int, UInt8
+
+from headscope.patterns import (
+    COLUMNS,
+    KindOfHead,
+    TextFacts,
+    numbers_of_heads,
+    weights_together,
+)
+from headscope.record import Layer, WeightBlock, sampled_queries
+from headscope.views._quantise import quantise
+from headscope.views._thumbs import PooledRows, max_pooled, starts_of, thumb_shape
+from headscope.views.contract import PageStack
+
+MEASURED_QUERIES = 1024
+"""Queries of a text up to which everything that a page says about its heads is of all of them. Of
+longer texts this takes longer than reading the weights.
+"""
+KIND_QUERIES = 512
+"""Queries of a longer text that the kinds of heads are measured on: their means are then off by
+their spread / 23 at most.
+"""
+POOLED_QUERIES = 2**13
+"""Queries of a text up to which its thumbnails are made of all of them."""
+QUERIES_OF_A_ROW = 64
+"""Queries of a longer text that each row of a thumbnail is made of."""
+
+ERROR_QUERIES = 128
+"""Queries of a longer text that the error of half precision is measured on."""
+
+Put = Callable[[int, "WeightBlock | Float[np.ndarray, 'query key']"], None]
+
+
+@dataclass(frozen=True, eq=False)
+class HeadPictures:
+    """Thumbnails and kinds of heads; zero and NaN of those that the record does not hold.
+
+    Args:
+        thumbs: ``[head row column]``, bytes on the scale of `quantise`.
+        kinds: ``[head column]``, the numbers of `headscope.patterns.COLUMNS`.
+    """
+
+    thumbs: UInt8[np.ndarray, "head row column"]
+    kinds: Float[np.ndarray, "head column"]
+
+
+def head_pictures(
+    layer: Layer, heads: list[int], facts: TextFacts, put: Put | None = None
+) -> HeadPictures:
+    """Thumbnails and kinds of some heads of a layer.
+
+    Args:
+        layer: the layer.
+        heads: numbers of the heads; of those that the record does not hold there is nothing.
+        facts: facts about the stack, by `headscope.patterns.text_facts`.
+        put: takes the place of each head among these and its weights, all of them, in order.
+    """
+    thumbs = np.zeros((len(heads), *thumb_shape(layer.size)), np.uint8)
+    kinds = np.full((len(heads), len(COLUMNS)), np.nan, np.float32)
+    at = [place for place, head in enumerate(heads) if head in layer.head_numbers]
+    if not at:
+        return HeadPictures(thumbs, kinds)
+    together = weights_together(layer, [heads[place] for place in at])
+    if together is not None:
+        thumbs[at] = quantise(max_pooled(together))
+        kinds[at] = numbers_of_heads(together, layer.visible, facts)
+        if put is not None:
+            for place, weights in zip(at, together, strict=True):
+                put(place, weights)
+        return HeadPictures(thumbs, kinds)
+    most = KIND_QUERIES if layer.size[0] > MEASURED_QUERIES else None
+    for place in at:
+        kind, pooled = KindOfHead(layer, facts, most), PooledRows(layer.size)
+        # Bytes are of all weights; without them a long text needs only some of its rows.
+        queries = None if put is not None else _queries(layer, kind)
+        for block in layer.weight_blocks(heads[place], queries=queries):
+            kind.add(block)
+            pooled.add(block)
+            if put is not None:
+                put(place, block)
+        thumbs[place], kinds[place] = quantise(pooled.picture), kind.numbers
+    return HeadPictures(thumbs, kinds)
+
+
+def _queries(layer: Layer, kind: KindOfHead) -> Int[np.ndarray, " query"] | None:
+    """Queries of a long text whose rows are looked at; None for all."""
+    count = layer.size[0]
+    if count <= POOLED_QUERIES:
+        return None
+    # As many for each row of the thumbnail, and those that the kind is measured on.
+    ends = [*starts_of(count)[1:].tolist(), count]
+    drawn = [
+        start + sampled_queries(end - start, QUERIES_OF_A_ROW)
+        for start, end in zip(starts_of(count).tolist(), ends, strict=True)
+    ]
+    return np.union1d(np.concatenate(drawn), kind.queries)
+
+
+def sampling_words(stacks: Sequence[PageStack]) -> str:
+    """What of a page comes from some of the queries only, in one sentence; empty where nothing
+    does.
+    """
+    longest = max(stacks, key=lambda stack: len(stack["query"]["pieces"]))
+    count, layers = len(longest["query"]["pieces"]), longest["layers"]
+    if count <= MEASURED_QUERIES:
+        return ""
+    parts = [f"kinds of heads are from {KIND_QUERIES:,} queries"]
+    # Bytes of weights are made of every row; then the rest costs nothing more.
+    if count > POOLED_QUERIES and not any(layer["weights"] for layer in layers):
+        parts.append(f"thumbnails from {QUERIES_OF_A_ROW} for each of their rows")
+    if any(layer["scores"] and not layer["weights"] for layer in layers):
+        parts.append(f"errors from {ERROR_QUERIES}")
+    *most, last = parts
+    return f"Of {count:,} queries: {' and '.join([', '.join(most), last] if most else [last])}"
