@@ -159,14 +159,25 @@ def _called(sides, piece):
     return (np.array(sides.query.pieces) == piece)[:, None] & sides.words
 
 
-def test_the_numbers_of_a_text_are_the_same_bits_in_any_batch():
-    made = records(3, 4, 11, kind="full")
-    names = list("abcd")
-    together, alone = Tally(), Tally()
-    together.update_batch(names[::-1], TextBatch.of(made[::-1]))
-    for name, record in zip(names, made, strict=True):
-        alone.update(name, record)
-    np.testing.assert_array_equal(together.statistic.values, alone.statistic.values)
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(0, 2**16),
+    st.permutations(range(7)),
+    st.integers(1, 6),
+    st.sampled_from([(1, 1), (1, 3), (3, 1), (2, 4)]),
+    st.sampled_from([(4, "causal"), (11, "full"), (38, "causal"), (13, "sliding")]),
+)
+def test_the_numbers_of_a_text_are_the_same_bits_in_any_batch(seed, order, cut, size, kind):
+    """However texts are ordered and divided, down to one map alone."""
+    layers, heads = size
+    made = records(seed, 7, kind[0], kind=kind[1], layers=layers, heads=heads)
+    parted, alone = Tally(), Tally()
+    for some in (order[:cut], order[cut:]):
+        batch = TextBatch.of([made[place] for place in some])
+        parted.update_batch([str(place) for place in some], batch)
+    for place, record in enumerate(made):
+        alone.update(str(place), record)
+    np.testing.assert_array_equal(parted.statistic.values, alone.statistic.values)
 
 
 def test_words_in_parts_are_drawn_text_by_text():

@@ -7,6 +7,7 @@ from typing import Any
 from headscope._renamed import renamed_name
 from headscope.evidence._baselines import (
     null_scores,
+    orders_of_words,
     rng_of,
     shuffled_orders,
     shuffled_tokens,
@@ -40,6 +41,7 @@ __all__ = [
     "load_beside",
     "load_statistic",
     "null_scores",
+    "orders_of_words",
     "p_above",
     "p_flipped",
     "p_text",

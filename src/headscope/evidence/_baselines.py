@@ -48,7 +48,7 @@ def shuffled_tokens(
     Example:
         >>> tokens = Tokens(pieces=("[CLS]", "straw", "##berries", "taste", "good", "[SEP]"))
         >>> shuffled_tokens(tokens, np.random.default_rng(0)).pieces
-        ('[CLS]', 'good', 'straw', '##berries', 'taste', '[SEP]')
+        ('[CLS]', 'taste', 'straw', '##berries', 'good', '[SEP]')
     """
     return tokens.take(shuffled_orders(tokens, rng, 1, classes)[0].tolist())
 
@@ -67,55 +67,72 @@ def shuffled_orders(
     Example:
         >>> tokens = Tokens(pieces=("[CLS]", "a", "b", "c", "[SEP]"))
         >>> shuffled_orders(tokens, np.random.default_rng(0), 2).tolist()
-        [[0, 3, 1, 2, 4], [0, 3, 2, 1, 4]]
+        [[0, 3, 2, 1, 4], [0, 3, 1, 2, 4]]
     """
-    orders = np.tile(np.arange(len(tokens)), (count, 1))
-    # A block is a word with all of its pieces, within one text of a pair.
-    segments, words = np.array(tokens.segments, int), ~np.array(tokens.special, bool)
-    starts = ~np.array(tokens.continues, bool)
-    parts = []
-    for segment in np.unique(segments[words]):
-        positions = np.flatnonzero(words & (segments == segment))
-        # What goes on with a word that has no beginning here is one block with all that follows.
-        begins = np.flatnonzero(starts[positions])[1:] if starts[positions[0]] else np.zeros(0, int)
-        begins = np.concatenate([[0], begins])
-        lengths = np.diff(begins, append=len(positions))
-        alike = None if classes is None else _alike(positions[begins], lengths, classes)
-        parts.append((positions, begins, lengths, alike))
-    for order in orders:
-        for positions, begins, lengths, alike in parts:
-            drawn = rng.permutation(len(begins)) if alike is None else _among(alike, rng)
-            order[positions] = positions[_ranges(begins[drawn], lengths[drawn])]
+    random = rng.random((count, len(tokens)))
+    kinds = None
+    if classes is not None:
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(classes))}
+        kinds = np.array([[numbers[name] for name in classes]], int)
+    return orders_of_words(
+        random[None],
+        ~np.array([tokens.special], bool),
+        np.array([tokens.segments], int),
+        starts=~np.array([tokens.continues], bool),
+        classes=kinds,
+    )[0]
+
+
+def orders_of_words(
+    random: Float[np.ndarray, "text draw token"],
+    words: Bool[np.ndarray, "text token"],
+    segments: Int[np.ndarray, "text token"],
+    *,
+    starts: Bool[np.ndarray, "text token"],
+    classes: Int[np.ndarray, "text token"] | None = None,
+) -> Int[np.ndarray, "text draw token"]:
+    """The orders of `shuffled_orders`, for several texts of one length at once.
+
+    Args:
+        random: numbers from 0 to 1, which decide; of each word that of its first token.
+        words: True for tokens that are moved, and are not special.
+        segments: which text of a pair each token belongs to.
+        starts: True for tokens that begin a word.
+        classes: number of the kind of word of each token, where words change places within their
+            kind.
+
+    Example:
+        >>> random = np.array([[[0.0, 0.9, 0.0, 0.2, 0.0]]])
+        >>> words = np.array([[False, True, True, True, False]])
+        >>> starts = np.array([[True, True, False, True, True]])
+        >>> orders_of_words(random, words, np.zeros((1, 5), int), starts=starts)[0].tolist()
+        [[0, 3, 1, 2, 4]]
+    """
+    texts, tokens = words.shape
+    places = np.arange(tokens)
+    # Sorted so that what changes places lies side by side; special tokens stay where they are.
+    exchanged = np.where(words, segments, 2 + places)
+    first = np.broadcast_to(places, words.shape).copy()
+    for segment in (0, 1):
+        of_segment = words & (segments == segment)
+        # What goes on with a word that has no beginning here is one word with all that follows.
+        begins = of_segment & (starts | (np.cumsum(of_segment, axis=1) == 1))
+        word = np.maximum.accumulate(np.where(begins, places, 0), axis=1)
+        first = np.where(of_segment, word, first)
+    if classes is not None:
+        # Words are alike where kind and number of pieces are the same.
+        pieces = np.zeros((texts, tokens), int)
+        np.add.at(pieces, (np.arange(texts)[:, None], first), 1)
+        rows = np.arange(texts)[:, None]
+        kind = (classes[rows, first] * (tokens + 1) + pieces[rows, first]) * 2 + segments
+        exchanged = np.where(words, kind, kind.max(initial=0) + 1 + places)
+    # Halved, so that adding a large number cannot round it up to the next one.
+    drawn = np.take_along_axis(random, first[:, None], axis=2) / 2
+    sources = np.argsort(exchanged[:, None] + drawn, axis=2, kind="stable")
+    targets = np.argsort(exchanged, axis=1, kind="stable")
+    orders = np.empty_like(sources)
+    np.put_along_axis(orders, targets[:, None], sources, axis=2)
     return orders
-
-
-def _ranges(begins: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The numbers from each beginning on, as many as its length, one after the other."""
-    stops = np.cumsum(lengths)
-    return np.arange(stops[-1]) + np.repeat(begins - stops + lengths, lengths)
-
-
-def _alike(
-    firsts: np.ndarray, lengths: np.ndarray, classes: Sequence[str]
-) -> tuple[int, list[np.ndarray]]:
-    """How many words there are, and the numbers of those of each class and length, where there are
-    several.
-    """
-    alike: dict[tuple[str, int], list[int]] = {}
-    kinds = zip(firsts.tolist(), lengths.tolist(), strict=True)
-    for number, (first, length) in enumerate(kinds):
-        alike.setdefault((classes[first], length), []).append(number)
-    # A word alone stays where it is, and nothing is drawn for it.
-    several = [np.array(numbers) for numbers in alike.values() if len(numbers) > 1]
-    return len(firsts), several
-
-
-def _among(alike: tuple[int, list[np.ndarray]], rng: np.random.Generator) -> np.ndarray:
-    """Which word comes to each place, where words change places among those that are alike."""
-    drawn = np.arange(alike[0])
-    for numbers in alike[1]:
-        drawn[numbers] = rng.permutation(numbers)
-    return drawn
 
 
 def rng_of(text: str, seed: int = 0) -> np.random.Generator:

@@ -23,6 +23,7 @@ from headscope.measures._pairs import (
     same_form,
     same_segment,
     same_token,
+    word_forms,
     words,
 )
 from headscope.measures._rank import kendall, spearman
@@ -86,6 +87,7 @@ __all__ = [
     "variability",
     "with_missing_mass",
     "word_classes",
+    "word_forms",
     "word_maps",
     "words",
 ]

@@ -49,7 +49,7 @@ def row_entropy(
     weights = np.asarray(weights, np.float64)
     if smoothing:
         weights = (1 - smoothing) * weights + smoothing / weights.shape[-1]
-    # The logarithm of 1 is 0; one of some places only takes twice as long.
-    logs = np.log(np.where(weights > 0, weights, 1.0))
+    # 0 times any logarithm is 0; one of some places only takes twice as long.
+    logs = np.log(np.maximum(weights, np.finfo(np.float64).tiny))
     # Weights a little above 1 by rounding would give an entropy below 0; "0.0 -" avoids -0.0.
-    return np.maximum(0.0, 0.0 - (weights * logs).sum(axis=-1))
+    return np.maximum(0.0, 0.0 - np.multiply(weights, logs, out=logs).sum(axis=-1))

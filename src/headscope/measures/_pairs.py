@@ -91,9 +91,9 @@ def same_form(query: Tokens, key: Tokens, *, itself: bool = True) -> Bool[np.nda
         >>> same_form(tokens, tokens, itself=False).astype(int).tolist()[0]
         [0, 0, 0, 1, 1]
     """
-    of_query = [form(word) for word in whole_words(query)]
+    of_query = word_forms(query)
     is_self = query == key
-    of_key = of_query if is_self else [form(word) for word in whole_words(key)]
+    of_key = of_query if is_self else word_forms(key)
     pairs = _equal(query, key, of_query, of_key)
     if is_self:
         # Numbers of whole words: the pieces of one word all have its form, and these numbers
@@ -208,6 +208,16 @@ def _equal(
         np.array([numbers[name] for name in names], int) for names in (query_names, key_names)
     )
     return words(query, key) & (rows[:, None] == columns)
+
+
+def word_forms(tokens: Tokens) -> list[str]:
+    """The `form` of the whole word that each token belongs to.
+
+    Example:
+        >>> word_forms(Tokens(pieces=("straw", "##berries", "taste")))
+        ['strawberry', 'strawberry', 'tast']
+    """
+    return [form(word) for word in whole_words(tokens)]
 
 
 def whole_words(tokens: Tokens) -> list[str]:

@@ -17,6 +17,7 @@ from headscope.measures import (
     same_segment,
     token_class,
     word_classes,
+    word_forms,
     words,
 )
 from headscope.record import Layer, Stack, Tokens
@@ -115,18 +116,18 @@ class QueryKeyTokens:
         return np.array([numbers.setdefault(name, len(numbers)) for name in names], int)
 
     @cached_property
-    def repeats(self) -> bool:
-        """Whether a word or a query token occurs more than once."""
-        return bool(self.same_word.any()) or len(set(self.names.tolist())) < len(self.names)
+    def forms(self) -> list[str]:
+        """The form of the word that each query token belongs to; see `headscope.measures.form`."""
+        return word_forms(self.query)
 
     @cached_property
     def layout(self) -> tuple[Any, ...]:
-        """A key for all facts except `same_word`, `names` and `classes`: texts of one layout differ
-        only in their words.
+        """A key for all facts except `same_word`, `names`, `forms`, `classes` and `later_sinks`:
+        texts of one layout differ only in their words.
         """
         sides = [self.query] if self.is_self else [self.query, self.key]
-        kinds = [(tuple(side.special), tuple(side.segments)) for side in sides]
-        return (*kinds, self.delimiters.tobytes(), self.later_sinks.tobytes())
+        kinds = [(side.special, side.segments) for side in sides]
+        return (*kinds, self.delimiters.tobytes())
 
     @cached_property
     def keeps_words(self) -> bool:

@@ -21,6 +21,7 @@ from headscope.measures import (
     prefix_targets,
     sink_strength,
 )
+from headscope.patterns._batch_words import BatchWords
 from headscope.patterns._maps import AttentionMaps, QueryKeyTokens
 
 SINK_LENGTH = 64
@@ -55,9 +56,11 @@ class Pattern:
             compared with words shuffled within their kind.
         by_layout: whether the score depends on the tokens only through `QueryKeyTokens.layout`;
             texts of one layout are then scored together, as heads of one map.
-        moved: the pairs after the whole words of a text were put into other orders ``[draw
-            token]``, where these follow from the pairs of the text; this is faster than finding
-            them in each order. It is not called for a text in which nothing occurs twice.
+        by_sinks: the same for a score that depends on `QueryKeyTokens.later_sinks`, too.
+        moved: the pairs of several texts after their words were put into other orders, for
+            patterns of what occurs twice; this is faster than finding them in each order of each
+            text. It is not called for texts in which nothing occurs twice, which have no pairs.
+            None where no text has any.
 
     Raises:
         RecordError: unless one of score and pairs is given and the threshold is between 0 and 1.
@@ -73,7 +76,8 @@ class Pattern:
     by_place: bool = False
     by_word: bool = False
     by_layout: bool = False
-    moved: Callable[[QueryKeyTokens, np.ndarray], np.ndarray] | None = None
+    by_sinks: bool = False
+    moved: Callable[[BatchWords, np.ndarray], np.ndarray | None] | None = None
 
     def __post_init__(self) -> None:
         if (self.score is None) == (self.pairs is None):
@@ -223,29 +227,15 @@ def _induction(tokens: QueryKeyTokens) -> np.ndarray:
     return prefix_targets(names) & tokens.words
 
 
-def _moved_induction(
-    tokens: QueryKeyTokens, orders: Int[np.ndarray, "draw token"]
-) -> Bool[np.ndarray, "draw token token"]:
-    names = tokens.names[orders]
-    # The target is the token after an earlier occurrence of the query's token: pairs with an equal,
-    # earlier key, moved by one key.
-    earlier = np.tril(names[:, :, None] == names[:, None, :], -1)
-    pairs = np.zeros_like(earlier)
-    pairs[:, :, 1:] = earlier[:, :, :-1]
-    return pairs & tokens.words
-
-
-def _moved_words(
-    pairs: Bool[np.ndarray, "token token"], orders: Int[np.ndarray, "draw token"]
-) -> Bool[np.ndarray, "draw token token"]:
-    """The pairs in other orders of the words, for pairs that depend on the two words alone."""
-    if not pairs.any():
-        return np.zeros((*orders.shape, orders.shape[1]), bool)
-    return pairs[orders[:, :, None], orders[:, None, :]]
-
-
 def _same_other(tokens: QueryKeyTokens) -> np.ndarray:
     return tokens.same_word & tokens.other_sentence
+
+
+def _moved_same_other(
+    words: BatchWords, orders: Int[np.ndarray, "text draw token"]
+) -> Bool[np.ndarray, "text draw token token"] | None:
+    # Most texts are no pairs.
+    return words.same(orders) & words.other_text[:, None] if words.other_text.any() else None
 
 
 def _none(maps: AttentionMaps) -> np.ndarray:
@@ -277,7 +267,7 @@ PATTERNS = (
         source=f"{VIG}: mass on the same form, of words that occur more than once; threshold ours",
         threshold=0.3,
         pairs=lambda tokens: tokens.same_word,
-        moved=lambda tokens, orders: _moved_words(tokens.same_word, orders),
+        moved=lambda words, orders: words.same(orders),
         by_word=True,
     ),
     Pattern(
@@ -286,7 +276,7 @@ PATTERNS = (
         source=f"{VIG}: the same with the other segment; threshold ours",
         threshold=0.3,
         pairs=_same_other,
-        moved=lambda tokens, orders: _moved_words(_same_other(tokens), orders),
+        moved=_moved_same_other,
         by_word=True,
     ),
     Pattern(
@@ -348,7 +338,7 @@ PATTERNS = (
         source="Sun et al. 2024, section 2, say where; mean mass on them together, threshold of Gu",
         threshold=0.3,
         score=_sink_elsewhere,
-        by_layout=True,
+        by_sinks=True,
     ),
     Pattern(
         name="induction",
@@ -358,7 +348,7 @@ PATTERNS = (
         ),
         threshold=0.3,
         pairs=_induction,
-        moved=_moved_induction,
+        moved=lambda words, orders: words.followed(orders),
         by_word=True,
     ),
     Pattern(
