@@ -39,6 +39,7 @@ INPUTS = {
         "images",
         "sound",
         "video",
+        "series",
     ),
     *("picture", "pictures", "item", "each", "example", "first", "inputs"),
 }
@@ -48,7 +49,7 @@ KINDS = {
     *("PathLike", "ndarray"),
 }
 """What users give inputs as."""
-NAMES = {"text", "text_pair", "text_b", "image", "sound", "video"}
+NAMES = {"text", "text_pair", "text_b", "image", "sound", "video", "series"}
 """Names in a mapping that is an input."""
 
 

@@ -394,7 +394,12 @@ def test_a_target_is_captured_beside_a_picture(processor):
             TextError,
             "goes with one text; leave text_pair out",
         ),
-        ("vit", {}, CaptureError, "capture needs a text, an image, a video or a sound"),
+        (
+            "vit",
+            {},
+            CaptureError,
+            "capture needs a text, an image, a video, a sound or a time series",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(name, options, error, message, processor):

@@ -232,3 +232,36 @@ def test_frames_belong_to_grids():
         Tokens(pieces=pieces, frames=((0, 1),), **sides)
     with pytest.raises(RecordError, match=r"the frames \(3, 1\) of grid 1"):
         Tokens(pieces=pieces, frames=((0, 1), (3, 1)), **sides)
+
+
+@pytest.mark.parametrize("family", ["qwen2_vl", "qwen2_5_vl"])
+def test_a_video_among_words(family):
+    """Steps in time attend to themselves in the vision part, and are merged among the words."""
+    model = tiny_model(family)
+    numbers, (steps, rows, columns) = model.config, (3, 4, 8)
+    vision = numbers.vision_config
+    size = 3 * vision.temporal_patch_size * vision.patch_size**2
+    generator = torch.Generator().manual_seed(1)
+    pads = [numbers.video_token_id] * (steps * rows * columns // 4)
+    ids = torch.tensor([[6, 7, numbers.vision_start_token_id, *pads, 8, 9]])
+    inputs = {
+        "input_ids": ids,
+        "attention_mask": torch.ones_like(ids),
+        "pixel_values_videos": torch.randn(steps * rows * columns, size, generator=generator),
+        "video_grid_thw": torch.tensor([[steps, rows, columns]]),
+        "mm_token_type_ids": (ids == numbers.video_token_id).long() * 2,
+    }
+    own = own_weights(model, inputs)
+    record = capture_ids(model, **inputs)[0]
+    for layer, weights in enumerate(own):
+        assert np.abs(record["text"].weights(layer=layer) - weights[0]).max() < 2e-5
+    text, vision = record["text"].query, record["vision"].query
+    assert (text.video_grid, vision.video_grid) == ((3, 2, 4), (3, 4, 8))
+    assert text.frames == vision.frames == ((0, 1), (2, 3), (4, 5))
+    assert text.labels[3:6] == ("f0-1 r0c0", "f0-1 r0c1", "f0-1 r0c2")
+    assert text.labels[-3] == "f4-5 r1c3"
+    # Merged patches stand together, so the third is below the first.
+    assert vision.labels[:3] == ("f0-1 r0c0", "f0-1 r0c1", "f0-1 r1c0")
+    weights, frame = record["vision"].weights(layer=0), np.repeat(np.arange(3), rows * columns)
+    assert not weights[:, frame[:, None] != frame].any()
+    assert np.abs(weights.sum(axis=-1) - 1).max() < 1e-5

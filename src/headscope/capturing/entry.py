@@ -1,4 +1,4 @@
-"""Model and text, picture or sound to Record."""
+"""Model and text, picture, video, sound or time series to Record."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing_extensions import Unpack
 from headscope.capturing.device import device_of
 from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs._processor import inputs_of
+from headscope.capturing.inputs._series import inputs_of_series
 from headscope.capturing.inputs.inputs import Inputs, encode, followed_inputs, with_target
 from headscope.capturing.inputs.parse import parse_call
 from headscope.capturing.inputs.parsed_input import ParsedInput
@@ -93,7 +94,7 @@ def prepared(
         tokenizer = own if tokenizer is None else tokenizer
     else:
         check_not_loaded(model, options)
-    if tokenizer is None:
+    if tokenizer is None and given.series is None:
         what = "processor" if given.has_media else "tokenizer"
         raise CaptureError(
             f"capture needs the {what} of {type(model).__name__}: capture(model, {what}, ...)"
@@ -102,7 +103,9 @@ def prepared(
     # An encoder-decoder may write its target here, which runs the model.
     with one_at_a_time(model), at_rest(model):
         reading = {name: options[name] for name in READING if name in options}
-        if given.has_media:
+        if given.series is not None:
+            inputs = inputs_of_series(model, given.series)
+        elif given.has_media:
             inputs = inputs_of(model, tokenizer, given, **reading)
         else:
             tokenizer = getattr(tokenizer, "tokenizer", tokenizer)

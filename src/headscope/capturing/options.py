@@ -72,6 +72,10 @@ class CaptureOptions(KeepOptions, LoadOptions, total=False):
     """Floats ``[sample]``, or the path of a .wav file; ``tokenizer`` is the processor then."""
     sampling_rate: int | None
     """Samples per second of a sound; a file contains its own."""
+    series: Any
+    """Numbers ``[time]`` or ``[time channel]`` for a model of time series (PatchTST, TimesFM),
+    which needs no ``tokenizer``.
+    """
     model_kwargs: Mapping[str, Any]
     """More arguments of the model's forward, such as ``{"use_cache": True}``. Without that a
     capture is one pass without a key/value cache, and ``record.model.called_with`` says so.

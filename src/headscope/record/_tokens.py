@@ -41,7 +41,8 @@ class Tokens:
             registers.
         pictures: which of the grids a token belongs to; by default the first, for every token that
             has a place.
-        times: ``(start, stop)`` of a frame of sound, in seconds.
+        times: ``(start, stop)`` of a frame of sound, in seconds, or of a patch of a time series, in
+            steps, whose rows of ``grids`` are channels.
         roles: what the tokenizer has a token for: ``"bos"``, ``"cls"``, ``"sep"``, ``"eos"``, or
             None; records of earlier versions and bare pieces have none, and roles follow
             from the names of the pieces.

@@ -22,6 +22,7 @@ from headscope.capturing.media._position_marks import positions_of
 from headscope.capturing.media.input_positions import (
     AUDIO,
     KINDS,
+    SERIES,
     TARGET,
     TEXT,
     VISION,
@@ -399,7 +400,7 @@ class _MarkedTokens:
         kind = next(
             (
                 kind
-                for kind in (TARGET, TEXT, AUDIO, VISION)
+                for kind in (TARGET, TEXT, AUDIO, VISION, SERIES)
                 if self.input_positions.spots(marks, kind).any()
             ),
             PROBE,

@@ -12,6 +12,7 @@ from typing import Any
 from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs
 from headscope.capturing.media._sound import parse_sound_input
 from headscope.capturing.media.picture_input import parse_pictures
+from headscope.capturing.media.series_input import parse_series
 from headscope.capturing.media.video_input import parse_video
 from headscope.errors import CaptureError, HeadscopeError, TextError
 
@@ -35,8 +36,8 @@ def parse_call(
         text: a text, None where a picture, video or sound is read alone, or an input that is
             parsed.
         text_pair: the second text of a pair, or None.
-        options: of `capture`, of which ``image``, ``video``, ``sound``, ``sampling_rate`` and
-            ``target`` are read.
+        options: of `capture`, of which ``image``, ``video``, ``sound``, ``sampling_rate``,
+            ``series`` and ``target`` are read.
 
     Raises:
         TextError: where a text is none, is empty, or there are several.
@@ -56,9 +57,10 @@ def parse_call(
             "of texts goes to capture_encoded(model, tokenizer, encoding)"
         )
     parsed = _made(text, text_pair, options or {})
-    if text is None and not parsed.has_media:
+    if text is None and not parsed.has_media and parsed.series is None:
         raise CaptureError(
-            "capture needs a text, an image, a video or a sound: capture(model, tokenizer, text)"
+            "capture needs a text, an image, a video, a sound or a time series: "
+            "capture(model, tokenizer, text)"
         )
     return parsed
 
@@ -285,7 +287,9 @@ def _from_mapping(given: Mapping) -> ParsedInput:
     if not {"text", "image", "video", "sound"} & set(given):
         listed = " nor ".join(map(repr, given)) or "text"
         raise CaptureError(f"An input has no {listed}; there are {', '.join(NAMES)}")
-    parsed = _made(given.get("text"), given.get("text_pair"), given)
+    # A time series is captured alone, and rows of a data set may have a column of that name.
+    more = {name: given[name] for name in NAMES if name in given}
+    parsed = _made(given.get("text"), given.get("text_pair"), more)
     if parsed.text is None and not parsed.has_media:
         raise TextError("An input holds nothing to read; give a text, an image, a video or a sound")
     return parsed
@@ -295,7 +299,7 @@ def _made(text: Any, text_pair: Any, more: Mapping[str, Any]) -> ParsedInput:
     """An input of texts, and of picture, video, sound and target among other arguments of
     `capture`.
     """
-    sound, video = more.get("sound"), more.get("video")
+    sound, video, series = more.get("sound"), more.get("video"), more.get("series")
     target, target_error = more.get("target"), None
     try:
         target = None if target is None else check_text(target, "target")
@@ -307,6 +311,7 @@ def _made(text: Any, text_pair: Any, more: Mapping[str, Any]) -> ParsedInput:
         pictures=parse_pictures(more.get("image")),
         sound=None if sound is None else parse_sound_input(sound, more.get("sampling_rate")),
         video=None if video is None else parse_video(video),
+        series=None if series is None else parse_series(series),
         target=target,
         target_error=target_error,
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from headscope.capturing.media._sound import SoundInput
 from headscope.capturing.media.picture_input import PictureInput
+from headscope.capturing.media.series_input import SeriesInput
 from headscope.capturing.media.video_input import VideoInput
 from headscope.errors import HeadscopeError, TextError
 
@@ -24,12 +25,14 @@ class ParsedInput:
         pictures: in the order in which the text names them.
         sound: the sound, or None.
         video: the video, or None.
+        series: the time series, or None.
         target: what the decoder of an encoder-decoder is to read, or None.
         target_error: why the target that was given is no text; models without a decoder never look
             at it.
 
     Raises:
-        TextError: where there are two texts and a picture, video or sound.
+        TextError: where there are two texts and a picture, video or sound, or a time series and
+            anything else.
     """
 
     text: str | None = None
@@ -37,10 +40,13 @@ class ParsedInput:
     pictures: tuple[PictureInput, ...] = ()
     sound: SoundInput | None = None
     video: VideoInput | None = None
+    series: SeriesInput | None = None
     target: str | None = None
     target_error: TextError | None = None
 
     def __post_init__(self) -> None:
+        if self.series is not None and (self.texts or self.has_media):
+            raise TextError("A time series is read alone; leave texts, pictures and sounds out")
         if self.text_pair is not None and self.has_media:
             raise TextError("A picture, video or sound goes with one text; leave text_pair out")
 

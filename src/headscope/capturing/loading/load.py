@@ -106,6 +106,8 @@ def load_for(
     if writes and not allow_unfit:
         asks = NEXT
     model = _whole(loader, name, loading, asks, config=config)
+    if given.series is not None:
+        return model, None
     if not given.has_media:
         return model, _loaded(AutoTokenizer, name, **loading.files)
     part = "picture" if given.pictures else "sound"

@@ -1,5 +1,5 @@
-"""Tokens from marks: patches with their places, frames with their times, words, and learned
-tokens.
+"""Tokens from marks: patches with their places, frames with their times, spans of time series,
+words, and learned tokens.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from headscope.capturing.media._sound import times_of
-from headscope.capturing.media.input_positions import AUDIO, VISION, InputPositions
+from headscope.capturing.media.input_positions import AUDIO, SERIES, VISION, InputPositions
 from headscope.record import Tokens
 
 UNKNOWN = "[?]"
@@ -106,12 +106,15 @@ def _within_text(texts: Tokens, places: MarkMeanings) -> Tokens:
 
 
 def _is_worded(marks: np.ndarray, input_positions: InputPositions) -> np.ndarray:
-    return (
-        (marks > 0) & ~input_positions.spots(marks, VISION) & ~input_positions.spots(marks, AUDIO)
-    )
+    worded = marks > 0
+    for kind in (VISION, AUDIO, SERIES):
+        worded &= ~input_positions.spots(marks, kind)
+    return worded
 
 
 def _read(marks: np.ndarray, input_positions: InputPositions) -> MarkMeanings:
+    if SERIES in input_positions.kinds:
+        return _read_series(marks, input_positions)
     seen, heard = input_positions.spots(marks, VISION), input_positions.spots(marks, AUDIO)
     rows, columns = input_positions.row[marks - 1], input_positions.column[marks - 1]
     if heard.any() and min(len(np.unique(side[heard])) for side in (rows, columns)) > 1:
@@ -139,6 +142,27 @@ def _read(marks: np.ndarray, input_positions: InputPositions) -> MarkMeanings:
         tuple(labels),
         frames,
     )
+
+
+def _read_series(marks: np.ndarray, input_positions: InputPositions) -> MarkMeanings:
+    """Channels are rows of a grid, and patches its columns; names are spans of steps."""
+    at = np.flatnonzero(input_positions.spots(marks, SERIES))
+    channels = input_positions.row[marks[at] - 1].tolist()
+    # The mark of a patch is that of the first of its steps.
+    starts = input_positions.column[marks[at] - 1].tolist()
+    several = len(set(input_positions.row.tolist())) > 1
+    columns = sorted(set(starts))
+    labels: list[str | None] = [None] * len(marks)
+    places: list[Place | None] = [None] * len(marks)
+    times: list[tuple[float, float] | None] = [None] * len(marks)
+    for position, channel, start in zip(at.tolist(), channels, starts, strict=True):
+        stop = start + input_positions.span
+        labels[position] = f"c{channel} " * several + f"t{start}-{stop - 1}"
+        places[position] = (channel, columns.index(start))
+        times[position] = (float(start), float(stop))
+    pictures = tuple(None if place is None else 0 for place in places)
+    grid = (max(channels, default=0) + 1, len(columns))
+    return MarkMeanings((grid,), tuple(places), pictures, tuple(times), tuple(labels))
 
 
 def _frames_of(

@@ -14,8 +14,8 @@ from torch import nn
 from headscope.capturing.media._position_marks import PositionMarks, marked
 from headscope.errors import CaptureError
 
-TEXT, TARGET, VISION, AUDIO = "text", "target", "vision", "audio"
-KINDS = (TEXT, TARGET, VISION, AUDIO)
+TEXT, TARGET, VISION, AUDIO, SERIES = "text", "target", "vision", "audio", "series"
+KINDS = (TEXT, TARGET, VISION, AUDIO, SERIES)
 ARGUMENTS = {
     "input_ids": TEXT,
     "decoder_input_ids": TARGET,
@@ -47,8 +47,8 @@ class InputPositions:
         example: the example it belongs to.
         item: number of the picture, sound or text, counted within its kind; each frame of a video
             is a picture, after those of other arguments.
-        row: of a pixel or patch; 0 in a text and in a sound.
-        column: of a pixel, patch or sample, or the position of a word.
+        row: of a pixel or patch, or the channel of a time series; 0 in a text and in a sound.
+        column: of a pixel, patch, sample or step of a time series, or the position of a word.
         names: of the model's parameters, which are numbered -1, -2 ...
         seconds: how far two neighbouring samples, or columns of features, of a sound are apart;
             None if unknown.
@@ -56,6 +56,7 @@ class InputPositions:
         clips: for each picture the number of the video that it is a frame of; None where it is of
             none.
         tube: how many frames one patch of a video reaches over.
+        span: steps that one patch of a time series holds.
         frame_numbers: of the frames that the model reads among those of the given video; empty
             where it reads them all.
     """
@@ -72,6 +73,7 @@ class InputPositions:
     whole: bool = False
     clips: tuple[int | None, ...] = ()
     tube: int = 1
+    span: int = 1
     frame_numbers: tuple[int, ...] = ()
 
     @property

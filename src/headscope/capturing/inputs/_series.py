@@ -1,0 +1,93 @@
+"""What a model of time series is to read, from a series that is parsed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from headscope.capturing.device import device_of
+from headscope.capturing.inputs.inputs import Inputs
+from headscope.capturing.media.input_positions import KINDS, SERIES, InputPositions
+from headscope.capturing.media.series_input import SeriesInput
+from headscope.capturing.walk import arguments_of
+from headscope.errors import CaptureError
+
+
+def inputs_of_series(model: Any, series: SeriesInput) -> Inputs:
+    """The arguments of a model of time series, and which value each of their entries is.
+
+    A model of several channels (PatchTST) has them as an axis of its input, and others (TimesFM)
+    read each as a series of its own. Both fold them into the batch, so that no channel attends to
+    another.
+
+    Args:
+        model: of patches of time series.
+        series: what it is to read.
+
+    Raises:
+        CaptureError: where the model reads no time series, or the series does not fit it.
+    """
+    length, channels = series.values.shape
+    reads, patch = arguments_of(model), _patch_of(model)
+    wanted = getattr(model.config, "num_input_channels", None)
+    _check_size(model, series)
+    values = torch.from_numpy(series.values).to(device_of(model), model.dtype)
+    numbers = torch.arange(1, length * channels + 1, dtype=torch.int32).reshape(channels, length)
+    arguments, marks = {"past_values": values[None]}, {"past_values": numbers.T[None]}
+    if wanted is None:
+        arguments, marks = {"past_values": values.T}, {"past_values": numbers}
+    if "past_values_padding" in reads:
+        arguments["past_values_padding"] = torch.zeros_like(arguments["past_values"])
+    if "freq" in reads:
+        # How often a value was taken: 0 stands for often, from every minute to every day.
+        arguments["freq"] = torch.zeros(channels, 1, dtype=torch.long, device=values.device)
+    spots = np.indices((channels, length)).reshape(2, -1)
+    zeros = np.zeros(length * channels, np.int64)
+    positions = InputPositions(
+        1,
+        marks,
+        kind=zeros + KINDS.index(SERIES),
+        example=zeros,
+        item=zeros,
+        row=spots[0],
+        column=spots[1],
+        names=tuple(name for name, _ in model.named_parameters()),
+        span=patch,
+    )
+    return Inputs(arguments, (), (), positions)
+
+
+def _patch_of(model: Any) -> int:
+    """Steps that a patch of the model holds."""
+    patch = getattr(model.config, "patch_length", None)
+    if "past_values" not in arguments_of(model) or not isinstance(patch, int):
+        raise CaptureError(
+            f"{type(model).__name__} reads no patches of time series; series= is for PatchTST and "
+            "TimesFM"
+        )
+    return patch
+
+
+def _check_size(model: Any, series: SeriesInput) -> None:
+    length, channels = series.values.shape
+    name, config = type(model).__name__, model.config
+    wanted = getattr(config, "num_input_channels", None)
+    if wanted is None:
+        if length % config.patch_length:
+            raise CaptureError(
+                f"The time series has {length} steps and {name} reads patches of "
+                f"{config.patch_length}; give a multiple of that"
+            )
+        return
+    if channels != wanted:
+        raise CaptureError(
+            f"The time series has {channels} channels and {name} reads {wanted}; give as many, "
+            "with the axes [time channel]"
+        )
+    if length != config.context_length:
+        raise CaptureError(
+            f"The time series has {length} steps and {name} reads {config.context_length}; give "
+            "the last ones"
+        )
