@@ -68,7 +68,12 @@ def test_two_atlases_are_compared(texts, here, capsys):
     assert "A is step1, tiny, 6 heads; B is step2, other, 9 heads: 6 heads are matched" in told
     assert "Heads of B without a partner" in told
     assert (here / "changes.csv").read_text().startswith("layer,head,other_layer,other_head")
+    assert run(["compare", "step1", "step2", "--out", "changes"]) == 0
+    assert (here / "changes" / "data" / "b-head-2-1.js").exists()
     assert run(["compare", "step1", "step2", "--min-overlap", "0.2"]) != 0
     assert "--min-overlap is for records; leave it out" in capsys.readouterr().err
-    assert run(["compare", "step1", "tiny"]) != 0
-    assert "has no result.safetensors" in capsys.readouterr().err
+    for command in ("compare", "serve"):
+        assert run([command, "step1", "tiny"]) != 0
+        assert "has no result.safetensors" in capsys.readouterr().err
+    assert run(["serve", "record.safetensors", "step2"]) != 0
+    assert "Expected the folders of two atlases" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import math
 
 import numpy as np
 import pytest
@@ -72,6 +73,32 @@ def test_the_page_of_a_head_has_what_the_atlas_says(atlas, tmp_path):
     query, key, weight = links[place, 0].tolist()
     assert (query, key) == example.links[0][:2]
     assert weight / 65535 == pytest.approx(example.links[0][2], abs=1e-4)
+
+
+def test_two_atlases_are_one_folder(atlas, tmp_path):
+    compared = atlas.compare(atlas, names=("before", HOSTILE))
+    folder = compared.view().save(tmp_path).parent
+    index = said(folder, "index")
+    assert index["kind"] == "comparison"
+    assert index["names"] == ["before", HOSTILE]
+    assert [(pair["a"], pair["b"], pair["similarity"]) for pair in index["pairs"]] == [
+        (0, 0, 1.0),
+        (1, 1, 1.0),
+        (2, 2, 1.0),
+    ]
+    assert len(index["differences"]) == len(compared.differences) > 0
+    at, one = next(each for each in enumerate(compared.differences) if not math.isnan(each[1].low))
+    number, pattern, before, after, low, high = index["differences"][at]
+    assert (compared.pairs[number].a, pattern) == ((one.layer, one.head), one.pattern)
+    assert (before, after) == pytest.approx((one.before, one.after), rel=1e-3)
+    assert (low, high) == pytest.approx((one.low, one.high), abs=1e-3)
+    # JSON has no NaN: an interval that is not known is null.
+    unknown = [math.isnan(each.low) for each in compared.differences]
+    assert [each[4] is None for each in index["differences"]] == unknown
+    for side in ("a", "b"):
+        assert index[side]["heads"][2]["layer"] == 2
+        assert said(folder, f"{side}-head-2-0")["layer"] == 2
+        assert len(said(folder, f"{side}-texts")) == 9
 
 
 def test_a_folder_that_cannot_be_made_is_told(atlas, tmp_path):

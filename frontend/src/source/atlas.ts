@@ -1,5 +1,6 @@
 // An atlas comes in scripts, since a page that was opened from a disk may not fetch: each calls `headscopeAtlas`.
 
+import type { ComparisonIndex } from "./atlasComparison";
 import type { TreeHead, TreeIndex } from "./headvis";
 
 /** A pair of words: query, key, share of the attention, share of even attention, 1 where both stand for text. */
@@ -90,11 +91,13 @@ export interface AtlasText {
 }
 
 export interface AtlasSource {
-  index(): Promise<AtlasIndex | TreeIndex>;
+  index(): Promise<AtlasIndex | TreeIndex | ComparisonIndex>;
   head(layer: number, head: number): Promise<AtlasHead>;
   texts(): Promise<readonly AtlasText[]>;
   /** Of a tree of HeadVis. */
   treeHead(layer: number, head: number): Promise<TreeHead>;
+  /** The same of one of two atlases. */
+  side(side: "a" | "b"): AtlasSource;
 }
 
 type Receive = (name: string, said: unknown) => void;
@@ -121,12 +124,14 @@ export function scriptSource(page: Document & { defaultView: Window | null }): A
     asked.set(name, promise);
     return promise;
   };
-  return {
+  const below = (start: string): AtlasSource => ({
     index: () => read("index"),
-    head: (layer, head) => read(`head-${layer}-${head}`),
-    texts: () => read("texts"),
-    treeHead: (layer, head) => read(`head-${layer}-${head}`),
-  };
+    head: (layer, head) => read(`${start}head-${layer}-${head}`),
+    texts: () => read(`${start}texts`),
+    treeHead: (layer, head) => read(`${start}head-${layer}-${head}`),
+    side: (side) => below(`${side}-`),
+  });
+  return below("");
 }
 
 function missing(name: string): Error {

@@ -4,29 +4,40 @@ import { fromBase64 } from "../source/bytes";
 
 // What an atlas says of heads, found by a word or by a drawing.
 
+/** One of two atlases that are side by side; empty where there is only one. */
+export type Side = "" | "a" | "b";
+
 /** Where one is: the map of all heads, with what is looked for; a head; a text as that head sees it. */
 export interface AtlasPlace {
+  readonly side: Side;
   readonly find: string;
   readonly head: readonly [layer: number, head: number] | null;
   readonly text: number | null;
 }
 
-/** What an address says: `#/`, `#/find/it`, `#/head/2-7`, `#/head/2-7/text/12`. */
+/** What an address says: `#/`, `#/find/it`, `#/head/2-7`, `#/head/2-7/text/12`; of two atlases `#/a/head/2-7`. */
 export function readPlace(fragment: string): AtlasPlace {
-  const head = /^#?\/head\/(\d+)-(\d+)(?:\/text\/(\d+))?$/.exec(fragment);
+  const [, of = "", path = ""] = /^#?\/(?:([ab])(?:\/|$))?(.*)$/.exec(fragment) ?? [];
+  const side = of as Side;
+  const head = /^head\/(\d+)-(\d+)(?:\/text\/(\d+))?$/.exec(path);
   if (head) {
-    return { find: "", head: [Number(head[1]), Number(head[2])], text: head[3] ? Number(head[3]) : null };
+    return { side, find: "", head: [Number(head[1]), Number(head[2])], text: head[3] ? Number(head[3]) : null };
   }
-  const find = /^#?\/find\/(.+)$/.exec(fragment);
-  return { find: find ? unescaped(find[1]) : "", head: null, text: null };
+  const find = /^find\/(.+)$/.exec(path);
+  return { side, find: find ? unescaped(find[1]) : "", head: null, text: null };
 }
 
-export function headAddress(layer: number, head: number, text?: number): string {
-  return `#/head/${layer}-${head}${text === undefined ? "" : `/text/${text}`}`;
+export function headAddress(layer: number, head: number, text?: number, side: Side = ""): string {
+  return `${mapAddress(side)}head/${layer}-${head}${text === undefined ? "" : `/text/${text}`}`;
 }
 
-export function findAddress(find: string): string {
-  return find ? `#/find/${encodeURIComponent(find)}` : "#/";
+export function findAddress(find: string, side: Side = ""): string {
+  return find ? `${mapAddress(side)}find/${encodeURIComponent(find)}` : mapAddress(side);
+}
+
+/** The map of all heads. */
+export function mapAddress(side: Side = ""): string {
+  return side ? `#/${side}/` : "#/";
 }
 
 function unescaped(part: string): string {

@@ -42,11 +42,14 @@ test("kinds of tokens, words and names are found", () => {
 });
 
 test("addresses are read as they were written", () => {
-  expect(readPlace(headAddress(2, 7))).toEqual({ find: "", head: [2, 7], text: null });
-  expect(readPlace(headAddress(2, 7, 12))).toEqual({ find: "", head: [2, 7], text: 12 });
-  expect(readPlace(findAddress("50 %/x"))).toEqual({ find: "50 %/x", head: null, text: null });
-  expect(readPlace("#/find/%E0%A4%A")).toEqual({ find: "%E0%A4%A", head: null, text: null });
-  expect(readPlace("")).toEqual({ find: "", head: null, text: null });
+  expect(readPlace(headAddress(2, 7))).toEqual({ side: "", find: "", head: [2, 7], text: null });
+  expect(readPlace(headAddress(2, 7, 12))).toEqual({ side: "", find: "", head: [2, 7], text: 12 });
+  expect(readPlace(findAddress("50 %/x"))).toEqual({ side: "", find: "50 %/x", head: null, text: null });
+  expect(readPlace("#/find/%E0%A4%A")).toEqual({ side: "", find: "%E0%A4%A", head: null, text: null });
+  expect(readPlace(headAddress(2, 7, 12, "b"))).toEqual({ side: "b", find: "", head: [2, 7], text: 12 });
+  expect(readPlace(findAddress("it", "a"))).toEqual({ side: "a", find: "it", head: null, text: null });
+  expect(readPlace(findAddress("", "a"))).toEqual({ side: "a", find: "", head: null, text: null });
+  expect(readPlace("")).toEqual({ side: "", find: "", head: null, text: null });
 });
 
 test("links are those of the text, the strongest and those of words by themselves", () => {

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from headscope.cli._corpus import is_folder, table_of
 from headscope.cli._run import RECORD_SUFFIX, say, status
 from headscope.cli._study import check_result, write_result
 from headscope.errors import FileError, HeadscopeError
@@ -35,13 +36,14 @@ def compare(
     distance in nats, averaged over the rows that both have.
 
     Two folders that headscope atlas wrote are compared as atlases, such as those of two checkpoints
-    or of two models: heads are matched one to one, and the tables list what changed most.
+    or of two models: heads are matched one to one, and the tables list what changed most. See
+    headscope serve A B for the page.
 
     Args:
         a: The first record (.safetensors), from headscope capture; or the folder of an atlas.
         b: The second.
         out: Write the table of heads to this file (.csv, .json or .parquet), or the viewer page
-            (.html), besides printing the result.
+            (.html; of two atlases a folder), besides printing the result.
         stack: Attention stack of the model, such as decoder or cross; by default all that both
             have.
         match: How heads are matched: by number, or each with the nearest one (best); auto uses
@@ -111,7 +113,12 @@ def _check_of_atlases(records: dict[str, Any]) -> None:
 
 
 def _compare_atlases(a: Path, b: Path, out: Path | None, match: Literal["best", "number"]) -> None:
-    check_result(out)
+    check_result(table_of(out))
     comparison = compared_atlases(a, b, match)
     say(str(comparison))
-    write_result(comparison, out)
+    if is_folder(out):
+        with status("Writing the page"):
+            page = comparison.view().save(out)
+        say(f"Wrote {page.resolve()}")
+    else:
+        write_result(comparison, out)

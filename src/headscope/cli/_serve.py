@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from headscope.cli._compare import compared_atlases
 from headscope.cli._page import PageChoices, PageFiles, Words, shown_page
 from headscope.cli._run import (
     RECORD_SUFFIX,
@@ -97,6 +98,7 @@ class LiveChoices:
 
 def serve(
     record: str | None = None,
+    other: Path | None = None,
     /,
     *,
     port: int = 0,
@@ -107,10 +109,11 @@ def serve(
     open_: Annotated[bool, Parameter(name="--open", negative="")] = False,
 ) -> None:
     """Show a record in the browser and send only what is looked at; or a model, to type texts and
-    change heads; or an atlas of heads.
+    change heads; or an atlas of heads, or two of them side by side.
 
     With a record file it is shown, however large or remote it is; with the folder that `headscope
-    atlas` wrote, its atlas; with a tree of HeadVis, whoever wrote it, what it holds of each head.
+    atlas` wrote, its atlas; with two of them both side by side, their heads matched one to one;
+    with a tree of HeadVis, whoever wrote it, what it holds of each head.
     With --model, or without a record file, the model is loaded once and reads what is typed in the
     page. The server listens on this machine only, and answers only requests with the token of the
     printed address.
@@ -118,6 +121,7 @@ def serve(
     Args:
         record: The record file (.safetensors) to show, the folder of an atlas or of a
             tree of HeadVis; with --model the text that the page begins with.
+        other: The folder of a second atlas, to compare the first with.
         port: Port to listen on; by default any free one.
         page: What can be looked at, and what is shown first; of a record file.
         files: What can be looked at besides; of a record file.
@@ -130,8 +134,13 @@ def serve(
     options, choices = model or ModelOptions(), live or LiveChoices()
     if record is not None and options.model is None and Path(record).is_dir():
         with listening_on(port) as listening:
-            _serve_atlas(Path(record), listening, open_)
+            _serve_atlas(Path(record), other, listening, open_)
         return
+    if other is not None:
+        raise HeadscopeError(
+            f"Expected the folders of two atlases, got {record} and {other}; to see another record "
+            f"beside the first, give --beside {other}"
+        )
     # With --model a file's name is still a record; any other text is what the page begins with.
     is_file = record is not None and (record.endswith(RECORD_SUFFIX) or options.model is None)
     if is_file and choices.atlas is not None:
@@ -157,13 +166,13 @@ def serve(
         _serve_model(named, options, listening, opens=open_)
 
 
-def _serve_atlas(folder: Path, listening: socket.socket, opens: bool) -> None:
-    """Serve the atlas of a run, or a tree of HeadVis; its page is written again, so that it fits
-    this version.
+def _serve_atlas(folder: Path, other: Path | None, listening: socket.socket, opens: bool) -> None:
+    """Serve the atlas of a run, beside another or alone, or a tree of HeadVis; its page is written
+    again, so that it fits this version.
     """
     from headscope.views.atlas_server import atlas_application
 
-    atlas = _atlas_of(folder)
+    atlas = _atlas_of(folder) if other is None else compared_atlases(folder, other)
     say(atlas.summary())
     with tempfile.TemporaryDirectory(prefix="headscope-") as page:
         with status("Writing the page"):

@@ -19,6 +19,7 @@ PLUGINS: dict[Door, tuple[str, ...]] = {
     "figure": ("headscope.views.figures",),
     "view": (
         "headscope.views.opening",
+        "headscope.views.atlas_comparison_page",
         "headscope.views.atlas_page",
         "headscope.views.headvis_page",
     ),

@@ -50,22 +50,22 @@ class AtlasPage:
             PageError: where the script of the viewer was not built.
         """
         title = f"{self.atlas.model or 'A model'}: atlas of {len(self.atlas.cells)} heads"
-        return write_page(folder, title, self._data())
-
-    def _data(self) -> Iterator[tuple[str, Data]]:
-        """What each script holds, that of all heads last."""
-        atlas = self.atlas
-        for at, (layer, head) in enumerate(atlas.cells):
-            yield f"head-{layer}-{head}", _head_data(atlas, at, atlas.head(layer, head))
-        texts = [{"words": text.words, "special": _places(text.special)} for text in atlas.sample]
-        yield "texts", texts
-        yield "index", _index_data(atlas)
+        return write_page(folder, title, atlas_data(self.atlas))
 
 
 @shows(Atlas.KIND)
 def atlas_page(atlas: Atlas) -> AtlasPage:
     """The page of an atlas, which `AtlasPage.save` writes as a folder."""
     return AtlasPage(atlas)
+
+
+def atlas_data(atlas: Atlas) -> Iterator[tuple[str, Data]]:
+    """Name and content of each script, that of all heads last."""
+    for at, (layer, head) in enumerate(atlas.cells):
+        yield f"head-{layer}-{head}", _head_data(atlas, at, atlas.head(layer, head))
+    texts = [{"words": text.words, "special": _places(text.special)} for text in atlas.sample]
+    yield "texts", texts
+    yield "index", _index_data(atlas)
 
 
 def _index_data(atlas: Atlas) -> dict[str, Any]:

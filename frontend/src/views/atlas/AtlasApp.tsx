@@ -1,37 +1,37 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { marksOf } from "../../draw/marks";
 import { followSystemTheme } from "../../parts/theme";
 import type { AtlasIndex, AtlasSource } from "../../source/atlas";
-import { fromBase64 } from "../../source/bytes";
+import type { ComparisonIndex } from "../../source/atlasComparison";
 import type { TreeIndex } from "../../source/headvis";
 import { type AtlasPlace, readPlace } from "../../state/atlas";
 import { readMetric } from "../../state/headvis";
-import { headColors } from "./colors";
+import { ComparisonPlace } from "./comparison/ComparisonPlace";
 import { HeadPage } from "./HeadPage";
 import { TreeHeadPage } from "./headvis/TreeHeadPage";
 import { TreeMap } from "./headvis/TreeMap";
 import { MapPage } from "./MapPage";
-import type { AtlasView } from "./parts";
+import { viewOf } from "./parts";
 
 /** The page of an atlas: the map of all heads, or one head, as the address says. */
 export function AtlasApp({ source, host }: { source: AtlasSource; host: HTMLElement }) {
-  const [index, setIndex] = useState<AtlasIndex | TreeIndex | null>(null);
+  const [index, setIndex] = useState<AnyIndex | null>(null);
   const [failure, setFailure] = useState("");
-  const [place, setPlace] = useState(() => readPlace(location.hash));
+  const [fragment, setFragment] = useState(location.hash);
+  const place = useMemo(() => readPlace(fragment), [fragment]);
   const dark = useDark(host);
   useEffect(() => {
     source.index().then(setIndex, (error: Error) => setFailure(error.message));
-    const follow = () => setPlace(readPlace(location.hash));
+    const follow = () => setFragment(location.hash);
     addEventListener("hashchange", follow);
     return () => removeEventListener("hashchange", follow);
   }, [source]);
   const root = useRef<HTMLElement>(null);
-  const where = place.head?.join("-") ?? "";
+  const where = place.head?.join("-") ?? /^#?\/pair\/(.+)$/.exec(fragment)?.[1] ?? "";
   useEffect(() => {
     // A page that was followed to begins at its top, and is said.
     scrollTo(0, 0);
     if (where) root.current?.querySelector<HTMLElement>("h1")?.focus();
-    document.title = index ? `${where ? `Head ${where} – ` : ""}${index.model || "Atlas"}` : document.title;
+    document.title = index ? `${where ? `Head ${where} – ` : ""}${nameOf(index)}` : document.title;
   }, [where, index]);
   if (failure) {
     return (
@@ -44,7 +44,10 @@ export function AtlasApp({ source, host }: { source: AtlasSource; host: HTMLElem
   return (
     <main class="headscope atlas" ref={root} data-theme={dark ? "dark" : "light"} data-headscope>
       {index && isTree(index) && <TreePlace index={index} source={source} dark={dark} place={place} />}
-      {index && !isTree(index) && <AtlasPlaceShown index={index} source={source} dark={dark} place={place} />}
+      {index && isComparison(index) && (
+        <ComparisonPlace index={index} source={source} dark={dark} place={place} fragment={fragment} />
+      )}
+      {index && isAtlas(index) && <AtlasPlaceShown index={index} source={source} dark={dark} place={place} />}
     </main>
   );
 }
@@ -57,7 +60,7 @@ interface PlaceProps<Index> {
 }
 
 function AtlasPlaceShown({ index, source, dark, place }: PlaceProps<AtlasIndex>) {
-  const view = useMemo(() => viewOf(index, source, dark), [index, source, dark]);
+  const view = useMemo(() => viewOf(index, source, dark, ""), [index, source, dark]);
   if (!place.head) return <MapPage view={view} find={place.find} />;
   return <HeadPage key={place.head.join("-")} view={view} place={place} />;
 }
@@ -69,18 +72,22 @@ function TreePlace({ index, source, dark, place }: PlaceProps<TreeIndex>) {
   return <TreeHeadPage key={place.head.join("-")} view={view} place={place} />;
 }
 
-function isTree(index: AtlasIndex | TreeIndex): index is TreeIndex {
+type AnyIndex = AtlasIndex | TreeIndex | ComparisonIndex;
+
+function isTree(index: AnyIndex): index is TreeIndex {
   return "kind" in index && index.kind === "headvis";
 }
 
-function viewOf(index: AtlasIndex, source: AtlasSource, dark: boolean): AtlasView {
-  const maps = fromBase64(index.maps);
-  const shapes = marksOf(
-    index.patterns.map(({ name }) => name),
-    dark,
-  );
-  const marks = new Map(index.patterns.map(({ name }, at) => [name, shapes[at]]));
-  return { index, source, dark, maps, marks, colors: headColors(index, dark) };
+function isComparison(index: AnyIndex): index is ComparisonIndex {
+  return "kind" in index && index.kind === "comparison";
+}
+
+function isAtlas(index: AnyIndex): index is AtlasIndex {
+  return !("kind" in index);
+}
+
+function nameOf(index: AnyIndex): string {
+  return isComparison(index) ? index.names.join(" and ") : index.model || "Atlas";
 }
 
 function useDark(host: HTMLElement): boolean {

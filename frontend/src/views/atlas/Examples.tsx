@@ -31,7 +31,7 @@ export function Examples({ view, said, texts }: ExamplesProps) {
           <ul>
             {stratum.examples.map((number) => (
               <li key={number}>
-                <a class="atlas-example" href={headAddress(said.layer, said.head, number)}>
+                <a class="atlas-example" href={headAddress(said.layer, said.head, number, view.side)}>
                   <span class="atlas-example-score number">{shortShare(said.scores[number])}</span>
                   <MiniLines view={view} said={said} number={number} text={texts[number]} />
                   <ExampleWords view={view} said={said} number={number} text={texts[number]} />

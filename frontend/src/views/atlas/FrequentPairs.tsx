@@ -1,13 +1,13 @@
 import { useState } from "preact/hooks";
 import type { WordPair } from "../../source/atlas";
-import { bare, findAddress, percents } from "../../state/atlas";
+import { bare, findAddress, percents, type Side } from "../../state/atlas";
 
 const SHOWN = 12;
 
 type Order = "share" | "ratio";
 
 /** The pairs of words that most of a head's attention goes between. */
-export function FrequentPairs({ pairs, texts }: { pairs: readonly WordPair[]; texts: number }) {
+export function FrequentPairs({ pairs, texts, side = "" }: { pairs: readonly WordPair[]; texts: number; side?: Side }) {
   const [words, setWords] = useState(true);
   const [order, setOrder] = useState<Order>("share");
   const [all, setAll] = useState(false);
@@ -43,11 +43,11 @@ export function FrequentPairs({ pairs, texts }: { pairs: readonly WordPair[]; te
           {shown.map((pair) => (
             <tr key={`${pair[0]} ${pair[1]}`}>
               <th scope="row">
-                <a href={findAddress(bare(pair[0]))}>
+                <a href={findAddress(bare(pair[0]), side)}>
                   <bdi>{pair[0]}</bdi>
                 </a>{" "}
                 →{" "}
-                <a href={findAddress(bare(pair[1]))}>
+                <a href={findAddress(bare(pair[1]), side)}>
                   <bdi>{pair[1]}</bdi>
                 </a>
               </th>

@@ -7,7 +7,7 @@ interface HeadGridProps {
   /** Of each layer the heads that have a tile, by their place among all. */
   rows: readonly (readonly number[])[];
   columns: number;
-  tile: (at: number) => ComponentChildren;
+  tile: (at: number, place: number) => ComponentChildren;
 }
 
 /** Tiles of all heads, a row for each layer; arrow keys go from one to the next. */

@@ -1,5 +1,5 @@
 import { useEffect } from "preact/hooks";
-import { type AtlasPlace, headAddress } from "../../state/atlas";
+import { type AtlasPlace, headAddress, mapAddress } from "../../state/atlas";
 
 type Beside = readonly [layer: number, head: number] | undefined;
 
@@ -13,11 +13,12 @@ interface HeadNavProps {
 
 /** Leads to the map and to the heads beside; Escape leads out, [ and ] to the heads beside. */
 export function HeadNav({ place, before, after, text }: HeadNavProps) {
+  const { side } = place;
   useEffect(() => {
     const leads: Readonly<Record<string, string | undefined>> = {
-      "[": before && headAddress(...before, text),
-      "]": after && headAddress(...after, text),
-      Escape: place.text === null || !place.head ? "#/" : headAddress(...place.head),
+      "[": before && headAddress(...before, text, side),
+      "]": after && headAddress(...after, text, side),
+      Escape: place.text === null || !place.head ? mapAddress(side) : headAddress(...place.head, undefined, side),
     };
     const onKey = ({ key }: KeyboardEvent) => {
       const address = leads[key];
@@ -25,19 +26,19 @@ export function HeadNav({ place, before, after, text }: HeadNavProps) {
     };
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
-  }, [place, before, after, text]);
+  }, [place, side, before, after, text]);
   return (
     <nav aria-label="Heads">
-      <a class="quiet" href="#/">
+      <a class="quiet" href={mapAddress(side)}>
         ← All heads
       </a>
       {before && (
-        <a class="quiet" href={headAddress(...before)} aria-label="Head before">
+        <a class="quiet" href={headAddress(...before, undefined, side)} aria-label="Head before">
           ‹
         </a>
       )}
       {after && (
-        <a class="quiet" href={headAddress(...after)} aria-label="Head after">
+        <a class="quiet" href={headAddress(...after, undefined, side)} aria-label="Head after">
           ›
         </a>
       )}

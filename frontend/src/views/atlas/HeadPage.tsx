@@ -72,7 +72,7 @@ function Everything({ view, at, said, texts }: EverythingProps) {
         <h2>Labels, with their evidence</h2>
         <Labels view={view} labels={said.labels} />
       </section>
-      <FrequentPairs pairs={said.pairs} texts={view.index.texts} />
+      <FrequentPairs pairs={said.pairs} texts={view.index.texts} side={view.side} />
       <section class="card atlas-card" aria-label="Neighbours">
         <h2>Heads most alike</h2>
         <div class="atlas-neighbours">
@@ -166,7 +166,7 @@ function sureness({ effect, corrected }: AtlasEvidence): string {
   return `${size}${corrected < 0.001 ? "p < .001" : `p ${corrected.toFixed(3).slice(1)}`}`;
 }
 
-function useHead({ source }: AtlasView, layer: number, head: number) {
+export function useHead({ source }: AtlasView, layer: number, head: number) {
   const [said, setSaid] = useState<AtlasHead | null>(null);
   const [texts, setTexts] = useState<readonly AtlasText[] | null>(null);
   const [failure, setFailure] = useState("");

@@ -2,7 +2,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Mark } from "../../parts/Mark";
 import { SketchBoard } from "../../parts/SketchBoard";
 import { walkTiles } from "../../parts/walkTiles";
-import { findAddress, type Hit, hitsOf, shortShare } from "../../state/atlas";
+import { findAddress, type Hit, hitsOf, type Side, shortShare } from "../../state/atlas";
 import { emptyBoard, isDrawn, likeness } from "../../state/sketch";
 import { counted } from "../../state/words";
 import { HeadGrid } from "./HeadGrid";
@@ -20,7 +20,14 @@ export function MapPage({ view, find }: { view: AtlasView; find: string }) {
   const looking = drawn || find !== "";
   return (
     <>
-      <header>
+      <header class={view.side && "atlas-head"}>
+        {view.side && (
+          <nav aria-label="Atlases">
+            <a class="quiet" href="#/">
+              ← Both atlases
+            </a>
+          </nav>
+        )}
         <h1 tabIndex={-1}>{index.model || "Atlas of heads"}</h1>
         <span class="facts">
           {counted(index.heads.length, "head")} over {counted(index.texts, "text")}
@@ -28,7 +35,7 @@ export function MapPage({ view, find }: { view: AtlasView; find: string }) {
           {index.tokens.toLocaleString("en")} tokens
         </span>
       </header>
-      <Search key={find} find={find} />
+      <Search key={find} find={find} side={view.side} />
       <Chips view={view} find={find} />
       {index.caution && <p class="caution">{index.caution}</p>}
       <div class="atlas-body">
@@ -64,7 +71,7 @@ function found(hits: readonly Hit[], find: string, drawn: boolean): string {
   return `${counted(hits.length, "head")}, those first of which “${find}” says most.`;
 }
 
-function Search({ find }: { find: string }) {
+function Search({ find, side }: { find: string; side: Side }) {
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
@@ -81,7 +88,7 @@ function Search({ find }: { find: string }) {
       role="search"
       onSubmit={(event) => {
         event.preventDefault();
-        location.hash = findAddress(field.current?.value.trim() ?? "");
+        location.hash = findAddress(field.current?.value.trim() ?? "", side);
       }}
     >
       <input
@@ -113,7 +120,7 @@ function Chips({ view, find }: { view: AtlasView; find: string }) {
           <a
             key={name}
             class="label-chip"
-            href={findAddress(find === name ? "" : name)}
+            href={findAddress(find === name ? "" : name, view.side)}
             aria-current={find === name ? "true" : undefined}
             title={says}
           >

@@ -37,7 +37,7 @@ export function TextPage({ view, head, number, text }: TextPageProps) {
           the left for its links.
         </p>
         <p>
-          <a class="quiet" href={headAddress(head.layer, head.head)}>
+          <a class="quiet" href={headAddress(head.layer, head.head, undefined, view.side)}>
             ← Head {head.layer}-{head.head}
           </a>
         </p>

@@ -1,7 +1,9 @@
-import type { Mark as Shape } from "../../draw/marks";
+import { marksOf, type Mark as Shape } from "../../draw/marks";
 import { Mark } from "../../parts/Mark";
 import type { AtlasIndex, AtlasSource, AtlasTile } from "../../source/atlas";
-import { headAddress, shortShare } from "../../state/atlas";
+import { fromBase64 } from "../../source/bytes";
+import { headAddress, type Side, shortShare } from "../../state/atlas";
+import { headColors } from "./colors";
 import { MeanMap } from "./MeanMap";
 
 /** What all parts of the page are given. */
@@ -14,6 +16,19 @@ export interface AtlasView {
   readonly marks: ReadonlyMap<string, Shape>;
   /** Of each head that of its label. */
   readonly colors: readonly string[];
+  /** Which of two atlases it is. */
+  readonly side: Side;
+}
+
+/** What the parts are given of an atlas. */
+export function viewOf(index: AtlasIndex, source: AtlasSource, dark: boolean, side: Side): AtlasView {
+  const maps = fromBase64(index.maps);
+  const shapes = marksOf(
+    index.patterns.map(({ name }) => name),
+    dark,
+  );
+  const marks = new Map(index.patterns.map(({ name }, at) => [name, shapes[at]]));
+  return { index, source, dark, maps, marks, colors: headColors(index, dark), side };
 }
 
 /** The place of a head among all. */
@@ -36,16 +51,18 @@ interface TileProps {
   named?: boolean;
   /** Number of a text that is to be shown. */
   text?: number;
+  /** Where it leads, if not to the page of the head. */
+  href?: string;
 }
 
 /** The mean map of one head: a link to its page. */
-export function Tile({ view, at, note, dim = false, tabbed = true, named = false, text }: TileProps) {
+export function Tile({ view, at, note, dim = false, tabbed = true, named = false, text, href }: TileProps) {
   const tile = view.index.heads[at];
   const held = tile.labels.filter(({ holds }) => holds);
   return (
     <a
       class="atlas-tile"
-      href={headAddress(tile.layer, tile.head, text)}
+      href={href ?? headAddress(tile.layer, tile.head, text, view.side)}
       // A tile that shows its name is called by what it shows, so that who says it by voice is understood.
       aria-label={named ? undefined : `${tileWords(tile)}${note ? `; ${note}` : ""}`}
       title={`${tileWords(tile)}${note ? `\n${note}` : ""}`}
