@@ -15,6 +15,7 @@ from headscope.patterns._heads_file import kept_of as kept_of_heads
 from headscope.patterns._kinds import (
     COLUMNS,
     KINDS,
+    PLACES,
     HeadKinds,
     KindOfHead,
     TextFacts,
@@ -46,6 +47,7 @@ __all__ = [
     "KINDS",
     "MEASURES",
     "PATTERNS",
+    "PLACES",
     "RUNS",
     "AttentionMaps",
     "Change",

@@ -10,12 +10,14 @@ from jaxtyping import Float, Int, UInt8
 
 from headscope.patterns import (
     COLUMNS,
+    PLACES,
     KindOfHead,
     TextFacts,
     numbers_of_heads,
     weights_together,
 )
-from headscope.record import Layer, WeightBlock, sampled_queries
+from headscope.record import Layer, Record, WeightBlock, sampled_queries
+from headscope.views._grouped import GroupedWeights, source_of
 from headscope.views._quantise import quantise
 from headscope.views._thumbs import PooledRows, max_pooled, starts_of, thumb_shape
 from headscope.views.contract import PageStack
@@ -29,7 +31,9 @@ KIND_QUERIES = 512
 their spread / 23 at most.
 """
 POOLED_QUERIES = 2**13
-"""Queries of a text up to which its thumbnails are made of all of them."""
+"""Queries of a text up to which its thumbnails are made of all of them; longer ones are shown in
+groups, see `headscope.views._grouped`.
+"""
 QUERIES_OF_A_ROW = 64
 """Queries of a longer text that each row of a thumbnail is made of."""
 
@@ -63,6 +67,9 @@ def head_pictures(
         facts: facts about the stack, by `headscope.patterns.text_facts`.
         put: takes the place of each head among these and its weights, all of them, in order.
     """
+    source = source_of(layer)
+    if source is not None:
+        return _of_single_tokens(layer, heads, source, put)
     thumbs = np.zeros((len(heads), *thumb_shape(layer.size)), np.uint8)
     kinds = np.full((len(heads), len(COLUMNS)), np.nan, np.float32)
     at = [place for place, head in enumerate(heads) if head in layer.head_numbers]
@@ -90,6 +97,23 @@ def head_pictures(
     return HeadPictures(thumbs, kinds)
 
 
+def _of_single_tokens(
+    layer: Layer, heads: list[int], source: GroupedWeights, put: Put | None
+) -> HeadPictures:
+    """Pictures of a layer with tokens in groups: what its heads do is told of single tokens."""
+    pictures = head_pictures(source.layer, heads, source.facts)
+    if put is not None:
+        for place, head in enumerate(heads):
+            if head in layer.head_numbers:
+                put(place, layer.weights_of(head))
+    of_query = [COLUMNS.index(name) for name in PLACES if name.endswith("_query")]
+    of_key = [COLUMNS.index(name) for name in PLACES if not name.endswith("_query")]
+    kinds = pictures.kinds
+    for columns, size in zip((of_query, of_key), source.sizes, strict=True):
+        kinds[:, columns] = np.floor(kinds[:, columns] / size)  # -1, which is none, stays
+    return HeadPictures(pictures.thumbs, kinds)
+
+
 def _queries(layer: Layer, kind: KindOfHead) -> Int[np.ndarray, " query"] | None:
     """Queries of a long text whose rows are looked at; None for all."""
     count = layer.size[0]
@@ -104,19 +128,26 @@ def _queries(layer: Layer, kind: KindOfHead) -> Int[np.ndarray, " query"] | None
     return np.union1d(np.concatenate(drawn), kind.queries)
 
 
-def sampling_words(stacks: Sequence[PageStack]) -> str:
+def sampling_words(record: Record, stacks: Sequence[PageStack]) -> str:
     """What of a page comes from some of the queries only, in one sentence; empty where nothing
     does.
+
+    Args:
+        record: that is shown.
+        stacks: its stacks as the page has them.
     """
-    longest = max(stacks, key=lambda stack: len(stack["query"]["pieces"]))
-    count, layers = len(longest["query"]["pieces"]), longest["layers"]
-    if count <= MEASURED_QUERIES:
+    counts = []
+    for stack in record.stacks.values():
+        source = source_of(stack.layers[0])
+        counts.append(len(stack.query) if source is None else source.layer.size[0])
+    if max(counts) <= MEASURED_QUERIES:
         return ""
+    layers = [layer for stack in stacks for layer in stack["layers"]]
     parts = [f"kinds of heads are from {KIND_QUERIES:,} queries"]
-    # Bytes of weights are made of every row; then the rest costs nothing more.
-    if count > POOLED_QUERIES and not any(layer["weights"] for layer in layers):
+    if max(counts) > POOLED_QUERIES:
         parts.append(f"thumbnails from {QUERIES_OF_A_ROW} for each of their rows")
     if any(layer["scores"] and not layer["weights"] for layer in layers):
         parts.append(f"errors from {ERROR_QUERIES}")
     *most, last = parts
-    return f"Of {count:,} queries: {' and '.join([', '.join(most), last] if most else [last])}"
+    said = f"{', '.join(most)} and {last}" if most else last
+    return f"Of {max(counts):,} queries: {said}"

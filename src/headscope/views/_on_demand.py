@@ -21,6 +21,7 @@ from headscope.patterns import COLUMNS, text_facts
 from headscope.record import Layer, Record, Stack
 from headscope.record.recompute import scores_of, softmax_of
 from headscope.views._beside import PREFIX, options_beside, records_beside
+from headscope.views._grouped import in_groups
 from headscope.views._head_pictures import MEASURED_QUERIES, head_pictures
 from headscope.views._lazy_array import LazyArray
 from headscope.views._page import check_shown, later_stack, page_header
@@ -121,6 +122,7 @@ class OnDemand:
 
     def __post_init__(self) -> None:
         check_shown(self.record, self.options)
+        self.record = in_groups(self.record, self.options)
         records = records_beside(self.options.get("beside"))
         self._beside = {
             name: OnDemand(record, options_beside(self.options)) for name, record in records.items()

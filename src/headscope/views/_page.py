@@ -22,6 +22,7 @@ from headscope.views._checked_options import (
 from headscope.views._differences import put_comparison, words_of
 from headscope.views._evidence import check_choice, page_evidence
 from headscope.views._generation import put_generation
+from headscope.views._grouped import group_words, in_groups
 from headscope.views._head_pictures import sampling_words
 from headscope.views._links import page_links
 from headscope.views._page_text import valid
@@ -114,6 +115,7 @@ def page_parts(
     """
     check_options(options)
     check_lengths(record)
+    record = in_groups(record, options)
     held = held_layers(record, options.get("include_layers"))
     shown = {
         name: [record[name].layer(number) for number in numbers] for name, numbers in held.items()
@@ -217,13 +219,18 @@ def _put_given(header: Page, options: PageOptions, record: Record, chunks: Chunk
 
 def _put_facts(header: Page, record: Record, chunks: Chunks) -> None:
     """Put facts about the whole record into the header: verification, unseen layers, pictures."""
-    facts = [words for words in (record.verification, sampling_words(header["stacks"])) if words]
+    facts = [
+        words for words in (record.verification, sampling_words(record, header["stacks"])) if words
+    ]
     if facts:
         header["checked"] = " · ".join(facts)
+    left_out = [group_words(record)]
     if record.unseen:
-        header["unseen"] = valid(
+        left_out.append(
             f"The attention of some layers was not seen, and they are left out: {record.unseen}"
         )
+    if any(left_out):
+        header["unseen"] = valid(". ".join(filter(None, left_out)))
     if record.numbered:
         header["numbered"] = valid(record.numbered)
     if record.pictures:

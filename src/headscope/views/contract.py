@@ -427,7 +427,7 @@ class Page(TypedDict):
     text, what comes from some of its queries only.
     """
     unseen: NotRequired[str]
-    """Layers whose attention was not seen."""
+    """Layers whose attention was not seen, and how the tokens of a very long text are in groups."""
     selection: PageSelection
     pictures: NotRequired[list[PageArray]]
     """Axes row, column, channel: red, green and blue of the pictures that the patches are equal
