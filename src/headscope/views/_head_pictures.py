@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float, Int, UInt8
@@ -16,7 +17,7 @@ from headscope.patterns import (
     numbers_of_heads,
     weights_together,
 )
-from headscope.record import Layer, Record, WeightBlock, sampled_queries
+from headscope.record import Layer, Record, Stack, WeightBlock, sampled_queries
 from headscope.views._grouped import GroupedWeights, source_of
 from headscope.views._quantise import quantise
 from headscope.views._thumbs import PooledRows, max_pooled, starts_of, thumb_shape
@@ -70,31 +71,40 @@ def head_pictures(
     source = source_of(layer)
     if source is not None:
         return _of_single_tokens(layer, heads, source, put)
-    thumbs = np.zeros((len(heads), *thumb_shape(layer.size)), np.uint8)
-    kinds = np.full((len(heads), len(COLUMNS)), np.nan, np.float32)
-    at = [place for place, head in enumerate(heads) if head in layer.head_numbers]
-    if not at:
-        return HeadPictures(thumbs, kinds)
-    together = weights_together(layer, [heads[place] for place in at])
-    if together is not None:
-        thumbs[at] = quantise(max_pooled(together))
-        kinds[at] = numbers_of_heads(together, layer.visible, facts)
-        if put is not None:
-            for place, weights in zip(at, together, strict=True):
-                put(place, weights)
-        return HeadPictures(thumbs, kinds)
+    pictures = HeadPictures(
+        np.zeros((len(heads), *thumb_shape(layer.size)), np.uint8),
+        np.full((len(heads), len(COLUMNS)), np.nan, np.float32),
+    )
+    places = [place for place, head in enumerate(heads) if head in layer.head_numbers]
+    together = weights_together(layer, [heads[place] for place in places]) if places else None
+    if together is None:
+        for place in places:
+            put_block = None if put is None else partial(put, place)
+            thumb, kind = _in_blocks(layer, heads[place], facts, put_block)
+            pictures.thumbs[place], pictures.kinds[place] = thumb, kind
+        return pictures
+    pictures.thumbs[places] = quantise(max_pooled(together))
+    pictures.kinds[places] = numbers_of_heads(together, layer.visible, facts)
+    if put is not None:
+        for place, weights in zip(places, together, strict=True):
+            put(place, weights)
+    return pictures
+
+
+def _in_blocks(
+    layer: Layer, head: int, facts: TextFacts, put: Callable[[WeightBlock], None] | None
+) -> tuple[UInt8[np.ndarray, "row column"], Float[np.ndarray, " column"]]:
+    """Thumbnail and numbers of one head, from blocks of its rows."""
     most = KIND_QUERIES if layer.size[0] > MEASURED_QUERIES else None
-    for place in at:
-        kind, pooled = KindOfHead(layer, facts, most), PooledRows(layer.size)
-        # Bytes are of all weights; without them a long text needs only some of its rows.
-        queries = None if put is not None else _queries(layer, kind)
-        for block in layer.weight_blocks(heads[place], queries=queries):
-            kind.add(block)
-            pooled.add(block)
-            if put is not None:
-                put(place, block)
-        thumbs[place], kinds[place] = quantise(pooled.picture), kind.numbers
-    return HeadPictures(thumbs, kinds)
+    kind, pooled = KindOfHead(layer, facts, most), PooledRows(layer.size)
+    # Bytes are of all weights; without them a long text needs only some of its rows.
+    queries = None if put is not None else _queries(layer, kind)
+    for block in layer.weight_blocks(head, queries=queries):
+        kind.add(block)
+        pooled.add(block)
+        if put is not None:
+            put(block)
+    return quantise(pooled.picture), kind.numbers
 
 
 def _of_single_tokens(
@@ -136,18 +146,21 @@ def sampling_words(record: Record, stacks: Sequence[PageStack]) -> str:
         record: that is shown.
         stacks: its stacks as the page has them.
     """
-    counts = []
-    for stack in record.stacks.values():
-        source = source_of(stack.layers[0])
-        counts.append(len(stack.query) if source is None else source.layer.size[0])
-    if max(counts) <= MEASURED_QUERIES:
+    count = max(map(_single_queries, record.stacks.values()))
+    if count <= MEASURED_QUERIES:
         return ""
     layers = [layer for stack in stacks for layer in stack["layers"]]
     parts = [f"kinds of heads are from {KIND_QUERIES:,} queries"]
-    if max(counts) > POOLED_QUERIES:
+    if count > POOLED_QUERIES:
         parts.append(f"thumbnails from {QUERIES_OF_A_ROW} for each of their rows")
     if any(layer["scores"] and not layer["weights"] for layer in layers):
         parts.append(f"errors from {ERROR_QUERIES}")
     *most, last = parts
     said = f"{', '.join(most)} and {last}" if most else last
-    return f"Of {max(counts):,} queries: {said}"
+    return f"Of {count:,} queries: {said}"
+
+
+def _single_queries(stack: Stack) -> int:
+    """How many queries a stack has, where tokens are in groups of single tokens."""
+    source = source_of(stack.layers[0])
+    return len(stack.query) if source is None else source.layer.size[0]

@@ -230,11 +230,11 @@ def made_layer(
     # Heads that the record does not hold have queries of zero: recomputed, their rows would be
     # uniform and not empty.
     recomputes = half is not None and len(held_positions(layer, heads)) == len(heads)
-    # Bytes are made in the loop below, so that no weight is computed twice, unless queries and keys
-    # are surely smaller.
-    stored = WeightBytes.empty(layer, heads)
-    if half is not None and recomputes and (fits or _surely_smaller(half, layer)):
-        stored = None
+    # Bytes are made together with the pictures, so that no weight is computed twice, unless queries
+    # and keys are surely smaller.
+    stored = None
+    if half is None or not recomputes or not (fits or _surely_smaller(half, layer)):
+        stored = WeightBytes.empty(layer, heads)
     put = None if stored is None else stored.put
     pictures = head_pictures(layer, heads, facts, put)
     # Measured against exact weights with the arithmetic of the page, so that the error that it
