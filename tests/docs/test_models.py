@@ -11,6 +11,7 @@ PAGES = (
     "answers",
     "capturing",
     "compare",
+    "diffusion",
     "foreign",
     "generation",
     "interventions",

@@ -319,8 +319,9 @@ def _convolved(act: FunctionCall, result: torch.Tensor) -> torch.Tensor | None:
     mark, weight = marks_of(given["input"]), given["weight"]
     if mark is None or mark.ndim != weight.ndim:
         return None
-    # The channels of a pixel share its mark, so the first stands for all.
-    mark = mark[:, :1]
+    # The channels of a pixel share its mark, so the first stands for all, unless others were joined
+    # to it: a UNet puts what it scaled up, which is not followed, before what it kept.
+    mark = _first(mark[:, :1], mark[:, -1:])
     for axis in range(2, mark.ndim):
         width = weight.shape[axis]
         step, apart = (_of_axis(given.get(name, 1), axis - 2) for name in ("stride", "dilation"))

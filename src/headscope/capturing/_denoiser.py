@@ -1,0 +1,99 @@
+"""What the denoising part of a diffusion model reads: a noisy picture, and a text beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from headscope.capturing.inputs.inputs import Inputs
+from headscope.capturing.media.input_positions import KINDS, TEXT, VISION, InputPositions
+from headscope.errors import CaptureError
+from headscope.record import Tokens
+
+PICTURES = ("sample", "hidden_states")
+"""What models of diffusers call the noisy picture."""
+WORDS = "encoder_hidden_states"
+
+
+def denoiser_inputs(
+    model: Any, arguments: Mapping[str, Any], words: Sequence[str] | None = None
+) -> Inputs:
+    """The arguments of a denoiser, with the place that each entry of the picture and each word has.
+
+    Args:
+        model: a UNet or a transformer of diffusers.
+        arguments: of its forward, by name.
+        words: names of the positions of the text; by default they are counted.
+
+    Raises:
+        CaptureError: where there is no picture, or it is unknown where its parts lie; where there
+            are more words than positions, or fewer.
+    """
+    name = _picture_name(model, arguments)
+    picture, text = arguments[name], arguments.get(WORDS)
+    rows, columns = _places(model, picture, arguments)
+    batch, size = len(picture), len(rows)
+    length = 0 if text is None else text.shape[1]
+    _check_words(words, length)
+    seen = torch.arange(1, batch * size + 1, dtype=torch.int32).reshape(batch, size)
+    read = batch * size + 1 + torch.arange(batch * length, dtype=torch.int32)
+    marks = {name: seen[:, :, None]}
+    if picture.ndim == 4:
+        marks[name] = seen.reshape(batch, 1, *picture.shape[2:])
+    if text is not None:
+        marks[WORDS] = read.reshape(batch, length, 1)
+    examples = np.arange(batch)
+    positions = InputPositions(
+        batch,
+        marks,
+        kind=np.repeat([KINDS.index(VISION), KINDS.index(TEXT)], [batch * size, batch * length]),
+        example=np.concatenate([examples.repeat(size), examples.repeat(length)]),
+        item=np.concatenate([examples.repeat(size), examples.repeat(length)]),
+        row=np.concatenate([np.tile(rows, batch), np.zeros(batch * length, np.int64)]),
+        column=np.concatenate([np.tile(columns, batch), np.tile(np.arange(length), batch)]),
+        names=tuple(each for each, _ in model.named_parameters()),
+        clips=(None,) * batch,
+    )
+    names = tuple(words or (f"w{number}" for number in range(length)))
+    source = (Tokens(pieces=names, special=(False,) * length),) * batch if length else ()
+    return Inputs(dict(arguments), source, (), positions)
+
+
+def _picture_name(model: Any, arguments: Mapping[str, Any]) -> str:
+    for name in PICTURES:
+        if arguments.get(name) is not None:
+            return name
+    raise CaptureError(
+        f"{type(model).__name__} was given {', '.join(arguments)}; expected a picture as "
+        f"{' or '.join(PICTURES)}"
+    )
+
+
+def _places(
+    model: Any, picture: torch.Tensor, arguments: Mapping[str, Any]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Row and column of every place of a picture."""
+    if picture.ndim == 4:
+        rows, columns = np.indices(picture.shape[2:]).reshape(2, -1)
+        return rows, columns
+    ids = arguments.get("img_ids")
+    if picture.ndim != 3 or ids is None:
+        raise CaptureError(
+            f"{type(model).__name__} reads a picture of shape {list(picture.shape)}, and nothing "
+            "tells where its parts lie; expected [batch channel row column], or [batch part "
+            "feature] with img_ids"
+        )
+    # Flux gives a number of its own, the row and the column; earlier versions have a batch before.
+    places = ids.reshape(-1, ids.shape[-1])[: picture.shape[1]].cpu().numpy().astype(np.int64)
+    return places[:, 1], places[:, 2]
+
+
+def _check_words(words: Sequence[str] | None, length: int) -> None:
+    if words is not None and len(words) != length:
+        raise CaptureError(
+            f"{len(words)} words were given for a text of {length} positions; give one for each, "
+            "padding included"
+        )

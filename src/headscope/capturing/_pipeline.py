@@ -1,0 +1,308 @@
+"""Records of the steps of a diffusion pipeline, a stack for each block of its denoiser."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import nn
+from typing_extensions import Unpack
+
+from headscope.capturing._denoiser import denoiser_inputs
+from headscope.capturing.keep import KeepChoice
+from headscope.capturing.options import RecordOptions, keeping_of
+from headscope.capturing.run import at_rest, run, unwrapped
+from headscope.errors import CaptureError
+from headscope.record import Layer, Record, Stack, Tokens
+
+Part = Literal["picture", "text"]
+"""Patches of the picture, or words."""
+PARTS = ("picture", "text")
+DENOISERS = ("transformer", "unet")
+"""What pipelines call the part that takes noise away."""
+
+
+@dataclass
+class PipelineRun:
+    """What `watch_pipeline` saw; complete when its block has ended.
+
+    Args:
+        steps: numbers of the steps that were kept, from 0.
+        timesteps: how far each of them is, as the scheduler counts.
+        records: for each of these steps a record for each row of the denoiser's batch, with a stack
+            for each block, called as the module that computes attention. With guidance the first
+            half of the rows has the negative prompt; where a pipeline runs the denoiser several
+            times a step, the rows follow each other.
+    """
+
+    steps: tuple[int, ...] = ()
+    timesteps: tuple[float, ...] = ()
+    records: tuple[tuple[Record, ...], ...] = field(default=(), repr=False)
+
+    @property
+    def blocks(self) -> tuple[str, ...]:
+        """The modules that compute attention, in the order of the model."""
+        return tuple(self.records[0][0].stacks) if self.records else ()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays that are kept."""
+        total = 0
+        for record in self._rows():
+            for stack in record.stacks.values():
+                arrays = [each for each in vars(stack.layer(0)).values() if hasattr(each, "nbytes")]
+                total += sum(array.nbytes for array in arrays)
+        return total
+
+    def stack(self, block: str, step: int, row: int = -1) -> Stack:
+        """The attention of a block in a step.
+
+        Args:
+            block: one of `blocks`.
+            step: one of `steps`.
+            row: of the denoiser's batch; by default the last, which has the prompt.
+
+        Raises:
+            CaptureError: where it was not kept.
+        """
+        if step not in self.steps:
+            raise CaptureError(f"Step {step} was not kept; there are {list(self.steps)}")
+        records = self.records[self.steps.index(step)]
+        if not -len(records) <= row < len(records):
+            raise CaptureError(f"There is no row {row} in a batch of {len(records)}, from 0 on")
+        if block not in records[row].stacks:
+            raise CaptureError(f"Block {block!r} was not kept; there are {', '.join(self.blocks)}")
+        return records[row][block]
+
+    def weights(
+        self, block: str, queries: Part | None = None, keys: Part | None = None, *, row: int = -1
+    ) -> Float[np.ndarray, "step head query key"]:
+        """Attention weights of a block in all steps that were kept.
+
+        Args:
+            block: one of `blocks`.
+            queries: ``"picture"`` or ``"text"`` for these rows alone; by default all.
+            keys: the same for columns. Rows of a part then need not sum to 1.
+            row: of the denoiser's batch; by default the last, which has the prompt.
+
+        Raises:
+            CaptureError: for a block, part or row that there is not.
+        """
+        kept = []
+        for step in self.steps:
+            stack = self.stack(block, step, row)
+            at = np.ix_(_positions(stack.query, queries), _positions(stack.key, keys))
+            kept.append(stack.weights(layer=0)[:, *at])
+        return np.stack(kept)
+
+    def maps(
+        self, block: str, word: int, *, row: int = -1
+    ) -> Float[np.ndarray, "step head row column"]:
+        """How much each patch of the picture looks at one word, on the grid of the patches.
+
+        Args:
+            block: one of `blocks` that attends from the picture to the text.
+            word: its number among the positions of the text.
+            row: of the denoiser's batch; by default the last, which has the prompt.
+
+        Raises:
+            CaptureError: for a block without text, or a word that there is not.
+        """
+        weights = self.weights(block, "picture", "text", row=row)
+        if not -weights.shape[3] <= word < weights.shape[3]:
+            raise CaptureError(
+                f"Block {block!r} has {weights.shape[3]} positions of text, from 0 on, and no "
+                f"{word}"
+            )
+        tokens = self.stack(block, self.steps[0], row).query
+        maps = np.zeros((*weights.shape[:2], *tokens.grids[0]))
+        places = [place for place in tokens.places or () if place is not None]
+        for patch, place in enumerate(places):
+            maps[:, :, place[0], place[1]] = weights[:, :, patch, word]
+        return maps
+
+    def _rows(self) -> list[Record]:
+        return [record for records in self.records for record in records]
+
+
+@contextmanager
+def watch_pipeline(
+    pipe: Any,
+    *,
+    steps: Sequence[int] | None = None,
+    blocks: Sequence[str] | None = None,
+    words: Sequence[str] | None = None,
+    **options: Unpack[RecordOptions],
+) -> Generator[PipelineRun]:
+    """Watch the denoiser of a diffusion pipeline (UNet, SD3, Flux) while the pipeline runs.
+
+    Each chosen step is computed twice: once as the pipeline does, whose result it goes on with, and
+    once more, watched, on the same numbers. What is kept is checked as in `capture`.
+
+    Args:
+        pipe: a pipeline of diffusers, or its ``unet`` or ``transformer`` alone.
+        steps: numbers of the steps to keep, from 0; by default all.
+        blocks: the modules to keep, by the beginning of their names, such as
+            ``["transformer_blocks.3"]``; by default all.
+        words: names of the positions of the text, padding included; by default ``w0``, ``w1`` ...
+        **options: see `RecordOptions`; ``keep`` is ``"qk"`` by default, from which weights follow
+            exactly. Of n positions and heads of d features that is 8 n d bytes for each head of
+            each block, step and row of the batch; ``"weights"`` takes 4 n**2.
+
+    Raises:
+        CaptureError: where there is no denoiser, where its attention could not be captured exactly,
+            or none of the steps or blocks was seen.
+
+    Example:
+        >>> with watch_pipeline(pipe, steps=[0, 10, 19]) as seen:
+        ...     pipe(prompt_embeds=embeds, num_inference_steps=20)
+        >>> seen.maps("transformer_blocks.0.attn", word=4)  # [step head row column]
+    """
+    denoiser = _denoiser_of(pipe)
+    watched = _KeptSteps(
+        denoiser, _Choice(steps, blocks, words, keeping_of({"keep": "qk"} | options))
+    )
+    seen = PipelineRun()
+    original = denoiser.__dict__.get("forward")
+    denoiser.forward = watched.forward
+    try:
+        yield seen
+    finally:
+        if original is None:
+            del denoiser.forward
+        else:
+            denoiser.forward = original
+    if not watched.kept:
+        asked = "" if steps is None else f" of the steps {list(steps)}"
+        raise CaptureError(
+            f"{type(denoiser).__name__} ran {watched.count} steps inside the block, and "
+            f"none{asked} was kept; run the pipeline inside it"
+        )
+    seen.steps = tuple(watched.kept)
+    seen.timesteps = tuple(watched.timesteps[step] for step in seen.steps)
+    seen.records = tuple(tuple(records) for records in watched.kept.values())
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """What is to be kept; see `watch_pipeline`."""
+
+    steps: Sequence[int] | None
+    blocks: Sequence[str] | None
+    words: Sequence[str] | None
+    keeping: KeepChoice
+
+
+class _KeptSteps:
+    """Runs a denoiser as it is, and once more where a step is to be kept.
+
+    Args:
+        model: the denoiser.
+        choice: what is to be kept.
+    """
+
+    def __init__(self, model: nn.Module, choice: _Choice) -> None:
+        self.kept: dict[int, list[Record]] = {}
+        self.timesteps: list[float] = []
+        self._model, self._choice = model, choice
+        self._forward: Callable = model.forward
+        self._inside = False
+
+    @property
+    def count(self) -> int:
+        """Number of steps."""
+        return len(self.timesteps)
+
+    def forward(self, *given: Any, **named: Any) -> Any:
+        """In place of the forward of the denoiser."""
+        if not self._inside:
+            self._see(_by_name(self._forward, given, named))
+        return self._forward(*given, **named)
+
+    def _see(self, arguments: dict[str, Any]) -> None:
+        timestep = _number(arguments.get("timestep"))
+        # A pipeline may run the denoiser several times a step, with and without the prompt.
+        if not self.timesteps or timestep != self.timesteps[-1]:
+            self.timesteps.append(timestep)
+        step = self.count - 1
+        if self._choice.steps is not None and step not in self._choice.steps:
+            return
+        self._inside = True
+        try:
+            with at_rest(self._model):
+                inputs = denoiser_inputs(self._model, arguments, self._choice.words)
+                records = run(self._model, inputs, self._choice.keeping, numbers=False)
+        finally:
+            self._inside = False
+        order = {name: number for number, (name, _) in enumerate(self._model.named_modules())}
+        held = [_by_block(record, self._choice.blocks, order) for record in records]
+        self.kept.setdefault(step, []).extend(held)
+
+
+def _by_block(record: Record, blocks: Sequence[str] | None, order: Mapping[str, int]) -> Record:
+    """The record with a stack for each chosen block, in the order of the model's modules."""
+    wanted = None if blocks is None else tuple(blocks)
+    stacks: dict[str, Stack] = {}
+    names: list[str] = []
+    for stack in record.stacks.values():
+        for layer in stack:
+            names.append(layer.module)
+            if wanted is None or layer.module.startswith(wanted):
+                stacks[layer.module] = _of_one(layer, stack)
+    if not stacks:
+        raise CaptureError(
+            f"None of the blocks {list(wanted or ())} is there; there are {', '.join(names)}"
+        )
+    return replace(record, stacks=dict(sorted(stacks.items(), key=lambda named: order[named[0]])))
+
+
+def _of_one(layer: Layer, stack: Stack) -> Stack:
+    """A stack of one layer, which is its layer 0."""
+    return Stack(
+        name=layer.module, query=stack.query, key=stack.key, layers=(replace(layer, layer=0),)
+    )
+
+
+def _denoiser_of(pipe: Any) -> nn.Module:
+    if isinstance(pipe, nn.Module):
+        return unwrapped(pipe)
+    for name in DENOISERS:
+        part = getattr(pipe, name, None)
+        if isinstance(part, nn.Module):
+            return unwrapped(part)
+    raise CaptureError(
+        f"{type(pipe).__name__} has no {' and no '.join(DENOISERS)}; expected a pipeline of "
+        "diffusers, or its denoiser"
+    )
+
+
+def _by_name(forward: Callable, given: tuple, named: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call by the names of the forward's parameters."""
+    return dict(inspect.signature(forward).bind(*given, **named).arguments)
+
+
+def _number(timestep: Any) -> float:
+    """A time step, which a pipeline may repeat for each row of the batch."""
+    if isinstance(timestep, torch.Tensor):
+        return float(timestep.reshape(-1)[0])
+    return float("nan") if timestep is None else float(timestep)
+
+
+def _positions(tokens: Tokens, part: Part | None) -> np.ndarray:
+    """Positions of a part, in their order."""
+    if part is None:
+        return np.arange(len(tokens))
+    if part not in PARTS:
+        raise CaptureError(f"There is no part {part!r}; there are {' and '.join(PARTS)}")
+    places = tokens.places or (None,) * len(tokens)
+    is_picture = np.array([place is not None for place in places])
+    positions = np.flatnonzero(is_picture if part == "picture" else ~is_picture)
+    if not len(positions):
+        raise CaptureError(f"This block has no {part} on that side; choose another part or block")
+    return positions
