@@ -4,12 +4,14 @@ order is a rule.
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from headscope.errors import RecordError
-from headscope.studies import AlignedPair
+
+if TYPE_CHECKING:
+    from headscope.studies import AlignedPair
 
 Order = Literal["swap", "reverse"]
 SYLLABLES = tuple(consonant + vowel for consonant in "bdgkmnpst" for vowel in "aiou")
@@ -111,6 +113,9 @@ def cipher_translator(
 
 
 def _pair(rng: np.random.Generator, order: Order) -> AlignedPair:
+    # Studies take longest of all to import, and most who want a tiny model need none of them.
+    from headscope.studies import AlignedPair
+
     # The translation of words is always the same, whatever the seed of the sentences.
     code = np.random.default_rng(len(SOURCE)).permutation(len(SOURCE))
     words = rng.integers(len(SOURCE), size=rng.integers(*LENGTHS))
