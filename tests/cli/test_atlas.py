@@ -43,7 +43,7 @@ def test_it_writes_a_tree_of_headvis(texts, here, capsys):
     assert run([*command, "--format", "headvis", "--workers", "2"]) != 0
     assert "leave out --workers" in capsys.readouterr().err
     assert run([*command, "--format", "headvis", "--margin", "0.2"]) != 0
-    assert "no labels; leave out --margin" in capsys.readouterr().err
+    assert "no labels and no norms; leave out --margin" in capsys.readouterr().err
     assert not (here / "tree").exists()
     (here / texts).write_text("\n".join([*TEXTS, "the " * 90]))
     assert run([*command, "--format", "headvis"]) == 3

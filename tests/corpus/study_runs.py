@@ -157,6 +157,7 @@ BAD = " ".join(LONG)
 STUDIES = {
     "heads": StudyRun(texts, hs.heads, bad=BAD),
     "atlas": StudyRun(texts, hs.atlas, bad=BAD),
+    "atlas with norms": StudyRun(texts, hs.atlas, {"norms": True}, bad=BAD),
     "capture": StudyRun(
         texts,
         hs.capture_many,

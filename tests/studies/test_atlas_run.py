@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope.atlases import CONFIDENCE
+from headscope.atlases import CLASSES, CONFIDENCE
 from headscope.errors import FileError, RecordError, RunError
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -78,6 +78,31 @@ def test_where_attention_goes_is_that_of_the_captured_texts(folder):
     assert weight == pytest.approx(by_words[example.words][3, query, key], abs=1e-3)
     assert sum(stratum.texts for stratum in head.strata) == len(texts)
     assert head.score == CONFIDENCE or head.labels[0].holds
+
+
+def test_norms_are_those_of_the_captured_texts(folder, wanted):
+    texts = list(dict.fromkeys(corpus(6, seed=5)[0]))
+    result = over(folder, texts, norms=True)
+    keep = ("weights", "norms")
+    records = list(hs.capture_many(tiny_model("bert"), tiny_tokenizer(), texts, keep=keep))
+    at, (layer, head) = 4, result.cells[4]
+    by_norm = {"first": [], "itself": [], "previous": []}
+    for record in records:
+        number = [each.layer for each in record["self"]].index(layer)
+        shares = record["self"].layers[number].head_contributions_of(head)
+        shares = shares / shares.sum(axis=1, keepdims=True)
+        by_norm["first"] += shares[:, 0].tolist()
+        by_norm["itself"] += np.diagonal(shares).tolist()
+        by_norm["previous"] += [0.0, *np.diagonal(shares, offset=-1).tolist()]
+    norms = result.head(layer, head).norms
+    for name, shares in by_norm.items():
+        assert norms[name][0] == pytest.approx(np.mean(shares), abs=1e-6)
+    assert norms["first"][0] != pytest.approx(norms["first"][1], abs=1e-3)
+    itself = result.head(layer, head).relations["itself"][0]
+    assert norms["itself"][1] == pytest.approx(itself, abs=1e-9)
+    assert sum(norms[name][0] for name in CLASSES) == pytest.approx(1, abs=1e-6)
+    assert result.norms_of(at) == norms
+    assert wanted.head(0, 0).norms == {}
 
 
 def test_it_is_kept_and_loaded_and_goes_on(folder, wanted, tmp_path):

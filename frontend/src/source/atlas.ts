@@ -83,6 +83,8 @@ export interface AtlasHead {
   readonly keys: readonly number[];
   readonly evenKeys: readonly number[];
   readonly links: string;
+  /** Share of what it adds by class of key and by relation; empty where the atlas has no norms. */
+  readonly norms: Readonly<Record<string, number | null>>;
 }
 
 export interface AtlasText {

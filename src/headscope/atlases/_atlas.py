@@ -65,6 +65,8 @@ class AtlasHead:
         map: mean weight from and to the first and the last 12 tokens of a text; NaN where no text
             has such a pair.
         neighbours: the most similar heads.
+        norms: where what it adds comes from: by class of key and by relation, the share of
+            ``weight * ||f(x)||`` and the share of its attention; empty without norms.
     """
 
     layer: int
@@ -80,6 +82,7 @@ class AtlasHead:
     even_classes: Float[np.ndarray, "query_class key_class"]
     map: Float[np.ndarray, "query key"]
     neighbours: tuple[Neighbour, ...]
+    norms: Mapping[str, tuple[float, float]]
 
     def __str__(self) -> str:
         held = [label.short for label in self.labels if label.holds]
@@ -184,6 +187,7 @@ class Atlas(Result):
             even_classes=self._classes(even),
             map=self.maps[at],
             neighbours=self.neighbours_of(at),
+            norms=self.norms_of(at),
         )
 
     def compare(
@@ -224,6 +228,30 @@ class Atlas(Result):
         """
         held = [label.pattern for label in self.labels_of(at) if label.holds]
         return held[0] if held else CONFIDENCE
+
+    @property
+    def has_norms(self) -> bool:
+        """Whether it was made with ``norms=True``."""
+        return "norm_keys" in self.counts
+
+    def norms_of(self, at: int) -> dict[str, tuple[float, float]]:
+        """Where what the head at an index of `cells` adds comes from: by class of key and by
+        relation, the share of ``weight * ||f(x)||`` (Kobayashi et al. 2020), mean over queries, and
+        the share of its attention. Empty where the atlas has no norms.
+        """
+        if not self.has_norms:
+            return {}
+        keys = self.counts["classes"][at].reshape(len(CLASSES), len(CLASSES)).sum(axis=0)
+        sums = [
+            (CLASSES, self.counts["norm_keys"][at], keys),
+            (RELATIONS, self.counts["norm_relations"][at], self.counts["relations"][at]),
+        ]
+        norms = {}
+        for names, by_norm, by_weight in sums:
+            shares = by_norm / STEP / self._queries, by_weight / STEP / self._queries
+            for name, norm, weight in zip(names, *shares, strict=True):
+                norms[name] = float(norm), float(weight)
+        return norms
 
     def even_of(self, at: int) -> int:
         """The index of uniform attention in the layer of a head, in the counts of maps."""

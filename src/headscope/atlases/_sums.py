@@ -37,6 +37,8 @@ class MeasuredText:  # noqa: PLW1641 - equal for tests, and never a key
         visible: the keys that each query of a layer may look at.
         heads: number of heads of each layer.
         tokens: tokens of the text.
+        lengths: length of the vector that each head adds from each key, ``||f(x)||``; None where
+            they were not kept.
     """
 
     values: Float[np.ndarray, "row head"]
@@ -44,13 +46,16 @@ class MeasuredText:  # noqa: PLW1641 - equal for tests, and never a key
     visible: tuple[Bool[np.ndarray, "query key"], ...]
     heads: tuple[int, ...]
     tokens: Tokens
+    lengths: Float[np.ndarray, "head key"] | None = None
 
     def __eq__(self, other: object) -> bool:
         """Whether all numbers are the same to the last bit."""
         if not isinstance(other, MeasuredText):
             return NotImplemented
         same = np.array_equal(self.values, other.values, equal_nan=True)
-        return same and np.array_equal(self.weights, other.weights)
+        # Two that were not kept are equal, too: an array of None is.
+        lengths = np.array_equal(np.array(self.lengths), np.array(other.lengths))
+        return same and lengths and np.array_equal(self.weights, other.weights)
 
 
 class AtlasSums:
@@ -64,9 +69,16 @@ class AtlasSums:
     Args:
         cells: layer and number of every head.
         scores: names of the scores whose distribution is kept.
+        has_norms: whether shares of norms are added up, too.
     """
 
-    def __init__(self, cells: Sequence[tuple[int, int]], scores: Sequence[str]) -> None:
+    def __init__(
+        self,
+        cells: Sequence[tuple[int, int]],
+        scores: Sequence[str],
+        *,
+        has_norms: bool = False,
+    ) -> None:
         self.cells: list[tuple[int, int]] = [(layer, head) for layer, head in cells]
         self.scores: tuple[str, ...] = tuple(scores)
         self.sample: TextSample = TextSample()
@@ -87,6 +99,10 @@ class AtlasSums:
             "spread": np.zeros((len(self.scores), heads, BINS), np.int64),
             "pairs": np.zeros((maps, ROWS, places_for(maps)), np.int64),
         }
+        self.has_norms: bool = has_norms
+        if has_norms:
+            self.counts["norm_keys"] = np.zeros((heads, len(CLASSES)), np.int64)
+            self.counts["norm_relations"] = np.zeros((heads, len(RELATIONS)), np.int64)
 
     def update(
         self, name: str, text: MeasuredText, scores: Float[np.ndarray, "score head"], times: int = 1
@@ -109,6 +125,8 @@ class AtlasSums:
         added["totals"] = np.array([1, length, length * length])
         added["alike"] = _alike(text.weights)
         added["spread"] = _spread(scores)
+        if text.lengths is not None and self.has_norms:
+            added |= _norm_shares(text, text.lengths)
         for counted, numbers in added.items():
             self.counts[counted] += times * numbers.astype(np.int64)
         words = word_hashes(names_of(text.tokens))
@@ -169,9 +187,10 @@ class AtlasSums:
         """
         if not isinstance(other, AtlasSums):
             return NotImplemented
-        if (self.cells, self.scores) != (other.cells, other.scores):
+        mine, theirs = ((each.cells, each.scores, each.has_norms) for each in (self, other))
+        if mine != theirs:
             raise RecordError("Sums of other heads or scores cannot be added up; run both alike")
-        both = AtlasSums(self.cells, self.scores)
+        both = AtlasSums(self.cells, self.scores, has_norms=self.has_norms)
         for name in self.counts:
             both.counts[name] = self.counts[name] + other.counts[name]
         for text in (*self.sample.texts(), *other.sample.texts()):
@@ -194,7 +213,7 @@ class AtlasSums:
         arrays: Mapping[str, np.ndarray],
     ) -> AtlasSums:
         """The sums from the fields and arrays of `kept`."""
-        sums = cls(cells, document["scores"])
+        sums = cls(cells, document["scores"], has_norms="norm_keys" in arrays)
         for name in sums.counts:
             sums.counts[name] = arrays[name]
         named = [(name, f"sample.{name}") for name in ("links", "weights", "scores")]
@@ -213,6 +232,23 @@ def _alike(weights: Float[np.ndarray, "head query key"]) -> Float[np.ndarray, "h
     products = roots @ roots.T
     # From steps of 2^-36 to the steps of all other sums.
     return np.rint(products / 2.0**6)
+
+
+def _norm_shares(
+    text: MeasuredText, lengths: Float[np.ndarray, "head key"]
+) -> dict[str, np.ndarray]:
+    """Where what a head adds comes from: for each query the share of each key in the sum of
+    ``weight * ||f(x)||`` (Kobayashi et al. 2020), added up by class of key and by relation.
+    """
+    added = text.weights.astype(np.float64) * lengths[:, None, :]
+    whole = added.sum(axis=2, keepdims=True)
+    shares = np.divide(added, whole, out=np.zeros(added.shape), where=whole > 0)
+    steps = np.rint(shares * STEP)
+    related = related_pairs(text.tokens).reshape(len(RELATIONS), -1).astype(np.float64)
+    return {
+        "norm_keys": steps.sum(axis=1) @ onto_bins(class_of_tokens(text.tokens), len(CLASSES)),
+        "norm_relations": steps.reshape(len(steps), -1) @ related.T,
+    }
 
 
 def _spread(scores: Float[np.ndarray, "score head"]) -> Float[np.ndarray, "score head bin"]:

@@ -29,6 +29,7 @@ def atlas(
     random_weights: Annotated[bool, Parameter(negative="")] = False,
     battery: bool = True,
     margin: float = 0.1,
+    norms: Annotated[bool, Parameter(negative="")] = False,
     format_: Annotated[Literal["page", "headvis"], Parameter(name="--format")] = "page",
     corpus: CorpusOptions | None = None,
 ) -> None:
@@ -53,6 +54,8 @@ def atlas(
         random_weights: Repeat with the same architecture and random weights, as a baseline.
         battery: Detect induction with runs of repeated random tokens, not with the texts.
         margin: How far above 0 the interval of score minus baseline must lie.
+        norms: Count, too, where what each head adds comes from: attention weighted by the norm of
+            the vector that each token adds. Takes longer.
         format_: What is written: page, the run and its page; headvis, a tree of HeadVis (metrics,
             and whole texts with the largest weights of each row) for its front end, the importers
             of Neuronpedia and headscope serve.
@@ -68,6 +71,7 @@ def atlas(
             "--random-weights": (random_weights, False),
             "--no-battery": (battery, True),
             "--margin": (margin, 0.1),
+            "--norms": (norms, False),
         }
         check_of_tree(labels, corpus)
         write_tree(texts, out, model or ModelOptions(), stack)
@@ -83,6 +87,7 @@ def atlas(
         "random_weights": random_weights,
         "battery": battery,
         "margin": margin,
+        "norms": norms,
     }
     reading = (corpus or CorpusOptions()).reading(options, out, given=given, texts=texts)
     with reading as (source, how):

@@ -54,4 +54,4 @@ def check_of_tree(judged: Mapping[str, tuple[Any, Any]], corpus: CorpusOptions |
         )
     for name, (value, default) in judged.items():
         if value != default:
-            raise HeadscopeError(f"A tree of HeadVis has no labels; leave out {name}")
+            raise HeadscopeError(f"A tree of HeadVis has no labels and no norms; leave out {name}")

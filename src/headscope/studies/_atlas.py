@@ -15,6 +15,7 @@ def atlas(
     texts: Any = None,
     *,
     random_weights: Heads | bool | None = None,
+    norms: bool = False,
     **options: Any,
 ) -> Atlas:
     """What every head of a model does over many texts: labels with evidence, where its attention
@@ -30,6 +31,9 @@ def atlas(
         texts: texts, or pairs of them: a list, or a stream that is read once.
         random_weights: True for the same architecture with random weights as one baseline more of
             the labels; or `heads` of such a model.
+        norms: whether to count, too, where what each head adds comes from: shares of ``weight *
+            ||f(x)||`` (Kobayashi et al. 2020). It takes longer, as every text is then recorded by
+            itself.
         **options: ``out``, ``workers``, ``executor`` and ``part_size`` as of
             `headscope.corpus.RunOptions`; ``groups``, ``patterns``, ``stack``, ``confidence``,
             ``alpha``, ``correction``, ``margin``, ``battery``, ``truncate``, ``allow_unfit`` and
@@ -49,4 +53,11 @@ def atlas(
 
     if texts is None:
         raise RecordError("An atlas is made over texts; give atlas(model, tokenizer, texts)")
-    return over_texts(AtlasJob, (model, tokenizer), texts, options, random_weights=random_weights)
+    return over_texts(
+        AtlasJob,
+        (model, tokenizer),
+        texts,
+        options,
+        random_weights=random_weights,
+        more={"norms": norms},
+    )

@@ -192,6 +192,7 @@ def over_texts(
     options: dict[str, Any],
     *,
     random_weights: Heads | bool | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> Any:
     """A study that scores the heads of a model, as a run.
 
@@ -202,6 +203,7 @@ def over_texts(
         texts: a stream.
         options: of `heads` and of runs.
         random_weights: see `heads`.
+        more: fields of the job that only this kind has.
 
     Raises:
         RunError: an option that runs do not have; and as of `headscope.corpus.run`.
@@ -216,6 +218,7 @@ def over_texts(
         stack=options.pop("stack", None),
         has_battery=options.pop("battery", None) is not False,
         **parse_job(given, options, running),
+        **(more or {}),
     )
     check_patterns(job.patterns, job.model, running.engine)
     check_no_more(job.study, options)

@@ -153,6 +153,7 @@ def _head_data(atlas: Atlas, at: int, head: AtlasHead) -> dict[str, Any]:
         "classes": _table(head.classes),
         "evenClasses": _table(head.even_classes),
         "neighbours": neighbours,
+        "norms": {name: short_number(norm) for name, (norm, _) in head.norms.items()},
         "links": _base64(np.concatenate(links) if links else np.zeros(0, np.uint16)),
     }
 

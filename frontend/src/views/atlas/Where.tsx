@@ -83,33 +83,31 @@ function Curve({ distances, shares }: { distances: readonly string[]; shares: re
 
 /** Share of the attention by what the key is. */
 function Kinds({ classes, said }: { classes: readonly string[]; said: AtlasHead }) {
-  const rows: [name: string, shares: Shares][] = Object.entries(said.relations).map(([name, shares]) => [
-    RELATION_WORDS[name] ?? name,
-    shares,
-  ]);
+  const rows: [name: string, shares: Shares][] = [
+    ...Object.entries(said.relations),
+    ...classes.map((name, key): [string, Shares] => [name, sums(said, key)]),
+  ];
+  const hasNorms = Object.keys(said.norms).length > 0;
   return (
     <table class="atlas-kinds">
-      <caption>what it looks at</caption>
+      <caption>
+        what it looks at{hasNorms && "; of norms: share of the lengths of what it adds, attention times ‖f(x)‖"}
+      </caption>
       <thead>
         <tr>
           <th scope="col">key</th>
           <th scope="col">share</th>
           <th scope="col">even</th>
+          {hasNorms && <th scope="col">of norms</th>}
         </tr>
       </thead>
       <tbody>
         {rows.map(([name, [share, even]]) => (
           <tr key={name}>
-            <th scope="row">{name}</th>
+            <th scope="row">{RELATION_WORDS[name] ?? CLASS_WORDS[name] ?? name}</th>
             <td style={{ "--part": share }}>{percents(share)}</td>
             <td>{percents(even)}</td>
-          </tr>
-        ))}
-        {classes.map((name, key) => (
-          <tr key={name}>
-            <th scope="row">{CLASS_WORDS[name] ?? name}</th>
-            <td style={{ "--part": sums(said, key)[0] }}>{percents(sums(said, key)[0])}</td>
-            <td>{percents(sums(said, key)[1])}</td>
+            {hasNorms && <td>{percents(said.norms[name] ?? 0)}</td>}
           </tr>
         ))}
       </tbody>
