@@ -1,5 +1,7 @@
 // A pattern that is drawn on a blank map, and how much mean maps look like it.
 
+import { WEIGHT } from "../draw/weights";
+
 /** Rows and columns of a drawing. */
 export const BOARD = 12;
 
@@ -67,7 +69,7 @@ function meanWeights(maps: Uint8Array, side: number, head: number): number[] {
   return emptyBoard().map((_, cell) => {
     const row = boardRow(Math.floor(cell / BOARD), side);
     const column = boardRow(cell % BOARD, side);
-    return (maps[head * width * width + row * width + column] / 255) ** 2;
+    return WEIGHT[maps[head * width * width + row * width + column]];
   });
 }
 

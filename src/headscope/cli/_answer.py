@@ -133,25 +133,13 @@ def _chosen(layers: list[int] | None, heads: list[int] | None, at: Words) -> dic
         return {"layers": layers, "heads": heads}
     if layers is not None or heads is not None:
         raise RecordError("--at says layers and heads; remove --layers and --heads")
-    parsed = [_place(each) for each in at]
+    parsed = [parse_place(each, "--at") for each in at]
     # An entry without heads means a whole layer.
     if not any(own for _, own in parsed):
         return {"layers": [layer for layer, _ in parsed]}
     if not all(own for _, own in parsed):
         raise RecordError("--at names whole layers and single heads; give either of them")
     return {"heads": [(layer, head) for layer, own in parsed for head in own]}
-
-
-def _place(written: str) -> tuple[int, list[int]]:
-    """Layer and heads of an entry; an empty list of heads means all.
-
-    Raises:
-        RecordError: where the entry has another form.
-    """
-    parsed = parse_place(written)
-    if parsed is None:
-        raise RecordError(f"Expected layer and heads, such as 2-0, 2-0,3 or 2, got {written!r}")
-    return parsed
 
 
 def _write(result: Any, out: Path | None, plot: Path | None, *, relative: bool) -> None:

@@ -99,12 +99,7 @@ def _parsed(written: str) -> dict:
     """Layer and heads of ``2-0``, ``2-0,3`` or ``2``.
 
     Raises:
-        InterventionError: where it has another form.
+        RecordError: where it has another form.
     """
-    parsed = parse_place(written)
-    if parsed is None:
-        raise InterventionError(
-            f"Expected layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads, got {written!r}"
-        )
-    layer, heads = parsed
+    layer, heads = parse_place(written)
     return {"layer": layer, "heads": heads or None}

@@ -159,16 +159,11 @@ def _place(at: str | None) -> dict[str, Any]:
     """Layer and heads of ``2-0``, ``2-0,3,5`` or ``2``.
 
     Raises:
-        FigureError: where it has another form.
+        RecordError: where it has another form.
     """
     if at is None:
         return {}
-    parsed = parse_place(at)
-    if parsed is None:
-        raise FigureError(
-            f"Expected layer and heads for --at, such as 2-0, 2-0,3,5 or 2, got {at!r}"
-        )
-    layer, heads = parsed
+    layer, heads = parse_place(at, "--at")
     if len(heads) == 1:
         return {"layer": layer, "head": heads[0]}
     return {"layer": layer, "heads": heads or None}

@@ -72,7 +72,7 @@ def mechanism(
     """
     running = corpus or CorpusOptions()
     check_results(table_of(out), plot, texts)
-    places = [_place(each) for each in at]
+    places = [parse_place(each, "--at") for each in at]
     given, options = parse_texts(text, text_b, texts), model or ModelOptions()
     shared = {"stack": stack, "confidence": confidence, "random_weights": random_weights}
     if without is not None:
@@ -158,20 +158,6 @@ def _neurons(
             groups = result.grouped(heads_of(*source, stack=chosen["stack"], **quietly).by_label())
         if groups.all:
             say(f"\n{groups}")
-
-
-def _place(place: str) -> tuple[int, list[int]]:
-    """Layer and heads of ``2-0``, ``2-0,3,5``, or ``2``, which names no heads.
-
-    Raises:
-        RecordError: where it has another form.
-    """
-    given = parse_place(place)
-    if given is None:
-        raise RecordError(
-            f"Expected layer and heads for --at, such as 2-0, 2-0,3,5 or 2, got {place!r}"
-        )
-    return given
 
 
 def heads_of_all(model: Any) -> range:

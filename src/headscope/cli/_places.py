@@ -6,16 +6,28 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from headscope.errors import RecordError
+
 PLACE = re.compile(r"(\d+)(?:-(\d+(?:,\d+)*))?")
 
 
-def parse_place(written: str) -> tuple[int, list[int]] | None:
-    """Layer and heads of ``2-0``, ``2-0,3,5``, or ``2``, which names no heads; None for any other
-    form.
+def parse_place(written: str, option: str = "") -> tuple[int, list[int]]:
+    """Layer and heads of ``2-0``, ``2-0,3,5``, or ``2``, which names no heads: all of them.
+
+    Args:
+        written: what was given.
+        option: the option that it was given for, named in the message.
+
+    Raises:
+        RecordError: where it has another form.
     """
     match = PLACE.fullmatch(written.strip())
     if match is None:
-        return None
+        where = f" for {option}" if option else ""
+        raise RecordError(
+            f"Expected layer and heads{where}, such as 2-0, 2-0,3,5, or 2 for all heads, "
+            f"got {written!r}"
+        )
     layer, heads = match.groups()
     return int(layer), [int(head) for head in heads.split(",")] if heads else []
 

@@ -21,6 +21,7 @@ from headscope.atlases import CLASSES, SIDE, STEP, Atlas, AtlasHead, Stratum, bi
 from headscope.patterns import MEASURES, Label
 from headscope.results import shows
 from headscope.views._atlas_folder import Data, short_number, write_page
+from headscope.views._quantise import quantise
 
 SEARCHED = 10
 """Number of pairs of words of each head that the index holds, for the search over all heads."""
@@ -98,8 +99,7 @@ def packed_maps(maps: Float[np.ndarray, "head query key"]) -> str:
     """Mean maps in base64: square roots of the weights as bytes, so that weak ones can be
     distinguished; 0 where no text has such a position.
     """
-    roots = np.sqrt(np.clip(np.nan_to_num(maps), 0, 1))
-    return _base64(np.rint(roots * 255).astype(np.uint8))
+    return _base64(quantise(np.nan_to_num(maps)))
 
 
 def _tile_data(atlas: Atlas, at: int) -> dict[str, Any]:

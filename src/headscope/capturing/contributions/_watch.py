@@ -30,9 +30,9 @@ from headscope.capturing.contributions._residual_path import (
     scale_of,
 )
 from headscope.capturing.hooks import hook_after, hook_before
+from headscope.capturing.seam import unseen
 from headscope.capturing.watching._projection import MatrixUse, is_affine
 from headscope.capturing.watching.module_stack import names_of
-from headscope.capturing.watching.operators import OperatorWatch, modes_off
 from headscope.capturing.watching.softmaxes import uncounted
 from headscope.norms import Norm
 
@@ -101,7 +101,7 @@ class NormsWatch(TorchFunctionMode):
         """See nothing inside."""
         self._away += 1
         try:
-            with uncounted(), modes_off(NormsWatch, OperatorWatch):
+            with uncounted(), unseen():
                 yield
         finally:
             self._away -= 1
@@ -290,27 +290,34 @@ class NormsWatch(TorchFunctionMode):
                 )
 
     def _read(self, module: nn.Module, args: tuple, options: dict) -> None:
-        given = _first_tensor(args, options)
-        if given is None or self._away:
+        if self._away:
             return
-        # The same stream is read by queries, keys and values: one copy of it is enough.
-        if not any(
-            given.data_ptr() == seen.data_ptr() and given.shape == seen.shape
-            for seen in self._reads
-        ):
-            self._reads.append(given.detach())
+        # Each question to a tensor would pass all watches by otherwise.
+        with unseen():
+            given = _first_tensor(args, options)
+            # The same stream is read by queries, keys and values: one copy of it is enough.
+            if given is not None and not self._was_read(given):
+                self._reads.append(given.detach())
+
+    def _was_read(self, given: torch.Tensor) -> bool:
+        where, shape = given.data_ptr(), given.shape
+        return any(seen.data_ptr() == where and seen.shape == shape for seen in self._reads)
 
     def _applied_to(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
-        given = _first_tensor(args, options)
-        if given is None or self._away or not isinstance(output, torch.Tensor):
+        if self._away or not isinstance(output, torch.Tensor):
             return
-        with self.looking_away():
+        with unseen():
+            given = _first_tensor(args, options)
+            if given is None:
+                return
             if is_affine(module):
                 self._applied.append(MatrixUse(module, given.detach(), output.detach()))
-            for path in self._waiting:
-                if path.takes(given):
+            met = [path for path in self._waiting if path.takes(given)]
+        if met:
+            with self.looking_away():
+                for path in met:
                     self._met(path, module, given, output)
-            self._finish([path for path in self._waiting if path.ended])
+                self._finish([path for path in self._waiting if path.ended])
 
     def _met(
         self, path: ResidualPath, module: nn.Module, given: torch.Tensor, output: torch.Tensor
