@@ -40,6 +40,7 @@ OF_STREAM: tuple[Kind, ...] = ALL[1:]
 OF_NORM: tuple[Kind, ...] = ("output", "alti", "globenc")
 ALTI_NOT_KEPT = 'it was not kept; capture with keep="alti"'
 Missing = dict[str, str]
+Step = tuple[str, tuple[str, ...], np.ndarray, np.ndarray]
 
 
 def refused(reason: str, kinds: Iterable[str] = ALL) -> Contributions:
@@ -150,28 +151,11 @@ def _proved(
     difference.
     """
     worst = 0.0
-    steps = [("attention's output", ALL, block.output, path.own_rows(unpadded))]
-    if block.residual is not None and path.stream is not None:
-        steps.append(("residual stream", OF_STREAM, block.stream, path.rows(path.stream, unpadded)))
-    if block.residual is not None and path.after is not None:
-        steps.append(
-            ("norm's output", OF_NORM, block.normed, path.rows(path.after.output, unpadded))
-        )
-        if path.second is not None and path.again is not None:
-            ours = path.second.norm(path.rows(path.again, unpadded))
-            steps.append(
-                (
-                    "second norm's output",
-                    ("globenc",),
-                    ours,
-                    path.rows(path.second.output, unpadded),
-                )
-            )
-    for what, kinds, ours, theirs in steps:
+    within = SUMS_WITHIN_HALF
+    if path.output.dtype in {torch.float32, torch.float64}:
+        within = SUMS_WITHIN
+    for what, kinds, ours, theirs in _steps(path, unpadded, block):
         apart = float(np.abs(ours - theirs).max(initial=0.0))
-        within = (
-            SUMS_WITHIN if path.output.dtype in (torch.float32, torch.float64) else SUMS_WITHIN_HALF
-        )
         allowed = within * max(1.0, float(np.abs(theirs).max(initial=0.0)))
         if not apart <= allowed:
             for kind in kinds:
@@ -184,6 +168,26 @@ def _proved(
         else:
             worst = max(worst, apart)
     return _contributions(path, block, missing, worst)
+
+
+def _steps(path: ResidualPath, unpadded: RealTokens, block: Block) -> list[Step]:
+    """Each vector of the model that the pieces sum to, and the kinds that hang on it: its name,
+    these, our sum, and the model's own.
+    """
+    steps: list[Step] = [("attention's output", ALL, block.output, path.own_rows(unpadded))]
+    if block.residual is None:
+        return steps
+    if path.stream is not None:
+        steps.append(("residual stream", OF_STREAM, block.stream, path.rows(path.stream, unpadded)))
+    if path.after is None:
+        return steps
+    theirs = path.rows(path.after.output, unpadded)
+    steps.append(("norm's output", OF_NORM, block.normed, theirs))
+    if path.second is not None and path.again is not None:
+        ours = path.second.norm(path.rows(path.again, unpadded))
+        theirs = path.rows(path.second.output, unpadded)
+        steps.append(("second norm's output", ("globenc",), ours, theirs))
+    return steps
 
 
 def _contributions(

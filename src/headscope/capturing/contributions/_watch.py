@@ -176,21 +176,29 @@ class NormsWatch(TorchFunctionMode):
         parts = _two_tensors(args, options)
         if parts is None:
             return func(*args, **options)
+        own_and_other = self._parts_of_paths(parts, in_place=func in SUMS_IN_PLACE)
+        result = func(*args, **options)
+        if own_and_other:
+            with self.looking_away():
+                for path, (own, other) in own_and_other:
+                    self._added(path, own, other, result)
+                self._finish([path for path in self._waiting if path.ended])
+        return result
+
+    def _parts_of_paths(
+        self, parts: tuple[torch.Tensor, torch.Tensor], *, in_place: bool
+    ) -> list[tuple[ResidualPath, tuple[torch.Tensor, torch.Tensor]]]:
+        """The paths that one of two addends is of, each with its own addend and the other one."""
+        own_and_other = []
         with self.looking_away():
             # The first addend will hold the sum when it is looked at.
-            if func in SUMS_IN_PLACE:
+            if in_place:
                 parts = parts[0].clone(), parts[1]
-            meant = []
             for path in self._waiting:
-                own_and_other = self._part_in(path, parts)
-                if own_and_other:
-                    meant.append((path, own_and_other))
-        result = func(*args, **options)
-        with self.looking_away():
-            for path, (own, other) in meant:
-                self._added(path, own, other, result)
-            self._finish([path for path in self._waiting if path.ended])
-        return result
+                part = self._part_in(path, parts)
+                if part:
+                    own_and_other.append((path, part))
+        return own_and_other
 
     def _part_in(
         self, path: ResidualPath, parts: tuple[torch.Tensor, torch.Tensor]
@@ -312,12 +320,22 @@ class NormsWatch(TorchFunctionMode):
                 return
             if is_affine(module):
                 self._applied.append(MatrixUse(module, given.detach(), output.detach()))
-            met = [path for path in self._waiting if path.takes(given)]
-        if met:
-            with self.looking_away():
-                for path in met:
-                    self._met(path, module, given, output)
-                self._finish([path for path in self._waiting if path.ended])
+            paths = [path for path in self._waiting if path.takes(given)]
+        # A block in which nothing is seen costs more than most modules have to say.
+        if paths:
+            self._meet(paths, module, given, output)
+
+    def _meet(
+        self,
+        paths: list[ResidualPath],
+        module: nn.Module,
+        given: torch.Tensor,
+        output: torch.Tensor,
+    ) -> None:
+        with self.looking_away():
+            for path in paths:
+                self._met(path, module, given, output)
+            self._finish([path for path in self._waiting if path.ended])
 
     def _met(
         self, path: ResidualPath, module: nn.Module, given: torch.Tensor, output: torch.Tensor
