@@ -14,6 +14,8 @@ PLACES = (2.0**20, 2.0**-20, 2.0**-60)
 2^62 add up, 2^21 of the largest.
 """
 LARGEST = 2.0**62
+SMALL, FEW = 2.0**19, 2.0**12
+"""Values below, and texts fewer, whose sums are exact in double precision."""
 
 
 def whole_numbers(values: Float[np.ndarray, "..."]) -> Int[np.ndarray, "3 ..."]:
@@ -31,6 +33,33 @@ def whole_numbers(values: Float[np.ndarray, "..."]) -> Int[np.ndarray, "3 ..."]:
     rest = rest - middle * PLACES[1]
     low = np.rint(rest / PLACES[2])
     return np.stack([top, middle, low]).astype(np.int64)
+
+
+def sums_of(
+    values: Float[np.ndarray, "text ..."], weights: Float[np.ndarray, "sum text"]
+) -> Int[np.ndarray, "sum 3 ..."]:
+    """Weighted sums of values, as of `whole_numbers`.
+
+    Args:
+        values: to be added up over texts.
+        weights: how often each text counts, whole numbers, of each sum.
+
+    Raises:
+        RecordError: where a value is too large.
+    """
+    flat = values.reshape(len(values), -1)
+    shape = (len(weights), 3, *values.shape[1:])
+    if np.abs(flat).max(initial=0.0) >= SMALL or weights.sum(axis=1).max(initial=0) >= FEW:
+        numbers = whole_numbers(flat)
+        sums = np.tensordot(weights.astype(np.int64), numbers, axes=(1, 1))
+        return sums.reshape(shape)
+    # Nothing is left for the first number, and sums of the others are whole numbers below 2^53:
+    # exact in double precision, whatever order a product adds them in.
+    steps = flat / PLACES[1]
+    middle = np.rint(steps)
+    low = np.rint((steps - middle) * 2.0**BITS)
+    sums = [np.zeros((len(weights), flat.shape[1])), weights @ middle, weights @ low]
+    return np.stack(sums, axis=1).astype(np.int64).reshape(shape)
 
 
 def carried(numbers: Int[np.ndarray, "3 ..."]) -> Int[np.ndarray, "3 ..."]:

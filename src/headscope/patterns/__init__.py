@@ -3,7 +3,7 @@
 from typing import Any
 
 from headscope._renamed import renamed_name
-from headscope.patterns._batch_values import BASELINES
+from headscope.patterns._batch_values import BASELINES, BatchValues
 from headscope.patterns._card import HeadCard
 from headscope.patterns._change import Change, Changes
 from headscope.patterns._change_file import load_changes
@@ -50,6 +50,7 @@ __all__ = [
     "PLACES",
     "RUNS",
     "AttentionMaps",
+    "BatchValues",
     "Change",
     "Changes",
     "Group",

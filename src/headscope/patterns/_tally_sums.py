@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from headscope.errors import RecordError
 from headscope.evidence import GroupSums, Statistic
@@ -67,6 +67,7 @@ class TallySums:
             [self.rows.index(f"{name}:{baseline}") for baseline in BASELINES]
             for name in self._names
         ]
+        self._limits = np.array([pattern.threshold / 2 for pattern in patterns])[:, None]
         heads, count = len(self.cells), len(patterns)
         self.sums: GroupSums = GroupSums((len(self._counted), heads))
         self._seen = np.zeros((count, len(BASELINES)), np.int64)
@@ -87,31 +88,47 @@ class TallySums:
         Raises:
             RecordError: where the values have other rows or heads.
         """
-        if values.shape != (len(self.rows), len(self.cells)):
+        self.update_many(values[None], [(group, times)])
+
+    def update_many(
+        self, values: Float[np.ndarray, "text row head"], given: Sequence[tuple[str | None, int]]
+    ) -> None:
+        """Add several texts, faster than one by one.
+
+        Args:
+            values: values of each, with rows as in `Tally`.
+            given: the document of each, and how often the corpus holds it; see `update`.
+
+        Raises:
+            RecordError: where the values have other rows or heads.
+        """
+        if values.shape[1:] != (len(self.rows), len(self.cells)):
             raise RecordError(
                 f"Expected values of {len(self.rows)} rows and {len(self.cells)} heads, got "
-                f"{values.shape}"
+                f"{values.shape[1:]}"
             )
-        scores, against = values[self._scores], values[self._against]
-        limits = np.array([pattern.threshold / 2 for pattern in self.patterns])[:, None]
-        judged = np.where(against[:, BASELINES.index("uniform")] > limits, np.nan, scores)
-        highest = np.fmax.reduce(against, axis=1)
+        times = np.array([often for _, often in given])
+        scores, against = values[:, self._scores], values[:, self._against]
+        judged = np.where(against[:, :, BASELINES.index("uniform")] > self._limits, np.nan, scores)
+        highest = np.fmax.reduce(against, axis=2)
         if self.levels:
             levels = np.array([self.levels.get(name, np.nan) for name in self._names])
             highest = np.fmax(highest, levels[:, None])
         compared = np.where(np.isnan(judged), np.nan, highest)
-        rows = [values[self._plain], judged, compared, judged - highest]
-        self.sums.update(np.concatenate(rows), group=group, times=times)
-        self._seen += times * (~np.isnan(against)).any(axis=2)
-        is_judged = np.asarray((~np.isnan(judged)).any(axis=1))
-        self._not_judged += times * ((~np.isnan(scores)).any(axis=1) & ~is_judged)
+        rows = [values[:, self._plain], judged, compared, judged - highest]
+        for own, (group, often) in zip(np.concatenate(rows, axis=1), given, strict=True):
+            self.sums.update(own, group=group, times=often)
+        self._seen += np.tensordot(times, (~np.isnan(against)).any(axis=3), axes=1)
+        is_judged = np.asarray((~np.isnan(judged)).any(axis=2))
+        shown = (~np.isnan(scores)).any(axis=2)
+        self._not_judged += times @ (shown & ~is_judged)
         # Heads whose layer did not see the text have no length.
-        known = values[self.rows.index(TOKENS)]
-        if not np.isnan(known).all():
-            length = int(np.nanmax(known))
-            self._lengths[length] += times
-            of_length = self._by_length.setdefault(bin_of(length), _LengthGroup(judged.shape))
-            of_length.update(judged, is_judged, times)
+        lengths = np.fmax.reduce(values[:, self.rows.index(TOKENS)], axis=1)
+        for length in np.unique(lengths[~np.isnan(lengths)]).astype(int).tolist():
+            of = lengths == length
+            self._lengths[length] += int(times[of].sum())
+            group = self._by_length.setdefault(bin_of(length), _LengthGroup(judged.shape[1:]))
+            group.update(judged[of], is_judged[of], times[of])
 
     def close(self) -> None:
         """Declare that the documents so far have no more texts."""
@@ -266,11 +283,16 @@ class _LengthGroup:
         self.texts = np.zeros(shape[0], np.int64)
         self.count, self.steps = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
 
-    def update(self, judged: np.ndarray, is_judged: np.ndarray, times: int) -> None:
-        self.texts = self.texts + times * is_judged
-        self.count = self.count + times * ~np.isnan(judged)
-        steps = np.rint(np.nan_to_num(judged) * STEP)
-        self.steps = self.steps + times * steps.astype(np.int64)
+    def update(
+        self,
+        judged: Float[np.ndarray, "text pattern head"],
+        is_judged: Bool[np.ndarray, "text pattern"],
+        times: Int[np.ndarray, " text"],
+    ) -> None:
+        self.texts = self.texts + times @ is_judged
+        self.count = self.count + np.tensordot(times, ~np.isnan(judged), axes=1)
+        steps = np.rint(np.nan_to_num(judged) * STEP).astype(np.int64)
+        self.steps = self.steps + np.tensordot(times, steps, axes=1)
 
     def __add__(self, other: _LengthGroup) -> _LengthGroup:
         both = _LengthGroup(self.count.shape)

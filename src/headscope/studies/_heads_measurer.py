@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from headscope.corpus import CorpusText
-from headscope.patterns import Pattern, Tally
-from headscope.record import Record, TextBatch
+from headscope.patterns import BatchValues, Pattern, Tally
+from headscope.record import BatchStack, Record, Stack, TextBatch
 from headscope.studies.shared._corpus_job import as_given
 from headscope.studies.shared._corpus_model import one_thread
 
@@ -37,6 +37,8 @@ class HeadsMeasurer:
         self.model, self.tokenizer = model, tokenizer
         self.patterns, self.stack = patterns, stack
         self.rows: tuple[str, ...] = Tally(patterns).rows
+        # Kept for all batches: what even rows score is worked out once for each layout of tokens.
+        self._batch_values = BatchValues(patterns)
         self.cells: list[tuple[int, int]] = []
         """Known from the first text on."""
         self.name: str = ""
@@ -69,12 +71,12 @@ class HeadsMeasurer:
             for together in batches:
                 # Draws are keyed by the name of the text, which is what it says.
                 names = [texts[number].name for number in together.numbers]
-                tally = Tally(self.patterns, stack=self.stack)
-                if isinstance(together.batch, Record):
-                    tally.update(names[0], together.batch)
-                else:
-                    tally.update_batch(names, together.batch)
-                self.cells, self.name = tally.cells, tally.model
-                by_name = dict(zip(tally.statistic.texts, tally.statistic.values, strict=True))
-                values = {number: by_name[texts[number].name] for number in together.numbers}
-                yield together.batch, values
+                batch = together.batch
+                stack = self._stack_of(batch)
+                values = self._batch_values.of(names, stack)
+                self.cells, self.name = list(stack.cells), batch.model.name
+                yield batch, dict(zip(together.numbers, values, strict=True))
+
+    def _stack_of(self, batch: TextBatch | Record) -> BatchStack:
+        stack = batch[self.stack or next(iter(batch.stacks))]
+        return BatchStack.of([stack]) if isinstance(stack, Stack) else stack

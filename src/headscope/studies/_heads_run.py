@@ -35,6 +35,8 @@ from headscope.studies.shared._corpus_run import (
 BATTERY = "battery"
 MEMORY = 2**28
 """Bytes of the sums of documents that are open at once: 256 MiB."""
+TOGETHER = 32
+"""Texts whose values wait to be added up together, which is cheaper than one by one."""
 HEADS = 1024
 """Of a model whose configuration does not say how many it has."""
 JUDGING = ("confidence", "alpha", "correction", "margin")
@@ -159,6 +161,7 @@ class HeadsPart:
     def __init__(self, job: HeadsJob, measurer: HeadsMeasurer) -> None:
         self._job, self._measurer = job, measurer
         self._sums: TallySums | None = None
+        self._waiting: list[tuple[CorpusText, np.ndarray]] = []
         config = getattr(measurer.model, "config", None)
         layers = getattr(config, "num_hidden_layers", None)
         heads = getattr(config, "num_attention_heads", None)
@@ -168,21 +171,32 @@ class HeadsPart:
 
     def update(self, text: CorpusText, values: np.ndarray) -> None:
         """Count a text."""
-        if self._sums is None:
-            self._sums = self._job.sums(self._measurer.cells)
-            self._sums.model = self._measurer.name
-        self._sums.update(values, group=text.group, times=text.times)
+        self._waiting.append((text, values))
+        if len(self._waiting) >= TOGETHER:
+            self._add_waiting()
 
     def close(self) -> None:
         """The documents so far have no more texts."""
+        self._add_waiting()
         if self._sums is not None:
             self._sums.close()
 
     def kept(self) -> Kept:
         """The sums; none where no text could be measured."""
+        self._add_waiting()
         if self._sums is None:
             return {"cells": [], "model": ""}, {"none": np.zeros(0)}
         return {"cells": self._sums.cells, "model": self._sums.model}, self._sums.arrays
+
+    def _add_waiting(self) -> None:
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
+        if self._sums is None:
+            self._sums = self._job.sums(self._measurer.cells)
+            self._sums.model = self._measurer.name
+        values = np.stack([each for _, each in waiting])
+        self._sums.update_many(values, [(text.group, text.times) for text, _ in waiting])
 
 
 def over_texts(

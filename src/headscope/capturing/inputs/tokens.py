@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from headscope.record import Tokens
@@ -92,7 +93,7 @@ def roles_of(tokenizer: Any) -> dict[int, str]:
 def _label(tokenizer: Any, piece: str, written: str) -> str:
     """The label of a piece: decoded, and without the marks for spaces and continuation."""
     plain = piece.removeprefix("##") if len(piece) > 2 else piece
-    decoded = tokenizer.convert_tokens_to_string([plain])
+    decoded = _decoded(tokenizer, plain)
     # A token of bytes may hold a part of a character, which decodes to nothing that can be read.
     if UNDECODABLE in decoded and written:
         decoded = written
@@ -101,6 +102,12 @@ def _label(tokenizer: Any, piece: str, written: str) -> str:
     if not decoded and not plain:
         return ""
     return decoded.strip(" ") or " "
+
+
+@lru_cache(maxsize=2**16)
+def _decoded(tokenizer: Any, piece: str) -> str:
+    # Kept, because a call takes longer than all else that is done with a token.
+    return tokenizer.convert_tokens_to_string([piece])
 
 
 def _words(
