@@ -21,6 +21,7 @@ from headscope.evidence._interval import interval
 from headscope.evidence._lengths import length_text
 from headscope.evidence._map_sum import MapSum, position_map
 from headscope.evidence._p_text import p_text
+from headscope.evidence._poisson import PoissonSums, times_drawn
 from headscope.evidence._ratio import redrawn_interval, redrawn_ratios, share_interval
 from headscope.evidence._statistic import Statistic, load_beside, load_statistic
 from headscope.evidence.correction import benjamini_hochberg, holm
@@ -29,6 +30,7 @@ from headscope.evidence.groups import effective_groups, parse_groups
 __all__ = [
     "GroupSums",
     "MapSum",
+    "PoissonSums",
     "Statistic",
     "benjamini_hochberg",
     "difference_interval",
@@ -54,6 +56,7 @@ __all__ = [
     "shuffled_orders",
     "shuffled_tokens",
     "superiority",
+    "times_drawn",
     "uniform_map",
 ]
 
