@@ -103,7 +103,8 @@ class BatchValues:
         patterns: Sequence[Pattern],
         position_mean: Float[np.ndarray, "head length length"] | None = None,
     ) -> None:
-        self.patterns, self.position_mean = tuple(patterns), position_mean
+        self.patterns: tuple[Pattern, ...] = tuple(patterns)
+        self.position_mean: np.ndarray | None = position_mean
         self.rows: int = OF_PATTERN * len(self.patterns) + len(CLASSES) + len(MEASURES) + 1
         numbered = list(enumerate(self.patterns))
         self._of_pairs = [(at, each) for at, each in numbered if each.pairs is not None]
