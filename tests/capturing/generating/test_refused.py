@@ -121,10 +121,6 @@ def test_a_model_without_attention_is_refused(tokenizer):
             "num_return_sequences=2 .* one text; call generate once for each, with another",
         ),
         (
-            {"assistant_model": tiny_model("gpt2", writes=True)},
-            "assistant_model=GPT2LMHeadModel .* tokens that it take",
-        ),
-        (
             {"prompt_lookup_num_tokens": 3},
             "prompt_lookup_num_tokens=3 cannot be recorded: assisted decoding",
         ),
@@ -167,6 +163,13 @@ def test_what_cannot_be_recorded_is_one_clear_error(options, message, tokenizer)
         hs.generate(model_of("gpt2"), tokenizer, PROMPT, **{"max_new_tokens": 4} | options)
 
 
+def test_an_assisting_model_is_one_clear_error(tokenizer):
+    message = "assistant_model=GPT2LMHeadModel .* tokens that it take"
+    model, assistant = model_of("gpt2"), model_of("gpt2")
+    with pytest.raises(CaptureError, match=message):
+        hs.generate(model, tokenizer, PROMPT, max_new_tokens=4, assistant_model=assistant)
+
+
 def test_beams_in_the_models_own_configuration_are_not_used(tokenizer):
     model = model_of("bart")
     greedy = hs.generate(model, tokenizer, PROMPT, max_new_tokens=4, eos_token_id=NEVER)
@@ -178,22 +181,22 @@ def test_beams_in_the_models_own_configuration_are_not_used(tokenizer):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "message"),
+    ("prompt", "error", "message"),
     [
-        ((None, ""), TextError, "The text is empty"),
-        ((None, None), CaptureError, "generate needs a prompt"),
-        ((None, "a " * 40), TextError, "positions for 32"),
-        (
-            (tiny_model("gpt2"), PROMPT),
-            CaptureError,
-            "GPT2Model cannot write: it has no head that predicts tokens; load",
-        ),
+        ("", TextError, "The text is empty"),
+        (None, CaptureError, "generate needs a prompt"),
+        ("a " * 40, TextError, "positions for 32"),
     ],
 )
-def test_a_prompt_or_model_that_will_not_do(arguments, error, message, tokenizer):
-    model, prompt = arguments
+def test_a_prompt_that_will_not_do(prompt, error, message, tokenizer):
     with pytest.raises(error, match=message):
-        hs.generate(model or model_of("gpt2"), tokenizer, prompt)
+        hs.generate(model_of("gpt2"), tokenizer, prompt)
+
+
+def test_a_model_that_cannot_write_is_refused(tokenizer):
+    message = "GPT2Model cannot write: it has no head that predicts tokens; load"
+    with pytest.raises(CaptureError, match=message):
+        hs.generate(tiny_model("gpt2"), tokenizer, PROMPT)
 
 
 def test_a_text_that_has_no_room_is_said_before_it_is_begun(tokenizer):
