@@ -3,9 +3,9 @@ front end.
 
 make pictures
 
-Those of a live model are taken by take_live_pictures.py. The examples
-(frontend/src/examples/named.ts) are also the playground and the snapshots of the tests;
-docs/examples.md shows them all and is written anew too.
+Those of a live model are taken by take_live_pictures.py, those of atlases by
+take_atlas_pictures.py. The examples (frontend/src/examples/named.ts) are also the playground and
+the snapshots of the tests; docs/examples.md shows them all and is written anew too.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from headscope.capturing import load_model
 from headscope.linguistics import Sentence
 from headscope.testing import tiny_model
 from picture_texts import TEXTS
+from take_atlas_pictures import atlas_pictures
 from take_live_pictures import live_pictures
 
 PAIR = (
@@ -242,6 +243,7 @@ def main() -> None:
         example_pictures(browser)
         demo_pictures(browser)
         live_pictures(browser)
+        atlas_pictures(browser)
         browser.close()
 
 
