@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +35,7 @@ from headscope.capturing.threads import one_at_a_time
 from headscope.capturing.walk import arguments_of
 from headscope.errors import CaptureError
 from headscope.record import Record, Tokens
+from headscope.storage import CapturedArrays, load, save
 
 READING = ("truncate", "target_tokenizer")
 """Options that say how an input is read, for inputs of every kind."""
@@ -44,6 +46,8 @@ def capture(
     tokenizer: Any = None,
     text: Any = None,
     text_pair: str | None = None,
+    *,
+    out: str | os.PathLike[str] | None = None,
     **options: Unpack[CaptureOptions],
 ) -> Record:
     """Run a model on a text and keep what every attention head computed.
@@ -58,10 +62,14 @@ def capture(
             the model is given by name.
         text: the text; leave it out for models that read only pictures or sounds.
         text_pair: the second text of a sentence pair.
+        out: a file (``.safetensors``) that the record is written to layer by layer, whole or not at
+            all, so that it may be larger than memory; only norms are in memory until the end. While
+            the model runs, as much again is taken on the same disk.
         **options: see `CaptureOptions`.
 
     Returns:
-        One `Record`, with stack ``"self"``, or ``"encoder"``, ``"decoder"`` and ``"cross"``, or
+        One `Record`; with ``out`` as `headscope.load` opens it, its arrays in the file. It has the
+        stack ``"self"``, or ``"encoder"``, ``"decoder"`` and ``"cross"``, or
         ``"vision"`` and ``"text"``.
 
     Raises:
@@ -70,6 +78,7 @@ def capture(
             for a model that is already loaded.
         CaptureError: a model whose attention could not be captured exactly.
         InterventionError: an intervention that this model cannot carry.
+        FileError: where no record can be written to ``out``.
 
     Example:
         >>> record = capture("bert-base-uncased", text="The cat sat.", text_pair="It slept.")
@@ -77,11 +86,23 @@ def capture(
     """
     check_options(options)
     given = parse_call(text, text_pair, options)
-    model, inputs = prepared(model, tokenizer, given, options)
+    keeping = keeping_of(options)
+    if out is None:
+        return _captured((model, tokenizer), given, keeping, options)
+    # Opened first: a place that cannot be written to is refused before the model is loaded.
+    with CapturedArrays(out) as arrays:
+        record = _captured((model, tokenizer), given, replace(keeping, put=arrays.put), options)
+        save(record, out)
+    return load(out)
+
+
+def _captured(
+    named: tuple[Any, Any], given: ParsedInput, keeping: KeepChoice, options: CaptureOptions
+) -> Record:
+    """The record of one input; ``named`` are model and tokenizer as they were given."""
+    model, inputs = prepared(*named, given, options)
     with at_rest(model):
-        return run(
-            model, inputs, keeping_of(options), interventions=options.get("interventions", ())
-        )[0]
+        return run(model, inputs, keeping, interventions=options.get("interventions", ()))[0]
 
 
 def prepared(

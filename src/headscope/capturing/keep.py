@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -31,6 +31,8 @@ class KeepChoice:
         top: how many of the largest weights of each row the statistics name.
         routers: whether router scores are kept.
         heads: the only heads to keep; None for all.
+        put: takes the arrays of a layer when it is complete, and gives those that are kept in their
+            place; None to keep them in memory.
     """
 
     what: frozenset[str] = frozenset({"weights", "qk", "values"})
@@ -40,6 +42,16 @@ class KeepChoice:
     top: int = 0
     routers: bool = False
     heads: ChosenHeads | None = None
+    put: Callable[[np.ndarray], Any] | None = None
+
+    @property
+    def postpones_weights(self) -> bool:
+        """Whether weights are computed when the model has run.
+
+        Only where weights alone are kept: otherwise queries and keys would be in memory twice; and
+        not where layers are to leave memory at once.
+        """
+        return self.what == {"weights"} and self.put is None
 
     @property
     def dtype(self) -> np.dtype:

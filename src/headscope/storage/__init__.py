@@ -1,5 +1,6 @@
 """Record and results to disk and back; loads without torch."""
 
+from headscope.storage._captured_arrays import CapturedArrays
 from headscope.storage._document import PAIR, Finite, Seed, check_document
 from headscope.storage._pixels import packed_pixels, pixels_of
 from headscope.storage._record_file import (
@@ -54,6 +55,7 @@ __all__ = [
     "RECORDS",
     "STATISTIC",
     "UNREADABLE",
+    "CapturedArrays",
     "Finite",
     "IndexLine",
     "NoRecord",

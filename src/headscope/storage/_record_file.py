@@ -21,8 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import save_file
 
 from headscope.errors import FileError, RecordError
 from headscope.record import (
@@ -40,20 +38,23 @@ from headscope.record import (
     Rotary,
     Stack,
     Statistics,
+    StoredArray,
     StoredArrays,
     Tokens,
     check_finite,
+    held,
 )
+from headscope.storage._captured_arrays import CapturedArray
 from headscope.storage._document import check_document
-from headscope.storage._file_array import FileArray, checksum_of
+from headscope.storage._file_array import checksum_of
 from headscope.storage._pixels import packed_pixels, pixels_of
+from headscope.storage._record_path import check_record_path
 from headscope.storage._remote import fetched, is_address, uploaded
-from headscope.storage._safetensors import FORMAT, RecordFile, document_with_sums
+from headscope.storage._safetensors import FORMAT, RecordFile, document_with_sums, write_tensors
 from headscope.storage.atomic import written_whole
 from headscope.storage.npz import UNREADABLE
 
-Array = np.ndarray | FileArray
-RECORD_SUFFIX = ".safetensors"
+Array = np.ndarray | StoredArray
 MASK_ARRAYS = ("runs", "firsts")
 CONTRIBUTION_FACTS = ("expansion", "decomposes", "verified")
 LAYER_FACTS = (
@@ -84,20 +85,6 @@ class NoRecord(FileError):
         self.kind = kind
 
 
-def _check_name(path: Path) -> None:
-    """Raise where a record would be called like a file of another kind; devices and links have
-    names of their own.
-    """
-    if path.suffix != RECORD_SUFFIX and (path.is_file() or not path.exists()):
-        raise FileError(
-            f"A record is a {RECORD_SUFFIX} file, and the path is {path}; name it {_named(path)}"
-        )
-
-
-def _named(path: Path) -> Path:
-    return path.with_suffix(RECORD_SUFFIX) if path.name else path / f"record{RECORD_SUFFIX}"
-
-
 def save(record: Record, path: str | os.PathLike[str]) -> Path:
     """Write a record to one ``.safetensors`` file, whole or not at all.
 
@@ -120,18 +107,12 @@ def save(record: Record, path: str | os.PathLike[str]) -> Path:
             name = os.fspath(path).rpartition("/")[2]
             uploaded(save(record, Path(folder) / name), os.fspath(path))
         return Path(path)
-    _check_name(Path(path))
-    document, tensors = record_parts(record)
+    check_record_path(Path(path))
+    tensors = _tensors_of(record)
     with written_whole(path) as temporary:
         # Of what is in memory: a disk that writes something else is found out when it is read.
-        sums = {name: checksum_of(array) for name, array in tensors.items()}
-        try:
-            save_file(
-                tensors, temporary, metadata={"headscope": document_with_sums(document, sums)}
-            )
-        except SafetensorError as error:
-            # Such as a full disk.
-            raise FileError(f"Cannot write {path}: {error}; choose another place") from None
+        sums = {name: _checksum(array) for name, array in tensors.items()}
+        write_tensors(temporary, tensors, document_with_sums(_document_of(record), sums))
     return Path(path)
 
 
@@ -139,7 +120,13 @@ def record_parts(record: Record) -> tuple[dict[str, Any], dict[str, np.ndarray]]
     """What a file of a record holds, alone or as a part of a result: everything but its arrays as
     JSON has it, and the arrays by name.
     """
-    return _document_of(record), _tensors_of(record)
+    tensors = {name: np.ascontiguousarray(_read(a)) for name, a in _tensors_of(record).items()}
+    return _document_of(record), tensors
+
+
+def _checksum(array: Array) -> int:
+    """Of an array in a file, which is read for it unless its checksum is known."""
+    return array.checksum if isinstance(array, CapturedArray) else checksum_of(_read(array))
 
 
 def _document_of(record: Record) -> dict[str, Any]:
@@ -178,9 +165,9 @@ def _layer_facts(layer: Layer) -> dict[str, Any]:
     return facts
 
 
-def _tensors_of(record: Record) -> dict[str, np.ndarray]:
-    """The arrays of a record by their names in the file."""
-    tensors: dict[str, np.ndarray] = {}
+def _tensors_of(record: Record) -> dict[str, Array]:
+    """The arrays of a record by their names in the file; those in a file are not read."""
+    tensors: dict[str, Array] = {}
     for stack in record.stacks.values():
         for layer in stack:
             for name, array in _arrays_of(layer).items():
@@ -192,12 +179,8 @@ def _tensors_of(record: Record) -> dict[str, np.ndarray]:
     return tensors
 
 
-def _arrays_of(layer: Layer) -> dict[str, np.ndarray]:
-    arrays = {}
-    for name in ARRAYS:
-        if layer.has(name):
-            # safetensors writes the memory of an array as it lies, whatever its strides.
-            arrays[name] = np.ascontiguousarray(getattr(layer, name))
+def _arrays_of(layer: Layer) -> dict[str, Array]:
+    arrays: dict[str, Array] = {name: held(layer, name) for name in ARRAYS if layer.has(name)}
     arrays |= _runs(layer)
     for name, array in _counted(layer).items():
         arrays[f"statistics.{name}"] = array
@@ -406,11 +389,11 @@ def _rotary(facts: dict[str, Any] | None) -> Rotary | None:
     )
 
 
-def _counted(layer: Layer) -> dict[str, np.ndarray]:
+def _counted(layer: Layer) -> dict[str, Array]:
     if layer.statistics is None:
         return {}
-    named = {name: getattr(layer.statistics, name) for name in (*STATISTICS, "rows")}
-    return {name: np.ascontiguousarray(array) for name, array in named.items() if array is not None}
+    named = {name: held(layer.statistics, name) for name in (*STATISTICS, "rows")}
+    return {name: array for name, array in named.items() if array is not None}
 
 
 def _statistics(
@@ -425,11 +408,11 @@ def _statistics(
     return Statistics(**arrays, queries=queries)
 
 
-def _added(layer: Layer) -> dict[str, np.ndarray]:
+def _added(layer: Layer) -> dict[str, Array]:
     if layer.contributions is None:
         return {}
-    named = {name: getattr(layer.contributions, name) for name in CONTRIBUTIONS}
-    return {name: np.ascontiguousarray(array) for name, array in named.items() if array is not None}
+    named = {name: held(layer.contributions, name) for name in CONTRIBUTIONS}
+    return {name: array for name, array in named.items() if array is not None}
 
 
 def _facts_of(contributions: Contributions | None) -> dict[str, Any]:

@@ -8,12 +8,14 @@ import json
 import math
 import struct
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from headscope.errors import FileError
+from headscope.record import StoredArray
 from headscope.storage._file_array import FileArray, OpenFile
 from headscope.storage.atomic import reason, regular_or_none
 from headscope.storage.npz import UNREADABLE
@@ -28,6 +30,7 @@ DTYPES = {
     "I64": "<i8",
     "BOOL": "|b1",
 }
+DTYPE_NAMES = {np.dtype(kind): name for name, kind in DTYPES.items()}
 SUMMED = "has_checksums"
 """Tells a file whose checksums are damaged from one of an earlier version, which has none."""
 MARK = ', "checksums": '
@@ -114,6 +117,38 @@ def document_with_sums(document: dict[str, Any], sums: dict[str, int]) -> str:
     """
     content = json.dumps(document | {SUMMED: True})[:-1]
     return f"{content}{MARK}{json.dumps(sums | {'': zlib.crc32(content.encode())})}}}"
+
+
+def write_tensors(
+    path: Path, tensors: Mapping[str, np.ndarray | StoredArray], document: str
+) -> None:
+    """Write arrays and their document; of those in a file one at a time is read.
+
+    Written here and not by that library, which takes all arrays in memory.
+
+    Args:
+        path: a file that is there; it is overwritten.
+        tensors: by name.
+        document: by `document_with_sums`.
+    """
+    # Wide numbers first, as that library has it: then each array begins where its numbers may.
+    names = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
+    header: dict[str, Any] = {"__metadata__": {"headscope": document}}
+    end = 0
+    for name in names:
+        array = tensors[name]
+        start, end = end, end + math.prod(array.shape) * array.dtype.itemsize
+        kind = DTYPE_NAMES[array.dtype.newbyteorder("<")]
+        header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [start, end]}
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    with path.open("wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for name in names:
+            array = tensors[name]
+            whole = array.read() if isinstance(array, StoredArray) else array
+            whole = np.ascontiguousarray(whole, whole.dtype.newbyteorder("<"))
+            file.write(whole.reshape(-1).view(np.uint8).data)
 
 
 def _opened(path: Path) -> OpenFile:

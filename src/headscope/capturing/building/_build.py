@@ -22,6 +22,7 @@ from headscope.capturing.building._checks import (
 from headscope.capturing.building._masks import Masks
 from headscope.capturing.building._order import OrderSample, not_proved, sample_of
 from headscope.capturing.building._postponed import PostponedWeights, postponed
+from headscope.capturing.building._put_away import put_away
 from headscope.capturing.building._real_tokens import ROWS_CHECKED, RealTokens, plain, stored
 from headscope.capturing.building._rotation import Rotations
 from headscope.capturing.building._statistics_plan import plan_of
@@ -161,6 +162,7 @@ class Builder:
         )
         if self.norms is not None:
             self.norms.expect(whole, call, (sides, visibility), layers)
+        put_away(self.seen[call.number].all_layers, self._keeping.put)
 
     def check_joined(self) -> None:
         """Raise where calls still wait for others.
@@ -398,8 +400,7 @@ class Builder:
             unpadded = [replace(text, call=call) for text in unpadded]
         call, visibility = unpadded[0].call, self._visibility_of(unpadded[0].call)
         self._count(call)
-        # Only where weights alone are kept: otherwise queries and keys would be in memory twice.
-        later = postponed(unpadded, visibility) if self._keeping.what == {"weights"} else None
+        later = postponed(unpadded, visibility) if self._keeping.postpones_weights else None
         weights: Sequence[np.ndarray | None] = [None] * len(unpadded)
         if later is None and (self._keeps_weights or self._needs_weights(call)):
             weights = kept_weights(unpadded, visibility, self._keeping.dtype)

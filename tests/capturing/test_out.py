@@ -1,0 +1,116 @@
+"""Records that are written layer by layer while they are captured."""
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope.capturing.building._build import Builder
+from headscope.errors import FileError
+from headscope.record import ARRAYS, STATISTICS
+from headscope.testing import tiny_model, tiny_tokenizer
+
+TEXT = "the cat sat on the mat and slept"
+KEPT = {
+    "auto": {},
+    "qk": {"keep": ("qk", "values", "before")},
+    "weights": {"keep": "weights", "precision": "float16"},
+    "statistics": {"keep": ("statistics", "qk"), "top": 2},
+    "norms": {"keep": "norms"},
+    "heads": {"keep": ("qk", "weights"), "heads": [(1, 1)]},
+}
+
+
+@pytest.fixture(scope="module")
+def model():
+    return tiny_model("llama")
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return tiny_tokenizer()
+
+
+def assert_same(one, other):
+    for name, stack in other.stacks.items():
+        assert one[name].query == stack.query
+        for layer, wanted in zip(one[name], stack, strict=True):
+            assert (layer.layer, layer.verified, layer.visible) == (
+                wanted.layer,
+                wanted.verified,
+                wanted.visible,
+            )
+            for array in ARRAYS:
+                assert layer.has(array) == wanted.has(array)
+                if layer.has(array):
+                    assert np.array_equal(layer.part(array), wanted.part(array))
+            for array in STATISTICS if wanted.statistics else ():
+                assert np.array_equal(
+                    getattr(layer.statistics, array), getattr(wanted.statistics, array)
+                )
+            if wanted.contributions:
+                for kind in ("attention", "residual", "output"):
+                    assert np.array_equal(
+                        layer.contributions_of(kind), wanted.contributions_of(kind)
+                    )
+
+
+@pytest.mark.parametrize("kept", KEPT)
+def test_what_is_written_is_what_is_kept_in_memory(kept, model, tokenizer, tmp_path):
+    path = tmp_path / "run.safetensors"
+    written = hs.capture(model, tokenizer, TEXT, out=path, **KEPT[kept])
+    assert_same(written, hs.capture(model, tokenizer, TEXT, **KEPT[kept]))
+    assert_same(hs.load(path, check=True), written)
+    assert [file.name for file in tmp_path.iterdir()] == ["run.safetensors"]
+
+
+@pytest.mark.parametrize("kept", ["qk", "weights", "statistics", "heads"])
+def test_memory_does_not_grow_with_the_layers(kept, model, tokenizer, tmp_path, monkeypatch):
+    """Bytes of arrays that the layers hold after each of them."""
+    held, take = [], Builder.take
+
+    def bytes_of(value):
+        arrays = [value] if not hasattr(value, "entropy") else vars(value).values()
+        return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
+
+    def counted(builder, call):
+        take(builder, call)
+        layers = [layer for entry in builder.seen.values() for layer in entry.all_layers]
+        postponed = len(builder._postponed)
+        held.append(
+            postponed + sum(bytes_of(value) for layer in layers for value in layer.values())
+        )
+
+    monkeypatch.setattr(Builder, "take", counted)
+    hs.capture(model, tokenizer, TEXT, **KEPT[kept])
+    assert len(held) >= 2
+    assert held[-1] > held[0]
+    held.clear()
+    hs.capture(model, tokenizer, TEXT, out=tmp_path / "run.safetensors", **KEPT[kept])
+    assert len(held) >= 2
+    assert set(held) == {0}
+
+
+def test_nothing_half_written_is_left(model, tokenizer, tmp_path, monkeypatch):
+    path = tmp_path / "run.safetensors"
+    hs.capture(model, tokenizer, TEXT, out=path, keep="qk")
+    before = path.read_bytes()
+    monkeypatch.setattr(Builder, "records", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        hs.capture(model, tokenizer, TEXT, out=path)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["run.safetensors"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("run.npz", "name it .*run.safetensors"),
+        ("missing/run.safetensors", "Cannot write .*no such file"),
+        (".", "is a folder"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_refused_before_a_model_is_loaded(
+    name, message, tmp_path
+):
+    with pytest.raises(FileError, match=message):
+        hs.capture("no/such/model", text=TEXT, out=tmp_path / name)
