@@ -39,8 +39,13 @@ PART = 2048
 TEXTS = 100_000
 MACHINES = (1, 10, 100)
 MILLION = 1_000_000
-SIZES = {"all-MiniLM-L6-v2": 10.6, "BERT-base": 85.1, "BERT-large": 302.0, "7 billion": 6500.0}
-"""Millions of weights that multiply every token: those of the layers, without embeddings."""
+SIZES = {
+    "all-MiniLM-L6-v2": (10.6, 72),
+    "BERT-base": (85.1, 144),
+    "BERT-large": (302.0, 384),
+    "7 billion weights": (6500.0, 1024),
+}
+"""Millions of weights in the layers, which multiply every token, and heads."""
 
 
 def arguments() -> argparse.Namespace:
@@ -144,13 +149,20 @@ def calculated(rows: list[dict[str, Any]]) -> str:
     """Hours for a million texts, by the time of a text and by the size of the model."""
     fitted = _cost(rows)
     lines = [
-        "| a million short texts | weights in layers | " + " | ".join(_named(MACHINES)) + " |",
-        "| --- | ---: | " + " | ".join("---:" for _ in MACHINES) + " |",
+        "| a million short texts | weights in layers | heads | one core | "
+        + " | ".join(_named(MACHINES))
+        + " |",
+        "| --- | ---: | ---: | ---: | " + " | ".join("---:" for _ in MACHINES) + " |",
     ]
-    for name, millions in SIZES.items():
-        hours = MILLION * (fitted["pass"] * millions / SIZES["all-MiniLM-L6-v2"] + fitted["rest"])
-        cells = [f"{_hours(hours / 3600 / 2 / number)}" for number in MACHINES]
-        lines.append(f"| {name} | {millions:,.0f} M | " + " | ".join(cells) + " |")
+    weights, heads = SIZES["all-MiniLM-L6-v2"]
+    for name, (own_weights, own_heads) in SIZES.items():
+        # The pass grows with the weights, all else with the heads.
+        each = fitted["pass"] * own_weights / weights + fitted["rest"] * own_heads / heads
+        hours = MILLION * each / 3600
+        cells = [_hours(hours), *(_hours(hours / 2 / number) for number in MACHINES)]
+        lines.append(
+            f"| {name} | {own_weights:,.0f} M | {own_heads:,} | " + " | ".join(cells) + " |"
+        )
     return "\n".join(lines)
 
 
