@@ -25,13 +25,15 @@ interface PlateStripProps {
   tall: boolean;
 }
 
-/** The clearest head of each kind, small; a click shows one in full, the button shows all beside each other. */
+const STRIP = "The clearest head of each kind";
+
+/** The clearest head of each kind, small; a click shows one in full, the button shows all side by side. */
 export function PlateStrip({ store, tall }: PlateStripProps) {
   const kinds = store.kinds.value;
   if (!kinds || kinds.left > 0) return <div class="plate-strip" />;
   const clearest = clearestOfEach(kinds);
   return (
-    <div class="plate-strip" data-tall={tall || undefined} aria-label="The clearest head of each kind" role="group">
+    <div class="plate-strip" data-tall={tall || undefined} aria-label={STRIP} role="group">
       {clearest.map(({ kind, head }) => (
         <button
           key={kind}
@@ -47,12 +49,7 @@ export function PlateStrip({ store, tall }: PlateStripProps) {
           <Lines store={store} head={head} kind={kind} />
         </button>
       ))}
-      <button
-        class="plate-open"
-        data-plate-open
-        onClick={() => compareClearest(store)}
-        title="The clearest head of each kind (c)"
-      >
+      <button class="plate-open" data-plate-open onClick={() => compareClearest(store)} title={`${STRIP} (c)`}>
         <strong>Compare</strong>
         <small>clearest {clearest.length}</small>
       </button>
