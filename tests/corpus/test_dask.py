@@ -113,7 +113,7 @@ def test_a_killed_scheduler_leaves_a_run_that_goes_on(corpus, tmp_path):
             "1",
             "--no-dashboard",
             "--death-timeout",
-            "5",
+            "60",
         ],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
