@@ -82,9 +82,9 @@ def _places(
     ids = arguments.get("img_ids")
     if picture.ndim != 3 or ids is None:
         raise CaptureError(
-            f"{type(model).__name__} reads a picture of shape {list(picture.shape)}, and nothing "
-            "tells where its parts lie; expected [batch channel row column], or [batch part "
-            "feature] with img_ids"
+            f"{type(model).__name__} reads a picture of shape {list(picture.shape)}, and the "
+            "positions of its parts are unknown; expected [batch channel row column], or [batch "
+            "part feature] with img_ids"
         )
     # Flux gives a number of its own, the row and the column; earlier versions have a batch before.
     places = ids.reshape(-1, ids.shape[-1])[: picture.shape[1]].cpu().numpy().astype(np.int64)

@@ -142,8 +142,8 @@ def watch_pipeline(
 ) -> Generator[PipelineRun]:
     """Watch the denoiser of a diffusion pipeline (UNet, SD3, Flux) while the pipeline runs.
 
-    Each chosen step is computed twice: once as the pipeline does, whose result it goes on with, and
-    once more, watched, on the same numbers. What is kept is checked as in `capture`.
+    Each chosen step is computed twice: once as the pipeline does, whose result it continues with,
+    and once more, watched, on the same numbers. What is kept is checked as in `capture`.
 
     Args:
         pipe: a pipeline of diffusers, or its ``unet`` or ``transformer`` alone.

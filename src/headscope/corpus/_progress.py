@@ -11,6 +11,8 @@ from typing import Any
 
 EVERY = {"terminal": 0.5, "notebook": 1.0, "log": 10.0}
 """Seconds between two looks."""
+STEADY = 2.0
+"""Seconds after the first text from which the rate leaves out what was before it."""
 
 
 @dataclass
@@ -23,6 +25,8 @@ class RunStatus:
         failed: texts that were left out so far.
         before: texts that were finished when the call began.
         under_way: tells how many texts of unfinished parts are done.
+        begun: when the call began, by the clock that never goes back.
+        first: texts and time when the first text of this call was seen to be done.
     """
 
     total: int
@@ -31,12 +35,12 @@ class RunStatus:
     before: int = 0
     under_way: Callable[[], int] = lambda: 0
     begun: float = field(default_factory=time.monotonic)
+    first: tuple[int, float] | None = None
 
     def line(self) -> str:
         """Done, left, rate, time to go, and failed so far, in one line."""
         done = min(self.total, self.finished + self.under_way())
-        took = time.monotonic() - self.begun
-        rate = (done - self.before) / took if took > 0 else 0.0
+        rate = self._rate(done, time.monotonic())
         parts = [f"{done:,} of {self.total:,} texts", f"{self.total - done:,} left"]
         if rate > 0:
             parts.append(f"{rate:.3g} texts/s")
@@ -44,6 +48,17 @@ class RunStatus:
                 parts.append(f"{duration((self.total - done) / rate)} to go")
         parts.append(f"{self.failed:,} failed")
         return ", ".join(parts)
+
+    def _rate(self, done: int, now: float) -> float:
+        """Texts a second. Loading a model may take longer than hundreds of texts, so that it counts
+        only as long as there is little else to go by.
+        """
+        since, start = self.before, self.begun
+        if self.first is None and done > self.before:
+            self.first = done, now
+        if self.first is not None and self.first[0] < done and now - self.first[1] >= STEADY:
+            since, start = self.first
+        return (done - since) / (now - start) if now > start else 0.0
 
 
 class ProgressLine:
