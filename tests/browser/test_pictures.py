@@ -332,3 +332,29 @@ def test_a_patch_of_both_records_stands_beside_its_name(show, compared):
             view, f"[data-column=key] [data-token='6'] .patch:nth-of-type({number + 1})"
         )
         np.testing.assert_array_equal(found, record.pictures[0][height:, 2 * width :])
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_frames_of_a_video_stand_in_a_row_with_their_numbers(show, rng, width):
+    grids, count = ((2, 3),) * 3, 18
+    tokens = hs.Tokens(
+        pieces=tuple(f"f{frame} {patch}" for frame in range(3) for patch in range(6)),
+        grids=grids,
+        frames=((0, 1), (2, 3), (4, 4)),
+        places=tuple(np.ndindex(2, 3)) * 3,
+        pictures=tuple(np.repeat(range(3), 6).tolist()),
+    )
+    layer = hs.Layer(layer=0, weights=random_weights(rng, (2, count, count)))
+    stack = hs.Stack(name="self", query=tokens, key=tokens, layers=(layer,))
+    frames = tuple(rng.integers(0, 256, (*SIZE, 3), np.uint8) for _ in range(3))
+    view = show(hs.Record(stacks={"self": stack}, pictures=frames), view="text", size=(width, 844))
+    pictures = view.page.locator(".pictured")
+    captions = pictures.evaluate_all(
+        "all => all.map(each => getComputedStyle(each, '::after').content)"
+    )
+    assert captions == ['"frames 0-1"', '"frames 2-3"', '"frame 4"']
+    boxes = [picture.bounding_box() for picture in pictures.all()]
+    # Two in a row even on a phone.
+    assert boxes[0]["y"] == boxes[1]["y"]
+    assert boxes[0]["x"] < boxes[1]["x"]
+    assert max(box["x"] + box["width"] for box in boxes) <= width

@@ -30,11 +30,12 @@ export interface Page {
    */
   numbered?: string;
   /**
-   * Against what the layers were checked, the largest difference and its limit.
+   * Against what the layers were checked, the largest difference and its limit; and of a long
+   * text, what comes from some of its queries only.
    */
   checked?: string;
   /**
-   * Layers whose attention was not seen.
+   * Layers whose attention was not seen, and how the tokens of a very long text are in groups.
    */
   unseen?: string;
   selection: PageSelection;
@@ -159,6 +160,11 @@ export interface PageTokens {
    * Rows and columns of the patches of each picture. Beside ``areas``.
    */
   grids?: number[][];
+  /**
+   * What part of a video each picture stands for, such as ``frames 2-3``; empty for others. Where
+   * there is a video.
+   */
+  frames?: string[];
 }
 /**
  * One layer of a stack.
@@ -209,7 +215,8 @@ export interface PageLayer {
    */
   rotary?: PageRotary;
   /**
-   * Largest absolute difference between a weight as this page has it and the exact one.
+   * Largest absolute difference between a weight as this page has it and the exact one; over some
+   * of the queries of a long text, and then ``checked`` says so.
    */
   error: number;
   /**

@@ -402,7 +402,17 @@ def page_tokens(tokens: Tokens) -> PageTokens:
         ]
         page["runs"] = _runs(tokens)
         page["grids"] = [list(grid) for grid in tokens.grids]
+    if tokens.frames:
+        page["frames"] = [_frame_name(frame) for frame in tokens.frames]
     return page
+
+
+def _frame_name(frame: tuple[int, int] | None) -> str:
+    """The frames of a video that a grid stands for; empty for a picture."""
+    if frame is None:
+        return ""
+    first, last = frame
+    return f"frame {first}" if first == last else f"frames {first}-{last}"
 
 
 def _runs(tokens: Tokens) -> list[list[int]]:

@@ -65,6 +65,10 @@ class PageTokens(TypedDict):
     """
     grids: NotRequired[list[list[int]]]
     """Rows and columns of the patches of each picture. Beside ``areas``."""
+    frames: NotRequired[list[str]]
+    """What part of a video each picture stands for, such as ``frames 2-3``; empty for others. Where
+    there is a video.
+    """
 
 
 class PageScores(TypedDict):

@@ -43,7 +43,7 @@ function finePrint({ page, shown }: Store): string {
   const checked = page.checked ? [page.checked] : [];
   if (!shown.value) return checked.join();
   const { layer, quantity } = shown.value;
-  const form = layer.weights ? "8-bit square roots" : "from float16 q, k";
+  const form = layer.weights ? "8-bit square roots" : `from ${layer.scores?.queries.dtype} q, k`;
   const further = quantity.name === "weight" ? [] : errorOf(shown.value);
   return [...checked, `error of a weight ≤ ${bound(layer.error)} (${form})`, ...further].join(" · ");
 }

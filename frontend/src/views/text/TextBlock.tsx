@@ -150,7 +150,12 @@ function Pictured({ tokens, first, stop, raster, children }: PicturedProps) {
     gridTemplate: `${tracks(box.top, box.bottom)} / ${tracks(box.left, box.right)}`,
   };
   return (
-    <span class="patches pictured" data-coarse={Math.max(width, height) < COARSE || undefined} style={style}>
+    <span
+      class="patches pictured"
+      data-coarse={Math.max(width, height) < COARSE || undefined}
+      data-frame={tokens.frames?.[pictureOf(tokens, first) - 1]}
+      style={style}
+    >
       <Part class="under" raster={raster} box={part} />
       {children}
     </span>
