@@ -81,6 +81,8 @@ def test_other_heads_keep_the_chosen_word(opened):
     heads.press("Enter")
     expect(opened.locator("[data-open-panel] [role=alert]")).to_contain_text("no head 9-0")
     opened.locator('[data-tile="1-3"]').click()
+    # On a busy machine the head is shown some time after the click.
+    expect(opened.locator(".full-head .headline h2")).to_contain_text("1-3", timeout=SLOW)
     opened.locator("[data-answer-shown]").click()
     expect(answered).to_contain_text("(head 1-3;", timeout=SLOW)
 

@@ -233,7 +233,7 @@ def test_view_shows_a_tree_over_a_record_of_its_text(folder, here, capsys):
             ["it sat", "--sentence", "two"],
             "--sentence two is of no treebank; name its file with --treebank",
         ),
-        ([], "Expected a text, a picture with --image, or a sound"),
+        ([], "Expected a text, or a picture, video or sound with --image, --video or"),
     ],
 )
 def test_view_of_no_sentence_is_one_line(given, said, here, capsys):

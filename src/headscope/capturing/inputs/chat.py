@@ -36,7 +36,7 @@ def question_prompt(processor: Any, question: str, pictures: int) -> str:
 
 def _without_template(processor: Any, question: str, pictures: int) -> str:
     """The question after a placeholder for each picture, if the processor has a placeholder."""
-    named = (getattr(processor, name, None) for name in PLACEHOLDERS)
+    named = (getattr(processor, name, None) for name in PLACEHOLDERS["picture"])
     mark = next((mark for mark in named if isinstance(mark, str)), "")
     if not mark or mark in question:
         return question
