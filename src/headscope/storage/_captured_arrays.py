@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any
 
 import numpy as np
 
@@ -69,7 +69,7 @@ class CapturedArrays:
             raise self._failed(error) from None
         self._lock, self._end = Lock(), 0
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> CapturedArrays:
         return self
 
     def __exit__(
