@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, UInt64
 
 from headscope.errors import RecordError
 from headscope.evidence._exact_sum import carried, floats, sums_of
@@ -143,7 +143,7 @@ def times_drawn(name: str, draws: int) -> Int[np.ndarray, " draw"]:
     return np.searchsorted(LIMITS, numbers, side="right").astype(np.int64)
 
 
-def _limits() -> Int[np.ndarray, " times"]:
+def _limits() -> UInt64[np.ndarray, " times"]:
     """Below which 48 random bits say 0, 1, 2 ... times."""
     probability = np.exp(-1.0) / np.cumprod(np.maximum(1, np.arange(MOST)))
     return np.rint(2.0**48 * np.cumsum(probability)).astype(np.uint64)

@@ -82,7 +82,7 @@ def held(owner: Any, name: str) -> Any:
     return owner.__dict__[name]
 
 
-def part_of(array: Any, *index: Any) -> np.ndarray:
+def part_of(array: Any, *index: Any) -> Any:
     """Part of an array, or of a `StoredArray` one, of which nothing else is read."""
     # An empty index would be array[()], which gives a scalar of an array without axes.
     return array.read(*index) if isinstance(array, StoredArray) else array[index or ...]
