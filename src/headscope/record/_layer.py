@@ -277,7 +277,7 @@ class Layer(RebuiltWhenCopied):
         return weights
 
     def weight_blocks(
-        self, head: int, *, queries: Any = None, rows: int | None = None
+        self, head: Any, *, queries: Any = None, rows: int | None = None
     ) -> Iterator[WeightBlock]:
         """Weights of one head some rows at a time, in single precision: of a long text no matrix of
         all queries and keys is held, as `weights_of` does.

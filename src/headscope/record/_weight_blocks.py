@@ -121,7 +121,7 @@ class _Recomputed:
             # The scale goes into the queries, which are fewer numbers than the scores.
             queries=(queries.astype(np.float64) * layer.scale).astype(np.float32),
             keys=np.ascontiguousarray(keys.astype(np.float32, copy=False).T),
-            sink=np.float32(layer.part("sinks", head)) if layer.has("sinks") else None,
+            sink=np.float32(layer.part("sinks", [head])[0]) if layer.has("sinks") else None,
         )
 
     def block(self, queries: Int[np.ndarray, " query"]) -> WeightBlock:
