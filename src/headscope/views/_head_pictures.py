@@ -54,7 +54,7 @@ class HeadPictures:
     """
 
     thumbs: UInt8[np.ndarray, "head row column"]
-    kinds: Float[np.ndarray, "head column"]
+    kinds: Float[np.ndarray, "head number"]
 
 
 def head_pictures(
@@ -93,7 +93,7 @@ def head_pictures(
 
 def _in_blocks(
     layer: Layer, head: int, facts: TextFacts, put: Callable[[WeightBlock], None] | None
-) -> tuple[UInt8[np.ndarray, "row column"], Float[np.ndarray, " column"]]:
+) -> tuple[UInt8[np.ndarray, "row column"], Float[np.ndarray, " number"]]:
     """Thumbnail and numbers of one head, from blocks of its rows."""
     most = KIND_QUERIES if layer.size[0] > MEASURED_QUERIES else None
     kind, pooled = KindOfHead(layer, facts, most), PooledRows(layer.size)
