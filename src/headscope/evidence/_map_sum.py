@@ -39,8 +39,15 @@ class MapSum:
         self._whole, self._rest = (np.zeros((heads, length, length), np.int64) for _ in range(2))
         self._count = np.zeros((length, length), np.int64)
 
-    def update(self, text: str, weights: Float[np.ndarray, "head query key"]) -> None:
+    def update(
+        self, text: str | None, weights: Float[np.ndarray, "head query key"], *, times: int = 1
+    ) -> None:
         """Add the map of one text.
+
+        Args:
+            text: its identifier; None for a text of a run, which keeps nothing of single texts.
+            weights: its map.
+            times: how often it is there.
 
         Raises:
             RecordError: where the text was counted before, or has another number of heads.
@@ -59,10 +66,11 @@ class MapSum:
         # Both parts are at most 2^30 for a weight up to 1, so that 2^33 of them just fill the 63
         # bits of an integer; sums of integers do not depend on their order.
         whole = np.floor(raised)
-        self._whole[:, *region] += whole.astype(np.int64)
-        self._rest[:, *region] += np.rint((raised - whole) * STEP).astype(np.int64)
-        self._count[region] += 1
-        self.texts |= {text}
+        self._whole[:, *region] += times * whole.astype(np.int64)
+        self._rest[:, *region] += times * np.rint((raised - whole) * STEP).astype(np.int64)
+        self._count[region] += times
+        if text is not None:
+            self.texts |= {text}
 
     def __add__(self, other: MapSum) -> MapSum:
         """The texts of both.
@@ -87,6 +95,11 @@ class MapSum:
             setattr(both, name, getattr(self, name) + getattr(other, name))
         both.texts = self.texts | other.texts
         return both
+
+    @property
+    def count(self) -> int:
+        """Number of texts."""
+        return int(self._count[0, 0])
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:

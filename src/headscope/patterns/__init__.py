@@ -33,7 +33,7 @@ from headscope.patterns._mechanism_tally import MechanismTally, Reading
 from headscope.patterns._neuron import Neuron
 from headscope.patterns._pattern import PATTERNS, MissingFunction, Pattern
 from headscope.patterns._predictive import predictive, predictive_pattern
-from headscope.patterns._related import related_patterns
+from headscope.patterns._related import named_related, related_patterns
 from headscope.patterns._sketch import painted, sketch
 from headscope.patterns._tally import Tally, load_tally
 from headscope.patterns._tally_sums import TallySums
@@ -87,6 +87,7 @@ __all__ = [
     "load_tally",
     "maps_of",
     "mechanism",
+    "named_related",
     "numbers_of_heads",
     "painted",
     "predictive",

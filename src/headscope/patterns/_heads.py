@@ -169,7 +169,7 @@ class Heads(Result):
     def has_distances(self) -> bool:
         """Whether the distances of heads were added up over all texts."""
         # They may have been added up for some of the texts only.
-        return self.tally.distances is not None and len(self.tally.distances.texts) == self.texts
+        return self.tally.distances is not None and self.tally.distances.count == self.texts
 
     @cached_property
     def distances(self) -> Float[np.ndarray, "head other_head"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -130,14 +131,23 @@ def _tally(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tally:
     )
     if document["battery"] is not None:
         tally.battery = _battery(tally, document, arrays)
-    distances = arrays_below(arrays, DISTANCES)
-    if distances:
-        tally.distances = MapSum.of_arrays(distances, tally.statistic.texts)
-        tally.adds_distances = True
-        shape, heads = tally.distances.mean.shape, len(tally.cells)
-        if shape != (1, heads, heads):
-            raise ValueError(f"it has distances {list(shape)} of {heads} heads")
+    tally.distances = _distances(tally, arrays, tally.statistic.texts)
+    tally.adds_distances = tally.distances is not None
     return tally
+
+
+def _distances(
+    tally: Tally | TallySums, arrays: dict[str, np.ndarray], texts: Iterable[str]
+) -> MapSum | None:
+    """The distances of heads; None where they were not added up."""
+    kept = arrays_below(arrays, DISTANCES)
+    if not kept:
+        return None
+    distances = MapSum.of_arrays(kept, texts)
+    shape, heads = distances.mean.shape, len(tally.cells)
+    if shape != (1, heads, heads):
+        raise ValueError(f"it has distances {list(shape)} of {heads} heads")
+    return distances
 
 
 def _tally_sums(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> TallySums:
@@ -150,6 +160,8 @@ def _tally_sums(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tall
     tally.model = document["model"]
     sums = {name: array for name, array in arrays.items() if name.startswith(SUMS)}
     tally.fill({name.removeprefix(SUMS): array for name, array in sums.items()})
+    # Single texts have no names in a run.
+    tally.distances = _distances(tally, arrays, ())
     if document["battery"] is not None:
         tally.battery = _battery(tally, document, arrays)
     return tally

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -13,7 +14,7 @@ from headscope.patterns._maps import QueryKeyTokens
 from headscope.patterns._pattern import Pattern
 from headscope.record import Tokens
 
-NEAREST = 20
+NEAREST, THRESHOLD = 20, 0.3
 CACHED_WORDS = 20_000
 SOURCE = (
     "Vig 2019; ours: by the cosine of input embeddings, as near as the {} nearest of the vocabulary"
@@ -24,7 +25,7 @@ def related_patterns(
     embeddings: Float[np.ndarray, "vocabulary feature"],
     *,
     nearest: int = NEAREST,
-    threshold: float = 0.3,
+    threshold: float = THRESHOLD,
 ) -> tuple[Pattern, Pattern]:
     """Patterns of Vig's related words, anywhere (`related`) and in the other sentence
     (`related-other`).
@@ -55,7 +56,16 @@ def related_patterns(
             f"The {nearest} nearest of {len(embeddings)} tokens were asked for; ask for fewer, at "
             "least 1"
         )
-    pairs = _Related(embeddings, nearest)
+    return named_related(_Related(embeddings, nearest), nearest=nearest, threshold=threshold)
+
+
+def named_related(
+    pairs: Callable[[QueryKeyTokens], np.ndarray],
+    *,
+    nearest: int = NEAREST,
+    threshold: float = THRESHOLD,
+) -> tuple[Pattern, Pattern]:
+    """The patterns of `related_patterns`, whatever tells the related words of a text."""
     source = SOURCE.format(nearest)
     return (
         Pattern(

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from headscope.errors import RecordError
-from headscope.evidence import GroupSums, Statistic
+from headscope.evidence import GroupSums, MapSum, Statistic
 from headscope.patterns._pattern import Pattern
 from headscope.patterns._tally import BASELINES, TOKENS, Tally
 
@@ -34,10 +34,8 @@ class TallySums:
         cells: layer and head of every value.
         stack: a stack of the records; None for the first.
         levels: mean score of each pattern on a model with random weights, as one more baseline.
+        distances: whether distances of heads are added up.
     """
-
-    adds_distances = False
-    distances = None
 
     def __init__(
         self,
@@ -46,7 +44,10 @@ class TallySums:
         *,
         stack: str | None = None,
         levels: Mapping[str, float] | None = None,
+        distances: bool = False,
     ) -> None:
+        self.distances: MapSum | None = MapSum(1, len(cells)) if distances else None
+        """Of every two heads; not among the `arrays`."""
         self.patterns: tuple[Pattern, ...] = patterns
         self.cells: list[tuple[int, int]] = [(layer, head) for layer, head in cells]
         self.stack: str | None = stack
@@ -145,6 +146,8 @@ class TallySums:
         if (self.rows, self.cells, self.levels) != (other.rows, other.cells, other.levels):
             raise RecordError("Parts of other patterns or heads cannot be added up")
         both = TallySums(self.patterns, self.cells, stack=self.stack, levels=self.levels)
+        if self.distances is not None and other.distances is not None:
+            both.distances = self.distances + other.distances
         both.model, both.battery = self.model or other.model, self.battery or other.battery
         both.sums = self.sums + other.sums
         for part in (self, other):

@@ -13,6 +13,7 @@ from headscope.corpus import CorpusText, FinishedRun, Kept
 from headscope.errors import RecordError
 from headscope.patterns import MEASURES
 from headscope.record import Record, Stack, TextBatch
+from headscope.storage import arrays_below
 from headscope.studies._heads_measurer import HeadsMeasurer
 from headscope.studies._heads_run import HeadsJob, HeadsPart
 
@@ -89,10 +90,10 @@ class AtlasJob(HeadsJob):
         """The atlas of all parts."""
         tally, sums = None, None
         for state, arrays in finished.parts():
-            tally = self.with_part(tally, (state, _below(arrays, HEADS)))
+            tally = self.with_part(tally, (state, arrays_below(arrays, HEADS)))
             if state["atlas"] is not None:
                 cells = [(layer, head) for layer, head in state["cells"]]
-                part = AtlasSums.of_kept(cells, state["atlas"], _below(arrays, ATLAS))
+                part = AtlasSums.of_kept(cells, state["atlas"], arrays_below(arrays, ATLAS))
                 sums = part if sums is None else sums + part
         heads = self.heads_of(tally, finished, judging)
         return atlas_of(heads, sums or AtlasSums(heads.cells, ()))
@@ -154,11 +155,3 @@ def lengths_of(stack: Stack) -> np.ndarray:
             )
         lengths.append(np.asarray(layer.value_norms, np.float64))
     return np.concatenate(lengths)
-
-
-def _below(arrays: Mapping[str, np.ndarray], beginning: str) -> dict[str, np.ndarray]:
-    return {
-        name.removeprefix(beginning): each
-        for name, each in arrays.items()
-        if name.startswith(beginning)
-    }

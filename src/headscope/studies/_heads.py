@@ -14,12 +14,11 @@ from headscope.patterns import (
     Heads,
     Tally,
     check_heads_options,
-    predictive_pattern,
-    related_patterns,
 )
 from headscope.patterns import heads as heads_of
 from headscope.record import Record
 from headscope.studies._battery import induction_battery
+from headscope.studies._model_patterns import patterns_of_model
 from headscope.studies.shared._source import Source, parse_source, passed, warn_of_few
 
 
@@ -98,7 +97,13 @@ def heads(
             position_mean=_array(position_mean),
             **options,
         )
-    more = _more_patterns(source, predictive=predictive, related=related)
+    more = patterns_of_model(
+        source.model,
+        source.tokenizer,
+        predictive=predictive,
+        related=related,
+        truncate=source.options.get("truncate", False),
+    )
     if more:
         options["patterns"] = (*options.get("patterns", PATTERNS), *more)
     # Before the model is run, which may take hours.
@@ -180,14 +185,6 @@ def _heads_given(random_weights: Heads | bool | None) -> Heads | None:
     return random_weights if isinstance(random_weights, Heads) else None
 
 
-def _more_patterns(source: Source, *, predictive: bool, related: bool) -> list[Any]:
-    """Patterns that are made of the model: of its guesses, and of its embeddings."""
-    patterns = [_predictive(source)] if predictive else []
-    if related:
-        patterns += _related(source)
-    return patterns
-
-
 def _battery(source: Source, result: Heads, stack: str | None) -> Any:
     """Runs of repeated tokens through the model, for texts that are no pictures or sounds."""
     # Random tokens can be put together of a vocabulary, and not of pictures or sounds.
@@ -214,21 +211,6 @@ def average_map(source: Source, stack: str | None) -> np.ndarray:
     if maps is None:
         raise RecordError("heads was given no text that could be captured")
     return maps.mean
-
-
-def _predictive(source: Source) -> Any:
-    from headscope.capturing import Masking
-
-    masking = Masking(
-        source.model, source.tokenizer, truncate=source.options.get("truncate", False)
-    )
-    return predictive_pattern(masking)
-
-
-def _related(source: Source) -> Any:
-    from headscope.capturing import input_embeddings
-
-    return related_patterns(input_embeddings(source.model))
 
 
 def _masked(name: Any, **loading: Any) -> tuple[Any, Any]:

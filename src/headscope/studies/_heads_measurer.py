@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from headscope.corpus import CorpusText
+from headscope.measures import head_distances
 from headscope.patterns import BatchValues, Pattern, Tally
 from headscope.record import BatchStack, Record, Stack, TextBatch
 from headscope.studies.shared._corpus_job import as_given
@@ -23,6 +24,7 @@ class HeadsMeasurer:
         patterns: what to look for.
         stack: which stack of the records; None for the first.
         reading: options of `headscope.capturing.capture_batches`.
+        distances: whether the distances of every two heads are measured, too.
     """
 
     def __init__(
@@ -33,9 +35,13 @@ class HeadsMeasurer:
         *,
         stack: str | None = None,
         reading: Mapping[str, Any] | None = None,
+        distances: bool = False,
     ) -> None:
         self.model, self.tokenizer = model, tokenizer
         self.patterns, self.stack = patterns, stack
+        self._has_distances = distances
+        self.most_tried: int | None = None
+        """How many texts are tried out before a run; None for all of its sample."""
         self.rows: tuple[str, ...] = Tally(patterns).rows
         # Kept for all batches: what even rows score is worked out once for each layout of tokens.
         self._batch_values = BatchValues(patterns)
@@ -47,9 +53,17 @@ class HeadsMeasurer:
     def values_of(
         self, texts: Sequence[CorpusText], failed: Callable[[int, Exception], None]
     ) -> Iterator[tuple[int, Any]]:
-        """Values of texts, rows as of `Tally`; see `headscope.corpus.Measurer`."""
-        for _, values in self.measured(texts, failed):
-            yield from values.items()
+        """Values of texts, rows as of `Tally`, and below these the distances of each head where they
+        were asked for; see `headscope.corpus.Measurer`.
+        """
+        for together, values in self.measured(texts, failed):
+            if not self._has_distances:
+                yield from values.items()
+                continue
+            layers = self._stack_of(together).layers
+            for index, (number, own) in enumerate(values.items()):
+                weights = np.concatenate([layer.weights[index] for layer in layers])
+                yield number, np.concatenate([own, head_distances(weights)])
 
     def measured(
         self, texts: Sequence[CorpusText], failed: Callable[[int, Exception], None]

@@ -10,6 +10,7 @@ import numpy as np
 
 from headscope.corpus import CorpusText, FinishedRun, Kept, RunFolder
 from headscope.errors import RunError
+from headscope.evidence import MapSum
 from headscope.patterns import (
     PATTERNS,
     Heads,
@@ -18,8 +19,10 @@ from headscope.patterns import (
     TallySums,
     levels_of,
 )
+from headscope.storage import arrays_below
 from headscope.studies._battery import induction_battery
 from headscope.studies._heads_measurer import HeadsMeasurer
+from headscope.studies._model_patterns import patterns_in_worker, patterns_without_model
 from headscope.studies.shared._corpus_job import ModelJob, check_measured
 from headscope.studies.shared._corpus_model import corpus_texts, one_thread
 from headscope.studies.shared._corpus_run import (
@@ -39,12 +42,14 @@ TOGETHER = 32
 """Texts whose values wait to be added up together, which is cheaper than one by one."""
 HEADS = 1024
 """Of a model whose configuration does not say how many it has."""
+TRIED = 6
+"""Texts that are tried out where each is run again for every two of its words."""
+DISTANCES = "distances."
+"""Before the names of arrays of distances in the file of a part."""
+MEASURED = ("predictive", "related", "distances")
 JUDGING = ("confidence", "alpha", "correction", "margin")
 NOT_IN_RUNS = {
     "position_mean": "its baseline is a mean over records, which a run does not keep",
-    "predictive": "it runs the model once more for every pair of words",
-    "related": "its patterns are made of the embeddings of a loaded model, which no job carries",
-    "distances": "distances of every two heads are kept text by text",
 }
 """Options of `heads` that runs do not have, and why."""
 FACTS = ("name", "says", "source", "threshold", "by_place", "by_word")
@@ -62,6 +67,9 @@ class HeadsJob(ModelJob):
         stack: which stack of the records; None for the first.
         levels: mean score of each pattern with random weights, where these were run.
         has_battery: whether runs of repeated random tokens decide induction.
+        predictive: whether to look for words that a word can be predicted from, too.
+        related: whether to look for related words, too.
+        distances: whether to add up the distances of every two heads.
     """
 
     STUDY: ClassVar[str] = "heads"
@@ -71,6 +79,15 @@ class HeadsJob(ModelJob):
     stack: str | None = None
     levels: Levels = ()
     has_battery: bool = True
+    predictive: bool = False
+    related: bool = False
+    distances: bool = False
+
+    @property
+    def counted(self) -> tuple[Pattern, ...]:
+        """All patterns; those that are made of a model without their functions."""
+        more = patterns_without_model(predictive=self.predictive, related=self.related)
+        return (*self.patterns, *more)
 
     @property
     def beside(self) -> Sequence[str]:
@@ -87,13 +104,30 @@ class HeadsJob(ModelJob):
             "battery": self.has_battery,
             "levels": [list(level) for level in self.levels],
             "patterns": patterns,
+            "predictive": self.predictive,
+            "related": self.related,
+            "distances": self.distances,
         }
 
     def begin(self) -> HeadsMeasurer:
         """The model, loaded once in a process, and what measures with it."""
-        return self.MEASURER(
-            *self.model.load(), self.patterns, stack=self.stack, reading=self.reading
+        # Random weights are a baseline of what the model itself holds to be related words.
+        of_model = patterns_in_worker(
+            replace(self.model, random=False) if self.model.random else self.model,
+            predictive=self.predictive,
+            related=self.related,
+            truncate=self.truncate,
         )
+        measurer = self.MEASURER(
+            *self.model.load(),
+            (*self.patterns, *of_model),
+            stack=self.stack,
+            reading=self.reading,
+            distances=self.distances,
+        )
+        if self.predictive:
+            measurer.most_tried = TRIED
+        return measurer
 
     def tally(self, measurer: HeadsMeasurer) -> HeadsPart:
         """Sums of no text."""
@@ -101,7 +135,13 @@ class HeadsJob(ModelJob):
 
     def sums(self, cells: Sequence[tuple[int, int]]) -> TallySums:
         """Sums of no text, for these heads."""
-        return TallySums(self.patterns, cells, stack=self.stack, levels=dict(self.levels))
+        return TallySums(
+            self.counted,
+            cells,
+            stack=self.stack,
+            levels=dict(self.levels),
+            distances=self.distances,
+        )
 
     def measure_beside(self, name: str, measurer: HeadsMeasurer) -> Kept:
         """The runs of repeated tokens; nothing where the model cannot be run on them."""
@@ -126,6 +166,8 @@ class HeadsJob(ModelJob):
             return tally
         sums = self.sums([(layer, head) for layer, head in document["cells"]]).fill(arrays)
         sums.model = document["model"]
+        if self.distances:
+            sums.distances = MapSum.of_arrays(arrays_below(arrays, DISTANCES), ())
         return sums if tally is None else tally + sums
 
     def heads_of(
@@ -162,6 +204,7 @@ class HeadsPart:
         self._job, self._measurer = job, measurer
         self._sums: TallySums | None = None
         self._waiting: list[tuple[CorpusText, np.ndarray]] = []
+        self._distances: MapSum | None = None
         config = getattr(measurer.model, "config", None)
         layers = getattr(config, "num_hidden_layers", None)
         heads = getattr(config, "num_attention_heads", None)
@@ -171,7 +214,12 @@ class HeadsPart:
 
     def update(self, text: CorpusText, values: np.ndarray) -> None:
         """Count a text."""
-        self._waiting.append((text, values))
+        rows = len(self._measurer.rows)
+        if self._job.distances:
+            self._distances = self._distances or MapSum(1, values.shape[1])
+            # Below the values of each head stand its distances.
+            self._distances.update(None, values[None, rows:], times=text.times)
+        self._waiting.append((text, values[:rows]))
         if len(self._waiting) >= TOGETHER:
             self._add_waiting()
 
@@ -186,7 +234,10 @@ class HeadsPart:
         self._add_waiting()
         if self._sums is None:
             return {"cells": [], "model": ""}, {"none": np.zeros(0)}
-        return {"cells": self._sums.cells, "model": self._sums.model}, self._sums.arrays
+        arrays = self._sums.arrays
+        if self._distances is not None:
+            arrays |= {f"{DISTANCES}{name}": of for name, of in self._distances.arrays.items()}
+        return {"cells": self._sums.cells, "model": self._sums.model}, arrays
 
     def _add_waiting(self) -> None:
         if not self._waiting:
@@ -227,11 +278,14 @@ def over_texts(
     check_correction(judging)
     _check_options(options)
     stream: Iterable[Any] = corpus_texts(texts, options.pop("groups", None))
+    measured = taken(options, MEASURED) if kind is HeadsJob else {}
+    needs = "masked words" if measured.get("predictive") else kind.NEEDS
     job = kind(
         patterns=tuple(options.pop("patterns", PATTERNS)),
         stack=options.pop("stack", None),
         has_battery=options.pop("battery", None) is not False,
-        **parse_job(given, options, running),
+        **parse_job(given, options, running, needs=needs),
+        **measured,
         **(more or {}),
     )
     check_patterns(job.patterns, job.model, running.engine)
@@ -261,6 +315,8 @@ def _levels(
         patterns=job.patterns,
         stack=job.stack,
         has_battery=False,
+        predictive=job.predictive,
+        related=job.related,
     )
     result = replace(running, out=random).result(twin, texts, {})
     return tuple(sorted(levels_of(result).items())), RunFolder(random).texts()
