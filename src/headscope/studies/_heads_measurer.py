@@ -53,8 +53,8 @@ class HeadsMeasurer:
     def values_of(
         self, texts: Sequence[CorpusText], failed: Callable[[int, Exception], None]
     ) -> Iterator[tuple[int, Any]]:
-        """Values of texts, rows as of `Tally`, and below these the distances of each head where they
-        were asked for; see `headscope.corpus.Measurer`.
+        """Values of texts, rows as of `Tally`, and below these the distances of each head, if any;
+        see `headscope.corpus.Measurer`.
         """
         for together, values in self.measured(texts, failed):
             if not self._has_distances:
