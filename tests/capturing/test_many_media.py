@@ -174,7 +174,7 @@ def test_a_bad_input_is_reported_with_its_number_and_the_rest_goes_on(processor,
             "int"
         ),
         5: "ViTModel reads no text; give it a picture",
-        7: "ViTModel reads no text beside it",
+        7: "ViTModel reads no text with it",
     }
     assert sorted(seen) == sorted(wanted)
     for index, message in wanted.items():

@@ -380,7 +380,7 @@ def test_a_target_is_captured_beside_a_picture(processor):
             "vit",
             {"image": np.zeros((4, 5, 3), np.uint8), "text": "a"},
             CaptureError,
-            "ViTModel reads no text beside it",
+            "ViTModel reads no text with it",
         ),
         (
             "clip",

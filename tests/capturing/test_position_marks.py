@@ -98,7 +98,7 @@ def test_learned_tokens_padding_and_written_ones():
     assert marks_of(words)[..., 0].tolist() == [[1, 0, 5], [0, 4, 0]]
 
 
-def test_spots_go_before_learned_tokens_in_a_sum():
+def test_elements_of_the_input_go_before_learned_tokens_in_a_sum():
     positions = torch.nn.Parameter(torch.randn(1, 3, 4))
     with PositionMarks([CLASS, positions]):
         whole = torch.cat([CLASS, marked(torch.randn(1, 2, 4), numbers(1, 2, 1))], dim=1)

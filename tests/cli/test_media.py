@@ -143,7 +143,7 @@ def test_effect_changes_a_model_of_pictures(here, models, capsys):
         ),
         (
             ["--image", "cat.png", "--model", "clip"],
-            "CLIPModel reads a text too; give one beside it",
+            "CLIPModel reads a text too; give one with it",
         ),
         (["a cat", "--model", "clip"], "CLIPModel stopped at a text alone"),
         (
@@ -152,7 +152,7 @@ def test_effect_changes_a_model_of_pictures(here, models, capsys):
         ),
         (
             ["a", "--image", "cat.png", "--model", "vit"],
-            "ViTModel reads no text beside it; leave text out",
+            "ViTModel reads no text with it; leave text out",
         ),
         (
             ["--image", "cat.png", "--image", "dog.png", "--model", "vit"],

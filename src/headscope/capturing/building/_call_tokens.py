@@ -257,7 +257,7 @@ class _MarkedTokens:
         queries, keys = _marks_of(call)
         if queries is None or keys is None or not np.array_equal(queries, keys):
             return call
-        if not self.input_positions.spots(queries, VISION).any() or self._has_words(queries):
+        if not self.input_positions.come_from(queries, VISION).any() or self._has_words(queries):
             return call
         parts = self.parts.setdefault(call.name, [])
         parts.append((call, queries))
@@ -311,7 +311,7 @@ class _MarkedTokens:
         patches of one place, or space, where each holds those of one frame; else empty.
         """
         where = self.input_positions
-        seen = where.spots(windows, VISION)
+        seen = where.come_from(windows, VISION)
         if not seen.any() or None in where.clips:
             return ""
         within = {TIME: (where.row, where.column), SPACE: (where.item,)}
@@ -327,7 +327,8 @@ class _MarkedTokens:
     def _has_words(self, marks: np.ndarray) -> bool:
         return bool(
             (
-                self.input_positions.spots(marks, TEXT) | self.input_positions.spots(marks, TARGET)
+                self.input_positions.come_from(marks, TEXT)
+                | self.input_positions.come_from(marks, TARGET)
             ).any()
         )
 
@@ -340,21 +341,21 @@ class _MarkedTokens:
 
     def _is_complete(self, marks: np.ndarray) -> bool:
         """Whether all pictures were seen, or all patches where these were packed."""
-        seen = self.input_positions.spots(marks, VISION)
-        spots = self.input_positions.kind == KINDS.index(VISION)
+        seen = self.input_positions.come_from(marks, VISION)
+        pixels = self.input_positions.kind == KINDS.index(VISION)
         if self.input_positions.whole:
             return len(np.unique(marks[seen])) == int(
-                (spots & (self.input_positions.row >= 0)).sum()
+                (pixels & (self.input_positions.row >= 0)).sum()
             )
-        return not seen.any() or self._wholes(marks[seen] - 1) == self._wholes(spots)
+        return not seen.any() or self._wholes(marks[seen] - 1) == self._wholes(pixels)
 
-    def _wholes(self, spots: np.ndarray) -> set[tuple[str, int]]:
-        """The pictures and videos that these spots belong to.
+    def _wholes(self, elements: np.ndarray) -> set[tuple[str, int]]:
+        """The pictures and videos that these elements of the input belong to.
 
         A tube of several frames has the mark of one of them, so frames are not counted.
         """
         wholes = set()
-        for item in np.unique(self.input_positions.item[spots]):
+        for item in np.unique(self.input_positions.item[elements]):
             clip = self.input_positions.clips[item]
             wholes.add(("picture", int(item)) if clip is None else ("video", clip))
         return wholes
@@ -401,7 +402,7 @@ class _MarkedTokens:
             (
                 kind
                 for kind in (TARGET, TEXT, AUDIO, VISION, SERIES)
-                if self.input_positions.spots(marks, kind).any()
+                if self.input_positions.come_from(marks, kind).any()
             ),
             PROBE,
         )

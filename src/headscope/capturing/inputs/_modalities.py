@@ -1,4 +1,4 @@
-"""What a model reads, from the arguments of its forward."""
+"""Which kinds of input a model reads, from the arguments of its forward."""
 
 from __future__ import annotations
 
@@ -52,17 +52,15 @@ def check_reads(model: Any, given: ParsedInput) -> None:
 
 
 def _check_beside(name: str, reads: set[str], text: str | None) -> None:
-    """Raise where a text is missing beside a picture, video or sound, or is too much."""
+    """Raise where a text is missing with a picture, video or sound, or must not be given."""
     if text is None and "input_ids" in reads:
-        raise CaptureError(
-            f"{name} reads a text too; give one beside it, such as 'a photo of a cat'"
-        )
+        raise CaptureError(f"{name} reads a text too; give one with it, such as 'a photo of a cat'")
     if text is not None and "input_ids" not in reads:
         # The text of a model that writes one belongs to its decoder and has its own option.
         target = ""
         if "decoder_input_ids" in reads:
             target = ", or pass target= (--target) for what its decoder reads"
-        raise CaptureError(f"{name} reads no text beside it; leave text out{target}")
+        raise CaptureError(f"{name} reads no text with it; leave text out{target}")
 
 
 def _name_of(model: Any) -> str:

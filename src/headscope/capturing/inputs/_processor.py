@@ -60,7 +60,7 @@ def inputs_of(
     truncate: bool = False,
     target_tokenizer: Any = None,
 ) -> Inputs:
-    """What a model is to read: a picture, video or sound, and a text where it reads one beside it.
+    """What a model is to read: a picture, video or sound, and a text where it reads one with it.
 
     Args:
         model: that is to read them.
@@ -186,7 +186,7 @@ def _truncation(
     marks = _check_placeholder(processor, given.text, len(given.pictures))
     if given.video is not None:
         marks += _check_placeholder(processor, given.text, 1, "video")
-    # A text that holds the places of pictures is not cut: patches would be lost.
+    # A text that holds marks of pictures is not cut: patches would be lost.
     limit = positions_of(model) if truncate and not marks else None
     return {} if limit is None else {"truncation": True, "max_length": limit}
 
@@ -307,7 +307,7 @@ def _seconds(processor: Any, arguments: dict, asked: Mapping[str, Any]) -> float
 
 
 def _tokens(tokenizer: Any, text: str, ids: list[int], truncation: Mapping[str, Any]) -> Tokens:
-    """With their places in the text, where the processor put nothing else between them."""
+    """Tokens with their character offsets, where the processor put nothing else between them."""
     own = tokenizer(text, **truncation)
     if list(own["input_ids"]) == ids:
         return tokens_from_encoding(tokenizer, own, (text,))

@@ -1,4 +1,4 @@
-"""What the model is fed: texts, encoded."""
+"""Arguments of a model's forward, encoded from texts, with the tokens they stand for."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ GENERATED_AT_MOST = 64
 class Inputs:
     """Arguments of the model's forward, and the tokens they stand for (one entry for each example).
 
-    Where there are pictures or sounds, ``input_positions`` says where they are; texts may be
-    missing then. Where nothing is known of the arguments, ``sides`` are tokens that a side of the
-    same length has. ``pictures`` are those of each example as the model sees them, where that is
-    known. ``numbered`` says why positions that are no tokens of a text are numbered; where it is
+    Where there are pictures or sounds, ``input_positions`` says which element of them each position
+    comes from; texts may be missing then. Where nothing is known of the arguments, ``sides`` are
+    tokens that queries or keys of the same number have. ``pictures`` are those of each example as the model
+    sees them, where that is known. ``numbered`` says why positions that are no tokens of a text are numbered; where it is
     empty, they are refused. ``examples`` is their number where nothing else tells. ``as_given`` are
     arguments that make up a call of the user's own, to which nothing is added.
     """

@@ -108,14 +108,14 @@ def _within_text(texts: Tokens, places: MarkMeanings) -> Tokens:
 def _is_worded(marks: np.ndarray, input_positions: InputPositions) -> np.ndarray:
     worded = marks > 0
     for kind in (VISION, AUDIO, SERIES):
-        worded &= ~input_positions.spots(marks, kind)
+        worded &= ~input_positions.come_from(marks, kind)
     return worded
 
 
 def _read(marks: np.ndarray, input_positions: InputPositions) -> MarkMeanings:
     if SERIES in input_positions.kinds:
         return _read_series(marks, input_positions)
-    seen, heard = input_positions.spots(marks, VISION), input_positions.spots(marks, AUDIO)
+    seen, heard = input_positions.come_from(marks, VISION), input_positions.come_from(marks, AUDIO)
     rows, columns = input_positions.row[marks - 1], input_positions.column[marks - 1]
     if heard.any() and min(len(np.unique(side[heard])) for side in (rows, columns)) > 1:
         # Positions that differ in time and in pitch are patches of a spectrogram, cut as a picture.
@@ -146,7 +146,7 @@ def _read(marks: np.ndarray, input_positions: InputPositions) -> MarkMeanings:
 
 def _read_series(marks: np.ndarray, input_positions: InputPositions) -> MarkMeanings:
     """Channels are rows of a grid, and patches its columns; names are spans of steps."""
-    at = np.flatnonzero(input_positions.spots(marks, SERIES))
+    at = np.flatnonzero(input_positions.come_from(marks, SERIES))
     channels = input_positions.row[marks[at] - 1].tolist()
     # The mark of a patch is that of the first of its steps.
     starts = input_positions.column[marks[at] - 1].tolist()

@@ -130,7 +130,7 @@ def lie_within(
         input_positions: what the marks are the numbers of.
         pictures: of the example, in order.
     """
-    seen = marks[input_positions.spots(marks, VISION)] - 1
+    seen = marks[input_positions.come_from(marks, VISION)] - 1
     items = np.unique(input_positions.item[seen])
     if len(seen) and len(items) != len(pictures):
         return False

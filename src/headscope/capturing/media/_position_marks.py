@@ -1,13 +1,13 @@
-"""Following positions through a model: from which spot of a picture, a sound or a text each of them
-comes.
+"""Following positions through a model: from which element of the input (a pixel, a sample, a word)
+each of them comes.
 
-Beside a tensor goes a tensor of whole numbers, its marks, which say of every entry from which spot
-of the input it comes. Whatever moves entries (views, slices, windows, shifts, joining) moves the
-marks likewise, by the same function; what computes with entries keeps them. So nothing need be
-known about how a model cuts pictures into patches, which tokens it puts before, behind or between
-them, and how it folds windows into the batch.
+Every tensor that is followed has a tensor of whole numbers, its marks, which say of every entry
+from which element of the input it comes. Whatever moves entries (views, slices, windows, shifts,
+joining) moves the marks likewise, by the same function; what computes with entries keeps them. So
+nothing need be known about how a model cuts pictures into patches, which tokens it puts before,
+behind or between them, and how it folds windows into the batch.
 
-A mark is 0 where nothing is known, the number of a spot from 1 on, or a negative number for a
+A mark is 0 where nothing is known, the number of an element from 1 on, or a negative number for a
 learned token.
 """
 
@@ -193,8 +193,8 @@ class PositionMarks(TorchFunctionMode):
         return functional.pad(self._marks(args[0]), widths) if mode == "constant" else None
 
     def _kept(self, given: Iterable[Any], result: torch.Tensor) -> torch.Tensor | None:
-        """The marks of arguments of the result's shape: spots go before learned tokens, the first
-        before the others.
+        """The marks of arguments of the result's shape: elements of the input go before learned
+        tokens, the first before the others.
 
         Where none has that shape, marks are stretched along axes on which they are all the same,
         such as features.

@@ -1,4 +1,4 @@
-"""The spots of a model's input that its positions come from: pixels, samples, words."""
+"""The elements of a model's input that its positions come from: pixels, samples, words."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class UnnamedPositions(CaptureError):
 
 @dataclass(frozen=True)
 class InputPositions:
-    """All spots of a model's input, numbered from 1 on: entry ``i`` of each array is of the spot
-    numbered ``i + 1``.
+    """All elements of a model's input, numbered from 1 on: entry ``i`` of each array is of the
+    element numbered ``i + 1``.
 
     Args:
         count: number of examples.
-        marks: for each argument that holds spots their numbers, broadcast to its shape.
+        marks: for each argument that holds elements their numbers, broadcast to its shape.
         kind: number of what it is in `KINDS`.
         example: the example it belongs to.
         item: number of the picture, sound or text, counted within its kind; each frame of a video
@@ -52,7 +52,7 @@ class InputPositions:
         names: of the model's parameters, which are numbered -1, -2 ...
         seconds: how far two neighbouring samples, or columns of features, of a sound are apart;
             None if unknown.
-        whole: whether each spot of a picture is a patch, as in packed input, and not a pixel.
+        whole: whether each element of a picture is a patch, as in packed input, and not a pixel.
         clips: for each picture the number of the video that it is a frame of; None where it is of
             none.
         tube: how many frames one patch of a video reaches over.
@@ -81,8 +81,8 @@ class InputPositions:
         """What the input holds."""
         return {KINDS[number] for number in np.unique(self.kind)}
 
-    def spots(self, marks: np.ndarray, kind: str) -> np.ndarray:
-        """True where a mark is that of a spot of this kind."""
+    def come_from(self, marks: np.ndarray, kind: str) -> np.ndarray:
+        """True where a mark is that of an element of this kind."""
         # Marks of 0 and below read some entry from the end of the array; the sign rules them out.
         return (marks > 0) & (self.kind[marks - 1] == KINDS.index(kind))
 
@@ -97,7 +97,7 @@ def origins_of(
     seconds: float | None = None,
     frame_numbers: tuple[int, ...] = (),
 ) -> InputPositions:
-    """The spots of these arguments.
+    """The elements of these arguments.
 
     Raises:
         CaptureError: where it is unknown which pictures belong to which text.
@@ -120,12 +120,12 @@ def origins_of(
             own, first = seen[name], len(clips)
             clips += _clips(arguments, name, len(own))
         examples = _examples(tensor, len(own), count, kind=kind, clips=clips[first:])
-        input_positions = _table_of(kind, own, examples, first)
-        numbers = torch.arange(size + 1, size + 1 + len(input_positions), dtype=torch.int32)
+        rows = _table_of(kind, own, examples, first)
+        numbers = torch.arange(size + 1, size + 1 + len(rows), dtype=torch.int32)
         marks[name] = _spread(numbers, tensor)
-        parts.append(input_positions)
+        parts.append(rows)
         size += len(numbers)
-    # One row for each field of Origins after its marks, in the order of the fields.
+    # One row for each field of InputPositions after its marks, in the order of the fields.
     table = np.concatenate(parts).T
     return InputPositions(
         count,
@@ -188,11 +188,11 @@ def _count_of(arguments: Mapping[str, torch.Tensor], sounds: list[np.ndarray]) -
 def _table_of(
     kind: str, items: list[np.ndarray], examples: list[int], first: int = 0
 ) -> np.ndarray:
-    """A line for each spot: kind, example, item (counted from the first on), row and column."""
+    """A row for each element: kind, example, item (counted from the first on), row and column."""
     number = KINDS.index(kind)
     parts = []
-    for item, (example, spots) in enumerate(zip(examples, items, strict=True), start=first):
-        parts.append(np.column_stack([np.full((len(spots), 3), (number, example, item)), spots]))
+    for item, (example, places) in enumerate(zip(examples, items, strict=True), start=first):
+        parts.append(np.column_stack([np.full((len(places), 3), (number, example, item)), places]))
     return np.concatenate(parts)
 
 
@@ -205,10 +205,8 @@ def has_more_than_text(arguments: Mapping[str, Any]) -> bool:
 def followed(
     model: nn.Module, arguments: Mapping[str, Any], input_positions: InputPositions | None
 ) -> Generator[tuple[dict, Any]]:
-    """The arguments with marks, which are followed while the block is open; nothing is done without
-    origins.
-
-    Beside the arguments comes a wrapper for functions in which nothing is to be followed.
+    """The arguments with marks, which are followed while the block is open, and a wrapper for functions
+    in which nothing is to be followed. Without input positions nothing is followed.
     """
     if input_positions is None:
         yield dict(arguments), lambda function: function
@@ -290,8 +288,8 @@ def _examples(
 
 
 def _spread(numbers: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
-    """The numbers of spots, broadcast over the axes of an argument that hold no spots: channels and
-    features.
+    """The numbers of elements, broadcast over the axes of an argument that tell none apart:
+    channels and features.
     """
     shape = tensor.shape
     if tensor.ndim == 2 and tensor.is_floating_point() and len(numbers) == shape[0]:

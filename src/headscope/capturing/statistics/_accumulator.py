@@ -42,11 +42,11 @@ class Accumulator:
     ) -> None:
         texts = len(lengths)
         self._marks, self._rows, self._lengths, self._top = marks, rows, lengths, min(top, keys)
-        place = torch.zeros(0, device=rows.device)
+        like = torch.zeros(0, device=rows.device)
         columns = SINGLE + len(OFFSETS) + max(1, len(marks.segments))
-        self._columns = place.new_zeros(columns, texts, heads, len(rows))
-        self._received = place.new_zeros(texts, heads, keys)
-        self._top_weights = place.new_zeros(texts, heads, len(rows), self._top)
+        self._columns = like.new_zeros(columns, texts, heads, len(rows))
+        self._received = like.new_zeros(texts, heads, keys)
+        self._top_weights = like.new_zeros(texts, heads, len(rows), self._top)
         self._top_keys = torch.full_like(self._top_weights, -1, dtype=torch.int32)
         self._real = _mean_over(lengths, len(rows)).to(rows.device)
         self._equal: tuple[tuple, torch.Tensor | None] = (), None
@@ -63,7 +63,7 @@ class Accumulator:
             columns[2] = weights[..., 0]
         if marks.special is not None:
             columns[3] = _product(weights, marks.special[:, keys])
-        offsets = self._around(tile, part)
+        offsets = self._at_offsets(tile, part)
         columns[SINGLE : SINGLE + len(OFFSETS)] = offsets
         equal = self._equal_in(part, keys)
         if equal is not None:
@@ -126,27 +126,27 @@ class Accumulator:
         return statistics
 
     def _is_pair(self, text: int) -> bool:
-        """Whether a text has a second one beside it."""
+        """Whether a text is a pair."""
         if not self._marks.segments:
             return False
         keys = self._lengths[text][1]
         return bool(self._marks.segments[1][text, :keys].any())
 
-    def _around(self, tile: Tile, part: slice) -> torch.Tensor:
+    def _at_offsets(self, tile: Tile, part: slice) -> torch.Tensor:
         """Weights at `OFFSETS` from the query, ``[offset text head row]``."""
         keys = self._rows[part, None] + self._offsets - tile.start
         there = (keys >= 0) & (keys < tile.weights.shape[-1])
         # gather wants an index for every entry: what lies outside the tile reads key 0, and counts
         # 0.
-        places = keys.where(there, 0).expand(*tile.weights.shape[:2], -1, -1)
-        return (tile.weights.gather(-1, places) * there).permute(3, 0, 1, 2)
+        indices = keys.where(there, 0).expand(*tile.weights.shape[:2], -1, -1)
+        return (tile.weights.gather(-1, indices) * there).permute(3, 0, 1, 2)
 
     def _equal_in(self, part: slice, keys: slice) -> torch.Tensor | None:
         """Where keys have the number of the query, the same for all heads of a tile."""
-        place = part, keys
+        tile = part, keys
         # A tile of rows comes once for each group of heads, and all of them share these marks.
-        if self._equal[0] != place:
-            self._equal = place, self._marks.equal(self._rows[part], keys)
+        if self._equal[0] != tile:
+            self._equal = tile, self._marks.equal(self._rows[part], keys)
         return self._equal[1]
 
     def _name_largest(self, tile: Tile, heads: slice, part: slice) -> None:

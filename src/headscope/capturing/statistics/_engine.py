@@ -51,7 +51,7 @@ def statistics_of_call(
         kept_keys: the same for the keys.
 
     Raises:
-        CaptureError: where real tokens look at padding, so that it cannot be cut off.
+        CaptureError: where real tokens attend to padding, so that it cannot be cut off.
     """
     statistics, scratch = [], _scratch(call, TILE)
     for group in _groups(call, kept_queries, kept_keys, sampled=plan.rows is not None):
@@ -65,12 +65,12 @@ def statistics_of_call(
             lengths = tuple((len(rows), keys) for _, keys in lengths)
         keys = call.size[3] if group.kept[1] is None else len(group.kept[1])
         accumulator = Accumulator(marks, rows, lengths, heads=call.size[1], keys=keys, top=plan.top)
-        for place in _places(call, group.texts, queries[rows], scratch):
-            tile, measured = place.source.measured(place.heads, place.rows, place.visibility)
-            real = _without_padding(tile, group, place.part, call.name)
+        for part in _tiles_of(call, group.texts, queries[rows], scratch):
+            tile, measured = part.source.measured(part.heads, part.rows, part.visibility)
+            real = _without_padding(tile, group, part.covered, call.name)
             # A tile may lie wholly on padding, such as that on the left of a short text.
             if real.weights.shape[-1]:
-                accumulator.enter(real, measured, place.heads, place.part)
+                accumulator.enter(real, measured, part.heads, part.covered)
         statistics += accumulator.statistics(covered, len(queries))
     return statistics
 
@@ -96,39 +96,39 @@ def fill_weights(
         into: for each text zeros of any precision and on any device.
 
     Raises:
-        CaptureError: where real tokens look at padding, so that it cannot be cut off.
+        CaptureError: where real tokens attend to padding, so that it cannot be cut off.
     """
     scratch = _scratch(call, TILE_IN_CACHE)
     for group in _groups(call, kept_queries, kept_keys, most=TILE_IN_CACHE):
         wholes = into[group.texts]
-        for place in _places(call, group.texts, group.queries(call), scratch):
-            room = _room(wholes, group, place, call)
-            tile = place.source.tile(place.heads, place.rows, place.visibility, room)
+        for part in _tiles_of(call, group.texts, group.queries(call), scratch):
+            room = _room(wholes, group, part, call)
+            tile = part.source.tile(part.heads, part.rows, part.visibility, room)
             if room is not None:
                 if tile.share is not None:
                     room.mul_(tile.share.unsqueeze(-1))
                 continue
-            real = _without_padding(tile, group, place.part, call.name)
+            real = _without_padding(tile, group, part.covered, call.name)
             stop = real.start + real.weights.shape[-1]
             for whole, (queries, keys), weights in zip(
                 wholes, group.lengths, real.shared, strict=True
             ):
-                rows = slice(place.part.start, min(place.part.stop, queries))
+                rows = slice(part.covered.start, min(part.covered.stop, queries))
                 columns = slice(real.start, min(stop, keys))
-                part = weights[:, : rows.stop - rows.start, : columns.stop - columns.start]
-                whole[place.heads, rows, columns] = part
+                real_weights = weights[:, : rows.stop - rows.start, : columns.stop - columns.start]
+                whole[part.heads, rows, columns] = real_weights
 
 
 def _room(
-    wholes: Sequence[torch.Tensor], group: TextGroup, place: TilePlace, call: Call
+    wholes: Sequence[torch.Tensor], group: TextGroup, part: TileSlices, call: Call
 ) -> torch.Tensor | None:
     """Where the weights of a tile can be written at once: of one text without padding, in one piece
-    of memory; None where there is no such place.
+    of memory; None where there is no such piece.
     """
     if len(wholes) > 1 or group.lengths[0][1] != call.size[3]:
         return None
-    columns = slice(place.visibility.start, place.visibility.stop)
-    room = wholes[0][None, place.heads, place.part, columns]
+    columns = slice(part.visibility.start, part.visibility.stop)
+    room = wholes[0][None, part.heads, part.covered, columns]
     fits = room.is_contiguous() and room.dtype == _dtype(call)
     return room if fits and room.device == call.context.device else None
 
@@ -191,7 +191,7 @@ def weights_of_rows(call: Call, example: int, rows: torch.Tensor) -> torch.Tenso
     """Weights ``[head row key]`` of a few rows of one example, over all keys, padding included.
 
     For the check of a capture: multiplied with the values they give the model's own context of
-    these rows. Rows that may look at nothing are zero. The rows are positions, padding included,
+    these rows. Rows that may attend to nothing are zero. The rows are positions, padding included,
     and must rise.
     """
     text = call.of_text(example)
@@ -202,21 +202,27 @@ def weights_of_rows(call: Call, example: int, rows: torch.Tensor) -> torch.Tenso
 
 
 @dataclass(frozen=True)
-class TilePlace:
-    """Where a tile is: its heads, rows as positions, and their part of all rows that are asked
-    for.
+class TileSlices:
+    """Which part of the weights a tile holds, and what they are computed from.
+
+    Args:
+        source: of the weights.
+        heads: of the tile.
+        rows: positions of its queries.
+        covered: the same rows, counted among those that are asked for.
+        visibility: which keys the rows may attend to.
     """
 
     source: FromScores | FromWeights
     heads: slice
     rows: QueryRows
-    part: slice
+    covered: slice
     visibility: RowVisibility
 
 
-def _places(
+def _tiles_of(
     call: Call, texts: slice, positions: torch.Tensor, scratch: torch.Tensor
-) -> Iterator[TilePlace]:
+) -> Iterator[TileSlices]:
     """Tiles of all heads and of the rows at these positions of some texts."""
     source, shared = _source(call, texts, scratch)
     heads, count = call.size[1], texts.stop - texts.start
@@ -231,7 +237,7 @@ def _places(
         # In multiples of the heads that share their keys, which are one product.
         heads_at_once = shared * max(1, scratch.shape[1] // (shared * of_head))
         for first in range(0, heads, heads_at_once):
-            yield TilePlace(
+            yield TileSlices(
                 source, slice(first, min(heads, first + heads_at_once)), run, part, visibility
             )
 
@@ -290,7 +296,7 @@ def _without_padding(tile: Tile, group: TextGroup, part: slice, name: str) -> Ti
         _check_lost(_on_padding(tile, group, part), name)
         return tile
     kept, stop = keys.cpu().numpy(), tile.start + tile.weights.shape[-1]
-    first, last = (int(place) for place in np.searchsorted(kept, (tile.start, stop)))
+    first, last = (int(index) for index in np.searchsorted(kept, (tile.start, stop)))
     if last - first == stop - tile.start:
         return tile.starting(first)
     real = tile.taking(keys[first:last] - tile.start)

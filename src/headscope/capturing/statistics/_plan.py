@@ -20,8 +20,8 @@ class StatisticsPlan:
         segments: ``[batch key]``, 0 for the first text and 1 for the second of a pair; None where
             there is one text.
         ids: ``[batch key]``, vocabulary numbers; None where the tokens have none.
-        query_ids: ``[batch query]``, where the tokens that look are others (cross-attention).
-        cross: whether the tokens that look are others, also where they have no numbers.
+        query_ids: ``[batch query]``, where the queries are of other tokens (cross-attention).
+        cross: whether the queries are of other tokens, also where these have no numbers.
         rows: how many rows to sample, at random and without replacement; None for all of them.
         top: how many of the largest weights of each row to name.
         seed: of the sample. Texts of the same length have the same rows sampled, in every layer.

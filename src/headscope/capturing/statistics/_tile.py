@@ -24,8 +24,8 @@ class Tile:
         weights: ``[text head row key]`` without what goes to the sink: to be multiplied by
             ``share``.
         start: position of the first key.
-        share: ``[text head row]``, what the sinks leave of each row, and 0 for rows that may look
-            at nothing; None where it is 1.
+        share: ``[text head row]``, what the sinks leave of each row, and 0 for rows that may
+            attend to nothing; None where it is 1.
         spare: of the shape of the weights, to be written to.
     """
 
@@ -48,7 +48,7 @@ class Tile:
         return self if start == self.start else replace(self, start=start)
 
     def taking(self, keys: torch.Tensor) -> Tile:
-        """Only some keys of the tile, whose places in it are given."""
+        """Only some keys of the tile, whose indices in it are given."""
         part = self.weights[..., keys]
         return replace(self, weights=part, spare=torch.empty_like(part))
 
@@ -95,7 +95,7 @@ class FromScores:
         Args:
             heads: which.
             rows: which.
-            visibility: what the rows may look at.
+            visibility: what the rows may attend to.
             into: where the weights are to be written; None for the scratch memory.
         """
         query = self._scaled(heads, rows)
@@ -158,7 +158,7 @@ class FromScores:
         self, heads: slice, log_sum: torch.Tensor, visibility: RowVisibility
     ) -> torch.Tensor | None:
         """What the sinks leave of each row, ``exp(lse) / (exp(lse) + exp(sink))``: 0 where it may
-        look at nothing.
+        attend to nothing.
         """
         if self.call.sinks is None:
             return _alive(heads, log_sum, visibility)
