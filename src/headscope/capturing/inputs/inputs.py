@@ -22,12 +22,17 @@ GENERATED_AT_MOST = 64
 class Inputs:
     """Arguments of the model's forward, and the tokens they stand for (one entry for each example).
 
-    Where there are pictures or sounds, ``input_positions`` says which element of them each position
-    comes from; texts may be missing then. Where nothing is known of the arguments, ``sides`` are
-    tokens that queries or keys of the same number have. ``pictures`` are those of each example as the model
-    sees them, where that is known. ``numbered`` says why positions that are no tokens of a text are numbered; where it is
-    empty, they are refused. ``examples`` is their number where nothing else tells. ``as_given`` are
-    arguments that make up a call of the user's own, to which nothing is added.
+    Args:
+        arguments: of the model's forward.
+        source: tokens of each example; empty where there is no text.
+        target: tokens of each example that the decoder of an encoder-decoder reads.
+        input_positions: which element of pictures, sounds and texts each position comes from.
+        sides: where nothing is known of the arguments, tokens for queries or keys of the same
+            number.
+        pictures: of each example as the model sees them, where that is known.
+        numbered: why positions that are no tokens of a text are numbered; empty to refuse them.
+        examples: their number where nothing else tells.
+        as_given: whether the arguments are a call of the user's own, to which nothing is added.
     """
 
     arguments: dict[str, Any]

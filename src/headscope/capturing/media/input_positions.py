@@ -205,8 +205,8 @@ def has_more_than_text(arguments: Mapping[str, Any]) -> bool:
 def followed(
     model: nn.Module, arguments: Mapping[str, Any], input_positions: InputPositions | None
 ) -> Generator[tuple[dict, Any]]:
-    """The arguments with marks, which are followed while the block is open, and a wrapper for functions
-    in which nothing is to be followed. Without input positions nothing is followed.
+    """The arguments with marks, which are followed while the block is open, and a wrapper for
+    functions in which nothing is to be followed. Without input positions nothing is followed.
     """
     if input_positions is None:
         yield dict(arguments), lambda function: function
