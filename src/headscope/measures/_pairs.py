@@ -222,9 +222,12 @@ def word_forms(tokens: Tokens) -> list[str]:
 
 def whole_words(tokens: Tokens) -> list[str]:
     """The whole word of each token, its labels joined."""
-    starts = ~np.array(tokens.continues, bool)
-    numbers = np.cumsum(starts) - 1
-    joined = [""] * int(starts.sum())
-    for number, label in zip(numbers, tokens.labels, strict=True):
-        joined[number] += label.strip()
+    joined: list[str] = []
+    numbers = []
+    for label, continues in zip(tokens.labels, tokens.continues, strict=True):
+        if continues and joined:
+            joined[-1] += label.strip()
+        else:
+            joined.append(label.strip())
+        numbers.append(len(joined) - 1)
     return [joined[number] for number in numbers]

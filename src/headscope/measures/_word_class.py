@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
+from functools import lru_cache
 
 from headscope.measures._pairs import form, whole_words
 from headscope.record import Tokens
@@ -72,13 +73,19 @@ def word_classes(tokens: Tokens) -> list[str]:
     starts = [not continues for continues in tokens.continues]
     # Each word once and not once for each of its pieces, all of which have the whole word here.
     counts = Counter(form(word) for word, begins in zip(words, starts, strict=True) if begins)
-    return [
-        "special" if special else _class_of(word, counts[form(word)])
-        for word, special in zip(words, tokens.special, strict=True)
-    ]
+    classes = []
+    for word, special in zip(words, tokens.special, strict=True):
+        if special:
+            classes.append("special")
+        else:
+            often = "more often" if counts[form(word)] > 1 else "once"
+            classes.append(_class_of(word) or often)
+    return classes
 
 
-def _class_of(word: str, times: int) -> str:
+@lru_cache(maxsize=100_000)
+def _class_of(word: str) -> str:
+    """The class of a word by itself; empty for a word of the text's own."""
     plain = word.strip().casefold().replace("\u2019", "'")
     if plain in CLASS_OF:
         return CLASS_OF[plain]
@@ -87,4 +94,4 @@ def _class_of(word: str, times: int) -> str:
         return "punctuation"
     if "N" in kinds and "L" not in kinds:
         return "number"
-    return "more often" if times > 1 else "once"
+    return ""

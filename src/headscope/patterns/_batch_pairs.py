@@ -69,11 +69,15 @@ class BatchPairs:
         moved = [(number, each) for number, each in enumerate(self._patterns) if each.moved]
         if not moved or not self._whole:
             return
-        words = self._words(self._whole)
-        indices = [index for index, twice in zip(self._whole, words.repeats, strict=True) if twice]
-        if not indices:
+        words = BatchWords(
+            [self._texts[index] for index in self._whole],
+            [self._names[index] for index in self._whole],
+        )
+        repeating = np.flatnonzero(words.repeats).tolist()
+        if not repeating:
             return
-        words = self._words(indices)
+        indices = [self._whole[place] for place in repeating]
+        words = words.take(repeating)
         orders = words.unmoved, words.orders(), words.orders(alike=True)
         for number, pattern in moved:
             for kind in range(KINDS_OF_PAIRS):
@@ -81,11 +85,6 @@ class BatchPairs:
                     pairs = pattern.moved(words, orders[kind])
                     if pairs is not None:
                         yield indices, KINDS_OF_PAIRS * number + kind, pairs
-
-    def _words(self, indices: Sequence[int]) -> BatchWords:
-        return BatchWords(
-            [self._texts[index] for index in indices], [self._names[index] for index in indices]
-        )
 
 
 def _is_compared(pattern: Pattern, kind: int) -> bool:

@@ -5,6 +5,7 @@ operations on arrays for all of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 
 import numpy as np
@@ -45,6 +46,16 @@ class BatchWords:
         self._worded = np.array([side.worded for side in sides], bool)
         self._segments = np.array([side.segments for side in sides], int)
         self._starts = ~np.array([side.continues for side in sides], bool)
+
+    def take(self, indices: Sequence[int]) -> BatchWords:
+        """Some of the texts, with all that is known of them already."""
+        taken = copy(self)
+        taken._texts = [self._texts[index] for index in indices]
+        taken._names = [self._names[index] for index in indices]
+        known = {name: array for name, array in vars(self).items() if isinstance(array, np.ndarray)}
+        for name, array in known.items():
+            setattr(taken, name, array[indices])
+        return taken
 
     @cached_property
     def repeats(self) -> Bool[np.ndarray, " text"]:

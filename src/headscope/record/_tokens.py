@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from headscope.errors import RecordError
@@ -130,15 +131,17 @@ class Tokens:
             return None
         return len(self.grids), *self.grids[0]
 
-    @property
+    @cached_property
     def worded(self) -> tuple[bool, ...]:
         """False for patches and frames, which stand for no text even where their pieces are alike
         (``<image>``).
         """
         sides = [values for values in (self.places, self.times) if values is not None]
+        if not sides:
+            return (True,) * len(self)
         return tuple(all(values[token] is None for values in sides) for token in range(len(self)))
 
-    @property
+    @cached_property
     def continues(self) -> tuple[bool, ...]:
         """True where a token continues the word of the token before it."""
         # Without numbers of words only WordPiece shows it: "##berries", but not "##" alone.
