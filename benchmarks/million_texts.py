@@ -3,12 +3,13 @@
     python benchmarks/million_texts.py en_ewt-ud-train.conllu                # 100,000 texts
     python benchmarks/million_texts.py en_ewt-ud-train.conllu --texts 8000
     python benchmarks/million_texts.py --texts 2000              # texts that are made up
+    python benchmarks/million_texts.py --texts 4096 --only workers    # one worker and two, alone
 
 Texts are sentences of a treebank; more than there are get a number before them, so that each is
 there once. Every variant runs in a process of its own, taking turns: the bare forward pass in
 batches of equal length (sdpa), and `heads` in parts with one worker and with two. Times are those
-of processors, of all processes of a variant together, and by the clock. README.md in this folder
-says how to read it.
+of processors, of all processes of a variant together, and by the clock. The peak of memory is read
+after each part. README.md in this folder says how to read it.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -39,6 +42,10 @@ PART = 2048
 TEXTS = 100_000
 MACHINES = (1, 10, 100)
 MILLION = 1_000_000
+GROUPS = {"heads": ("bare", "1 worker", "bare"), "workers": ("1 worker", "2 workers")}
+"""Variants that `--only` runs; the bare pass before and after, as the machine may change."""
+LOOK = 0.5
+"""Seconds between two looks at how many parts are finished."""
 SIZES = {
     "all-MiniLM-L6-v2": (10.6, 72),
     "BERT-base": (85.1, 144),
@@ -54,15 +61,20 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--texts", type=int, default=TEXTS, help="how many, at most")
     parser.add_argument("--bare", type=int, help="texts of the bare pass; by default all")
     parser.add_argument(
-        "--counts", type=int, nargs="*", help="fewer texts whose memory is measured"
+        "--tokens", type=int, nargs=2, default=(LEAST, MOST), help="of a text, least and most"
+    )
+    parser.add_argument(
+        "--only", choices=sorted(GROUPS), help="these variants alone; `workers` by the clock"
     )
     parser.add_argument("--results", type=Path, default=HERE / "results", help="folder of results")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
-def texts_of(path: Path | None, tokenizer: Any, count: int) -> list[str]:
-    """Different short texts."""
+def texts_of(
+    path: Path | None, tokenizer: Any, count: int, tokens: Sequence[int] = (LEAST, MOST)
+) -> list[str]:
+    """Different short texts; those with a number before them may have some tokens more."""
     rng = np.random.default_rng(0)
     if path is None:
         return [
@@ -72,7 +84,8 @@ def texts_of(path: Path | None, tokenizer: Any, count: int) -> list[str]:
     lines = path.read_text(encoding="utf-8").splitlines()
     said = list(dict.fromkeys(each.partition("= ")[2] for each in lines if "# text = " in each))
     ids = tokenizer(said)["input_ids"]
-    fitting = [text for text, each in zip(said, ids, strict=True) if LEAST <= len(each) <= MOST]
+    least, most = tokens
+    fitting = [text for text, each in zip(said, ids, strict=True) if least <= len(each) <= most]
     more = [f"{number} {fitting[number % len(fitting)]}" for number in range(count)]
     return (fitting + more[len(fitting) :])[:count]
 
@@ -83,7 +96,7 @@ def measure(variant: str, options: argparse.Namespace) -> dict[str, Any]:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     model, tokenizer = load_model(None)
-    texts = texts_of(options.treebank, tokenizer, int(count))
+    texts = texts_of(options.treebank, tokenizer, int(count), options.tokens)
     facts: dict[str, Any] = {}
     bare(model, tokenizer, texts[:64], 64)
     before, wall = _processor(), time.perf_counter()
@@ -94,21 +107,56 @@ def measure(variant: str, options: argparse.Namespace) -> dict[str, Any]:
         facts = _run(name, model, tokenizer, texts)
     spent, wall = _processor() - before, time.perf_counter() - wall
     facts |= {"processor": spent - facts.get("labels", 0.0), "wall": wall}
-    # Kilobytes on Linux.
     of = resource.RUSAGE_CHILDREN if name == "2 workers" else resource.RUSAGE_SELF
-    return facts | {"peak": resource.getrusage(of).ru_maxrss / 1024, "texts": len(texts)}
+    return facts | {"peak": _peak(of), "texts": len(texts)}
 
 
 def _run(name: str, model: Any, tokenizer: Any, texts: list[str]) -> dict[str, Any]:
     given: dict[str, Any] = {"part_size": PART, "battery": False, "progress": False}
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, _PeakWatch(Path(folder)) as watch:
         if name == "1 worker":
-            found = hs.heads(model, tokenizer, iter(texts), out=folder, **given)
+            result = hs.heads(model, tokenizer, iter(texts), out=folder, **given)
         else:
-            found = hs.heads(None, texts=iter(texts), out=folder, workers=2, **given)
+            result = hs.heads(None, texts=iter(texts), out=folder, workers=2, **given)
     start = time.process_time()
-    labels = found.labels
-    return {"labels": time.process_time() - start, "labelled": sum(map(bool, labels))}
+    labels = result.labels
+    facts = {"labels": time.process_time() - start, "labelled": sum(map(bool, labels))}
+    if name == "1 worker":
+        facts |= {"peaks": watch.peaks, "tokens": result.tokens}
+    return facts
+
+
+class _PeakWatch:
+    """Reads the peak of memory of this process each time that a part is finished.
+
+    Args:
+        folder: of the run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._ended = folder / "parts", threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self.peaks: list[float] = []
+        """MiB, after each part."""
+
+    def __enter__(self) -> _PeakWatch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._ended.wait(LOOK):
+            finished = len(list(self._folder.glob("*.safetensors")))
+            if finished > len(self.peaks):
+                self.peaks.append(_peak(resource.RUSAGE_SELF))
+
+
+def _peak(of: int) -> float:
+    # Kilobytes on Linux.
+    return resource.getrusage(of).ru_maxrss / 1024
 
 
 def _processor() -> float:
@@ -118,18 +166,17 @@ def _processor() -> float:
 
 def turns(options: argparse.Namespace) -> list[tuple[str, int]]:
     """Variants and their numbers of texts, in the order in which they run."""
-    few = options.counts
-    if few is None:
-        few = [count for count in (PART, 2 * PART, 4 * PART) if count < options.texts]
-    whole = [("bare", options.bare or options.texts)]
-    whole += [("1 worker", options.texts), ("2 workers", options.texts)]
-    return [*(("1 worker", count) for count in few), *whole]
+    wanted = GROUPS.get(options.only, ("bare", "1 worker", "bare", "2 workers"))
+    return [(name, _count_of(name, options)) for name in wanted]
+
+
+def _count_of(name: str, options: argparse.Namespace) -> int:
+    return options.bare or options.texts if name == "bare" else options.texts
 
 
 def table(rows: list[dict[str, Any]]) -> str:
     """What each variant took; rates next to that of the bare pass, in processor time."""
-    bare_row = next(row for row in rows if row["variant"] == "bare")
-    each = bare_row["processor"] / bare_row["texts"]
+    each = _each(rows, "bare")
     lines = [
         "| | texts | processor, ms a text | of the bare pass | wall, texts a second | peak memory "
         "of a process | labels |",
@@ -168,8 +215,15 @@ def calculated(rows: list[dict[str, Any]]) -> str:
 
 def _cost(rows: list[dict[str, Any]]) -> dict[str, float]:
     """Seconds of one core a text, of the pass and of all else."""
-    by_name = {row["variant"]: row["processor"] / row["texts"] for row in rows}
-    return {"pass": by_name["bare"], "rest": by_name["1 worker"] - by_name["bare"]}
+    of_pass = _each(rows, "bare")
+    return {"pass": of_pass, "rest": _each(rows, "1 worker") - of_pass}
+
+
+def _each(rows: list[dict[str, Any]], name: str) -> float:
+    """Processor seconds a text; NaN for a variant that was not run."""
+    own = [row for row in rows if row["variant"] == name]
+    spent, texts = (sum(row[field] for row in own) for field in ("processor", "texts"))
+    return spent / texts if texts else float("nan")
 
 
 def _named(numbers: tuple[int, ...]) -> list[str]:
@@ -197,7 +251,24 @@ def main() -> None:
     facts = {"date": datetime.now(UTC).date().isoformat(), "load": load, "torch": torch.__version__}
     document = {"machine": facts, "part": PART, "rows": rows}
     (options.results / "million_texts.json").write_text(json.dumps(document, indent=2) + "\n")
-    print(f"{table(rows)}\n\n{calculated(rows)}\nload {load[0]:.1f} to {load[1]:.1f}")
+    print(f"{table(rows)}\n\n{after(rows)}\nload {load[0]:.1f} to {load[1]:.1f}")
+
+
+def after(rows: list[dict[str, Any]]) -> str:
+    """What follows from the rows that there are."""
+    by_name = {row["variant"]: row for row in rows}
+    lines = []
+    if {"1 worker", "2 workers"} <= set(by_name):
+        gain = by_name["1 worker"]["wall"] / by_name["2 workers"]["wall"]
+        lines.append(f"2 workers took {gain:.2f} times less by the clock than 1")
+    peaks = by_name.get("1 worker", {}).get("peaks", [])
+    if peaks:
+        shown = sorted({2**power for power in range(len(peaks).bit_length())} | {len(peaks)})
+        listed = ", ".join(f"{peaks[number - 1]:.0f}" for number in shown)
+        lines.append(f"peak memory after {', '.join(map(str, shown))} parts: {listed} MiB")
+    if {"bare", "1 worker"} <= set(by_name):
+        lines.append(calculated(rows))
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from headscope.measures._evenness import evenness
 from headscope.measures._head_map import head_map, stress
 from headscope.measures._induction import prefix_matching, prefix_targets, repeated_tokens
 from headscope.measures._mass import mass_on, mass_on_pairs, property_share, strongest_column
-from headscope.measures._offsets import OFFSETS, mass_at_offsets, peak_at_offset
+from headscope.measures._offsets import OFFSETS, mass_at_offsets, peak_at_offset, row_peaks
 from headscope.measures._pairs import (
     form,
     other_segment,
@@ -74,6 +74,7 @@ __all__ = [
     "related",
     "repeated_tokens",
     "row_entropy",
+    "row_peaks",
     "same_form",
     "same_segment",
     "same_token",

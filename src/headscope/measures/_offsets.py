@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from headscope.measures._rows import pairs_of
 
@@ -61,6 +61,7 @@ def peak_at_offset(
     *,
     pairs: Bool[np.ndarray, "query key"] | None = None,
     start: int = 0,
+    peaks: tuple[Float[np.ndarray, "head query"], Int[np.ndarray, "head query"]] | None = None,
 ) -> Float[np.ndarray, " head"]:
     """Share of queries whose largest weight lies at an offset, over the queries that have such a
     key.
@@ -76,6 +77,7 @@ def peak_at_offset(
         offset: o, in tokens.
         pairs: True for the pairs of query and key that count; all by default.
         start: place of the first query among the keys.
+        peaks: `row_peaks` of these weights, where they are known already.
 
     Raises:
         RecordError: where the pairs do not fit the weights.
@@ -87,15 +89,27 @@ def peak_at_offset(
     rows, columns = _diagonal(weights, offset + start, pairs)
     if not len(rows):
         return np.full(len(weights), np.nan)
+    largest, alike = row_peaks(weights) if peaks is None else peaks
+    hits = weights[:, rows, columns] == largest[:, rows]
+    return (hits / alike[:, rows]).mean(axis=1)
+
+
+def row_peaks(
+    weights: Float[np.ndarray, "head query key"],
+) -> tuple[Float[np.ndarray, "head query"], Int[np.ndarray, "head query"]]:
+    """The largest weight of each row, and how many keys share it.
+
+    Example:
+        >>> [each.tolist() for each in row_peaks(np.array([[[0.2, 0.4, 0.4], [0.5, 0.3, 0.2]]]))]
+        [[[0.4, 0.5]], [[2, 1]]]
+    """
+    largest = weights.max(axis=-1)
     # Exact equality is meant: weights that are computed alike, as in an even row, are equal bits.
-    largest = weights.max(axis=-1)[:, rows]
-    hits = weights[:, rows, columns] == largest
-    shares = hits.astype(np.float64)
-    # How many keys share the largest weight is asked of the rows alone that have it there.
-    heads, hit_rows = np.nonzero(hits)
-    alike = weights[heads, rows[hit_rows]] == largest[heads, hit_rows][:, None]
-    shares[heads, hit_rows] /= alike.sum(axis=-1)
-    return shares.mean(axis=1)
+    shared = weights == largest[:, :, None]
+    # Counted in the smallest numbers that can hold it: casting takes longer than adding.
+    fitting = np.min_scalar_type(weights.shape[-1])
+    alike = np.add.reduce(shared.view(np.uint8), axis=-1, dtype=fitting)
+    return largest, alike.astype(np.int64)
 
 
 def _diagonal(

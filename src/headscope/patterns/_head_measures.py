@@ -14,7 +14,6 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.measures import (
-    confidence,
     entropy,
     mass_at_offsets,
     mass_on,
@@ -53,7 +52,9 @@ def _entropy(maps: AttentionMaps) -> np.ndarray:
 
 
 def _confidence(maps: AttentionMaps) -> np.ndarray:
-    return confidence(maps.weights, queries=maps.seeing)
+    # As `headscope.measures.confidence`; the largest weights are known already.
+    largest = maps.peaks[0][:, maps.seeing]
+    return largest.mean(axis=1) if largest.shape[1] else unknown(maps)
 
 
 def _distance(maps: AttentionMaps) -> np.ndarray:

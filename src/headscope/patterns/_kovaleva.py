@@ -65,7 +65,10 @@ def strengths(
     Args:
         maps: attention of one layer on one text.
     """
-    weights, tokens = maps.weights[:, maps.seeing], maps.tokens
+    weights, tokens = maps.weights, maps.tokens
+    # Choosing rows copies all weights, and nearly always every query sees something.
+    if not maps.seeing.all():
+        weights = weights[:, maps.seeing]
     count = max(1, int((~tokens.key_words).sum()))
     columns = (
         np.sort(weights.mean(axis=1), axis=1) if weights.shape[1] else np.zeros((len(weights), 1))

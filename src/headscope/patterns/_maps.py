@@ -13,6 +13,7 @@ from headscope._renamed import RenamedAttribute
 from headscope.evidence import shuffled_tokens
 from headscope.measures import (
     other_segment,
+    row_peaks,
     same_form,
     same_segment,
     token_class,
@@ -191,6 +192,13 @@ class AttentionMaps:
     def seeing(self) -> Bool[np.ndarray, " query"]:
         """Queries that may look at some key; the rows of all others are zero and do not count."""
         return np.asarray(self.visible.any(axis=1))
+
+    @cached_property
+    def peaks(self) -> tuple[Float[np.ndarray, "head query"], Int[np.ndarray, "head query"]]:
+        """The largest weight of each row, and how many keys share it; found once for all that need
+        it.
+        """
+        return row_peaks(self.weights)
 
 
 def maps_of(stack: Stack, layer: Layer, tokens: QueryKeyTokens | None = None) -> AttentionMaps:

@@ -170,7 +170,7 @@ def _peak(offset: int) -> Callable[[AttentionMaps], np.ndarray]:
         pairs = maps.visible & maps.tokens.own_sentence
         if np.diagonal(pairs, offset).sum() < LEAST_PEAKS:
             return _none(maps)
-        return peak_at_offset(maps.weights, offset, pairs=pairs)
+        return peak_at_offset(maps.weights, offset, pairs=pairs, peaks=maps.peaks)
 
     return score
 
