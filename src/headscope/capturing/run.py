@@ -17,6 +17,17 @@ from headscope.capturing.building._order import check_order
 from headscope.capturing.building._outputs import take_returned
 from headscope.capturing.building._together import KEEPING, BatchBuilder
 from headscope.capturing.calls.call import Call
+from headscope.capturing.contributions._norm_sites import (
+    NormSite,
+    norm_sites_failed,
+    norm_sites_held,
+    norm_sites_of,
+    remember_norm_sites,
+)
+from headscope.capturing.contributions._planned_watch import (
+    NormSitesFailedError,
+    PlannedNormsWatch,
+)
 from headscope.capturing.contributions._watch import NormsWatch
 from headscope.capturing.facts import facts_of
 from headscope.capturing.inputs._modalities import needing
@@ -33,6 +44,7 @@ from headscope.capturing.watching.watch_plan import (
     ModelModules,
     PlanFailedError,
     WatchedModules,
+    WatchPlan,
     plan_failed,
     plan_held,
     plan_of,
@@ -182,9 +194,7 @@ def _watched(
     plan = plan_of(modules)
     if plan is not None:
         try:
-            places = plan.places(modules)
-            builder, watch = _passed(model, inputs, keeping, places=places, make=make)
-            plan.check(watch.sites, watch.softmaxes)
+            builder = _planned(modules, plan, inputs, keeping, make=make)
         except (CaptureError, PlanFailedError):
             # The pass that watches everywhere either succeeds or raises the true reason.
             plan_failed(model)
@@ -193,7 +203,42 @@ def _watched(
             return builder
     builder, watch = _passed(model, inputs, keeping, places=WatchedModules.of(modules), make=make)
     remember(modules, watch.sites, watch.softmaxes)
+    _remember_norms(modules, builder)
     return builder
+
+
+def _planned(
+    modules: ModelModules, plan: WatchPlan, inputs: Inputs, keeping: KeepChoice, *, make: Make
+) -> Builder:
+    """What was seen in a pass that was watched at the modules of a plan, and of what is known of
+    the norms, if they are wanted.
+
+    Raises:
+        PlanFailedError: if the pass differed from the plan.
+    """
+    model, places = modules.model, plan.places(modules)
+    norm_sites = norm_sites_of(model) if "norms" in keeping.what else ()
+    if len(norm_sites) == len(plan.sites):
+        try:
+            builder, watch = _passed(
+                model, inputs, keeping, places=places, make=make, norm_sites=norm_sites
+            )
+            plan.check(watch.sites, watch.softmaxes)
+        except NormSitesFailedError:
+            norm_sites_failed(model)
+        else:
+            norm_sites_held(model)
+            return builder
+    builder, watch = _passed(model, inputs, keeping, places=places, make=make)
+    plan.check(watch.sites, watch.softmaxes)
+    _remember_norms(modules, builder)
+    return builder
+
+
+def _remember_norms(modules: ModelModules, builder: Builder) -> None:
+    """Remember where the outputs of attention went, if a pass has followed them."""
+    if isinstance(builder.norms, NormsWatch):
+        remember_norm_sites(modules, builder.norms.called)
 
 
 def _passed(
@@ -204,11 +249,12 @@ def _passed(
     *,
     places: WatchedModules | None = None,
     make: Make = Builder,
+    norm_sites: Sequence[NormSite] = (),
 ) -> tuple[Builder, Watch]:
     """Everything that was seen in one pass."""
     builder = make(inputs, keeping, model)
     routers = RouterWatch(model) if keeping.routers else nullcontext()
-    norms, take, join = with_norms(builder, model, keeping)
+    norms, take, join = with_norms(builder, model, keeping, places=places, norm_sites=norm_sites)
     options = _without_cache(model, inputs)
     if keeping.routers:
         options["output_router_logits"] = True
@@ -255,14 +301,24 @@ def _check_order(
 
 
 def with_norms(
-    builder: Builder, model: nn.Module, keeping: KeepChoice
+    builder: Builder,
+    model: nn.Module,
+    keeping: KeepChoice,
+    *,
+    places: WatchedModules | None = None,
+    norm_sites: Sequence[NormSite] = (),
 ) -> tuple[AbstractContextManager[Any], Any, Any]:
     """A context that follows attention's outputs through the layer if norms are wanted, and the two
     functions that take calls inside it.
     """
     if "norms" not in keeping.what:
         return nullcontext(), builder.take, builder.join
-    builder.norms = norms = NormsWatch(model, with_alti="alti" in keeping.what)
+    with_alti = "alti" in keeping.what
+    if norm_sites and places is not None:
+        norms = PlannedNormsWatch(places.modules, norm_sites, with_alti=with_alti)
+    else:
+        norms = NormsWatch(model, with_alti=with_alti)
+    builder.norms = norms
     return norms, norms.unseen(builder.take), norms.unseen(builder.join)
 
 

@@ -51,6 +51,7 @@ from headscope.record import (
 )
 
 if TYPE_CHECKING:
+    from headscope.capturing.contributions._planned_watch import PlannedNormsWatch
     from headscope.capturing.contributions._watch import NormsWatch
 
 
@@ -109,7 +110,7 @@ class Builder:
         self.seen: dict[int, StackLayers] = {}
         self.samples: list[OrderSample] = []
         self._made: Counter[str] = Counter()
-        self.norms: NormsWatch | None = None
+        self.norms: NormsWatch | PlannedNormsWatch | None = None
         self.unread: list[str] = []
         self.routers: dict[str, list[np.ndarray]] = {}
 

@@ -92,13 +92,15 @@ def _matrix_of(module: nn.Module) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def value_columns_of(
-    value: torch.Tensor, applied: Iterable[MatrixUse]
+    value: torch.Tensor, applied: Iterable[MatrixUse], *, known: Sequence[int] = ()
 ) -> tuple[nn.Module, list[int]] | None:
     """The matrix whose output holds the values, number by number, and its columns that do.
 
     Args:
         value: ``[batch kv_head key feature]``.
         applied: uses of matrices, of which one is looked for.
+        known: columns that are tried first; number by number, where others are compared in some
+            rows.
 
     Returns:
         None where there is none (a norm follows it, or attention works in windows), or columns
@@ -111,6 +113,8 @@ def value_columns_of(
         for given in (output, turned):
             if len(given) != len(rows) or given.dtype != rows.dtype:
                 continue
+            if known and torch.equal(given[:, _steps_of(known)], rows):
+                return use.module, list(known)
             columns = _columns_in(rows, given)
             if columns is not None:
                 return use.module, columns
@@ -156,6 +160,13 @@ def _state(module: nn.Module) -> tuple | None:
     settings = (int, float, str, bool)
     state += [(name, own) for name, own in vars(module).items() if isinstance(own, settings)]
     return tuple(state)
+
+
+def _steps_of(columns: Sequence[int]) -> slice | list[int]:
+    """Columns as a slice where they follow each other, which reads them without a copy."""
+    first, last = columns[0], columns[-1]
+    is_run = list(columns) == list(range(first, last + 1))
+    return slice(first, last + 1) if is_run else list(columns)
 
 
 def _columns_in(rows: torch.Tensor, among: torch.Tensor) -> list[int] | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ from headscope.capturing.contributions._modules import (
     remembered,
     value_columns_of,
 )
+from headscope.capturing.contributions._norm_sites import FoundModules
 from headscope.capturing.watching._projection import MatrixUse
 from headscope.norms import Norm, ProjectionProducts, expansion_rate
 
@@ -34,15 +36,24 @@ class NormUse:
 
     Args:
         norm: the norm.
-        name: of its module.
+        module: that computes it.
+        name: of the module.
         given: what went in.
         output: what came out.
     """
 
     norm: Norm
+    module: nn.Module
     name: str
     given: torch.Tensor
     output: torch.Tensor
+
+
+class ModuleInput(NamedTuple):
+    """What a module was given first."""
+
+    module: nn.Module
+    given: torch.Tensor
 
 
 @dataclass(eq=False, kw_only=True)
@@ -75,12 +86,14 @@ class ResidualPath:
         again: the sum with the feed-forward part, in post-norm models.
         second: the norm that took that.
         ended: whether nothing more can be learnt.
+        columns: of the one matrix of ``values``, those that hold the values, where that is known.
+        modules: where the path was seen.
     """
 
     call: Call
     sides: tuple[SideTokens, SideTokens]
     visibility: Visibility
-    reads: Sequence[torch.Tensor]
+    reads: Sequence[ModuleInput]
     values: Sequence[MatrixUse]
     layers: list[dict]
     output: torch.Tensor
@@ -97,6 +110,8 @@ class ResidualPath:
     again: torch.Tensor | None = None
     second: NormUse | None = None
     ended: bool = False
+    columns: tuple[int, ...] = ()
+    modules: FoundModules = field(default_factory=FoundModules)
 
     @cached_property
     def projection(self) -> tuple[np.ndarray, np.ndarray | None]:
@@ -122,11 +137,16 @@ class ResidualPath:
         return remembered([module], ("products", heads), lambda: ProjectionProducts(parts))
 
     @cached_property
+    def value_columns(self) -> tuple[nn.Module, list[int]] | None:
+        """The matrix that made the values, and its columns that hold them."""
+        return value_columns_of(self.call.value, self.values, known=self.columns)
+
+    @cached_property
     def expansion(self) -> float | None:
         """Rate at which f stretches vectors; None where W_V is unknown, or does not take the
         model's vectors.
         """
-        columns, projection = value_columns_of(self.call.value, self.values), self.call.projection
+        columns, projection = self.value_columns, self.call.projection
         if columns is None or projection is None:
             return None
         heads, shared = self.call.size[1], self.call.value.shape[1]
@@ -153,7 +173,17 @@ class ResidualPath:
         """What was added and had been read before, as it is or times a number: one of them, where
         all is well.
         """
-        return [addend for addend in self.addends if _was_read(addend, self.reads)]
+        given = [read.given for read in self.reads]
+        return [addend for addend in self.addends if _was_read(addend, given)]
+
+    @property
+    def reader(self) -> nn.Module | None:
+        """A module that was given the residual as it is; None for none, or several residuals."""
+        if len(self.residuals) != 1:
+            return None
+        return next(
+            (read.module for read in self.reads if same(read.given, self.residuals[0])), None
+        )
 
     @property
     def width(self) -> int:

@@ -22,7 +22,9 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility
 from headscope.capturing.contributions._build import added_by, refused
 from headscope.capturing.contributions._modules import norm_of, remembered
+from headscope.capturing.contributions._norm_sites import FoundModules
 from headscope.capturing.contributions._residual_path import (
+    ModuleInput,
     NormUse,
     ResidualPath,
     order_of,
@@ -70,9 +72,11 @@ class NormsWatch(TorchFunctionMode):
         super().__init__()
         self._with_alti = with_alti
         self._model, self._names = model, names_of(model)
-        self._reads: deque[torch.Tensor] = deque(maxlen=READS_REMEMBERED)
+        self._reads: deque[ModuleInput] = deque(maxlen=READS_REMEMBERED)
         self._applied: deque[MatrixUse] = deque(maxlen=MATRICES_REMEMBERED)
         self._waiting: list[ResidualPath] = []
+        self._summed: list[tuple[FoundModules, torch.Tensor]] = []
+        self.called: dict[int, FoundModules] = {}
         self._norms: dict[tuple[int, int], Norm | None] = {}
         self._hooks: list = []
         self._away = 0
@@ -93,6 +97,7 @@ class NormsWatch(TorchFunctionMode):
         if exc_val is None:
             self._finish(self._waiting)
         self._waiting.clear()
+        self._summed.clear()
         self._reads.clear()
         self._applied.clear()
 
@@ -132,6 +137,7 @@ class NormsWatch(TorchFunctionMode):
             layers: arguments of `Layer` for each example, to which ``value_norms`` and
                 ``contributions`` are added.
         """
+        modules = self.called[call.number] = FoundModules()
         if call.projection is None or call.output is None:
             for layer in layers:
                 layer["contributions"] = refused(f"{call.name}: {NO_PROJECTION}")
@@ -154,6 +160,7 @@ class NormsWatch(TorchFunctionMode):
                 layers=layers,
                 output=output,
                 packed=packed,
+                modules=modules,
             )
         )
         if len(self._waiting) > WAITING:
@@ -238,6 +245,8 @@ class NormsWatch(TorchFunctionMode):
             return
         if path.after is not None:
             is_normed = same(own, path.after.output)
+            path.modules.maker = self._maker_of(other)
+            self._summed.append((path.modules, result))
             path.goes_on = "normed" if is_normed else "stream"
             if is_normed and not self._is_of_another(path, other):
                 path.again = result.detach().clone()
@@ -252,6 +261,11 @@ class NormsWatch(TorchFunctionMode):
             return
         path.addends.append(other.detach().clone())
         path.stream, path.where = result.detach().clone(), result.data_ptr()
+
+    def _maker_of(self, tensor: torch.Tensor) -> nn.Module | None:
+        """The matrix that gave a tensor; None where none did."""
+        uses = reversed(self._applied)
+        return next((use.module for use in uses if same(use.output, tensor)), None)
 
     def _lay_out(self, path: ResidualPath, own: torch.Tensor) -> None:
         """Find how the model's rows and numbers are to be read: their order, and what the output
@@ -302,20 +316,27 @@ class NormsWatch(TorchFunctionMode):
             return
         # Each question to a tensor would pass all watches by otherwise.
         with unseen():
-            given = _first_tensor(args, options)
+            given = first_tensor(args, options)
+            if given is None:
+                return
+            if self._summed:
+                self._note_taker(module, given)
             # The same stream is read by queries, keys and values: one copy of it is enough.
-            if given is not None and not self._was_read(given):
-                self._reads.append(given.detach())
+            if not any(_is_one(seen.given, given) for seen in self._reads):
+                self._reads.append(ModuleInput(module, given.detach()))
 
-    def _was_read(self, given: torch.Tensor) -> bool:
-        where, shape = given.data_ptr(), given.shape
-        return any(seen.data_ptr() == where and seen.shape == shape for seen in self._reads)
+    def _note_taker(self, module: nn.Module, given: torch.Tensor) -> None:
+        """A module takes what some layers go on with."""
+        for modules, result in self._summed:
+            if _is_one(result, given):
+                modules.taker = module
+        self._summed = [summed for summed in self._summed if summed[0].taker is None]
 
     def _applied_to(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
         if self._away or not isinstance(output, torch.Tensor):
             return
         with unseen():
-            given = _first_tensor(args, options)
+            given = first_tensor(args, options)
             if given is None:
                 return
             if is_affine(module):
@@ -354,7 +375,7 @@ class NormsWatch(TorchFunctionMode):
             path.ended = is_affine(module) and path.stream is not None
             return
         taken = NormUse(
-            norm, self._names[id(module)], given.detach().clone(), output.detach().clone()
+            norm, module, self._names[id(module)], given.detach().clone(), output.detach().clone()
         )
         if path.again is not None:
             path.second, path.ended = taken, True
@@ -366,21 +387,37 @@ class NormsWatch(TorchFunctionMode):
     def _norm(self, module: nn.Module, width: int) -> Norm | None:
         key = id(module), width
         if key not in self._norms:
-            self._norms[key] = self._norm_of(module, width)
+            self._norms[key] = known_norm_of(module, width)
         return self._norms[key]
-
-    def _norm_of(self, module: nn.Module, width: int) -> Norm | None:
-        if is_affine(module):
-            return None
-        return remembered([module], ("norm", width), lambda: norm_of(module, width))
 
     def _finish(self, paths: list[ResidualPath]) -> None:
         with self.looking_away():
             for path in list(paths):
                 self._waiting.remove(path)
-                for example, layer in enumerate(path.layers):
-                    norms, contributions = added_by(path, example, with_alti=self._with_alti)
-                    layer["value_norms"], layer["contributions"] = norms, contributions
+                path.modules.note(path, finish(path, with_alti=self._with_alti))
+
+
+def known_norm_of(module: nn.Module, width: int) -> Norm | None:
+    """The norm that a module computes, found once for its weights; None where it is none."""
+    if is_affine(module):
+        return None
+    return remembered([module], ("norm", width), lambda: norm_of(module, width))
+
+
+def finish(path: ResidualPath, *, with_alti: bool) -> frozenset[str]:
+    """Write what a path shows into the layers of its examples; returned are the kinds that are
+    missing in any.
+    """
+    missing: set[str] = set()
+    for example, layer in enumerate(path.layers):
+        norms, contributions = added_by(path, example, with_alti=with_alti)
+        layer["value_norms"], layer["contributions"] = norms, contributions
+        missing |= contributions.missing.keys() - {"alti"}
+    return frozenset(missing)
+
+
+def _is_one(first: torch.Tensor, second: torch.Tensor) -> bool:
+    return first.data_ptr() == second.data_ptr() and first.shape == second.shape
 
 
 def _two_tensors(args: tuple, options: dict) -> tuple[torch.Tensor, torch.Tensor] | None:
@@ -392,7 +429,7 @@ def _two_tensors(args: tuple, options: dict) -> tuple[torch.Tensor, torch.Tensor
     return (first, second) if both and first.shape == second.shape else None
 
 
-def _first_tensor(args: tuple, options: dict) -> torch.Tensor | None:
+def first_tensor(args: tuple, options: dict) -> torch.Tensor | None:
     for given in (*args, *options.values()):
         if isinstance(given, torch.Tensor) and given.is_floating_point() and given.ndim >= 2:
             return given

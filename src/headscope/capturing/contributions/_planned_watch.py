@@ -1,0 +1,203 @@
+"""Following the output of each attention at the few modules where an earlier pass has shown it.
+
+No function of torch is watched: the residual, its sum with the output, and what the layer goes on
+with are inputs and outputs of modules, and the sums are checked number by number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch import nn
+
+from headscope.capturing.building._call_tokens import SideTokens
+from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.visibility import Visibility
+from headscope.capturing.contributions._norm_sites import NormSite
+from headscope.capturing.contributions._residual_path import ModuleInput, NormUse, ResidualPath
+from headscope.capturing.contributions._watch import finish, first_tensor, known_norm_of
+from headscope.capturing.hooks import hook_after, hook_before
+from headscope.capturing.seam import unseen
+from headscope.capturing.watching._projection import MatrixUse
+from headscope.capturing.watching.softmaxes import uncounted
+from headscope.capturing.watching.watch_plan import ModelModules, PlanFailedError
+
+
+class NormSitesFailedError(PlanFailedError):
+    """A pass added other things to the output of an attention than the pass before."""
+
+
+class PlannedNormsWatch:
+    """Follows the output of each attention through the modules of its site while the block is open.
+
+    Args:
+        modules: of the model.
+        sites: one for each call of attention, in their order.
+        with_alti: whether ALTI is computed too.
+
+    Raises:
+        NormSitesFailedError: inside and on leaving, where the model did something else than the
+            sites say; what was built is then to be discarded.
+    """
+
+    def __init__(
+        self, modules: ModelModules, sites: Sequence[NormSite], *, with_alti: bool = False
+    ) -> None:
+        self._modules, self._sites, self._with_alti = modules, sites, with_alti
+        self._given: dict[nn.Module, torch.Tensor] = {}
+        self._made: dict[nn.Module, MatrixUse] = {}
+        self._waiting: list[tuple[NormSite, ResidualPath]] = []
+        self._exit = ExitStack()
+
+    def __enter__(self) -> PlannedNormsWatch:
+        with ExitStack() as undo:
+            for module in self._modules_of("reader"):
+                undo.callback(hook_before(module, self._read).remove)
+            for module in self._modules_of("value", "maker"):
+                undo.callback(hook_after(module, self._matrix).remove)
+            for module in self._modules_of("after"):
+                undo.callback(hook_after(module, self._normed).remove)
+            for module in self._modules_of("taker"):
+                undo.callback(hook_before(module, self._taken).remove)
+            for module in self._modules_of("second"):
+                undo.callback(hook_after(module, self._second).remove)
+            self._exit = undo.pop_all()
+        return self
+
+    def __exit__(self, error: object, *_: object) -> None:
+        self._exit.close()
+        waiting = len(self._waiting)
+        self._waiting.clear()
+        self._given.clear()
+        self._made.clear()
+        if error is None and waiting:
+            raise NormSitesFailedError(f"{waiting} outputs of attention were not seen to the end")
+
+    def unseen(self, function: Callable) -> Callable:
+        """The function itself: nothing is seen of functions."""
+        return function
+
+    def expect(
+        self,
+        seen: Call,
+        call: Call,
+        known: tuple[tuple[SideTokens, SideTokens], Visibility],
+        layers: list[dict[str, Any]],
+    ) -> None:
+        """As `NormsWatch.expect`."""
+        if seen.number >= len(self._sites) or seen.output is None or call.output is None:
+            raise NormSitesFailedError(f"{call.name} was not expected")
+        site = self._sites[seen.number]
+        reader = self._modules.all[site.reader]
+        residual = self._given.pop(reader, None)
+        output = call.output.reshape(call.size[0], call.size[2], -1).detach().clone()
+        if residual is None or residual.numel() != output.numel() != seen.output.numel():
+            raise NormSitesFailedError(f"{call.name} has a residual of another size")
+        value = None if site.value is None else self._made.pop(self._modules.all[site.value], None)
+        # Copies, since models add into the very tensors that they read.
+        residual = residual.detach().clone()
+        path = ResidualPath(
+            call=call,
+            sides=known[0],
+            visibility=known[1],
+            reads=(ModuleInput(reader, residual),),
+            values=() if value is None else (value,),
+            layers=layers,
+            output=output,
+            addends=[residual],
+            columns=site.columns,
+            goes_on=site.goes_on,
+        )
+        self._waiting.append((site, path))
+
+    def _modules_of(self, *names: str) -> list[nn.Module]:
+        """The modules of these parts of the sites, each once."""
+        numbers = [getattr(site, name) for site in self._sites for name in names]
+        return [
+            self._modules.all[number] for number in dict.fromkeys(numbers) if number is not None
+        ]
+
+    def _is(self, number: int | None, module: nn.Module) -> bool:
+        """Whether a module is the one of a site."""
+        return number is not None and self._modules.all[number] is module
+
+    def _read(self, module: nn.Module, args: tuple, options: dict) -> None:
+        given = first_tensor(args, options)
+        if given is not None:
+            self._given[module] = given
+
+    def _matrix(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
+        given = first_tensor(args, options)
+        if given is not None and isinstance(output, torch.Tensor):
+            self._made[module] = MatrixUse(module, given, output)
+
+    def _normed(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
+        """The norm took the sum of output and residual."""
+        given = first_tensor(args, options)
+        for site, path in self._waiting:
+            if not self._is(site.after, module) or path.stream is not None:
+                continue
+            if given is None or not _is_sum(path.output, path.addends[0], given):
+                raise NormSitesFailedError(f"{path.call.name}: its residual is another tensor")
+            path.stream = given.detach().clone()
+            path.after = self._use(path, module, path.stream, output)
+            return
+
+    def _taken(self, module: nn.Module, args: tuple, options: dict) -> None:
+        """A module takes what the layer goes on with."""
+        given = first_tensor(args, options)
+        for site, path in self._waiting:
+            if not self._is(site.taker, module) or path.after is None or path.again is not None:
+                continue
+            kept = path.after.output if site.goes_on == "normed" else path.after.given
+            made = self._made.pop(self._modules.all[site.maker], None)
+            if given is None or made is None or not _is_sum(kept, made.output, given):
+                raise NormSitesFailedError(f"{path.call.name}: the layer goes on differently")
+            path.again = given.detach().clone()
+            if site.second is None:
+                self._finish(site, path)
+            return
+
+    def _second(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
+        given = first_tensor(args, options)
+        for site, path in self._waiting:
+            if not self._is(site.second, module) or path.again is None:
+                continue
+            if given is None or not torch.equal(given.reshape(path.again.shape), path.again):
+                raise NormSitesFailedError(f"{path.call.name}: its second norm takes another sum")
+            path.second = self._use(path, module, path.again, output)
+            self._finish(site, path)
+            return
+
+    def _use(
+        self, path: ResidualPath, module: nn.Module, given: torch.Tensor, output: Any
+    ) -> NormUse:
+        norm = known_norm_of(module, path.width)
+        if norm is None or not isinstance(output, torch.Tensor) or not path.takes(output):
+            raise NormSitesFailedError(f"{path.call.name}: what takes its sum is no norm any more")
+        name = self._modules.names[id(module)]
+        return NormUse(norm, module, name, given, output.detach().clone())
+
+    def _finish(self, site: NormSite, path: ResidualPath) -> None:
+        self._waiting.remove((site, path))
+        if site.second is None:
+            path.again = None
+        with uncounted(), unseen():
+            missing = finish(path, with_alti=self._with_alti)
+        has_columns = path.value_columns is not None
+        if missing != site.missing or has_columns != (site.value is not None):
+            raise NormSitesFailedError(f"{path.call.name}: other kinds are missing")
+
+
+def _is_sum(first: torch.Tensor, second: torch.Tensor, whole: torch.Tensor) -> bool:
+    """Whether a tensor is the sum of two others, to the last bit: the model's own order of rows is
+    theirs, and nothing else was added.
+    """
+    if first.numel() != whole.numel() or second.numel() != whole.numel():
+        return False
+    with uncounted(), unseen():
+        added = first.reshape(whole.shape) + second.reshape(whole.shape)
+        return torch.equal(added.to(whole.dtype), whole)

@@ -1,0 +1,268 @@
+"""Where the outputs of attention go is remembered, and proved anew in every pass."""
+
+import copy
+import threading
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+import headscope as hs
+from headscope.capturing import capture_encoded
+from headscope.capturing.contributions import _norm_sites
+from headscope.capturing.contributions._planned_watch import _is_sum
+from headscope.capturing.watching import watch_plan
+from headscope.testing import tiny_model, tiny_tokenizer
+
+TEXTS = ["the cat sat.", "a bee sat on the cat."]
+KINDS = ("attention", "residual", "output", "alti", "globenc", "own")
+MIXED = ("mixing_attention", "mixing_residual", "mixing_output")
+
+
+def records_of(model, texts=TEXTS, keep="alti", **options):
+    tokenizer = tiny_tokenizer()
+    encoding = dict(tokenizer(texts, return_tensors="pt", padding=True))
+    if model.config.is_encoder_decoder:
+        encoding["decoder_input_ids"] = encoding["input_ids"]
+        encoding["decoder_attention_mask"] = encoding["attention_mask"]
+    return capture_encoded(model, tokenizer, encoding, keep=keep, **options)
+
+
+def forgotten(model):
+    """The same model, of which nothing is remembered."""
+    watch_plan._known.pop(model, None)
+    _norm_sites._known.pop(model, None)
+    return model
+
+
+def contributions_of(records):
+    return [
+        (layer, layer.contributions)
+        for record in records
+        for stack in record.stacks.values()
+        for layer in stack
+    ]
+
+
+def assert_same(first, second):
+    pairs = zip(contributions_of(first), contributions_of(second), strict=True)
+    for (one, ours), (other, theirs) in pairs:
+        assert np.array_equal(one.value_norms, other.value_norms)
+        for fact in ("missing", "decomposes", "expansion", "verified"):
+            assert getattr(ours, fact) == getattr(theirs, fact), fact
+        for name in KINDS + MIXED:
+            a, b = getattr(ours, name), getattr(theirs, name)
+            assert (a is None) == (b is None), name
+            assert a is None or np.array_equal(a, b), name
+
+
+@pytest.fixture
+def modes(monkeypatch):
+    """The function modes that were entered."""
+    entered = []
+    original = TorchFunctionMode.__enter__
+
+    def entering(mode):
+        entered.append(type(mode).__name__)
+        return original(mode)
+
+    monkeypatch.setattr(TorchFunctionMode, "__enter__", entering)
+    return entered
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "bloom", "t5", "albert"])
+def test_norms_are_the_same_to_the_last_bit_with_known_sites(family):
+    model = tiny_model(family)
+    fresh = records_of(forgotten(model))
+    sites = _norm_sites.norm_sites_of(model)
+    assert len(sites) == sum(len(stack) for stack in fresh[0].stacks.values())
+    assert_same(fresh, records_of(model))
+    assert _norm_sites._known[model].sites is sites
+    assert_same(records_of(forgotten(model), TEXTS[1:]), records_of(model, TEXTS[1:]))
+
+
+@pytest.mark.parametrize("family", ["gptj", "gemma2", "mixtral"])
+def test_what_is_no_plain_sum_is_followed_everywhere_in_each_pass(family, modes):
+    model = tiny_model(family)
+    fresh = records_of(forgotten(model))
+    assert not _norm_sites.norm_sites_of(model)
+    modes.clear()
+    assert_same(fresh, records_of(model))
+    assert "NormsWatch" in modes
+
+
+def test_with_known_sites_no_function_is_watched(modes):
+    model = tiny_model("bert")
+    records_of(forgotten(model))
+    assert "NormsWatch" in modes
+    modes.clear()
+    records_of(model)
+    assert modes == []
+
+
+def test_a_capture_without_norms_keeps_the_sites():
+    model = tiny_model("gpt2")
+    records_of(forgotten(model))
+    sites = _norm_sites.norm_sites_of(model)
+    records_of(model, keep="qk")
+    assert _norm_sites.norm_sites_of(model) is sites
+
+
+def test_weights_that_changed_since_are_read_anew():
+    model = copy.deepcopy(tiny_model("bert"))
+    records_of(model)
+    with torch.no_grad():
+        model.encoder.layer[0].attention.output.LayerNorm.weight.mul_(3)
+        model.encoder.layer[1].attention.output.dense.weight.mul_(0.5)
+    known = records_of(model)
+    assert _norm_sites._known[model].failures == 0
+    assert_same(known, records_of(forgotten(model)))
+
+
+def test_other_precision_uses_the_same_sites():
+    model = copy.deepcopy(tiny_model("llama"))
+    records_of(model)
+    model.to(torch.bfloat16)
+    known = records_of(model)
+    assert _norm_sites._known[model].failures == 0
+    assert_same(known, records_of(forgotten(model)))
+
+
+class Twice(nn.Module):
+    """Adds to the output of a block's attention what nobody has seen before."""
+
+    def __init__(self, dense):
+        super().__init__()
+        self.dense = dense
+
+    def forward(self, states, input_tensor):
+        return self.dense.LayerNorm(self.dense.dense(states) + 2 * input_tensor)
+
+
+def test_a_block_that_computes_something_else_later_is_looked_at_anew(monkeypatch):
+    model = copy.deepcopy(tiny_model("bert"))
+    records_of(model)
+    output = model.encoder.layer[1].attention.output
+    monkeypatch.setattr(output, "forward", Twice(output).forward)
+    known = records_of(model)
+    assert _norm_sites._known[model].failures == 1
+    # the residual is now a multiple of what was read, which the search everywhere knows
+    assert_same(known, records_of(forgotten(model)))
+
+
+def test_three_failures_in_a_row_end_it(monkeypatch):
+    model = copy.deepcopy(tiny_model("bert"))
+    output = model.encoder.layer[0].attention.output
+    plain, twice = output.forward, Twice(output).forward
+    for _ in range(_norm_sites.FAILURES):
+        records_of(model)
+        assert _norm_sites.norm_sites_of(model)
+        monkeypatch.setattr(output, "forward", twice)
+        records_of(model)
+        monkeypatch.setattr(output, "forward", plain)
+    records_of(model)
+    assert not _norm_sites.norm_sites_of(model)
+    assert watch_plan._known[model].plan is not None
+
+
+def test_a_second_attention_later_is_seen(monkeypatch):
+    model = copy.deepcopy(tiny_model("bert"))
+    records_of(model)
+    block = model.encoder.layer[1].attention
+    original = block.forward
+
+    def twice(states, *args, **options):
+        first, *rest = original(states, *args, **options)
+        second, *_ = original(first, *args, **options)
+        return (second, *rest)
+
+    monkeypatch.setattr(block, "forward", twice)
+    known = records_of(model)[0]
+    assert len(known["self"].layers) == model.config.num_hidden_layers + 1
+
+
+def test_an_error_inside_the_pass_leaves_no_hooks(monkeypatch):
+    model = copy.deepcopy(tiny_model("gpt2"))
+    records_of(model)
+
+    def failing(*_):
+        raise RuntimeError("of the user")
+
+    hook = model.h[1].mlp.register_forward_hook(failing)
+    with pytest.raises(RuntimeError, match="of the user"):
+        records_of(model)
+    hook.remove()
+    for module in model.modules():
+        assert not module._forward_hooks
+        assert not module._forward_pre_hooks
+    assert records_of(model)[0]["self"].layers[0].contributions.output is not None
+
+
+def test_a_hook_that_changes_the_stream_is_seen():
+    model = copy.deepcopy(tiny_model("gpt2"))
+    plain = records_of(model)
+    hook = model.h[0].mlp.register_forward_hook(lambda *call: call[2] * 2)
+    changed = records_of(model)
+    hook.remove()
+    assert_same(plain, records_of(model))
+    first, second = (record[0]["self"].layers[1].contributions for record in (plain, changed))
+    assert not np.allclose(first.output, second.output)
+
+
+def test_interventions_and_captures_inside_a_pass_use_no_sites():
+    model = copy.deepcopy(tiny_model("bert"))
+    plain, inside = records_of(model), []
+    other = tiny_model("bert")
+    hook = model.encoder.layer[0].register_forward_hook(
+        lambda *_: inside.append(records_of(other, TEXTS[:1])) and None
+    )
+    assert_same(plain, records_of(model))
+    hook.remove()
+    assert len(inside) == 1
+    assert_same(inside[0], records_of(other, TEXTS[:1]))
+    masked = records_of(model, interventions=[hs.Zero(layer=0, heads=[1])])
+    changed, intact = (
+        records[0]["self"].layers[0].contributions.attention for records in (masked, plain)
+    )
+    assert changed is None or not np.array_equal(changed, intact)
+    assert_same(plain, records_of(model))
+    assert _norm_sites._known[model].failures == 0
+
+
+def test_another_thread_does_not_reach_the_hooks():
+    model = copy.deepcopy(tiny_model("gpt2"))
+    plain = records_of(model)
+    ids = torch.tensor([[3, 4, 5, 6, 7]])
+    errors = []
+
+    def run():
+        try:
+            with torch.no_grad():
+                model(ids)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is to be seen
+            errors.append(error)
+
+    def beside(*_):
+        if threading.current_thread() is threading.main_thread():
+            thread = threading.Thread(target=run)
+            thread.start()
+            thread.join()
+
+    hook = model.h[1].register_forward_pre_hook(beside)
+    assert_same(plain, records_of(model))
+    hook.remove()
+    assert not errors
+    assert _norm_sites._known[model].failures == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_sum_is_checked_to_the_last_bit(dtype):
+    first, second = torch.randn(2, 2, 3, 5, generator=torch.Generator().manual_seed(0)).to(dtype)
+    whole = first + second
+    assert _is_sum(first, second, whole)
+    assert _is_sum(first, second, whole.reshape(6, 5))
+    whole[1, 2, 4] *= 1.01
+    assert not _is_sum(first, second, whole)
+    assert not _is_sum(first, second, whole[:1])
