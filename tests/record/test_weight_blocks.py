@@ -127,3 +127,29 @@ def test_sampled_queries_are_the_same_at_every_call():
     assert drawn[-1] > 800
     assert np.array_equal(drawn, sampled_queries(1000, 40, first=10))
     assert sampled_queries(7, 40).tolist() == list(range(7))
+
+
+def long_layer(**arrays) -> Layer:
+    """A layer of one head with 400,000 queries and keys, whose scores are 1.3 TB."""
+    length = 400_000
+    own = {"queries": np.zeros((1, length, 1)), "keys": np.zeros((1, length, 1))}
+    return Layer(layer=0, **own, visible=Mask.causal(length, length), scale=1.0, **arrays)
+
+
+@pytest.mark.parametrize("method", ["weights_of", "scores_of"])
+def test_weights_that_no_memory_holds_are_refused_before_it_is_taken(method):
+    with pytest.raises(RecordError, match=r"1 head with 400,000 queries .* GB .*weight_blocks"):
+        getattr(long_layer(), method)(0)
+    rows = long_layer().weights_of(0, queries=[0, 1])
+    np.testing.assert_allclose(rows[1, :2], 0.5)
+
+
+def test_memory_that_runs_out_on_the_way_is_one_error(monkeypatch):
+    def out_of_memory(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("headscope.record._layer.softmax_of", out_of_memory)
+    own = {"queries": np.zeros((1, 3, 2)), "keys": np.zeros((1, 5, 2))}
+    layer = Layer(layer=0, **own, visible=Mask.full(3, 5), scale=1.0)
+    with pytest.raises(RecordError, match="in blocks with weight_blocks"):
+        layer.weights_of(0)

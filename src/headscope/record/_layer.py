@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,6 +23,7 @@ from headscope.record._held_heads import HeldHeads
 from headscope.record._layer_checks import ARRAYS, check_shapes, check_values
 from headscope.record._mask import Mask
 from headscope.record._rebuilt import RebuiltWhenCopied
+from headscope.record._room import RECOMPUTED, SCORED, room_for
 from headscope.record._statistics import Statistics
 from headscope.record._stored import Array, array_field, held, part_of
 from headscope.record._verification import AGAINST
@@ -246,7 +248,7 @@ class Layer(RebuiltWhenCopied):
 
         Raises:
             RecordError: where there is no such head, or not all were kept, or a file holds what
-                weights cannot be.
+                weights cannot be, or this machine has no room for them.
         """
         if queries is not None:
             check_number("head", head)
@@ -268,13 +270,21 @@ class Layer(RebuiltWhenCopied):
     def _weights(self, chosen: slice | list[int]) -> Floating:
         if not self.has("weights"):
             sinks = self.part("sinks", chosen) if self.has("sinks") else None
-            return softmax_of(self._scores(chosen), sinks)
-        weights = self.part("weights", chosen)
-        if is_on_disk(held(self, "weights")):
-            # Into memory first: what was checked must be what is given, and the file may change.
-            weights = np.array(weights)
-            check_weights(weights, self._name("weights"), sinks=self._may_be_less, dead=self.dead)
+            with self._room_for(chosen, RECOMPUTED):
+                return softmax_of(self._scores(chosen), sinks)
+        stored = held(self, "weights")
+        if not is_on_disk(stored):
+            return self.part("weights", chosen)
+        # Into memory first: what was checked must be what is given, and the file may change.
+        with self._room_for(chosen, stored.dtype.itemsize):
+            weights = np.array(self.part("weights", chosen))
+        check_weights(weights, self._name("weights"), sinks=self._may_be_less, dead=self.dead)
         return weights
+
+    def _room_for(self, chosen: slice | list[int], bytes_each: int) -> AbstractContextManager[None]:
+        """Refuse weights or scores of these heads where this machine cannot hold them."""
+        heads = len(np.arange(self.heads)[chosen])
+        return room_for((heads, *self.size), bytes_each, f"Layer {self.layer}")
 
     def weight_blocks(
         self, head: Any, *, queries: Any = None, rows: int | None = None
@@ -307,9 +317,12 @@ class Layer(RebuiltWhenCopied):
         may not look.
 
         Raises:
-            RecordError: where queries and keys were not kept.
+            RecordError: where queries and keys were not kept, or this machine has no room for the
+                scores.
         """
-        scores = self._scores(self._chosen(head))
+        chosen = self._chosen(head)
+        with self._room_for(chosen, SCORED):
+            scores = self._scores(chosen)
         return scores if head is None else scores[0]
 
     def contributions_of(self, kind: str = "attention") -> Floating:
