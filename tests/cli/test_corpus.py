@@ -44,7 +44,7 @@ def test_a_folder_keeps_the_run_and_the_same_command_goes_on(texts, here, folder
         (["--workers", "0"], 2, "--workers"),
         (["--workers", "2", "--dask", "tcp://x:1"], 1, "a cluster has its own workers"),
         (["--out", "texts.txt/run"], 1, "texts.txt"),
-        (["--workers", "1", "--predictive"], 1, "predictive is not for runs"),
+        (["--workers", "1", "--position-mean"], 1, "position_mean is not for runs"),
     ],
 )
 def test_bad_options_are_one_line(texts, folder, capsys, more, code, said):

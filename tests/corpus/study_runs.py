@@ -213,6 +213,15 @@ STUDIES = {
         reason="index out of range",
         numbers=changes_of,
     ),
+    "ablate after a screen": StudyRun(
+        lambda count: texts(count // 2),
+        ablate,
+        {"screen": "gradient", "top": 2, "layers": False, "random_weights": True},
+        needs="writer",
+        bad=BAD,
+        reason="index out of range",
+        numbers=lambda result: changes_of(result) | {"estimates": list(result.estimates.values())},
+    ),
     "faithfulness": StudyRun(
         lambda count: texts(count // 2),
         hs.faithfulness,

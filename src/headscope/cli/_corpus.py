@@ -129,14 +129,12 @@ class _LeftOutOfRun:
         self._reasons.append(error)
 
     def end(self) -> None:
-        """Say how many there were, and let the command end as one that left out some texts."""
+        """Say why one was, and let the command end as one that left out some texts."""
         if not self._reasons:
             return
-        named = "" if self.folder is None else f", named in {self.folder / FAILED}"
-        sys.stderr.write(
-            f"headscope: {len(self._reasons)} inputs were left out{named}; the first: "
-            f"{self._reasons[0]}\n"
-        )
+        # How many there were, and where they are named, stands on the last line of the command.
+        why = " ".join(str(self._reasons[0]).split())
+        sys.stderr.write(f"headscope: the first input that was left out: {why}\n")
         where = "see above" if self.folder is None else f"see {self.folder / FAILED}"
         left_out.count(len(self._reasons), where)
 

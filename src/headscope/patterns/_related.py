@@ -65,7 +65,7 @@ def named_related(
     nearest: int = NEAREST,
     threshold: float = THRESHOLD,
 ) -> tuple[Pattern, Pattern]:
-    """The patterns of `related_patterns`, whatever tells the related words of a text."""
+    """The patterns of `related_patterns`, of any function that gives the pairs."""
     source = SOURCE.format(nearest)
     return (
         Pattern(

@@ -17,6 +17,10 @@ from headscope.tasks import Task
 SCREENS = ("gradient",)
 TOP = 10
 """Default for the number of heads that are disabled after a screen."""
+NO_SLOPE = (
+    "The {metric} of {name!r} does not move with any head by a little, as a count of right answers "
+    "does not; take a log likelihood or a loss, or leave the screen out"
+)
 
 
 def check_screen(options: Mapping[str, Any], by: Any) -> None:
@@ -72,11 +76,7 @@ def estimated_changes(model: nn.Module, task: Task, heads: Collection[Cell]) -> 
     stacks = tuple(dict.fromkeys(stack for stack, _, _ in heads))
     cells, slopes = gate_slopes(model, lambda: task.values(model, 0), scores, stacks)
     if not slopes.any():
-        raise InterventionError(
-            f"The {task.metric} of {task.name!r} does not move with any head by a little, as a "
-            "count of right answers does not; take a log likelihood or a loss, or leave the "
-            "screen out"
-        )
+        raise InterventionError(NO_SLOPE.format(metric=task.metric, name=task.name))
     # An example without a finite score is left out of the exact changes, too.
     means = np.nanmean(np.where(np.isfinite(slopes), slopes, np.nan), axis=0)
     wanted = set(heads)
@@ -91,6 +91,11 @@ def screened(
     """
     heads = [cell for cell in cells if cell[2] >= 0]
     estimates = estimated_changes(model, task, heads)
+    left = strongest(estimates, top)
+    return tuple(cell for cell in cells if cell[2] < 0 or cell in left), estimates
+
+
+def strongest(estimates: Mapping[Cell, float], top: int) -> set[Cell]:
+    """The heads with the largest estimated changes in either direction."""
     ranked = sorted(estimates, key=lambda cell: -abs(estimates[cell]))
-    left_out = set(ranked[top:])
-    return tuple(cell for cell in cells if cell not in left_out), estimates
+    return set(ranked[:top])
