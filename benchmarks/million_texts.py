@@ -3,7 +3,7 @@
     python benchmarks/million_texts.py en_ewt-ud-train.conllu                # 100,000 texts
     python benchmarks/million_texts.py en_ewt-ud-train.conllu --texts 8000
     python benchmarks/million_texts.py --texts 2000              # texts that are made up
-    python benchmarks/million_texts.py --texts 4096 --only workers    # one worker and two, alone
+    python benchmarks/million_texts.py --texts 20480 --part 1024 --only workers    # one and two
 
 Texts are sentences of a treebank; more than there are get a number before them, so that each is
 there once. Every variant runs in a process of its own, taking turns: the bare forward pass in
@@ -35,6 +35,7 @@ from heads_of_many import LEAST, MADE_UP, MOST, bare
 
 import headscope as hs
 from headscope.capturing import load_model
+from headscope.patterns import PATTERNS, Tally
 
 HERE = Path(__file__).resolve().parent
 PART = 2048
@@ -44,6 +45,8 @@ MACHINES = (1, 10, 100)
 MILLION = 1_000_000
 GROUPS = {"heads": ("bare", "1 worker", "bare"), "workers": ("1 worker", "2 workers")}
 """Variants that `--only` runs; the bare pass before and after, as the machine may change."""
+HELD = (1000, 4000)
+"""Texts whose values a `Tally` holds, for the time of its labels."""
 LOOK = 0.5
 """Seconds between two looks at how many parts are finished."""
 SIZES = {
@@ -64,8 +67,11 @@ def arguments() -> argparse.Namespace:
         "--tokens", type=int, nargs=2, default=(LEAST, MOST), help="of a text, least and most"
     )
     parser.add_argument(
-        "--only", choices=sorted(GROUPS), help="these variants alone; `workers` by the clock"
+        "--only",
+        choices=[*sorted(GROUPS), "labels"],
+        help="these variants alone; `workers` by the clock, `labels` of values that are held",
     )
+    parser.add_argument("--part", type=int, default=PART, help="texts in a part")
     parser.add_argument("--results", type=Path, default=HERE / "results", help="folder of results")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -104,15 +110,15 @@ def measure(variant: str, options: argparse.Namespace) -> dict[str, Any]:
         for first in range(0, len(texts), PART):
             bare(model, tokenizer, texts[first : first + PART], 64)
     else:
-        facts = _run(name, model, tokenizer, texts)
+        facts = _run(name, model, tokenizer, texts, part=options.part)
     spent, wall = _processor() - before, time.perf_counter() - wall
     facts |= {"processor": spent - facts.get("labels", 0.0), "wall": wall}
     of = resource.RUSAGE_CHILDREN if name == "2 workers" else resource.RUSAGE_SELF
     return facts | {"peak": _peak(of), "texts": len(texts)}
 
 
-def _run(name: str, model: Any, tokenizer: Any, texts: list[str]) -> dict[str, Any]:
-    given: dict[str, Any] = {"part_size": PART, "battery": False, "progress": False}
+def _run(name: str, model: Any, tokenizer: Any, texts: list[str], *, part: int) -> dict[str, Any]:
+    given: dict[str, Any] = {"part_size": part, "battery": False, "progress": False}
     with tempfile.TemporaryDirectory() as folder, _PeakWatch(Path(folder)) as watch:
         if name == "1 worker":
             result = hs.heads(model, tokenizer, iter(texts), out=folder, **given)
@@ -157,6 +163,17 @@ class _PeakWatch:
 def _peak(of: int) -> float:
     # Kilobytes on Linux.
     return resource.getrusage(of).ru_maxrss / 1024
+
+
+def held_labels(count: int) -> float:
+    """Processor seconds that labels take whose intervals are drawn from the values of all texts."""
+    cells = [(layer, head) for layer in range(6) for head in range(12)]
+    shape = count, len(Tally(PATTERNS).rows), len(cells)
+    values = np.random.default_rng(0).uniform(0.0, 0.3, shape)
+    heads = hs.Heads(Tally.of_values(PATTERNS, cells, values))
+    start = time.process_time()
+    assert len(heads.all_labels) == len(cells) * len(PATTERNS)
+    return time.process_time() - start
 
 
 def _processor() -> float:
@@ -239,6 +256,9 @@ def main() -> None:
     if options.measure:
         print(json.dumps(measure(options.measure, options)))
         return
+    if options.only == "labels":
+        print("\n".join(f"{count:,} texts: {held_labels(count):.1f} s" for count in HELD))
+        return
     load, rows = [os.getloadavg()[0]], []
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     for name, count in turns(options):
@@ -249,7 +269,7 @@ def main() -> None:
     load.append(os.getloadavg()[0])
     options.results.mkdir(parents=True, exist_ok=True)
     facts = {"date": datetime.now(UTC).date().isoformat(), "load": load, "torch": torch.__version__}
-    document = {"machine": facts, "part": PART, "rows": rows}
+    document = {"machine": facts, "part": options.part, "rows": rows}
     (options.results / "million_texts.json").write_text(json.dumps(document, indent=2) + "\n")
     print(f"{table(rows)}\n\n{after(rows)}\nload {load[0]:.1f} to {load[1]:.1f}")
 

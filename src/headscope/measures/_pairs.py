@@ -148,7 +148,7 @@ def related(
     return words(query, key) & ~same_token(query, key) & (units[0] @ units[1].T >= least)
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=2**14)
 def form(word: str) -> str:
     """A word without case, accents and its English ending: what stands in for a lemma.
 

@@ -83,7 +83,7 @@ def word_classes(tokens: Tokens) -> list[str]:
     return classes
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=2**14)
 def _class_of(word: str) -> str:
     """The class of a word by itself; empty for a word of the text's own."""
     plain = word.strip().casefold().replace("\u2019", "'")
