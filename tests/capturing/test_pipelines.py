@@ -13,12 +13,19 @@ import headscope as hs
 from headscope import CaptureError
 from headscope.capturing import watch_pipeline
 
-diffusers = pytest.importorskip(
-    "diffusers", reason="needs the extra diffusion: pip install 'headscope[diffusion]'"
-)
 WORDS, ROWS, COLUMNS = 7, 8, 12
 TINY = {"attention_head_dim": 8, "num_attention_heads": 3}
 JOINT = TINY | {"joint_attention_dim": 20, "pooled_projection_dim": 10}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def diffusers():
+    """Imported where these tests run: on top of the file, every worker that collects it would spend
+    a second on it.
+    """
+    return pytest.importorskip(
+        "diffusers", reason="needs the extra diffusion: pip install 'headscope[diffusion]'"
+    )
 
 
 def numbers(*shape):
@@ -31,11 +38,15 @@ def quiet(pipe):
 
 
 def flow():
+    import diffusers
+
     return diffusers.FlowMatchEulerDiscreteScheduler()
 
 
 def unet():
     """Attention to the picture and to the text at two sizes of the picture."""
+    import diffusers
+
     torch.manual_seed(1)
     model = diffusers.UNet2DConditionModel(
         sample_size=8,
@@ -65,6 +76,8 @@ def unet():
 
 def sd3():
     """Patches of two by two before the words, in one attention."""
+    import diffusers
+
     torch.manual_seed(2)
     model = diffusers.SD3Transformer2DModel(
         **JOINT,
@@ -97,6 +110,8 @@ def sd3():
 
 def flux():
     """Words before packed patches, in blocks of two kinds."""
+    import diffusers
+
     torch.manual_seed(3)
     model = diffusers.FluxTransformer2DModel(
         **JOINT, in_channels=16, num_layers=1, num_single_layers=2, axes_dims_rope=(2, 2, 4)
