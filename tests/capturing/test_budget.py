@@ -74,3 +74,23 @@ def test_it_reads_like_a_sentence():
         "keeps 8.45 kB: queries and keys 8.45 kB; not values 4.22 kB, weights 11.6 kB, "
         "statistics 7.39 kB"
     )
+
+
+@pytest.mark.parametrize("keep", ["qk", ("weights", "statistics")])
+def test_the_budget_of_many_inputs_is_the_sum_of_their_records(keep):
+    model, tokenizer = tiny_model("bert"), tiny_tokenizer()
+    texts = ["a cat", TEXT, ("the cat sat", "a dog ran"), "a bee", TEXT]
+    told = hs.budget(model, tokenizer, texts, keep=keep)
+    sizes = []
+    for record in hs.capture_many(model, tokenizer, texts, keep=keep):
+        held = kept(record)
+        sizes.append(sum(held[part] for part in told.what))
+    assert (told.texts, told.kept, told.largest) == (5, sum(sizes), max(sizes))
+    assert f" of 5 inputs, at most {told.largest / 1000:.3g} kB of one: " in str(told)
+
+
+def test_a_budget_names_the_input_that_cannot_be_read():
+    with pytest.raises(hs.TextError, match="Input 1: The text is empty"):
+        hs.budget(tiny_model("bert"), tiny_tokenizer(), ["a cat", " "])
+    with pytest.raises(hs.TextError, match="empty list"):
+        hs.budget(tiny_model("bert"), tiny_tokenizer(), [])

@@ -151,5 +151,5 @@ def test_memory_that_runs_out_on_the_way_is_one_error(monkeypatch):
     monkeypatch.setattr("headscope.record._layer.softmax_of", out_of_memory)
     own = {"queries": np.zeros((1, 3, 2)), "keys": np.zeros((1, 5, 2))}
     layer = Layer(layer=0, **own, visible=Mask.full(3, 5), scale=1.0)
-    with pytest.raises(RecordError, match="in blocks with weight_blocks"):
+    with pytest.raises(RecordError, match="weight_blocks"):
         layer.weights_of(0)

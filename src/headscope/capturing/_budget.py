@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import torch
 from typing_extensions import Unpack
 
 from headscope.capturing.entry import prepared
 from headscope.capturing.inputs.inputs import Inputs
-from headscope.capturing.inputs.parse import parse_call
+from headscope.capturing.inputs.parse import are_several_inputs, parse_call, parse_texts
+from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput
 from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, KeepChoice
+from headscope.capturing.loading.load import load_for
+from headscope.capturing.loading.options import LOADING
 from headscope.capturing.media.input_positions import UnnamedPositions
-from headscope.capturing.options import CaptureOptions, check_options, keeping_of
+from headscope.capturing.options import CaptureOptions, keeping_of, loading_of
 from headscope.capturing.run import at_rest, run
+from headscope.errors import HeadscopeError, TextError
 from headscope.record import CONTRIBUTION_KINDS, Layer, Record
 
+PARTS = ("qk", "values", "weights", "statistics", "norms", "before")
+"""Parts of a record whose bytes are counted."""
 TRIED = (8, 7, 6)
 """Numbers of tokens to try for source and target, so that both always have different numbers."""
 STATISTICS_OF_A_ROW, STATISTICS_OF_A_KEY, TOP_OF_A_ROW = 52, 4, 8
@@ -41,6 +48,8 @@ class Budget:
         what: names of these parts.
         norms: value norms and contributions, at most.
         before: queries and keys before positions, at most.
+        texts: number of inputs.
+        largest: bytes that are kept of the largest of them.
     """
 
     qk: int
@@ -51,6 +60,8 @@ class Budget:
     what: tuple[str, ...]
     norms: int = 0
     before: int = 0
+    texts: int = 1
+    largest: int = 0
 
     def __str__(self) -> str:
         names = {
@@ -69,7 +80,10 @@ class Budget:
         if "norms" in self.what:
             parts.append(f"norms {_size(self.norms)}")
         left_out = f"; not {', '.join(rest)}" if rest else ""
-        return f"keeps {_size(self.kept)}: {', '.join(parts)}{left_out}"
+        several = ""
+        if self.texts > 1:
+            several = f" of {self.texts:,} inputs, at most {_size(self.largest)} of one"
+        return f"keeps {_size(self.kept)}{several}: {', '.join(parts)}{left_out}"
 
 
 def budget(
@@ -79,29 +93,37 @@ def budget(
     text_pair: str | None = None,
     **options: Unpack[CaptureOptions],
 ) -> Budget:
-    """The number of bytes that `capture` would keep with the same arguments, found by running the
-    first few tokens.
+    """The number of bytes that `capture` would keep with the same arguments, or `capture_many` of
+    many inputs, found by running the first few tokens.
 
-    A picture or a sound is run as a whole, because it cannot be cut.
+    Of texts with the same number of tokens one is run. A picture or a sound is run as a whole,
+    because it cannot be cut. The records of many inputs are not held together by `capture_many`,
+    which gives one after another.
 
     Args:
         model: see `capture`.
         tokenizer: see `capture`.
-        text: see `capture`.
+        text: see `capture`; or a list of inputs, as `capture_many` takes them.
         text_pair: see `capture`.
         **options: see `CaptureOptions`.
 
     Raises:
-        HeadscopeError: the errors of `capture`.
+        HeadscopeError: the errors of `capture`; of one of several inputs with its number.
 
     Example:
         >>> print(budget(model, tokenizer, "The cat sat.", keep="qk"))
         keeps 18 kB: queries and keys 18 kB; not values 9.2 kB, weights 3.6 kB, statistics 9.4 kB
     """
-    keeping = keeping_of(options)
-    check_options(options)
+    if are_several_inputs(text):
+        return _of_many(model, tokenizer, text, options)
     given = parse_call(text, text_pair, options)
     model, inputs = prepared(model, tokenizer, given, options)
+    return _of_inputs(model, inputs, options)
+
+
+def _of_inputs(model: Any, inputs: Inputs, options: CaptureOptions) -> Budget:
+    """The budget of one input that is encoded."""
+    keeping = keeping_of(options)
     tried, sizes = _cut(inputs)
     # Queries, keys and values have the shapes from which all other sizes follow.
     kept = KeepChoice(frozenset({"qk", "values"}), auto=False, heads=keeping.heads)
@@ -112,7 +134,76 @@ def budget(
             # The model makes positions of its own from tokens, and their number for a part of the
             # text does not determine their number for all of it.
             record, sizes = run(model, inputs, kept)[0], {}
-    return _counted(record, sizes, keeping)
+    return _counted(record, sizes, keeping, is_pair=_is_pair(inputs))
+
+
+def _is_pair(inputs: Inputs) -> bool:
+    """Whether an input is two texts, whose statistics have a column more."""
+    return any(1 in tokens.segments for tokens in inputs.source)
+
+
+def _of_many(model: Any, tokenizer: Any, texts: list[Any], options: CaptureOptions) -> Budget:
+    """The sum of the budgets of several inputs."""
+    outcomes = parse_texts(texts)
+    if not outcomes:
+        raise TextError("budget was given an empty list of inputs; give at least one")
+    given = [_parsed(number, outcome) for number, outcome in enumerate(outcomes)]
+    model, tokenizer, options = _loaded(model, tokenizer, given[0], options)
+    budgets: list[Budget] = []
+    known: dict[tuple[int, ...], Budget] = {}
+    for each in given:
+        unwrapped, inputs = prepared(model, tokenizer, each, options)
+        if inputs.input_positions is not None:
+            budgets.append(_of_inputs(unwrapped, inputs, options))
+            continue
+        # What is kept follows from the numbers of tokens and of texts alone.
+        lengths = (_is_pair(inputs), *map(len, (*inputs.source, *inputs.target)))
+        if lengths not in known:
+            known[lengths] = _of_inputs(unwrapped, inputs, options)
+        budgets.append(known[lengths])
+    return _together(budgets)
+
+
+def _loaded(
+    model: Any, tokenizer: Any, first: ParsedInput, options: CaptureOptions
+) -> tuple[Any, Any, CaptureOptions]:
+    """A model given by name and its tokenizer, loaded once, and the options but those of
+    loading.
+    """
+    if model is None or isinstance(model, str | Path):
+        model, own = load_for(model, first, **loading_of(options))
+        tokenizer = own if tokenizer is None else tokenizer
+        # The model is there now, and options of loading would be refused beside it.
+        rest = {name: value for name, value in options.items() if name not in LOADING}
+        options = cast("CaptureOptions", rest)
+    return model, tokenizer, options
+
+
+def _parsed(number: int, outcome: Outcome) -> ParsedInput:
+    """An input that could be read.
+
+    Raises:
+        HeadscopeError: why it could not, with its number.
+    """
+    if isinstance(outcome, HeadscopeError):
+        raise type(outcome)(f"Input {number}: {outcome}")
+    return outcome
+
+
+def _together(budgets: list[Budget]) -> Budget:
+    # Of short texts alone `auto` keeps weights, so that what is kept differs from text to text.
+    names = {name for each in budgets for name in each.what}
+    parts = {}
+    for name in PARTS:
+        counted = [each for each in budgets if name in each.what or name not in names]
+        parts[name] = sum(getattr(each, name) for each in counted)
+    return Budget(
+        **parts,
+        kept=sum(each.kept for each in budgets),
+        what=tuple(name for name in PARTS if name in names),
+        texts=len(budgets),
+        largest=max(each.kept for each in budgets),
+    )
 
 
 def _cut(inputs: Inputs) -> tuple[Inputs, dict[int, int]]:
@@ -157,19 +248,29 @@ def _shortened(
     )
 
 
-def _counted(record: Record, sizes: dict[int, int], keeping: KeepChoice) -> Budget:
-    parts = dict.fromkeys(("qk", "values", "weights", "statistics", "norms", "before"), 0)
+def _counted(
+    record: Record, sizes: dict[int, int], keeping: KeepChoice, *, is_pair: bool
+) -> Budget:
+    parts = dict.fromkeys(PARTS, 0)
     for stack in record.stacks.values():
         for layer in stack:
             queries = sizes.get(layer.size[0], layer.size[0])
             keys = sizes.get(layer.size[1], layer.size[1])
             for name, count in _of_layer(layer, queries, keys, keeping).items():
                 parts[name] += count
+            if is_pair:
+                parts["statistics"] += FLOAT * len(layer.head_numbers) * _rows_of(queries, keeping)
     wanted = keeping.what
     if keeping.auto and parts["weights"] > WEIGHTS_KEPT_BELOW:
         wanted = wanted - {"weights"}
     what = tuple(name for name in parts if name in wanted)
-    return Budget(**parts, kept=sum(parts[name] for name in what), what=what)
+    kept = sum(parts[name] for name in what)
+    return Budget(**parts, kept=kept, what=what, largest=kept)
+
+
+def _rows_of(queries: int, keeping: KeepChoice) -> int:
+    """Number of queries that statistics are kept of."""
+    return queries if keeping.rows is None else min(keeping.rows, queries)
 
 
 def _of_layer(layer: Layer, queries: int, keys: int, keeping: KeepChoice) -> dict[str, int]:
@@ -177,7 +278,7 @@ def _of_layer(layer: Layer, queries: int, keys: int, keeping: KeepChoice) -> dic
     if layer.held_heads is not None:
         shared = len(layer.held_heads.kv_numbers)
     weights = heads * queries * keys * item
-    rows = queries if keeping.rows is None else min(keeping.rows, queries)
+    rows = _rows_of(queries, keeping)
     sizes = {
         "weights": weights,
         # Where queries and keys cannot be seen, weights are kept in their place.

@@ -40,9 +40,9 @@ def room_for(shape: tuple[int, int, int], bytes_each: int, name: str) -> Generat
     needed, memory = heads * queries * keys * bytes_each, memory_of_machine()
     message = (
         f"{name}: weights of {heads} {'head' if heads == 1 else 'heads'} with {queries:,} "
-        f"queries and {keys:,} keys need about {needed / 1e9:,.1f} GB of memory, which is not "
-        "there; ask for some rows with weights_of(head, queries=[...]), or for all of them in "
-        "blocks with weight_blocks(head)"
+        f"queries and {keys:,} keys need about {needed / 1e9:,.1f} GB of memory, more than "
+        "this machine has; ask for some rows with weights_of(head, queries=[...]), or for all of "
+        "them in blocks with weight_blocks(head)"
     )
     if memory is not None and needed > memory:
         raise RecordError(message)

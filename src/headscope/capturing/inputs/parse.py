@@ -149,6 +149,11 @@ def parse_many(texts: Any) -> ParsedInputs:
     return ParsedInputs((outcome_of(parse_input, each) for each in rows), count)
 
 
+def are_several_inputs(given: Any) -> bool:
+    """Whether `budget` was given a list of inputs, and not one."""
+    return isinstance(given, list)
+
+
 def parse_prompts(prompts: Any) -> tuple[Outcome, ...]:
     """The prompts of one `generate_many`.
 
