@@ -1,7 +1,9 @@
 """The rate that a run prints is that of its texts, not that of loading a model."""
 
+import pytest
+
 from headscope.corpus import _progress
-from headscope.corpus._progress import RunStatus
+from headscope.corpus._progress import ProgressLine, RunStatus
 
 
 def test_what_was_before_the_first_text_does_not_slow_the_rate(monkeypatch):
@@ -30,3 +32,13 @@ def test_texts_of_an_earlier_call_are_not_in_the_rate(monkeypatch):
     status.finished = 930
     now = 30.0
     assert "2 texts/s, 35 s to go" in status.line()
+
+
+@pytest.mark.parametrize(("last", "printed"), [("6 of 6 texts", 1), ("7 of 7 texts", 2)])
+def test_a_log_ends_with_one_line_for_the_same_counts(monkeypatch, capsys, last, printed):
+    monkeypatch.setattr(_progress, "place_of", lambda: "log")
+    lines = iter(["6 of 6 texts, 17.8 texts/s, 0 failed", f"{last}, 17.7 texts/s, 0 failed"])
+    shown = ProgressLine(lambda: next(lines))
+    shown._show()
+    shown._show(last=True)
+    assert len(capsys.readouterr().err.splitlines()) == printed

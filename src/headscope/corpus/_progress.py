@@ -99,7 +99,7 @@ class ProgressLine:
             sys.stderr.write(f"\r{line:<{len(self._last)}}{chr(10) if last else ''}")
         elif self._place == "notebook":
             self._in_notebook(line)
-        elif line != self._last or not last:
+        elif not last or _counts(line) != _counts(self._last):
             sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
         self._last = line
@@ -112,6 +112,11 @@ class ProgressLine:
             self._handle = display(shown, raw=True, display_id=True)
         else:
             self._handle.update(shown, raw=True)
+
+
+def _counts(line: str) -> list[str]:
+    """The parts of a line but rate and time to go, which change while nothing is done."""
+    return [part for part in line.split(", ") if not part.endswith(("texts/s", "to go"))]
 
 
 def place_of() -> str:
