@@ -12,6 +12,7 @@ import pytest
 
 import headscope as hs
 from headscope.cli import run
+from headscope.storage import CapturedArrays
 from headscope.testing import random_record, tiny_model, tiny_tokenizer
 
 from .conftest import header_of
@@ -49,6 +50,19 @@ def writer(saved):
 def mixture(saved):
     """A tiny mixture of experts that writes, saved."""
     return saved("mixture", tiny_model("mixtral", writes=True), tiny_tokenizer())
+
+
+def test_a_record_is_written_layer_by_layer(here, folder, monkeypatch):
+    held, put = [], CapturedArrays.put
+
+    def counted(arrays, array):
+        held.append(array)
+        return put(arrays, array)
+
+    monkeypatch.setattr(CapturedArrays, "put", counted)
+    command = ["capture", "the cat", "--model", folder, "--out", "run.safetensors", "--keep", "qk"]
+    assert run(command) == 0
+    assert len(held) == 2 * len(hs.load("run.safetensors")["self"])
 
 
 @pytest.mark.parametrize(

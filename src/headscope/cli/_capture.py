@@ -97,15 +97,13 @@ def _capture_one(
     kept: dict[str, Any],
 ) -> None:
     """The record of one input to a file."""
-    from headscope.storage import save
-
     check_record_name(out)
     media.check(*given)
-    record = captured(given, options, out, media=media, shows_budget=True, **kept)
-    path = save(record, out)
+    # Layer by layer, so that a record may be larger than memory.
+    record = captured(given, options, out, media=media, writes=True, **kept)
     say_what(record)
     say_checked(record)
-    say(f"Wrote {path.resolve()} ({path.stat().st_size / 1e6:.2f} MB)")
+    say(f"Wrote {out.resolve()} ({out.stat().st_size / 1e6:.2f} MB)")
 
 
 def check_none_beside_texts(text: str | None, media: Media | None, options: ModelOptions) -> None:

@@ -138,7 +138,7 @@ def captured(
     out: Path | None,
     *,
     media: Media | None = None,
-    shows_budget: bool = False,
+    writes: bool = False,
     kind: str | None = None,
     **more: Any,
 ) -> Record:
@@ -151,7 +151,8 @@ def captured(
         out: the file that will be written; None for none.
         media: pictures and sound.
         kind: kind of that file, as a suffix; by default that of its name.
-        shows_budget: whether to print before the run what will be stored.
+        writes: whether the record goes to ``out`` layer by layer, after a line that says what will
+            be stored.
         **more: options of `headscope.capture`.
 
     Raises:
@@ -175,10 +176,11 @@ def captured(
             load_tokenizer(options.target_tokenizer) if options.target_tokenizer else None
         )
     reads: dict[str, Any] = {"truncate": options.truncate, "target_tokenizer": target_tokenizer}
-    if shows_budget:
+    if writes:
         with status("Counting what is kept"), quiet():
             counted = budget(model, tokenizer, given, **reads, **more)
         say(f"This {counted}")
+        more["out"] = out
     with status("Capturing"), quiet():
         return capture(model, tokenizer, given, **reads, **more)
 
