@@ -28,6 +28,13 @@ def test_widths_are_divided_and_numbers_of_heads_stay():
     }
 
 
+def test_reasons_name_no_folder_of_this_machine():
+    untried = PAGE.read_text(encoding="utf-8").partition("## Not tried")[2]
+    assert "site-packages" not in untried
+    support = examine_type("voxtral_realtime_text")
+    assert "from 'transformers/models/voxtral_realtime" in support.unbuilt
+
+
 def test_what_is_no_width_stays():
     values = {"patch_size": 16, "num_labels": 64, "kernel_size": 32, "hidden_act": "gelu"}
     assert Shrinking(8).of(values) == values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -28,6 +29,8 @@ the groups of a norm and the like, and the windows of a picture must fill it; th
 MOST_PARAMETERS = 60_000_000
 """A model of more is not built: hundreds are tried, on two cores and within minutes."""
 NO_ATTENTION = "computed no softmax attention"
+FOLDER = re.compile(r"(?<=')[^']*site-packages/")
+"""Start of a path in a message, up to the packages of this environment."""
 
 
 def every_type() -> list[str]:
@@ -142,4 +145,5 @@ def _maker_of(config: Any) -> Any:
 
 def _first_line(error: Exception) -> str:
     lines = [line for line in str(error).splitlines() if line.strip()]
-    return lines[0].strip() if lines else ""
+    # Without the folder of this environment, so that the table is the same on every machine.
+    return FOLDER.sub("", lines[0].strip()) if lines else ""
