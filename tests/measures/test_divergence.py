@@ -25,12 +25,12 @@ def test_divergence_follows_the_definition(weights, rng, close, smoothing):
     close(jensen_shannon(weights, other, smoothing=smoothing), wanted)
 
 
-def test_distances_are_summed_over_rows(weights, close):
+def test_distances_are_summed_over_rows(weights):
     wanted = [
         [sum(plain(p, q, 0.001) for p, q in zip(a, b, strict=True)) for b in weights]
         for a in weights
     ]
-    close(head_distances(weights), wanted)
+    assert head_distances(weights) == pytest.approx(np.array(wanted), rel=1e-6, abs=1e-6)
 
 
 def test_divergence_is_symmetric_and_bounded(weights, rng):
@@ -42,17 +42,39 @@ def test_divergence_is_symmetric_and_bounded(weights, rng):
     assert jensen_shannon(weights, weights).tolist() == np.zeros((3, 5)).tolist()
 
 
-def test_heads_that_share_no_token_are_ln_2_apart(close):
+def test_heads_that_share_no_token_are_ln_2_apart():
     planted = np.stack([np.eye(5, 9, k=k) for k in (0, 1, 3)])
-    close(head_distances(planted, smoothing=0.0), 5 * math.log(2) * (1 - np.eye(3)))
+    wanted = 5 * math.log(2) * (1 - np.eye(3))
+    assert head_distances(planted, smoothing=0.0) == pytest.approx(wanted, rel=1e-6)
 
 
-def test_texts_add_up(rng, close):
+def test_distances_of_long_causal_texts_are_sums_of_the_divergence(rng):
+    """More pairs of tokens than one block; what the mask hides is the same in all heads."""
+    weights = np.tril(rng.dirichlet(np.full(90, 0.1), size=(4, 70)), k=20)
+    weights /= weights.sum(axis=-1, keepdims=True)
+    for smoothing in (0.0, 1e-3):
+        distances = head_distances(weights, smoothing=smoothing)
+        wanted = np.zeros((4, 4))
+        for head in range(4):
+            one = np.broadcast_to(weights[head], weights.shape)
+            wanted[head] = jensen_shannon(one, weights, smoothing=smoothing).sum(axis=1)
+        assert distances == pytest.approx(wanted, rel=1e-6)
+        assert (distances == distances.T).all()
+
+
+def test_equal_heads_are_exactly_0_apart(rng):
+    weights = rng.dirichlet(np.full(33, 0.1), size=(1, 70))[[0, 0]]
+    other = rng.dirichlet(np.full(33, 0.1), size=(1, 70))
+    assert head_distances(np.concatenate([weights, other]))[0, 1] == 0
+    assert (head_distances(weights) == 0).all()
+
+
+def test_texts_add_up(rng):
     texts = [rng.dirichlet(np.ones(n), size=(4, n + 1)) for n in (3, 6)]
     both = [
         sum(plain(p, q, 0.001) for text in texts for p, q in zip(text[0], text[3], strict=True))
     ]
-    close([sum(head_distances(text) for text in texts)[0, 3]], both)
+    assert sum(head_distances(text) for text in texts)[0, 3] == pytest.approx(both[0], rel=1e-6)
 
 
 def test_no_head_is_refused():

@@ -9,6 +9,11 @@ from headscope.errors import RecordError
 from headscope.measures._entropy import row_entropy
 
 CLARK_DIVERGENCE_SMOOTHING = 1e-3
+BLOCK = 1024
+"""Weights of a head at a time: those of a hundred heads stay in the cache of a core, and sums in
+single precision stay exact to seven digits.
+"""
+LEAST_HALF = np.float32(1e-30)
 
 
 def jensen_shannon(
@@ -86,7 +91,7 @@ def head_distances(
 
     Source: Clark et al. 2019, section 6, and their released code: smoothed with 0.001, summed, not
     averaged. Add the matrices of several texts for their distance over a corpus; `head_map` draws
-    them.
+    them. Logarithms are taken in single precision: about a millionth of the entropies is lost.
 
     Args:
         weights: attention of all heads, those of all layers one after the other; axes head, query,
@@ -102,16 +107,33 @@ def head_distances(
     """
     if not len(weights):
         raise RecordError("head_distances was given no head; give attention [head query key]")
-    rows = _smoothed(weights, smoothing)
-    entropies = row_entropy(rows)
-    distances = np.zeros((len(rows), len(rows)))
-    # One head against all later ones: all pairs at once would take heads squared maps of memory.
-    for head in range(len(rows) - 1):
-        others = slice(head + 1, None)
-        middle = row_entropy((rows[head] + rows[others]) / 2)
-        apart = np.maximum(0.0, middle - (entropies[head] + entropies[others]) / 2)
-        distances[head, others] = distances[others, head] = apart.sum(axis=1)
-    return distances
+    halves = _halves(weights, smoothing)
+    # The sum of ``m ln m`` of every two heads, with the head itself on the diagonal.
+    sums = np.zeros((len(halves), len(halves)))
+    middles, logs = (np.empty((len(halves), BLOCK), np.float32) for _ in range(2))
+    for first in range(0, halves.shape[1], BLOCK):
+        block = np.ascontiguousarray(halves[:, first : first + BLOCK])
+        for head in range(len(block)):
+            middle, log = (each[head:, : block.shape[1]] for each in (middles, logs))
+            np.add(block[head:], block[head], out=middle)
+            np.log(middle, out=log)
+            sums[head, head:] += np.matmul(middle[:, None], log[:, :, None])[:, 0, 0]
+    own = np.diag(sums)
+    apart = np.triu(np.maximum(0.0, (own[:, None] + own) / 2 - sums), k=1)
+    return apart + apart.T
+
+
+def _halves(weights: np.ndarray, smoothing: float) -> Float[np.ndarray, "head pair"]:
+    """Half of each smoothed weight in single precision, so that the sum of two heads is their mean;
+    without the pairs of tokens that have the same weight in all heads, which add nothing: those
+    that a mask hides.
+    """
+    flat = np.asarray(weights).reshape(len(weights), -1)
+    halves = flat[:, (flat != flat[0]).any(axis=0)].astype(np.float32)
+    halves *= np.float32((1 - smoothing) / 2)
+    halves += np.float32(smoothing / 2 / max(1, weights.shape[-1]))
+    # ``0 ln 0`` is 0; that of the least half is as good as 0, and no case of its own.
+    return np.maximum(halves, LEAST_HALF, out=halves)
 
 
 def _smoothed(weights: np.ndarray, smoothing: float) -> np.ndarray:
