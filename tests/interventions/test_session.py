@@ -70,6 +70,20 @@ def test_it_comes_back_after_an_error_inside_the_model(batch, states):
         assert not torch.equal(states(model, **inputs), intact)
 
 
+def test_only_attention_is_hooked_where_the_interface_tells_of_it(batch, states):
+    """Short texts: hooks on all modules would take as long as their attention."""
+    model, inputs = tiny_model("bert"), batch()
+    with hs.intervene(model, hs.Zero(layer=0, heads=0)):
+        states(model, **inputs)
+        hooked = [name for name, module in model.named_modules() if module._forward_pre_hooks]
+    assert {name for name in hooked if "attention" not in name} == {""}
+    assert "encoder.layer.0.attention.self" in hooked
+    model = tiny_model("gptj")  # torch's operators tell of it, so all modules are followed
+    with hs.intervene(model, hs.Zero(layer=0, heads=0)):
+        states(model, **inputs)
+        assert all(module._forward_pre_hooks for module in model.modules())
+
+
 def hooks_of(model):
     return [
         (len(module._forward_hooks), len(module._forward_pre_hooks)) for module in model.modules()

@@ -27,7 +27,7 @@ from headscope.capturing.media.input_positions import (
 from headscope.capturing.run import uncompiled, unwrapped
 from headscope.capturing.seam import LayerChange, changing, sessions
 from headscope.capturing.watching.interface import InterfaceWatch
-from headscope.capturing.watching.module_stack import ModuleStack, names_of
+from headscope.capturing.watching.module_stack import ModuleStack
 from headscope.capturing.watching.operators import OperatorWatch
 from headscope.capturing.watching.watch_plan import ModelModules, WatchedModules
 from headscope.errors import InterventionError
@@ -75,19 +75,20 @@ def intervene(model: nn.Module, *interventions: Intervention) -> Generator[Model
         ...     model(**inputs)
     """
     model = unwrapped(model)
-    session = ModelSession(model, interventions)
+    modules = ModelModules.of(model)
+    session = ModelSession(modules, interventions)
     with ExitStack() as undo:
-        undo.enter_context(uncompiled(model))
+        undo.enter_context(uncompiled(model, modules.all))
         # Blocks that nest share the watch of the outermost, so that each call is seen once.
         if not any(
             isinstance(other, ModelSession) and other.model is model for other in sessions()
         ):
             module_stack = undo.enter_context(
-                ModuleStack(WatchedModules.of(ModelModules.of(model)))
+                ModuleStack(WatchedModules.of(modules), attention_only=True)
             )
             operators = OperatorWatch(module_stack, None, 1)
             operators.idle = True  # until there is something to change on this route
-            session.operators = operators
+            session.operators, session.module_stack = operators, module_stack
             undo.enter_context(InterfaceWatch(module_stack, None, inside=operators.looking_away))
             undo.enter_context(operators)
         undo.enter_context(session.hooked())
@@ -114,21 +115,23 @@ class ModelSession:
     """What is done to one model.
 
     Args:
-        model: which.
+        modules: which, with its modules.
         interventions: what.
     """
 
-    def __init__(self, model: nn.Module, interventions: Sequence[Intervention]) -> None:
+    def __init__(self, modules: ModelModules, interventions: Sequence[Intervention]) -> None:
         for intervention in interventions:
             if not isinstance(intervention, Intervention):
                 raise InterventionError(
                     "intervene takes interventions such as headscope.Zero(layer=0, heads=[1]), "
                     f"not {intervention!r}"
                 )
-        self.model: nn.Module = model
+        self.model: nn.Module = modules.model
         self.done: set[Any] = set()
         self.operators: OperatorWatch | None = None
-        self._interventions, self._names = interventions, names_of(model)
+        self.module_stack: ModuleStack | None = None
+        self._interventions, self._modules = interventions, modules
+        self._hooks = ExitStack()
         self._parts: dict[tuple[str, int], list[LayerChange]] = {}
         self._places: dict[str, LayerPlace] = {}
         self._bound: ModelPlan | None = None
@@ -145,8 +148,7 @@ class ModelSession:
             for root in roots:
                 undo.callback(hook_before(root, self._begin).remove)
                 undo.callback(hook_after(root, self._end, always=True).remove)
-            for module in self.model.modules():
-                undo.callback(hook_before(module, self._visit).remove)
+            undo.callback(self._hooks.close)
             yield
 
     @property
@@ -173,7 +175,7 @@ class ModelSession:
 
     def parts(self, module: nn.Module) -> Sequence[LayerChange]:
         """See `headscope.capturing.seam.Session`."""
-        name = self._names.get(id(module))
+        name = self._modules.names.get(id(module))
         if name is None or not self._parts:
             return ()
         # Layers may share one module, as ALBERT's do: the count of its visits says which it is.
@@ -185,7 +187,7 @@ class ModelSession:
     ) -> tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]:
         """See `headscope.capturing.seam.Session`."""
         batch, _, queries, keys = call.size
-        roles = self._places[self._names[id(module)]].roles
+        roles = self._places[self._modules.names[id(module)]].roles
         seen, device = _looked_at(call), call.context.device
         # What is hidden from all is known of keys; queries are the same tokens if they are as many.
         of_queries = seen if queries == keys else None
@@ -223,7 +225,7 @@ class ModelSession:
         self._running -= 1
 
     def _visit(self, module: nn.Module, *_: Any) -> None:
-        self._visits[self._names[id(module)]] += 1
+        self._visits[self._modules.names[id(module)]] += 1
 
     def _learn(self, inputs: Inputs | None) -> None:
         """Find the places of the model, once for each kind of input, and what is to be done in
@@ -260,6 +262,12 @@ class ModelSession:
         self._bound, self._parts = plan, {}
         self._places = {place.module: place for place in plan.places}
         self._uses = Counter(place.module for place in plan.places)
+        # Visits are counted where there is something to change, and nowhere else: a hook on each
+        # module takes as long as the attention of a short text.
+        self._hooks.close()
+        for module in self._modules.all:
+            if self._modules.names[id(module)] in self._places:
+                self._hooks.callback(hook_before(module, self._visit).remove)
         for intervention in self._interventions:
             for place, part in intervention.parts(plan):
                 self._parts.setdefault((place.module, place.visit), []).append(part)
@@ -274,6 +282,8 @@ class ModelSession:
                 and other.operators is not None
             ):
                 other.operators.idle = False
+                if other.module_stack is not None:
+                    other.module_stack.follow_all()
 
 
 def _looked_at(call: Call) -> torch.Tensor | None:

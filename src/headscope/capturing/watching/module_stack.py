@@ -22,10 +22,17 @@ class ModuleStack:
 
     Args:
         places: the modules that are followed.
+        attention_only: whether only the model itself and modules that call themselves attention are
+            followed, until `follow_all`.
     """
 
-    def __init__(self, places: WatchedModules) -> None:
+    def __init__(self, places: WatchedModules, *, attention_only: bool = False) -> None:
         self._places = places
+        self._followed: dict[int, nn.Module] = {
+            id(module): module
+            for module in places.running
+            if not attention_only or _may_attend(module, places.modules.model)
+        }
         self._names = places.modules.names
         self._lengths: dict[int, tuple[int, int]] = {}
         self._running: list[nn.Module] = []
@@ -33,9 +40,8 @@ class ModuleStack:
 
     def __enter__(self) -> ModuleStack:
         with ExitStack() as undo:
-            for module in self._places.running:
-                undo.callback(hook_before(module, self._begin).remove)
-                undo.callback(hook_after(module, self._end, always=True).remove)
+            for module in self._followed.values():
+                self._follow(module, undo)
             self._exit = undo.pop_all()
         return self
 
@@ -87,6 +93,17 @@ class ModuleStack:
                 return module
         return None
 
+    def follow_all(self) -> None:
+        """From now on follow all modules, where only some were."""
+        for module in self._places.running:
+            if id(module) not in self._followed:
+                self._followed[id(module)] = module
+                self._follow(module, self._exit)
+
+    def _follow(self, module: nn.Module, undo: ExitStack) -> None:
+        undo.callback(hook_before(module, self._begin).remove)
+        undo.callback(hook_after(module, self._end, always=True).remove)
+
     def _begin(self, module: nn.Module, args: tuple, options: dict) -> None:
         self._running.append(module)
         if ATTENTION_NAME.search(type(module).__name__):
@@ -95,6 +112,10 @@ class ModuleStack:
     def _end(self, module: nn.Module, *_: object) -> None:
         while self._running and self._running.pop() is not module:
             pass
+
+
+def _may_attend(module: nn.Module, model: nn.Module) -> bool:
+    return module is model or bool(ATTENTION_NAME.search(type(module).__name__))
 
 
 def names_of(model: nn.Module) -> dict[int, str]:
