@@ -49,15 +49,19 @@ def sums_of(
     """
     flat = values.reshape(len(values), -1)
     shape = (len(weights), 3, *values.shape[1:])
-    if np.abs(flat).max(initial=0.0) >= SMALL or weights.sum(axis=1).max(initial=0) >= FEW:
+    largest = max(flat.max(initial=0.0), -flat.min(initial=0.0))
+    if largest >= SMALL or weights.sum(axis=1).max(initial=0) >= FEW:
         numbers = whole_numbers(flat)
         sums = np.tensordot(weights.astype(np.int64), numbers, axes=(1, 1))
         return sums.reshape(shape)
     # Nothing is left for the first number, and sums of the others are whole numbers below 2^53:
     # exact in double precision, whatever order a product adds them in.
-    steps = flat / PLACES[1]
-    middle = np.rint(steps)
-    low = np.rint((steps - middle) * 2.0**BITS)
+    # A power of two: times its inverse is exact, and faster than divided by it.
+    low = flat * (1 / PLACES[1])
+    middle = np.rint(low)
+    low -= middle
+    low *= 2.0**BITS
+    np.rint(low, out=low)
     sums = [np.zeros((len(weights), flat.shape[1])), weights @ middle, weights @ low]
     return np.stack(sums, axis=1).astype(np.int64).reshape(shape)
 
