@@ -169,7 +169,10 @@ def held_labels(count: int) -> float:
     """Processor seconds that labels take whose intervals are drawn from the values of all texts."""
     cells = [(layer, head) for layer in range(6) for head in range(12)]
     shape = count, len(Tally(PATTERNS).rows), len(cells)
-    values = np.random.default_rng(0).uniform(0.0, 0.3, shape)
+    rng = np.random.default_rng(0)
+    values = rng.uniform(0.0, 0.3, shape)
+    # The last row holds the length of each text.
+    values[:, -1] = rng.integers(LEAST, MOST, count)[:, None]
     heads = hs.Heads(Tally.of_values(PATTERNS, cells, values))
     start = time.process_time()
     assert len(heads.all_labels) == len(cells) * len(PATTERNS)

@@ -265,3 +265,38 @@ def test_heads_of_chance_score_what_even_rows_do():
         assert abs(scores.mean() - wanted[0]) < 4 * scores.std() / np.sqrt(len(scores)), (
             pattern.name
         )
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_labels_of_many_texts_come_from_sums_and_say_the_same(rng, monkeypatch, grouped):
+    patterns, cells, texts = PATTERNS[:2], [(0, 0), (0, 1), (1, 0)], 90
+    names = Tally(patterns).rows
+    values = rng.beta(2, 8, (texts, len(names), len(cells)))
+    values[:, names.index(patterns[0].name), 1] += 0.6
+    values[rng.random(texts) < 0.2, names.index(patterns[1].name)] = np.nan
+    values[:, -1] = rng.integers(5, 40, texts)[:, None]
+    tally = Tally(patterns)
+    tally.cells = cells
+    tally.statistic = Statistic(values.shape[1:])
+    for number, each in enumerate(values):
+        tally.statistic.update(f"{number:02}", each, group=number // 2 if grouped else None)
+    exact = Heads(tally)
+    assert exact.interval_kind == "interval"
+    assert exact.all_labels
+    monkeypatch.setattr("headscope.patterns.label.MANY", tally.documents - 1)
+    monkeypatch.setattr("headscope.patterns._heads.MANY", tally.documents - 1)
+    summed = Heads(tally)
+    assert summed.interval_kind == "t interval"
+    assert any(label.holds for label in summed.all_labels)
+    assert exact.all_labels != summed.all_labels
+    for one, other in zip(exact.all_labels, summed.all_labels, strict=True):
+        same = ("layer", "head", "pattern", "texts", "holds", "candidate", "against", "on")
+        assert [getattr(one, name) for name in same] == [getattr(other, name) for name in same]
+        for name in ("score", "baseline", "excess", "effect", "shorter", "longer"):
+            assert getattr(one, name) == pytest.approx(getattr(other, name), nan_ok=True)
+        if not grouped:
+            assert one.p == pytest.approx(other.p, rel=1e-6)
+        for low, high in (("low", "high"), ("excess_low", "excess_high")):
+            width = getattr(one, high) - getattr(one, low)
+            for end in (low, high):
+                assert abs(getattr(one, end) - getattr(other, end)) < 0.12 * width

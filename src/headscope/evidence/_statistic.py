@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +183,20 @@ class Statistic:
         if not self._rows:
             return np.empty((0, *self.shape))
         return np.stack([self._rows[text] for text in self.texts])
+
+    def some_at_a_time(
+        self, count: int
+    ) -> Iterator[tuple[Float[np.ndarray, "..."], tuple[str | None, ...]]]:
+        """Values and documents in the order of `texts`, without a copy of all of them.
+
+        Args:
+            count: of texts, at most.
+        """
+        texts = self.texts
+        for first in range(0, len(texts), count):
+            some = texts[first : first + count]
+            groups = tuple(self._groups.get(text) for text in some)
+            yield np.stack([self._rows[text] for text in some]), groups
 
     @property
     def count(self) -> Int[np.ndarray, "..."]:

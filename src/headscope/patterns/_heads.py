@@ -20,7 +20,7 @@ from headscope.patterns._head_measures import MEASURES
 from headscope.patterns._kovaleva import CLASSES
 from headscope.patterns._pattern import PATTERNS, Pattern
 from headscope.patterns._tally import MEASURE, Tally
-from headscope.patterns._tally_sums import TallySums
+from headscope.patterns._tally_sums import MANY, TallySums
 from headscope.patterns.label import FIELDS, MARGIN, RUNS, Label, labels_of, texts_needed
 from headscope.patterns.records import with_groups
 from headscope.results import Kept, Result, Summary, TextTable
@@ -260,7 +260,8 @@ class Heads(Result):
     @property
     def interval_kind(self) -> str:
         """The kind of intervals: by resampling texts, or t intervals from sums over them."""
-        return "t interval" if isinstance(self.tally, TallySums) else "interval"
+        summed = isinstance(self.tally, TallySums) or self.tally.documents > MANY
+        return "t interval" if summed else "interval"
 
     def _legend(self) -> list[str]:
         """Explanations of the columns of labels."""

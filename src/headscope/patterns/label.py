@@ -12,7 +12,7 @@ from headscope.evidence import effect_size, interval, p_above, p_text
 from headscope.evidence.correction import CORRECTIONS
 from headscope.patterns._pattern import Pattern
 from headscope.patterns._tally import Tally
-from headscope.patterns._tally_sums import TallySums, median_of
+from headscope.patterns._tally_sums import MANY, TallySums, median_of
 
 NUMBERS = (
     "score",
@@ -161,8 +161,10 @@ def labels_of(
     levels: dict[str, float],
 ) -> tuple[Label, ...]:
     """The label of every pattern and head that some text can show, in the order of patterns and
-    heads.
+    heads; above 2,000 documents from sums over them, see `TallySums`.
     """
+    if isinstance(tally, Tally) and tally.documents > MANY:
+        tally = TallySums.of_held(tally, levels)
     evidence = []
     for pattern in tally.patterns:
         evidence.append(_label_of(tally, pattern, confidence, levels))
