@@ -7,9 +7,10 @@
 
 Texts are sentences of a treebank; more than there are get a number before them, so that each is
 there once. Every variant runs in a process of its own, taking turns: the bare forward pass in
-batches of equal length (sdpa), and `heads` in parts with one worker and with two. Times are those
-of processors, of all processes of a variant together, and by the clock. The peak of memory is read
-after each part. README.md in this folder says how to read it.
+batches of equal length (sdpa), on 8,192 of them, and `heads` in parts with one worker and with two.
+Times are those of processors, of all processes of a variant together, and by the clock; those of
+two workers hold their start. The peak of memory is read within each part, where Linux tells it.
+README.md in this folder says how to read it.
 """
 
 from __future__ import annotations
@@ -45,8 +46,12 @@ MACHINES = (1, 10, 100)
 MILLION = 1_000_000
 GROUPS = {"heads": ("bare", "1 worker", "bare"), "workers": ("1 worker", "2 workers")}
 """Variants that `--only` runs; the bare pass before and after, as the machine may change."""
-HELD = (1000, 4000)
+BARE = 8192
+"""Texts of the bare pass: a rate that needs no more."""
+HELD = (1000, 4000, 20_000)
 """Texts whose values a `Tally` holds, for the time of its labels."""
+QUARTERS = ("first quarter", "second", "third", "last")
+"""Of the parts of a run, to see whether memory grows with them."""
 LOOK = 0.5
 """Seconds between two looks at how many parts are finished."""
 SIZES = {
@@ -62,7 +67,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("treebank", type=Path, nargs="?", help="a .conllu file with # text lines")
     parser.add_argument("--texts", type=int, default=TEXTS, help="how many, at most")
-    parser.add_argument("--bare", type=int, help="texts of the bare pass; by default all")
+    parser.add_argument("--bare", type=int, default=BARE, help="texts of the bare pass, at most")
     parser.add_argument(
         "--tokens", type=int, nargs=2, default=(LEAST, MOST), help="of a text, least and most"
     )
@@ -114,7 +119,9 @@ def measure(variant: str, options: argparse.Namespace) -> dict[str, Any]:
     spent, wall = _processor() - before, time.perf_counter() - wall
     facts |= {"processor": spent - facts.get("labels", 0.0), "wall": wall}
     of = resource.RUSAGE_CHILDREN if name == "2 workers" else resource.RUSAGE_SELF
-    return facts | {"peak": _peak(of), "texts": len(texts)}
+    # The system forgets the highest of all parts when the peak is read within each.
+    peak = max([_peak(of), *facts.get("peaks", [])])
+    return facts | {"peak": peak, "texts": len(texts)}
 
 
 def _run(name: str, model: Any, tokenizer: Any, texts: list[str], *, part: int) -> dict[str, Any]:
@@ -133,7 +140,8 @@ def _run(name: str, model: Any, tokenizer: Any, texts: list[str], *, part: int) 
 
 
 class _PeakWatch:
-    """Reads the peak of memory of this process each time that a part is finished.
+    """Reads the peak of memory of this process within each part: the highest of all parts so far
+    would rise with their number even where each takes as much as those before it.
 
     Args:
         folder: of the run.
@@ -143,9 +151,10 @@ class _PeakWatch:
         self._folder, self._ended = folder / "parts", threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
         self.peaks: list[float] = []
-        """MiB, after each part."""
+        """MiB, within each part."""
 
     def __enter__(self) -> _PeakWatch:
+        _reset_peak()
         self._thread.start()
         return self
 
@@ -157,7 +166,25 @@ class _PeakWatch:
         while not self._ended.wait(LOOK):
             finished = len(list(self._folder.glob("*.safetensors")))
             if finished > len(self.peaks):
-                self.peaks.append(_peak(resource.RUSAGE_SELF))
+                self.peaks.append(_peak_here())
+                _reset_peak()
+
+
+def _peak_here() -> float:
+    """Highest memory of this process since `_reset_peak`, or since its start elsewhere."""
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return _peak(resource.RUSAGE_SELF)
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+
+
+def _reset_peak() -> None:
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
+    except OSError:
+        # Not Linux, or not allowed: peaks are then those since the start.
+        return
 
 
 def _peak(of: int) -> float:
@@ -191,7 +218,7 @@ def turns(options: argparse.Namespace) -> list[tuple[str, int]]:
 
 
 def _count_of(name: str, options: argparse.Namespace) -> int:
-    return options.bare or options.texts if name == "bare" else options.texts
+    return min(options.bare, options.texts) if name == "bare" else options.texts
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -286,12 +313,16 @@ def after(rows: list[dict[str, Any]]) -> str:
         lines.append(f"2 workers took {gain:.2f} times less by the clock than 1")
     peaks = by_name.get("1 worker", {}).get("peaks", [])
     if peaks:
-        shown = sorted({2**power for power in range(len(peaks).bit_length())} | {len(peaks)})
-        listed = ", ".join(f"{peaks[number - 1]:.0f}" for number in shown)
-        lines.append(f"peak memory after {', '.join(map(str, shown))} parts: {listed} MiB")
+        for name, some in zip(QUARTERS, np.array_split(peaks, len(QUARTERS)), strict=True):
+            if len(some):
+                lines.append(f"peak memory within parts, {name}: {_spread(some)} MiB")
     if {"bare", "1 worker"} <= set(by_name):
         lines.append(calculated(rows))
     return "\n".join(lines)
+
+
+def _spread(peaks: np.ndarray) -> str:
+    return f"median {np.median(peaks):.0f}, {min(peaks):.0f} to {max(peaks):.0f}"
 
 
 if __name__ == "__main__":
