@@ -70,6 +70,7 @@ class WordsJob:
     most_open: int = 100
     beside: tuple[str, ...] = ()
     study = "words"
+    stage = ""
 
     def options(self):
         return {"takes": self.takes}

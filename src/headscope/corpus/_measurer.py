@@ -82,6 +82,11 @@ class Job(Protocol):
         ...
 
     @property
+    def stage(self) -> str:
+        """What progress is of, where a call makes several runs; else empty."""
+        ...
+
+    @property
     def beside(self) -> Sequence[str]:
         """Names of parts that are not of the texts, such as ``"battery"``."""
         ...

@@ -21,6 +21,7 @@ class RunStatus:
 
     Args:
         total: texts of the run.
+        stage: what the line begins with, where a call makes several runs.
         finished: texts of finished parts.
         failed: texts that were left out so far.
         before: texts that were finished when the call began.
@@ -30,6 +31,7 @@ class RunStatus:
     """
 
     total: int
+    stage: str = ""
     finished: int = 0
     failed: int = 0
     before: int = 0
@@ -41,7 +43,8 @@ class RunStatus:
         """Done, left, rate, time to go, and failed so far, in one line."""
         done = min(self.total, self.finished + self.under_way())
         rate = self._rate(done, time.monotonic())
-        parts = [f"{done:,} of {self.total:,} texts", f"{self.total - done:,} left"]
+        before = f"{self.stage}: " if self.stage else ""
+        parts = [f"{before}{done:,} of {self.total:,} texts", f"{self.total - done:,} left"]
         if rate > 0:
             parts.append(f"{rate:.3g} texts/s")
             if done < self.total:

@@ -171,7 +171,7 @@ class _RunSteps:
 
     def finished(self) -> FinishedRun:
         scheduler: Scheduler | None = None
-        status = RunStatus(self.corpus.texts)
+        status = RunStatus(self.corpus.texts, self.job.stage)
         status.under_way = lambda: texts_under_way(self.folder.path)
         trial: list[ModelTrial] = []
 

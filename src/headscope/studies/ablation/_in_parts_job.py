@@ -64,6 +64,11 @@ class AblationJob(ModelJob):
     masked: bool | None = None
     chosen: tuple[Cell, ...] | None = None
 
+    @property
+    def stage(self) -> str:
+        """After a screen the second of two."""
+        return "" if self.chosen is None else "2 of 2, without each chosen head"
+
     def options(self) -> dict[str, Any]:
         """What the numbers depend on, known before a model is loaded."""
         disabled = {name: _listed(chosen) for name, chosen in self.disabled if name != "share"}

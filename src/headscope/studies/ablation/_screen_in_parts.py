@@ -37,6 +37,11 @@ class ScreenJob(AblationJob):
 
     STUDY: ClassVar[str] = "screen of ablate"
 
+    @property
+    def stage(self) -> str:
+        """The first of two."""
+        return "1 of 2, gradients of all heads"
+
     def begin(self) -> ScreenMeasurer:
         """The model, loaded once in a process, and what takes the slopes of its heads."""
         return ScreenMeasurer(self, *self.loaded())

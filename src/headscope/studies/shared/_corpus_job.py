@@ -43,6 +43,11 @@ class ModelJob:
         return self.STUDY
 
     @property
+    def stage(self) -> str:
+        """One run is all there is."""
+        return ""
+
+    @property
     def beside(self) -> Sequence[str]:
         """No parts but those of the texts."""
         return ()
