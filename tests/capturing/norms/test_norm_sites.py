@@ -130,6 +130,60 @@ def test_other_precision_uses_the_same_sites():
     assert_same(known, records_of(forgotten(model)))
 
 
+def test_a_model_that_was_moved_is_read_anew():
+    model = copy.deepcopy(tiny_model("llama"))
+    records_of(model)
+    # as moving to a device does: every parameter is another tensor afterwards
+    model._apply(lambda tensor: tensor.clone() * 1.5)
+    known = records_of(model)
+    assert _norm_sites._known[model].failures == 0
+    assert_same(known, records_of(forgotten(model)))
+
+
+class EightBit(nn.Module):
+    """A linear layer whose weights are whole numbers of 8 bits, multiplied by a scale in use."""
+
+    def __init__(self, linear):
+        super().__init__()
+        self.in_features, self.out_features = linear.in_features, linear.out_features
+        self.scale = nn.Buffer(linear.weight.detach().abs().amax(dim=1, keepdim=True) / 127)
+        whole = (linear.weight.detach() / self.scale).round().to(torch.int8)
+        self.weight = nn.Parameter(whole, requires_grad=False)
+        self.bias = linear.bias
+
+    def forward(self, states):
+        return nn.functional.linear(states, self.weight.float() * self.scale, self.bias)
+
+
+@pytest.mark.parametrize("family", ["bert", "llama"])
+def test_a_model_that_was_quantised_since_is_looked_at_anew(family):
+    model = copy.deepcopy(tiny_model(family))
+    plain = records_of(model)
+    for name, module in list(model.named_modules()):
+        if type(module) is nn.Linear:
+            model.set_submodule(name, EightBit(module))
+    known = records_of(model)
+    assert_same(known, records_of(forgotten(model)))
+    pairs = zip(contributions_of(known), contributions_of(plain), strict=True)
+    for (_, ours), (_, before) in pairs:
+        assert ours.missing == before.missing
+        assert not np.array_equal(ours.attention, before.attention)
+        assert np.allclose(ours.attention, before.attention, rtol=0.2, atol=0.05)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("family", ["bert", "llama"])
+def test_with_inputs_quantised_too_norms_are_missing_with_the_reason(family):
+    model = copy.deepcopy(tiny_model(family))
+    records_of(model)
+    # its matrices round what they are given, so that no pieces sum to what they give
+    torch.ao.quantization.quantize_dynamic(model, {nn.Linear}, inplace=True)
+    known = records_of(model)
+    for _, ours in contributions_of(known):
+        assert "no matrix takes the output of its heads" in ours.missing["attention"]
+        assert ours.attention is None
+
+
 class Twice(nn.Module):
     """Adds to the output of a block's attention what nobody has seen before."""
 

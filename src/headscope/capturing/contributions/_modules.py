@@ -72,23 +72,55 @@ def _matrix_of(module: nn.Module) -> tuple[np.ndarray, np.ndarray | None]:
     bias = bias if isinstance(bias, torch.Tensor) else None
     if not isinstance(weight, torch.Tensor):
         raise ValueError("it has no matrix")
-    plain = weight.detach().double().cpu().numpy()
     offset = None if bias is None else bias.detach().double().cpu().numpy()
-    for matrix in (plain.T, plain):
-        probe = torch.randn(2, len(matrix), generator=torch.Generator().manual_seed(0))
-        probe = probe.to(weight.device, weight.dtype)
-        try:
-            answer = module.forward(probe).detach().double().cpu().numpy()
-        except RuntimeError:  # the wrong way round
-            continue
-        wanted = probe.double().cpu().numpy() @ matrix
-        wanted = wanted if offset is None else wanted + offset
-        loose = 1e-4 if weight.dtype in (torch.float32, torch.float64) else 3e-2
-        if answer.shape == wanted.shape and np.abs(answer - wanted).max() <= loose * max(
-            1.0, np.abs(wanted).max()
-        ):
-            return matrix, offset
-    raise ValueError("it computes something else than a matrix product and a bias")
+    if weight.is_floating_point() and weight.ndim == 2:
+        plain = weight.detach().double().cpu().numpy()
+        for matrix in (plain.T, plain):
+            if _computes(module, matrix, offset, weight.dtype):
+                return matrix, offset
+    # What is kept as whole numbers (quantised weights) is no matrix yet: the module makes it.
+    matrix = _answers_to_units(module, offset)
+    if matrix is None or not _computes(module, matrix, offset, torch.float32):
+        raise ValueError("it computes something else than a matrix product and a bias")
+    return matrix, offset
+
+
+def _computes(
+    module: nn.Module, matrix: np.ndarray, offset: np.ndarray | None, dtype: torch.dtype
+) -> bool:
+    """Whether a module gives the product with this matrix and the bias, tried with random rows."""
+    probe = torch.randn(2, len(matrix), generator=torch.Generator().manual_seed(0)).to(dtype)
+    answer = _answer(module, probe)
+    wanted = probe.double().numpy() @ matrix
+    if answer is None or answer.shape != wanted.shape:
+        return False
+    wanted = wanted if offset is None else wanted + offset
+    loose = 1e-4 if dtype in (torch.float32, torch.float64) else 3e-2
+    return bool(np.abs(answer - wanted).max() <= loose * max(1.0, np.abs(wanted).max()))
+
+
+def _answers_to_units(module: nn.Module, offset: np.ndarray | None) -> np.ndarray | None:
+    """Matrix ``[in out]`` of a module that does not keep it: what it gives for each unit vector,
+    without its bias. None where it takes none, or has parts whose weights may change unnoticed.
+    """
+    width = getattr(module, "in_features", None)
+    if not isinstance(width, int) or module._modules:
+        return None
+    answers = _answer(module, torch.eye(width))
+    if answers is None or answers.shape[0] != width:
+        return None
+    return answers if offset is None else answers - offset
+
+
+def _answer(module: nn.Module, rows: torch.Tensor) -> np.ndarray | None:
+    """What a module gives for these rows, in float64; None where it does not take them."""
+    weight = getattr(module, "weight", rows)
+    try:
+        with torch.no_grad():
+            answer = module.forward(rows.to(weight.device))
+    except (RuntimeError, TypeError):  # the wrong way round, or of another precision
+        return None
+    return answer.detach().double().cpu().numpy()
 
 
 def value_columns_of(
