@@ -8,7 +8,7 @@ import shutil
 import wave
 from contextlib import contextmanager
 from copy import deepcopy
-from functools import partial, partialmethod
+from functools import lru_cache, partial, partialmethod
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from fontTools.ttLib import TTFont
 from matplotlib.backends import _backend_pdf_ps
+from sklearn.manifold import MDS
 
 import headscope as hs
 import headscope.testing
@@ -27,7 +28,7 @@ from headscope.corpus._engines import this_process
 from headscope.patterns import Tally
 from headscope.studies._battery import induction_battery
 from headscope.testing import cipher_pairs, cipher_translator, tiny_model, tiny_tokenizer
-from headscope.views import _html
+from headscope.views import _head_map, _html
 from headscope.views.figures import Figure
 
 from ..processors import square_pictures, tiny_chat_llava, tiny_clip, tiny_videos
@@ -35,9 +36,6 @@ from ..processors import square_pictures, tiny_chat_llava, tiny_clip, tiny_video
 TEXTS = """The rabbit quickly hopped across the road.
 At the store, I bought fresh strawberries.
 She said that she would come, but she did not.
-Nobody knew why the door was open.
-The dog that chased the cat ran away.
-We walked along the river.
 """
 ON_THE_REAL_MODEL = ("README", "index", "literature")
 """Pages that are run on the demo model itself: the first ones of a reader, and the one that prints
@@ -184,7 +182,7 @@ def files(tmp_path_factory):
         _write(folder / name, "text,label\n" + intents)
     _write(folder / "old.ipynb", json.dumps(OLD_NOTEBOOK))
     # probes of relations learn from those that come 50 times
-    for part, sentences in (("dev", 16), ("train", 112), ("test", 16)):
+    for part, sentences in (("dev", 13), ("train", 80), ("test", 8)):
         _write(folder / f"en_ewt-ud-{part}.conllu", _treebank(part, sentences))
     record = hs.capture(*_narrow_minilm(), text=lines[0], text_pair=lines[2])
     hs.save(record, folder / "run.safetensors")
@@ -319,6 +317,12 @@ def _few_pairs(count, **options):
     return cipher_pairs(min(count, 16), **options)
 
 
+def _rough_map(*arguments, n_init, max_iter, **options):
+    """Heads placed from one random start in a few steps: tests/measures has those of print."""
+    assert (n_init, max_iter) == (5, 1000)
+    return MDS(*arguments, n_init=1, max_iter=20, **options)
+
+
 def _coarse(figure, to_bytes, kind, *, dpi=300):
     """A figure of a few dots: to draw and pack those of print takes most of a page's time."""
     assert 30 <= dpi <= 2400
@@ -383,6 +387,10 @@ def cheap(no_type_checks, counted_once, monkeypatch):
     """What takes long on every page and is looked at elsewhere is done roughly, or once."""
     monkeypatch.setattr("headscope.studies._heads.induction_battery", counted_once)
     monkeypatch.setattr("headscope.studies._heads_run.induction_battery", counted_once)
+    monkeypatch.setattr("sklearn.manifold.MDS", _rough_map)
+    # Places are kept for the pages that follow: rough ones are not for other tests.
+    kept = lru_cache(maxsize=8)(_head_map._placed.__wrapped__)
+    monkeypatch.setattr(_head_map, "_placed", kept)
     monkeypatch.setattr(_backend_pdf_ps, "get_glyphs_subset", _whole_font)
     monkeypatch.setattr(Figure, "to_bytes", partialmethod(_coarse, Figure.to_bytes))
 
