@@ -1,8 +1,12 @@
 import gc
+import hashlib
 import os
 import threading
 import time
 from contextlib import contextmanager
+from copy import deepcopy
+from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +71,53 @@ def minilm():
     from headscope.capturing import load_model
 
     return load_model(None)
+
+
+@pytest.fixture(scope="session")
+def _battery():
+    """`induction_battery` that counts the runs of one model once: they do not depend on its texts,
+    and each study of heads would do so again.
+    """
+    from headscope.studies._battery import induction_battery
+
+    kept = {}
+
+    def battery(model, tokenizer, patterns, stack):
+        weights = hashlib.sha256(str(getattr(model, "config", None)).encode())
+        for name, values in model.state_dict().items():
+            weights.update(name.encode() + values.contiguous().numpy().tobytes())
+        key = (type(model), weights.digest(), len(tokenizer), patterns, stack)
+        if key not in kept:
+            kept[key] = induction_battery(model, tokenizer, patterns, stack)
+        return deepcopy(kept[key])
+
+    return battery
+
+
+@pytest.fixture
+def counted_once(_battery, monkeypatch):
+    """Runs of repeated tokens of one model are counted once for all tests that ask for this."""
+    monkeypatch.setattr("headscope.studies._heads.induction_battery", _battery)
+    monkeypatch.setattr("headscope.studies._heads_run.induction_battery", _battery)
+
+
+@pytest.fixture
+def rough_maps(monkeypatch):
+    """Heads are placed from one random start in a few steps; tests/measures has maps of print."""
+    if find_spec("sklearn") is None:
+        return
+    from sklearn.manifold import MDS
+
+    from headscope.views import _head_map
+
+    def rough_map(*arguments, n_init, max_iter, **options):
+        assert (n_init, max_iter) == (5, 1000)
+        return MDS(*arguments, n_init=1, max_iter=20, **options)
+
+    monkeypatch.setattr("sklearn.manifold.MDS", rough_map)
+    # Places are kept for the pages that follow: rough ones are not for other tests.
+    kept = lru_cache(maxsize=8)(_head_map._placed.__wrapped__)
+    monkeypatch.setattr(_head_map, "_placed", kept)
 
 
 @pytest.fixture(scope="session")

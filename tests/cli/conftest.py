@@ -32,6 +32,11 @@ def fast(monkeypatch):
     monkeypatch.setattr(_progress, "EVERY", float("inf"))
 
 
+@pytest.fixture(autouse=True)
+def cheap(counted_once, rough_maps):
+    """What takes long in many commands and is looked at elsewhere is done once, or roughly."""
+
+
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     """The folder that commands run in; empty."""

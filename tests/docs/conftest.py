@@ -2,13 +2,11 @@
 pages use.
 """
 
-import hashlib
 import json
 import shutil
 import wave
 from contextlib import contextmanager
-from copy import deepcopy
-from functools import lru_cache, partial, partialmethod
+from functools import partial, partialmethod
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +16,6 @@ import numpy as np
 import pytest
 from fontTools.ttLib import TTFont
 from matplotlib.backends import _backend_pdf_ps
-from sklearn.manifold import MDS
 
 import headscope as hs
 import headscope.testing
@@ -26,9 +23,8 @@ from headscope.capturing.loading import load
 from headscope.cli import _serve
 from headscope.corpus._engines import this_process
 from headscope.patterns import Tally
-from headscope.studies._battery import induction_battery
 from headscope.testing import cipher_pairs, cipher_translator, tiny_model, tiny_tokenizer
-from headscope.views import _head_map, _html
+from headscope.views import _html
 from headscope.views.figures import Figure
 
 from ..processors import square_pictures, tiny_chat_llava, tiny_clip, tiny_videos
@@ -317,12 +313,6 @@ def _few_pairs(count, **options):
     return cipher_pairs(min(count, 16), **options)
 
 
-def _rough_map(*arguments, n_init, max_iter, **options):
-    """Heads placed from one random start in a few steps: tests/measures has those of print."""
-    assert (n_init, max_iter) == (5, 1000)
-    return MDS(*arguments, n_init=1, max_iter=20, **options)
-
-
 def _coarse(figure, to_bytes, kind, *, dpi=300):
     """A figure of a few dots: to draw and pack those of print takes most of a page's time."""
     assert 30 <= dpi <= 2400
@@ -336,25 +326,6 @@ def _whole_font(path, glyphs):
     """
     with TTFont(path) as font:
         yield SimpleNamespace(font=font, glyph_index_map={glyph: glyph for glyph in glyphs})
-
-
-@pytest.fixture(scope="session")
-def counted_once():
-    """`induction_battery` that counts the runs of one model once: they do not depend on its texts,
-    and each study of heads on each page would do so again.
-    """
-    kept = {}
-
-    def battery(model, tokenizer, patterns, stack):
-        weights = hashlib.sha256()
-        for name, values in model.state_dict().items():
-            weights.update(name.encode() + values.contiguous().numpy().tobytes())
-        key = (type(model), weights.digest(), len(tokenizer), patterns, stack)
-        if key not in kept:
-            kept[key] = induction_battery(model, tokenizer, patterns, stack)
-        return deepcopy(kept[key])
-
-    return battery
 
 
 @contextmanager
@@ -383,14 +354,8 @@ def no_type_checks():
 
 
 @pytest.fixture
-def cheap(no_type_checks, counted_once, monkeypatch):
+def cheap(no_type_checks, counted_once, rough_maps, monkeypatch):
     """What takes long on every page and is looked at elsewhere is done roughly, or once."""
-    monkeypatch.setattr("headscope.studies._heads.induction_battery", counted_once)
-    monkeypatch.setattr("headscope.studies._heads_run.induction_battery", counted_once)
-    monkeypatch.setattr("sklearn.manifold.MDS", _rough_map)
-    # Places are kept for the pages that follow: rough ones are not for other tests.
-    kept = lru_cache(maxsize=8)(_head_map._placed.__wrapped__)
-    monkeypatch.setattr(_head_map, "_placed", kept)
     monkeypatch.setattr(_backend_pdf_ps, "get_glyphs_subset", _whole_font)
     monkeypatch.setattr(Figure, "to_bytes", partialmethod(_coarse, Figure.to_bytes))
 

@@ -99,12 +99,15 @@ def check_growth(page, clients, requests, *, before=200, meanwhile=None):
 
 @pytest.fixture
 def page():
+    # Whatever is there already is not counted: a model is a hundredth of it.
+    gc.collect()
+    gc.freeze()
     return page_of(tiny_model("gpt2", writes=True), tiny_tokenizer())
 
 
 def test_many_requests_of_twenty_pages_leave_nothing_behind(page):
     clients = Clients(page, 20)
-    check_growth(page, clients, 1000)
+    check_growth(page, clients, 500)
     assert {200, 400} <= clients.statuses <= {200, 400, 409, 503}
     assert (len(page.queue), len(page.live.records)) == (0, 12)
 

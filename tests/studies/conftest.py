@@ -10,6 +10,11 @@ def tiny_bert():
     return _tiny_bert
 
 
+@pytest.fixture(autouse=True)
+def cheap(counted_once):
+    """What takes long in every study of heads is done once."""
+
+
 def _tiny_bert(layers, classes=2):
     from transformers import AutoConfig, AutoModelForSequenceClassification
 

@@ -120,7 +120,7 @@ def test_a_window_may_be_reached_at_any_step(window, cache, chunk, tokenizer):
         model,
         tokenizer,
         PROMPT,
-        max_new_tokens=COUNT,
+        max_new_tokens=11,
         cache_implementation=cache,
         prefill_chunk_size=chunk,
         keep=("qk", "values"),

@@ -18,7 +18,7 @@ def test_prompt_and_steps_are_marked(tokenizer):
     assert generation.prefill.tolist() == [True] * 8 + [False] * (COUNT - 1)
     assert generation.step_of.tolist() == [0] * 8 + list(range(1, COUNT))
     assert generation.chosen_by.tolist() == list(range(7, 7 + COUNT))
-    assert repr(record).endswith(f"18 tokens; {COUNT} tokens generated>")
+    assert repr(record).endswith(f"{7 + COUNT} tokens; {COUNT} tokens generated>")
 
 
 def test_greedy_tokens_are_of_rank_one_and_lead_their_alternatives(tokenizer):
