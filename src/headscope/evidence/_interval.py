@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -13,6 +14,8 @@ from headscope.evidence._wilson import wilson
 from headscope.evidence.groups import effective_groups, parse_groups, summed
 
 AT_ONCE = 256
+MOST_KEPT = 64
+"""Groups of which the draws are kept: 1 MB for 2000 resamples."""
 Method = Literal["auto", "expanded", "wilson", "percentile", "bca"]
 METHODS: tuple[str, ...] = get_args(Method)
 
@@ -84,7 +87,7 @@ def interval(
         )
     if not ones.all():
         how = "expanded" if method == "auto" else method
-        drawn = _redrawn(sums[:, ~ones], sizes[:, ~ones], resamples, np.random.default_rng(seed))
+        drawn = _redrawn(sums[:, ~ones], sizes[:, ~ones], resamples, seed)
         ends[~ones] = _quantiles(drawn, (sums[:, ~ones], sizes[:, ~ones]), how, confidence)
         # Where all texts have one value, the ends are that value and not what rounding makes of it.
         ends[~ones] = np.where(
@@ -143,23 +146,41 @@ def _redrawn(
     sums: Float[np.ndarray, "group head"],
     sizes: Float[np.ndarray, "group head"],
     resamples: int,
-    rng: np.random.Generator,
+    seed: int,
 ) -> Float[np.ndarray, "resample head"]:
     """``sum sums / sum sizes`` of groups drawn with replacement, some draws at once to bound
     memory.
     """
     groups = len(sums)
     means = np.full((resamples, sums.shape[1]), np.nan)
-    for first in range(0, resamples if groups else 0, AT_ONCE):
-        part = slice(first, min(first + AT_ONCE, resamples))
-        # How often each group is drawn stands for the draw itself: its sums are then a product of
-        # matrices.
-        times = rng.multinomial(
-            groups, np.full(groups, 1 / groups), size=part.stop - part.start
-        ).astype(np.float64)
+    if not groups:
+        return means
+    # Pages and tables ask for the intervals of many heads over the same few texts one by one.
+    draws = _kept_draws if groups <= MOST_KEPT else _draws
+    first = 0
+    for times in draws(groups, resamples, seed):
+        part = slice(first, first + len(times))
+        first = part.stop
         counts = times @ sizes
         np.divide(times @ sums, counts, out=means[part], where=counts > 0)
     return means
+
+
+def _draws(groups: int, resamples: int, seed: int) -> Iterator[Float[np.ndarray, "some group"]]:
+    """How often each group is drawn, some resamples at once.
+
+    That stands for the draw itself: its sums are then a product of matrices.
+    """
+    rng = np.random.default_rng(seed)
+    for first in range(0, resamples, AT_ONCE):
+        count = min(AT_ONCE, resamples - first)
+        times = rng.multinomial(groups, np.full(groups, 1 / groups), size=count)
+        yield times.astype(np.float64)
+
+
+@lru_cache(maxsize=8)
+def _kept_draws(groups: int, resamples: int, seed: int) -> tuple[np.ndarray, ...]:
+    return tuple(_draws(groups, resamples, seed))
 
 
 def _quantiles(
@@ -175,6 +196,10 @@ def _quantiles(
     plain = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
     there, effective = (sizes > 0).sum(axis=0), effective_groups(sizes)
     ends = np.full((drawn.shape[1], 2), np.nan)
+    if method != "bca" and _is_of_one_kind(drawn, sizes):
+        if method == "expanded":
+            plain = expanded_tails(confidence, float(there[0]), float(effective[0]))
+        return np.quantile(drawn, plain, axis=0).T
     for head in range(drawn.shape[1]):
         known = drawn[~np.isnan(drawn[:, head]), head]
         if there[head] < 2 or not len(known):
@@ -186,6 +211,15 @@ def _quantiles(
             tails = _corrected(plain, sums[:, head], sizes[:, head], known)
         ends[head] = np.quantile(known, tails)
     return ends
+
+
+def _is_of_one_kind(
+    drawn: Float[np.ndarray, "resample head"], sizes: Float[np.ndarray, "group head"]
+) -> bool:
+    """Whether all heads have the same texts, as they mostly have: they share their quantiles."""
+    if not drawn.size or not (sizes == sizes[:, :1]).all():
+        return False
+    return bool((sizes[:, 0] > 0).sum() > 1 and not np.isnan(drawn).any())
 
 
 def _corrected(

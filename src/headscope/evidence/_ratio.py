@@ -46,14 +46,13 @@ def redrawn_ratios(
         [0.5]
     """
     above, below = _grouped(parts, wholes, groups)
-    rng = np.random.default_rng(seed)
     # One call for both, so that parts and wholes are of the same draws; sizes of 1 make it give
     # their means, whose ratio is that of the sums.
     means = _redrawn(
         np.concatenate([above, below], axis=1),
         np.ones((len(above), 2 * above.shape[1])),
         resamples,
-        rng,
+        seed,
     )
     above, below = np.split(means, 2, axis=1)
     return np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
