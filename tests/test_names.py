@@ -33,6 +33,27 @@ def test_two_classes_of_one_name_are_found():
     }
 
 
+@pytest.mark.parametrize(
+    "around",
+    [
+        "if x:\n {}",
+        "if x: ...\nelse:\n {}",
+        "try:\n {}\nfinally: ...",
+        "try: ...\nexcept E:\n {}",
+        "try: ...\nfinally:\n {}",
+        "for x in y:\n {}",
+        "with x:\n {}",
+        "match x:\n case 1:\n  {}",
+        "async def f():\n {}",
+    ],
+)
+def test_classes_and_functions_within_any_statement_are_found(around):
+    inside = around.format("class Plan: x = (\n1)")
+    assert [name for _, name in check_names.classes_of(inside)] == ["Plan"]
+    inside = around.format("def read(): x = (\n1)")
+    assert "read" in [name for _, name, _ in check_sizes.long_functions(inside, most=1)]
+
+
 def test_a_class_name_of_two_files_is_printed(tmp_path, capsys):
     (tmp_path / "capturing").mkdir()
     (tmp_path / "capturing" / "_plan.py").write_text("class Plan: ...\nclass Run: ...\n")

@@ -42,6 +42,7 @@ AVOIDED = {
     r"\btells? (of|them|it|the|nothing|one)\b": "say gives, shows, separates, describes",
     r"\bheeds?\b": "say depends on",
 }
+ANY_AVOIDED = re.compile("|".join(AVOIDED))
 QUOTED = {
     ("docs/compare.md", "(*might*, *surgeon*, *if*, *told*)"),
 }
@@ -50,6 +51,8 @@ QUOTED = {
 def said(text):
     """Words of the list in a text, with what to say instead."""
     found = []
+    if not ANY_AVOIDED.search(text):
+        return found
     for pattern, instead in AVOIDED.items():
         found += [f"{match[0]!r}: {instead}" for match in re.finditer(pattern, text)]
     return found
@@ -57,15 +60,15 @@ def said(text):
 
 def strings_of(path):
     """The strings of a module that users may see, with their lines: all but docstrings."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
     documents = {
         id(statement.value)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(getattr(node, "body", None), list)
         for statement in getattr(node, "body", ())
         if isinstance(statement, ast.Expr)
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.JoinedStr):
             parts = [part.value if isinstance(part, ast.Constant) else "x" for part in node.values]
             yield node.lineno, "".join(map(str, parts))

@@ -14,6 +14,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from source_statements import statements_of
+
 PACKAGE = Path(__file__).parents[1] / "src" / "headscope"
 EMPTY = ("found",)
 """Names that say nothing."""
@@ -38,6 +40,9 @@ ON_PURPOSE: dict[str, str] = {}
 
 def empty_names(source: str) -> Iterator[tuple[int, str]]:
     """Line and name of each variable, parameter or attribute of a class that says nothing."""
+    # Most modules have none even in their prose.
+    if not any(name in source for name in EMPTY):
+        return
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.arg) and node.arg in EMPTY:
             yield node.lineno, node.arg
@@ -47,7 +52,7 @@ def empty_names(source: str) -> Iterator[tuple[int, str]]:
 
 def classes_of(source: str) -> Iterator[tuple[int, str]]:
     """Line and name of each class of a module, also of those inside others."""
-    for node in ast.walk(ast.parse(source)):
+    for node in statements_of(source):
         if isinstance(node, ast.ClassDef):
             yield node.lineno, node.name
 

@@ -12,6 +12,7 @@ above it is entered in `headscope.results` instead.
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -24,6 +25,9 @@ def root_imports(source: str) -> list[int]:
     included.
     """
     lines = []
+    # Imports of subpackages, which most modules have alone, put a point behind the name.
+    if not re.search(rf"\b{PACKAGE}\b(?!\.)", source):
+        return lines
     for node in ast.walk(ast.parse(source)):
         names = []
         if isinstance(node, ast.Import):

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from source_statements import statements_of
+
 PACKAGE = Path(__file__).parents[1] / "src" / "headscope"
 MOST_OF_A_FILE = 500
 MOST_OF_A_FUNCTION = 50
@@ -20,7 +22,7 @@ MOST_OF_A_FUNCTION = 50
 
 def long_functions(source: str, most: int = MOST_OF_A_FUNCTION) -> Iterator[tuple[int, str, int]]:
     """Line, name and lines of the body of each function that is too long."""
-    for node in ast.walk(ast.parse(source)):
+    for node in statements_of(source):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             body = node.body
             has_docstring = ast.get_docstring(node) is not None
