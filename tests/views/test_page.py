@@ -179,32 +179,30 @@ def test_hostile_tokens_stay_inert(rng, hostile):
     text.encode("utf-8")
 
 
-@pytest.mark.parametrize("where", ["title", "model", "text", "stack"])
+@pytest.mark.parametrize("where", ["text", "title model stack"])
 def test_hostile_names_stay_inert(where, hostile):
     """Halves of characters become question marks; a stack may not be called what cannot be
-    printed.
+    printed. A title hides what is made of the text.
     """
-    plain = [tag for tag, _, _ in Elements(hs.page(random_record()).html).found]
-    # A name of a model stands in the header alone, where texts stand too: a few are enough.
-    names = list(hostile)[:: 5 if where == "model" else 1]
-    for name in names:
-        if where == "stack" and not name.isprintable():
-            continue
-        stack = random_record()["cross"]
-        texts = {"texts": (name,)} if where == "text" else {}
-        query = dataclasses.replace(stack.query, **texts)
-        stack = dataclasses.replace(stack, query=query, name=name if where == "stack" else "cross")
-        record = Record(
-            stacks={stack.name: stack}, model=ModelFacts(name=name if where == "model" else "m")
-        )
-        text = hs.page(record, **({"title": name} if where == "title" else {})).html
+    whole = random_record()["cross"]
+    whole = dataclasses.replace(whole, layers=whole.layers[:1])
+    harmless = Record(stacks={"cross": whole}, model=ModelFacts(name="m"))
+    plain = [tag for tag, _, _ in Elements(hs.page(harmless).html).found]
+    for name in hostile:
+        called = name if "stack" in where and name.isprintable() else "cross"
+        model = name if "model" in where else "m"
+        texts = {"texts": (name,)} if "text" in where else {}
+        query = dataclasses.replace(whole.query, **texts)
+        stack = dataclasses.replace(whole, query=query, name=called)
+        record = Record(stacks={called: stack}, model=ModelFacts(name=model))
+        text = hs.page(record, **({"title": name} if "title" in where else {})).html
         text.encode("utf-8")
         page = Elements(text)
         assert [tag for tag, _, _ in page.found] == plain, name
         header, valid = header_of(text), name.encode("utf-8", "replace").decode()
-        assert header["stacks"][0]["name"] == (valid if where == "stack" else "cross")
-        assert header["model"]["name"] == (valid if where == "model" else "m")
-        if where in ("title", "text") and valid:
+        assert header["stacks"][0]["name"] == called.encode("utf-8", "replace").decode()
+        assert header["model"]["name"] == model.encode("utf-8", "replace").decode()
+        if valid:
             assert header["title"] == valid
         names = {
             attributes["data-chunk"]
