@@ -89,19 +89,56 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "code", "line"), REFUSED)
-def test_what_cannot_be_is_refused_before_torch_is_imported(arguments, code, line, here):
-    """In a process of its own: here torch is loaded already."""
-    words = ["capture", "a cat", "--out", "run.safetensors", *arguments]
+CAPTURE = ["capture", "a cat", "--out", "run.safetensors"]
+TEXTS = [
+    (["capture", " ", "--out", "run.safetensors"], "The text is empty"),
+    (["heads", "", "--model", "a/b"], "The text is empty"),
+    (["generate", "", "--model", "a/b", "--out", "run.safetensors"], "The prompt is empty"),
+    (["effect", "", "--zero", "0-0"], "The text is empty"),
+]
+
+
+def outcomes(commands, folder, **variables):
+    """The exit code of each command, whether torch is loaded after it, and its stderr.
+
+    In a process of their own, because here torch is loaded already; in one, since torch, once
+    imported, would be seen by the next.
+    """
     script = (
-        f"import sys; from headscope.cli import run; code = run({words!r}); print(code, 'torch' "
-        "in sys.modules)"
+        "import contextlib, io, json, sys\n"
+        "from headscope.cli import run\n"
+        "for words in json.load(sys.stdin):\n"
+        "    with contextlib.redirect_stderr(io.StringIO()) as said:\n"
+        "        code = run(words)\n"
+        "    print(json.dumps([code, 'torch' in sys.modules, said.getvalue()]))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        [sys.executable, "-c", script],
+        input=json.dumps(commands),
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=folder,
+        env=os.environ | variables,
     )
-    assert done.stdout == f"{code} False\n"
-    assert line in done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    pairs = zip(commands, lines, strict=True)
+    return {tuple(words): outcome for words, outcome in pairs}
+
+
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory):
+    """What becomes of commands with arguments or texts that cannot be."""
+    commands = [[*CAPTURE, *arguments] for arguments, _, _ in REFUSED]
+    commands += [words for words, _ in TEXTS]
+    return outcomes(commands, tmp_path_factory.mktemp("refused"))
+
+
+@pytest.mark.parametrize(("arguments", "code", "line"), REFUSED)
+def test_what_cannot_be_is_refused_before_torch_is_imported(arguments, code, line, refused):
+    ended, is_loaded, said = refused[(*CAPTURE, *arguments)]
+    assert (ended, is_loaded) == (code, False)
+    assert line in said
 
 
 REFUSED_BY_COMMAND = [
@@ -235,78 +272,58 @@ def test_every_command_refuses_before_torch_is_imported(here):
     }
 
 
-def run_without_hub(words, folder):
-    """A command in a process of its own, whose hub cannot be reached; it prints the exit code, and
-    whether torch was imported.
-    """
-    script = (
-        f"import sys; from headscope.cli import run; code = run({words!r}); print(code, 'torch' "
-        "in sys.modules)"
-    )
-    # nothing listens on port 9 of this machine
-    hub = {
-        **os.environ,
-        "HF_ENDPOINT": "http://127.0.0.1:9",
-        "HF_HOME": str(folder / "hf"),
-        "HF_HUB_OFFLINE": "0",
-    }
-    return subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=hub
-    )
-
-
-@pytest.mark.parametrize(
-    "command",
-    [["heads", "--texts", "a.txt"], ["support"], ["generate", "x", "--out", "r.safetensors"]],
-)
-def test_a_hub_that_cannot_be_reached_is_told_before_torch_is_imported(command, here, tmp_path):
-    (here / "a.txt").write_text("a cat\n", encoding="utf-8")
-    words = [*command, *(["a/b"] if command == ["support"] else ["--model", "a/b"])]
-    done = run_without_hub(words, tmp_path)
-    assert done.stdout == "1 False\n"
-    assert "http://127.0.0.1:9 cannot be reached" in done.stderr
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["capture", "x", "--out", "r.safetensors"],
-        ["view", "x"],
-        ["effect", "x", "--zero", "0-0"],
-        ["generate", "x", "--model", "{folder}", "--out", "r.safetensors"],
-        ["align", "--pairs", "pairs.txt", "--model", "{folder}"],
-        ["ablate", "--task", "translation", "--data", "pairs.jsonl", "--model", "{folder}"],
-    ],
-)
-def test_so_is_a_hub_that_is_asked_for_a_tokenizer(command, folder, here, tmp_path):
-    (here / "pairs.txt").write_text("a cat ||| a dog ||| 0-0 1-1\n", encoding="utf-8")
-    (here / "pairs.jsonl").write_text('{"source": "a cat", "target": "a dog"}\n', encoding="utf-8")
-    words = [str(folder) if word == "{folder}" else word for word in command]
-    words += ["--target-tokenizer", "a/b"]
-    done = run_without_hub(words, tmp_path)
-    assert done.stdout == "1 False\n"
-    assert "Cannot load 'a/b': http://127.0.0.1:9 cannot be reached" in done.stderr
-
-
-TEXTS = [
-    (["capture", " ", "--out", "run.safetensors"], "The text is empty"),
-    (["heads", "", "--model", "a/b"], "The text is empty"),
-    (["generate", "", "--model", "a/b", "--out", "run.safetensors"], "The prompt is empty"),
-    (["effect", "", "--zero", "0-0"], "The text is empty"),
+WITHOUT_HUB = [
+    ["heads", "--texts", "a.txt", "--model", "a/b"],
+    ["support", "a/b"],
+    ["generate", "x", "--out", "r.safetensors", "--model", "a/b"],
+]
+WITHOUT_TOKENIZER = [
+    ["capture", "x", "--out", "r.safetensors"],
+    ["view", "x"],
+    ["effect", "x", "--zero", "0-0"],
+    ["generate", "x", "--model", "{folder}", "--out", "r.safetensors"],
+    ["align", "--pairs", "pairs.txt", "--model", "{folder}"],
+    ["ablate", "--task", "translation", "--data", "pairs.jsonl", "--model", "{folder}"],
 ]
 
 
+@pytest.fixture(scope="module")
+def without_hub(folder, tmp_path_factory):
+    """What becomes of commands whose hub cannot be reached."""
+    work = tmp_path_factory.mktemp("without_hub")
+    (work / "a.txt").write_text("a cat\n", encoding="utf-8")
+    (work / "pairs.txt").write_text("a cat ||| a dog ||| 0-0 1-1\n", encoding="utf-8")
+    (work / "pairs.jsonl").write_text('{"source": "a cat", "target": "a dog"}\n', encoding="utf-8")
+    commands = [*WITHOUT_HUB, *(asking_for_tokenizer(words, folder) for words in WITHOUT_TOKENIZER)]
+    # nothing listens on port 9 of this machine
+    hub = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(work / "hf"), "HF_HUB_OFFLINE": "0"}
+    return outcomes(commands, work, **hub)
+
+
+def asking_for_tokenizer(command, folder):
+    words = [str(folder) if word == "{folder}" else word for word in command]
+    return [*words, "--target-tokenizer", "a/b"]
+
+
+@pytest.mark.parametrize("command", WITHOUT_HUB)
+def test_a_hub_that_cannot_be_reached_is_told_before_torch_is_imported(command, without_hub):
+    code, is_loaded, said = without_hub[tuple(command)]
+    assert (code, is_loaded) == (1, False)
+    assert "http://127.0.0.1:9 cannot be reached" in said
+
+
+@pytest.mark.parametrize("command", WITHOUT_TOKENIZER)
+def test_so_is_a_hub_that_is_asked_for_a_tokenizer(command, folder, without_hub):
+    code, is_loaded, said = without_hub[tuple(asking_for_tokenizer(command, folder))]
+    assert (code, is_loaded) == (1, False)
+    assert "Cannot load 'a/b': http://127.0.0.1:9 cannot be reached" in said
+
+
 @pytest.mark.parametrize(("words", "line"), TEXTS)
-def test_an_empty_text_is_refused_before_torch_is_imported(words, line, here):
-    script = (
-        f"import sys; from headscope.cli import run; code = run({words!r}); print(code, 'torch' "
-        "in sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "1 False\n"
-    assert line in done.stderr
+def test_an_empty_text_is_refused_before_torch_is_imported(words, line, refused):
+    code, is_loaded, said = refused[tuple(words)]
+    assert (code, is_loaded) == (1, False)
+    assert line in said
 
 
 def test_help_is_given_without_numpy():
