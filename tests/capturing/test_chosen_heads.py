@@ -34,10 +34,9 @@ def tokenizer():
 @pytest.mark.parametrize("keep", KEEP)
 @pytest.mark.parametrize("family", PICKS)
 def test_chosen_heads_are_those_of_the_whole_capture(tokenizer, family, keep):
-    whole = hs.capture(tiny_model(family), tokenizer, TEXT, target=None, keep=keep)
-    part = hs.capture(
-        tiny_model(family), tokenizer, TEXT, target=None, keep=keep, heads=PICKS[family]
-    )
+    model = tiny_model(family)
+    whole = hs.capture(model, tokenizer, TEXT, target=None, keep=keep)
+    part = hs.capture(model, tokenizer, TEXT, target=None, keep=keep, heads=PICKS[family])
     assert _held(part) == _wanted(whole, PICKS[family])
     for name, layer, head in _held(part):
         ours, theirs = part[name].layer(layer), whole[name].layer(layer)

@@ -2,6 +2,8 @@
 where they are bad.
 """
 
+from functools import lru_cache
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -44,13 +46,19 @@ def passes_of(model, monkeypatch):
     return seen
 
 
+@lru_cache
+def alone(name, processor):
+    """A model, pictures, and the record of each by itself."""
+    model, pictures = tiny_model(name), [picture(seed) for seed in range(7)]
+    return model, pictures, [hs.capture(model, processor, image=each) for each in pictures]
+
+
 @pytest.mark.parametrize("name", ["vit", "dinov3_vit", "yolos"])
 @pytest.mark.parametrize(
     ("batch_tokens", "batches"), [(1, [1] * 7), (60, [1, 3, 3]), (4096, [1, 6])]
 )
 def test_pictures_of_one_size_share_a_batch(name, batch_tokens, batches, processor, monkeypatch):
-    model, pictures = tiny_model(name), [picture(seed) for seed in range(7)]
-    wanted = [hs.capture(model, processor, image=each) for each in pictures]
+    model, pictures, wanted = alone(name, processor)
     seen = passes_of(model, monkeypatch)
     found = list(
         hs.capture_many(
@@ -58,8 +66,8 @@ def test_pictures_of_one_size_share_a_batch(name, batch_tokens, batches, process
         )
     )
     assert seen == batches
-    for record, alone in zip(found, wanted, strict=True):
-        same(record, alone)
+    for record, by_itself in zip(found, wanted, strict=True):
+        same(record, by_itself)
         assert record.verified < 1e-4
 
 
