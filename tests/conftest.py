@@ -1,6 +1,7 @@
 import gc
 import hashlib
 import os
+import socket
 import threading
 import time
 from contextlib import contextmanager
@@ -30,6 +31,17 @@ SLOW_FOLDERS = ("docs", "studies")
 def pytest_collection_modifyitems(items):
     """Slow files first: with ``--no-loadscope-reorder`` workers take them in this order."""
     items.sort(key=lambda item: item.path.parent.name not in SLOW_FOLDERS)
+
+
+def pytest_sessionstart(session):
+    """What pytest-rerunfailures asks its controller before every test is sent at once.
+
+    It writes, and before the next test it writes again and waits: TCP holds the second small
+    message back until the first is acknowledged, which takes 40 ms, more than most tests.
+    """
+    failures = getattr(session.config, "failures_db", None)
+    if hasattr(failures, "sock"):
+        failures.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def pytest_collection_finish():
