@@ -68,7 +68,16 @@ class Numbers:
 
 
 def model_of(shape: Shape, implementation: str) -> nn.Module:
-    """The demo model itself, or random weights in the shape of the others."""
+    """The demo model itself, or random weights in the shape of the others; without a cache, which a
+    pass over a whole text has no use for.
+    """
+    model = _model_of(shape, implementation)
+    if hasattr(model.config, "use_cache"):
+        model.config.use_cache = False
+    return model
+
+
+def _model_of(shape: Shape, implementation: str) -> nn.Module:
     torch.manual_seed(0)
     if shape.family == "MiniLM":
         model, _ = load_model(None)

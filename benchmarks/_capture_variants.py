@@ -52,9 +52,8 @@ class Variant:
 
 
 def plain(model: nn.Module, inputs: Inputs, **options: bool) -> object:
-    cache = {"use_cache": False} if hasattr(model.config, "use_cache") else {}
     with torch.no_grad():
-        return model(**inputs, **cache, **options)
+        return model(**inputs, **options)
 
 
 def watched(model: nn.Module, inputs: Inputs, tell: Callable[[Call], None]) -> None:

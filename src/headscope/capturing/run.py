@@ -36,7 +36,7 @@ from headscope.capturing.keep import KeepChoice
 from headscope.capturing.media.input_positions import UnnamedPositions, followed
 from headscope.capturing.seam import InterventionLike, sessions
 from headscope.capturing.threads import evaluating, not_compiling, one_at_a_time
-from headscope.capturing.walk import arguments_of, modules_of
+from headscope.capturing.walk import arguments_of, modules_of, walked_once
 from headscope.capturing.watching._flex import MODULE as FLEX
 from headscope.capturing.watching._routers import RouterWatch
 from headscope.capturing.watching._watch import Watch
@@ -90,6 +90,8 @@ def run(
             changed.enter_context(intervention.on(model))
         for session in sessions():
             session.prepare(model, inputs)
+        # Interventions may have put modules of their own in place of others: from here on they stay.
+        changed.enter_context(walked_once())
         return _run(model, inputs, keeping, note, numbers=numbers)
 
 

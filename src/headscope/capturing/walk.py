@@ -5,14 +5,39 @@ the attention of a short text.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 
 from torch import nn
 
+_walked: ContextVar[dict[int, list[tuple[str, nn.Module]]] | None] = ContextVar(
+    "headscope_walked", default=None
+)
+
+
+@contextmanager
+def walked_once() -> Generator[None]:
+    """For the length of a pass, in which no model gets other modules, walk over each once."""
+    token = _walked.set({})
+    try:
+        yield
+    finally:
+        _walked.reset(token)
+
 
 def named_modules_of(model: nn.Module) -> list[tuple[str, nn.Module]]:
     """All modules, each once with its first name, in the order of ``model.named_modules()``."""
+    known = _walked.get()
+    if known is None:
+        return _named_modules_of(model)
+    if id(model) not in known:
+        known[id(model)] = _named_modules_of(model)
+    return known[id(model)]
+
+
+def _named_modules_of(model: nn.Module) -> list[tuple[str, nn.Module]]:
     modules, seen, ahead = [], set(), [("", model)]
     while ahead:
         name, module = ahead.pop()

@@ -8,7 +8,7 @@ from typing import Any
 
 from headscope._renamed import renamed_name
 from headscope.norms._alti import alti
-from headscope.norms._block import Block
+from headscope.norms._block import Block, BlockArrays
 from headscope.norms._contributions import (
     attention_norms,
     globenc_norms,
@@ -24,8 +24,9 @@ from headscope.norms._expansion import expansion_rate
 from headscope.norms._flow import flow
 from headscope.norms._maps import Quantity
 from headscope.norms._norm import Norm
-from headscope.norms._products import ProjectionProducts
+from headscope.norms._products import MOST_INPUTS, ProjectionProducts
 from headscope.norms._rollout import rollout
+from headscope.norms._stack import BlockStack, shape_of
 from headscope.norms._vectors import (
     ContributionVectors,
     attention_vectors,
@@ -35,7 +36,10 @@ from headscope.norms._vectors import (
 )
 
 __all__ = [
+    "MOST_INPUTS",
     "Block",
+    "BlockArrays",
+    "BlockStack",
     "ContributionVectors",
     "Norm",
     "ProjectionProducts",
@@ -56,6 +60,7 @@ __all__ = [
     "residual_norms",
     "residual_vectors",
     "rollout",
+    "shape_of",
     "value_norms",
 ]
 

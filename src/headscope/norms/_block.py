@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,18 +12,234 @@ from jaxtyping import Float
 
 from headscope.errors import RecordError
 from headscope.norms._norm import Norm
-from headscope.norms._products import ProjectionProducts
+from headscope.norms._products import CANCELLED, ProjectionProducts
 
 BYTES_AT_ONCE = 2**25
+CACHED_BYTES = 2**20
+"""What is written and read at once of the products with all weights of a key, so that it stays in
+the processor's cache."""
+OF_TEXT = ("weights", "values", "residual", "beside", "stream_again")
+"""The arrays of a block that each text has for itself."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Block:
+class BlockArrays(ABC):
+    """What follows from the arrays of a block, or of several blocks of one shape.
+
+    Axes ``*text`` stand in front of those of one text: none, one of texts, or those of blocks and
+    of texts. The arguments are those of `Block`.
+    """
+
+    weights: np.ndarray
+    values: np.ndarray
+    bias: np.ndarray | None = None
+    residual: np.ndarray | None = None
+    same: bool = True
+    before: Norm | None = None
+    beside: np.ndarray | None = None
+    after: Norm | None = None
+    second: Norm | None = None
+    stream_again: np.ndarray | None = None
+
+    @property
+    @abstractmethod
+    def size(self) -> tuple[int, int, int, int]:
+        """Numbers of heads, queries, keys and features of the model."""
+
+    @property
+    @abstractmethod
+    def has_products(self) -> bool:
+        """Whether scalar products follow from those of projections, without vectors as wide as the
+        model.
+        """
+
+    @abstractmethod
+    def projected(
+        self, contexts: Float[np.ndarray, "*text head query feature"]
+    ) -> Float[np.ndarray, "*text query model"]:
+        """The output projection of the heads' outputs, without b_O."""
+
+    @abstractmethod
+    def gram(
+        self, keys: slice, norms: tuple[Norm, ...]
+    ) -> tuple[Float[np.ndarray, "*text key head head"], Float[np.ndarray, "*text key head"]]:
+        """Scalar products of the vectors of each key's heads behind the linear part of norms, and a
+        bound of their lengths.
+        """
+
+    @abstractmethod
+    def one(
+        self, index: tuple[int, ...], norms: tuple[Norm, ...]
+    ) -> tuple[Block, tuple[Norm, ...]]:
+        """The block of one text, and its norms among these."""
+
+    @cached_property
+    def output(self) -> Float[np.ndarray, "*text query model"]:
+        """The output of the attention, b_O included."""
+        # Weights times values first: they are far fewer numbers than f(x_j) of all keys.
+        output = self.projected(self.weights @ self.values_of_heads)
+        return output if self.bias is None else output + self.bias
+
+    @cached_property
+    def values_of_heads(self) -> Float[np.ndarray, "*text head key feature"]:
+        """Values, once for each head that uses them."""
+        shared = self.weights.shape[-3] // self.values.shape[-3]
+        return self.values if shared == 1 else np.repeat(self.values, shared, axis=-3)
+
+    @cached_property
+    def own_output(self) -> Float[np.ndarray, "*text query model"]:
+        """What each token adds to its own output, ``sum_h a_ii f_h(x_i)``, without b_O."""
+        weights = self.weights.diagonal(axis1=-2, axis2=-1)  # [*text head query]
+        return self.projected(weights[..., None] * self.values_of_heads)
+
+    @cached_property
+    def stream(self) -> Float[np.ndarray, "*text query model"]:
+        """The attention's output with the residual."""
+        stream = self.output
+        if self.before is not None:
+            stream = self.before(stream)
+        for part in (self.residual, self.beside):
+            stream = stream if part is None else stream + part
+        return stream
+
+    @cached_property
+    def normed(self) -> Float[np.ndarray, "*text query model"]:
+        """What the norm makes of that; without a norm, the same."""
+        norm = self.after
+        if norm is None:
+            return self.stream
+        rows = self.kept(("rows", norm), lambda: 1 / norm.deviation(self.stream))
+        return norm.linear(self.stream) * rows[..., None] + norm.shift
+
+    @cached_property
+    def value_lengths(self) -> Float[np.ndarray, "*text head key"]:
+        """``||f_h(x_j)||`` of each head."""
+        _, _, keys, _ = self.size
+        lengths = np.empty((*self.weights.shape[:-2], keys))
+        for tile in self.key_tiles():
+            gram, longest = self._gram_of(tile, ())
+            own = np.sqrt(np.maximum(np.einsum("...hh->...h", gram), 0))
+            # What is left of a value that W_h all but removes is known from the vector alone.
+            for *text, key, head in np.argwhere(own < CANCELLED * longest):
+                block, _ = self.one(tuple(text), ())
+                value = block.values_of_heads[head, key + (tile.start or 0)]
+                own[(*text, key, head)] = np.linalg.norm(value @ block.projection[head])
+            lengths[..., tile] = np.swapaxes(own, -2, -1)
+        return lengths
+
+    def lengths_behind(self, norms: tuple[Norm, ...]) -> Float[np.ndarray, "*text query key"]:
+        """``||sum_h a_ij linear(f_h(x_j))||`` behind the linear part of norms.
+
+        From the Gram matrix ``[head head]`` of each key's vectors. Of keys where heads cancel each
+        other, from the root of it, ``||R_j a_ij||`` with R_j from QR of the vectors, which keeps
+        the digits that the matrix itself loses.
+        """
+        _, queries, keys, _ = self.size
+        lengths = np.empty((*self.weights.shape[:-3], queries, keys))
+        for tile in self.key_tiles():
+            weights = self.weights_by_key(tile)
+            of_keys, straight = _lengths(*self._gram_of(tile, norms), weights)
+            cancelled = np.asarray((of_keys < CANCELLED * straight).any(axis=-1))
+            for text in np.argwhere(cancelled.any(axis=-1)):
+                index = tuple(text)
+                of_text = np.flatnonzero(np.asarray(cancelled[index]))
+                block, own = self.one(index, norms)
+                vectors = block.transformed(of_text + (tile.start or 0), own).transpose(1, 2, 0)
+                # Q keeps lengths, so that ||V a|| = ||Q R a|| = ||R a||
+                roots = np.linalg.qr(vectors, mode="r")  # [key _ head]
+                of_keys[index][of_text] = np.linalg.norm(roots @ weights[index][of_text], axis=1)
+            lengths[..., tile] = np.swapaxes(of_keys, -2, -1)
+        return lengths
+
+    def weights_by_key(self, keys: slice) -> Float[np.ndarray, "*text key head query"]:
+        """Weights of some keys, contiguous."""
+
+        def turned() -> Float[np.ndarray, "*text key head query"]:
+            return np.ascontiguousarray(np.moveaxis(self.weights[..., keys], -1, -3))
+
+        # Lengths of each kind ask for them again; a block of several tiles does not keep them.
+        return self.kept("weights by key", turned) if self._is_whole(keys) else turned()
+
+    def _gram_of(
+        self, keys: slice, norms: tuple[Norm, ...]
+    ) -> tuple[Float[np.ndarray, "*text key head head"], Float[np.ndarray, "*text key head"]]:
+        """As `gram`. What no norm changes gives the lengths of values and those of their sums."""
+        if norms or not self._is_whole(keys):
+            return self.gram(keys, norms)
+        return self._whole_gram
+
+    @cached_property
+    def _whole_gram(
+        self,
+    ) -> tuple[Float[np.ndarray, "*text key head head"], Float[np.ndarray, "*text key head"]]:
+        return self.gram(slice(None), ())
+
+    def _is_whole(self, keys: slice) -> bool:
+        """Whether a tile holds all keys."""
+        return keys.start in {None, 0} and (keys.stop or self.size[2]) >= self.size[2]
+
+    def kept(
+        self, what: Hashable, make: Callable[[], Float[np.ndarray, "..."]]
+    ) -> Float[np.ndarray, "..."]:
+        """What follows from the block, worked out once."""
+        if what not in self._kept:
+            self._kept[what] = make()
+        return self._kept[what]
+
+    @cached_property
+    def _kept(self) -> dict[Hashable, np.ndarray]:
+        return {}
+
+    def key_tiles(self) -> list[slice]:
+        """Keys, as many at a time as lengths are worked out of."""
+        heads, queries, _, model = self.size
+        features = 0 if self.has_products else 2 * model
+        return self.tiles(8 * heads * (features + queries + heads))
+
+    def tiles(self, bytes_of_key: int, most: int | None = None) -> list[slice]:
+        """Keys, as many at a time as fit in the memory allowed, of all texts."""
+        texts = int(np.prod(self.weights.shape[:-3]))
+        step = max(1, (most or BYTES_AT_ONCE) // max(1, texts * bytes_of_key))
+        return [slice(first, first + step) for first in range(0, self.size[2], step)]
+
+
+def _lengths(
+    gram: Float[np.ndarray, "*text key head head"],
+    longest: Float[np.ndarray, "*text key head"],
+    weights: Float[np.ndarray, "*text key head query"],
+) -> tuple[Float[np.ndarray, "*text key query"], Float[np.ndarray, "*text key query"]]:
+    """Lengths of the weighted sums of each key's vectors, and what they would be if the vectors all
+    pointed the same way.
+    """
+    heads, queries = weights.shape[-2:]
+    texts_and_keys = weights.shape[:-2]
+    weights = weights.reshape(-1, heads, queries)
+    # The lengths stand as one row more below the Gram matrix: one product gives both.
+    forms = np.concatenate([gram, longest[..., None, :]], axis=-2).reshape(-1, heads + 1, heads)
+    lengths, straight = np.empty((2, len(weights), queries))
+    negative = bool(weights.size) and weights.min() < 0
+    step = max(1, CACHED_BYTES // (8 * (heads + 1) * max(1, queries)))
+    for first in range(0, len(weights), step):
+        some = slice(first, first + step)
+        products = forms[some] @ weights[some]
+        np.einsum("khq,khq->kq", products[:, :-1], weights[some], out=lengths[some])
+        straight[some] = products[:, -1]
+        if negative:
+            straight[some] = (forms[some, -1:] @ np.abs(weights[some]))[:, 0]
+    np.sqrt(np.maximum(lengths, 0, out=lengths), out=lengths)
+    shape = (*texts_and_keys, queries)
+    return lengths.reshape(shape), straight.reshape(shape)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Block(BlockArrays):
     """Weights, values and output projection of an attention, and what is done to its output, in
     float64.
 
     ``output = sum_h weights_h (values_h projection_h) + bias``; ``stream = residual +
     before(output) + beside``; ``normed = after(stream)``; ``normed_again = second(stream_again)``.
+    Texts of the same length may share a block: an axis of texts then stands in front of the axes of
+    weights, values, residual, beside and stream_again.
 
     Args:
         weights: ``[head query key]``.
@@ -45,17 +262,7 @@ class Block:
         RecordError: where the arrays do not fit.
     """
 
-    weights: np.ndarray
-    values: np.ndarray
     projection: np.ndarray
-    bias: np.ndarray | None = None
-    residual: np.ndarray | None = None
-    same: bool = True
-    before: Norm | None = None
-    beside: np.ndarray | None = None
-    after: Norm | None = None
-    second: Norm | None = None
-    stream_again: np.ndarray | None = None
     products: ProjectionProducts | None = None
 
     def __post_init__(self) -> None:
@@ -75,103 +282,83 @@ class Block:
     @property
     def size(self) -> tuple[int, int, int, int]:
         """Numbers of heads, queries, keys and features of the model."""
-        return (*self.weights.shape, self.projection.shape[2])
+        return (*self.weights.shape[-3:], self.projection.shape[2])
 
-    @cached_property
-    def output(self) -> Float[np.ndarray, "query model"]:
-        """The output of the attention, b_O included."""
-        _, queries, _, model = self.size
-        # Weights times values first: they are far fewer numbers than f(x_j) of all keys.
-        contexts = (self.weights @ self.values_of_heads).transpose(1, 0, 2)
-        output = contexts.reshape(queries, -1) @ self.projection.reshape(-1, model)
-        return output if self.bias is None else output + self.bias
+    @property
+    def has_products(self) -> bool:
+        """Whether scalar products follow from those of the projection."""
+        return self.products is not None
 
-    @cached_property
-    def values_of_heads(self) -> Float[np.ndarray, "head key feature"]:
-        """Values, once for each head that uses them."""
-        shared = len(self.weights) // len(self.values)
-        return self.values if shared == 1 else np.repeat(self.values, shared, axis=0)
+    def projected(
+        self, contexts: Float[np.ndarray, "*text head query feature"]
+    ) -> Float[np.ndarray, "*text query model"]:
+        """The output projection of the heads' outputs, without b_O."""
+        by_query = np.swapaxes(contexts, -3, -2)
+        rows = by_query.reshape(-1, self.projection.shape[0] * self.projection.shape[1])
+        outputs = rows @ self.projection.reshape(-1, self.size[3])
+        return outputs.reshape(*by_query.shape[:-2], self.size[3])
 
-    @cached_property
-    def own_output(self) -> Float[np.ndarray, "query model"]:
-        """What each token adds to its own output, ``sum_h a_ii f_h(x_i)``, without b_O."""
-        weights = self.weights.diagonal(axis1=1, axis2=2)  # [head query]
-        contexts = (weights[..., None] * self.values_of_heads).transpose(1, 0, 2)
-        return contexts.reshape(self.size[1], -1) @ self.projection.reshape(-1, self.size[3])
+    def gram(
+        self, keys: slice, norms: tuple[Norm, ...]
+    ) -> tuple[Float[np.ndarray, "*text key head head"], Float[np.ndarray, "*text key head"]]:
+        """Scalar products of the vectors of each key's heads behind the linear part of norms, and a
+        bound of their lengths.
+        """
+        if self.products is not None:
+            return self.products.gram(self.values_of_heads[..., keys, :], norms)
+        vectors = np.swapaxes(self.transformed(keys, norms), -3, -2)
+        gram = vectors @ np.swapaxes(vectors, -2, -1)
+        return gram, np.sqrt(np.einsum("...hh->...h", gram))
 
-    def weights_by_key(self, keys: slice) -> Float[np.ndarray, "key head query"]:
-        """Weights of some keys, contiguous."""
-
-        def turned() -> Float[np.ndarray, "key head query"]:
-            return np.ascontiguousarray(self.weights[:, :, keys].transpose(2, 0, 1))
-
-        # Lengths of each kind ask for them again; a block of several tiles does not keep them.
-        is_whole = keys.start in {None, 0} and (keys.stop or self.size[2]) >= self.size[2]
-        return self.kept("weights by key", turned) if is_whole else turned()
-
-    @cached_property
-    def stream(self) -> Float[np.ndarray, "query model"]:
-        """The attention's output with the residual."""
-        stream = self.output if self.before is None else self.before(self.output)
-        for part in (self.residual, self.beside):
-            stream = stream if part is None else stream + part
-        return stream
-
-    @cached_property
-    def normed(self) -> Float[np.ndarray, "query model"]:
-        """What the norm makes of that; without a norm, the same."""
-        return self.stream if self.after is None else self.after(self.stream)
+    def one(
+        self, index: tuple[int, ...], norms: tuple[Norm, ...]
+    ) -> tuple[Block, tuple[Norm, ...]]:
+        """The block of one text, and the norms, which all texts share."""
+        if not index:
+            return self, norms
+        parts = {name: getattr(self, name) for name in OF_TEXT}
+        own = {name: part[index] for name, part in parts.items() if part is not None}
+        return replace(self, **own), norms
 
     def transformed(
-        self, keys: slice | np.ndarray = slice(None)
-    ) -> Float[np.ndarray, "head key model"]:
-        """``f(x_j)`` of each head: its value times its part of the output projection."""
+        self, keys: slice | np.ndarray = slice(None), norms: tuple[Norm, ...] = ()
+    ) -> Float[np.ndarray, "*text head key model"]:
+        """``f(x_j)`` of each head, its value times its part of the output projection, behind the
+        linear part of norms.
+        """
         # Each kind of contribution asks for them again; what is small is computed once and kept.
         if isinstance(keys, np.ndarray) or not self.is_small:
-            return self._transform(keys)
-        return self._transformed[:, keys]
-
-    def kept(
-        self, what: Hashable, make: Callable[[], Float[np.ndarray, "..."]]
-    ) -> Float[np.ndarray, "..."]:
-        """What follows from the block, worked out once."""
-        if what not in self._kept:
-            self._kept[what] = make()
-        return self._kept[what]
-
-    @cached_property
-    def _kept(self) -> dict[Hashable, np.ndarray]:
-        return {}
+            return self._transform(keys, norms)
+        vectors = self.kept(("transformed", norms), lambda: self._transform(slice(None), norms))
+        return vectors[..., keys, :]
 
     @property
     def is_small(self) -> bool:
         """Whether f(x_j) of all heads and keys may be held."""
-        heads, _, keys, model = self.size
-        return 8 * heads * keys * model <= BYTES_AT_ONCE
+        heads, _, _, model = self.size
+        return 8 * heads * model * self.values[..., 0, :, 0].size <= BYTES_AT_ONCE
 
-    @cached_property
-    def _transformed(self) -> Float[np.ndarray, "head key model"]:
-        return self._transform(slice(None))
-
-    def _transform(self, keys: slice | np.ndarray) -> Float[np.ndarray, "head key model"]:
-        return self.values_of_heads[:, keys] @ self.projection
-
-    def tiles(self, bytes_of_key: int, most: int | None = None) -> list[slice]:
-        """Keys, as many at a time as fit in the memory allowed."""
-        step = max(1, (most or BYTES_AT_ONCE) // max(1, bytes_of_key))
-        return [slice(first, first + step) for first in range(0, self.size[2], step)]
+    def _transform(
+        self, keys: slice | np.ndarray, norms: tuple[Norm, ...]
+    ) -> Float[np.ndarray, "*text head key model"]:
+        vectors = self.values_of_heads[..., keys, :] @ self.projection
+        for norm in norms:
+            vectors = norm.linear(vectors)
+        return vectors
 
     def _check(self) -> None:
-        axes = {"weights": 3, "values": 3, "projection": 3}
-        for name, count in axes.items():
-            if getattr(self, name).ndim != count:
+        for name, least in {"weights": 3, "values": 3}.items():
+            if getattr(self, name).ndim < least:
                 raise RecordError(
-                    f"{name} of a block has {getattr(self, name).ndim} axes, expected {count}"
+                    f"{name} of a block has {getattr(self, name).ndim} axes, expected {least}"
                 )
+        if self.projection.ndim != 3:
+            raise RecordError(f"projection of a block has {self.projection.ndim} axes, expected 3")
         heads, queries, keys, _ = self.size
-        if len(self.projection) != heads or not len(self.values) or heads % len(self.values):
+        shared = self.values.shape[-3]
+        if len(self.projection) != heads or not shared or heads % shared:
             raise RecordError(
-                f"A block with {heads} heads cannot use {len(self.values)} heads of values and "
+                f"A block with {heads} heads cannot use {shared} heads of values and "
                 f"{len(self.projection)} of the output projection"
             )
         self._check_shapes()
@@ -183,12 +370,13 @@ class Block:
 
     def _check_shapes(self) -> None:
         _, queries, keys, model = self.size
+        texts = self.weights.shape[:-3]
         wanted = {
-            "values": (len(self.values), keys, self.projection.shape[1]),
+            "values": (*texts, self.values.shape[-3], keys, self.projection.shape[1]),
             "bias": (model,),
-            "residual": (queries, model),
-            "beside": (queries, model),
-            "stream_again": (queries, model),
+            "residual": (*texts, queries, model),
+            "beside": (*texts, queries, model),
+            "stream_again": (*texts, queries, model),
         }
         for name, shape in wanted.items():
             array = getattr(self, name)

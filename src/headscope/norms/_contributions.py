@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from headscope.norms._block import Block
+from headscope.norms._block import BlockArrays
 from headscope.norms._vectors import (
     ContributionVectors,
     attention_vectors,
@@ -15,7 +15,7 @@ from headscope.norms._vectors import (
 )
 
 
-def value_norms(block: Block) -> Float[np.ndarray, "head key"]:
+def value_norms(block: BlockArrays) -> Float[np.ndarray, "*text head key"]:
     """``||f(x_j)||`` of each head, ``f(x) = (x W_V + b_V) W_O`` with the head's slices; b_O belongs
     to no token.
 
@@ -25,6 +25,7 @@ def value_norms(block: Block) -> Float[np.ndarray, "head key"]:
         block: see `Block`.
 
     Example:
+        >>> from headscope.norms import Block
         >>> block = Block(
         ...     weights=np.ones((1, 1, 1)),
         ...     values=np.array([[[3.0]]]),
@@ -33,26 +34,19 @@ def value_norms(block: Block) -> Float[np.ndarray, "head key"]:
         >>> value_norms(block).tolist()
         [[3.0]]
     """
-    heads, _, keys, model = block.size
-    if block.products is not None:
-        return block.products.lengths(block.values_of_heads)
-    norms = np.empty((heads, keys))
-    # Vectors of all keys and heads at once may be larger than memory; 8 bytes for each number.
-    for tile in block.tiles(8 * heads * model):
-        norms[:, tile] = np.linalg.norm(block.transformed(tile), axis=-1)
-    return norms
+    return block.value_lengths
 
 
-def head_norms(block: Block) -> Float[np.ndarray, "head query key"]:
+def head_norms(block: BlockArrays) -> Float[np.ndarray, "*text head query key"]:
     """``||a f(x_j)|| = a ||f(x_j)||`` of each head: quadratic in the length once `value_norms` are
     known.
 
     Source: Kobayashi et al. 2020, section 2.2. Not normalised.
     """
-    return block.weights * value_norms(block)[:, None, :]
+    return block.weights * value_norms(block)[..., None, :]
 
 
-def attention_norms(block: Block) -> Float[np.ndarray, "query key"]:
+def attention_norms(block: BlockArrays) -> Float[np.ndarray, "*text query key"]:
     """Attn-N: ``|| sum_h a f_h(x_j) ||``, vectors summed over heads before the norm is taken.
 
     The vectors and b_O sum to the attention's output. Source: Kobayashi et al. 2020, section 2.2.
@@ -60,7 +54,7 @@ def attention_norms(block: Block) -> Float[np.ndarray, "query key"]:
     return attention_vectors(block).lengths()
 
 
-def residual_norms(block: Block) -> Float[np.ndarray, "query key"]:
+def residual_norms(block: BlockArrays) -> Float[np.ndarray, "*text query key"]:
     """AttnRes-N: ``|| sum_h a f_h(x_j) + [i = j] x_i ||``.
 
     Where the attention's output goes through a norm or a scale of its own before the residual is
@@ -75,7 +69,7 @@ def residual_norms(block: Block) -> Float[np.ndarray, "query key"]:
     return residual_vectors(block).lengths()
 
 
-def output_norms(block: Block) -> Float[np.ndarray, "query key"]:
+def output_norms(block: BlockArrays) -> Float[np.ndarray, "*text query key"]:
     """AttnResLn-N: ``||T_ij||``, ``T_ij = gain * (R_ij - mean(R_ij)) / deviation(p_i)``, p_i the
     whole before the norm.
 
@@ -90,7 +84,7 @@ def output_norms(block: Block) -> Float[np.ndarray, "query key"]:
     return output_vectors(block).lengths()
 
 
-def globenc_norms(block: Block) -> Float[np.ndarray, "query key"]:
+def globenc_norms(block: BlockArrays) -> Float[np.ndarray, "*text query key"]:
     """GlobEnc: AttnResLn-N's vectors through the second norm's linear part, the feed-forward part
     in the deviation only.
 
@@ -104,7 +98,7 @@ def globenc_norms(block: Block) -> Float[np.ndarray, "query key"]:
     return globenc_vectors(block).lengths()
 
 
-def own_norms(block: Block) -> Float[np.ndarray, " query"]:
+def own_norms(block: BlockArrays) -> Float[np.ndarray, "*text query"]:
     """Norm of what a query's residual adds to the norm's output, or to the stream where there is no
     norm.
 
@@ -118,7 +112,7 @@ def own_norms(block: Block) -> Float[np.ndarray, " query"]:
     return np.linalg.norm(vectors.own if vectors.own is not None else np.zeros((1, 1)), axis=-1)
 
 
-def mixing(vectors: ContributionVectors) -> Float[np.ndarray, " query"]:
+def mixing(vectors: ContributionVectors) -> Float[np.ndarray, "*text query"]:
     """Mixing ratio: the share of the other tokens, ``||sum_{j != i} P_ij|| / (||sum_{j != i} P_ij||
     + ||P_ii||)``.
 

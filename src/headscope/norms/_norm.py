@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,9 @@ from headscope.errors import RecordError
 class Norm:
     """``y = gain * (x - mean(x)) / deviation(x) + shift``, token by token, in float64.
 
+    Several norms of one kind are one `Norm` whose gain, shift and eps have axes in front, which
+    are broadcast to the vectors (`Norm.stacked`).
+
     LayerNorm: centred, ``deviation = sqrt(var + eps)`` with the population variance. RMSNorm: not
     centred, ``deviation = sqrt(mean(x^2) + eps)``. A mere scale (layer scale, MobileBERT's norm):
     not centred, not divided.
@@ -22,9 +26,9 @@ class Norm:
     section 3.
 
     Args:
-        gain: ``[model]``.
-        shift: ``[model]``.
-        eps: under the root.
+        gain: ``[model]``, or with axes in front.
+        shift: as gain.
+        eps: under the root; of several norms an array whose axes are those of a token.
         centred: whether the mean is taken off.
         divided: whether it is divided by the deviation.
 
@@ -39,18 +43,36 @@ class Norm:
 
     gain: np.ndarray
     shift: np.ndarray
-    eps: float = 0.0
+    eps: float | np.ndarray = 0.0
     centred: bool = True
     divided: bool = True
 
     def __post_init__(self) -> None:
         for name in ("gain", "shift"):
             object.__setattr__(self, name, np.asarray(getattr(self, name), np.float64))
-        if self.gain.ndim != 1 or self.gain.shape != self.shift.shape:
+        if not self.gain.ndim or self.gain.shape != self.shift.shape:
             raise RecordError(
                 f"gain and shift must be [model], not of shapes {self.gain.shape} and "
                 f"{self.shift.shape}"
             )
+
+    @classmethod
+    def stacked(cls, norms: Sequence[Norm], *, axes: int) -> Norm:
+        """Norms of one kind and width as one, for vectors ``[norm ... model]``.
+
+        Args:
+            norms: one for each of the vectors' first axis.
+            axes: how many axes of the vectors lie between the first and the last.
+        """
+        first = norms[0]
+        shape = (len(norms), *[1] * axes)
+        return cls(
+            gain=np.stack([norm.gain for norm in norms]).reshape(*shape, -1),
+            shift=np.stack([norm.shift for norm in norms]).reshape(*shape, -1),
+            eps=np.array([norm.eps for norm in norms]).reshape(shape),
+            centred=first.centred,
+            divided=first.divided,
+        )
 
     @property
     def kind(self) -> str:
@@ -65,17 +87,21 @@ class Norm:
             vectors = vectors - vectors.mean(axis=-1, keepdims=True)
         return vectors * self.gain
 
-    def deviation(self, vectors: Float[np.ndarray, "token model"]) -> Float[np.ndarray, " token"]:
+    def deviation(
+        self, vectors: Float[np.ndarray, "*text token model"]
+    ) -> Float[np.ndarray, "*text token"]:
         """What each token is divided by."""
         if not self.divided:
-            return np.ones(len(vectors))
+            return np.ones(vectors.shape[:-1])
         if self.centred:
             vectors = vectors - vectors.mean(axis=-1, keepdims=True)
-        # The mean square and not np.var, which would take the mean off of an RMSNorm as well.
-        return np.sqrt((vectors**2).mean(axis=-1) + self.eps)
+        # The mean square and not np.var, which would take the mean off of an RMSNorm as well. A
+        # product of rows reads them once, where a square is written first.
+        squares = np.einsum("...m,...m->...", vectors, vectors) / vectors.shape[-1]
+        return np.sqrt(squares + self.eps)
 
     def __call__(
-        self, vectors: Float[np.ndarray, "token model"]
-    ) -> Float[np.ndarray, "token model"]:
+        self, vectors: Float[np.ndarray, "*text token model"]
+    ) -> Float[np.ndarray, "*text token model"]:
         """The norm itself."""
-        return self.linear(vectors) / self.deviation(vectors)[:, None] + self.shift
+        return self.linear(vectors) / self.deviation(vectors)[..., None] + self.shift

@@ -15,6 +15,8 @@ MOST_INPUTS = 1024
 wider ones they would take more memory than the model."""
 MOST_KEPT = 4
 """A layer has three of them: as it is, behind its norm, and behind the second norm."""
+KEYS_AT_ONCE = 256
+"""Of how many keys products with the values of a head are held; a few stay in the cache."""
 
 
 class ProjectionProducts:
@@ -53,39 +55,39 @@ class ProjectionProducts:
         return self._known[norms]
 
     def gram(
-        self, values: Float[np.ndarray, "head key feature"], norms: tuple[Norm, ...]
-    ) -> tuple[Float[np.ndarray, "key head head"], Float[np.ndarray, "key head"]]:
+        self, values: Float[np.ndarray, "*text head key feature"], norms: tuple[Norm, ...]
+    ) -> tuple[Float[np.ndarray, "*text key head head"], Float[np.ndarray, "*text key head"]]:
         """Scalar products of the vectors of each key's heads, and a bound of their lengths.
 
         The bound is ``||v_h||`` times the Frobenius norm of ``W_h L``. A scalar product is known to
         the rounding of the bound's square, which may be more than the vector itself.
         """
-        heads, keys, features = values.shape
+        heads, keys, features = values.shape[-3:]
+        texts = values.shape[:-3]
         products = self.behind(norms)
-        by_key = np.ascontiguousarray(values.transpose(1, 0, 2))
-        gram = np.empty((keys, heads, heads))
-        for head in range(heads):
-            # The matrix is symmetric: products with the heads before this one are enough.
-            others = head + 1
-            rows = slice(head * features, others * features)
-            met = (values[head] @ products[rows, : others * features]).reshape(keys, others, -1)
-            gram[:, head, :others] = np.einsum("kgf,kgf->kg", met, by_key[:, :others])
-            gram[:, :others, head] = gram[:, head, :others]
+        # Texts share the products, so that all their keys are rows of the same matrices.
+        by_key = np.ascontiguousarray(np.swapaxes(values, -3, -2)).reshape(-1, heads, features)
+        gram = np.empty((len(by_key), heads, heads))
+        for first in range(0, len(by_key), KEYS_AT_ONCE):
+            _fill(
+                gram[first : first + KEYS_AT_ONCE], by_key[first : first + KEYS_AT_ONCE], products
+            )
         squares = products.diagonal().reshape(heads, features).sum(axis=-1)
-        return gram, np.linalg.norm(by_key, axis=-1) * np.sqrt(squares)
+        longest = np.sqrt(np.einsum("khf,khf->kh", by_key, by_key) * squares)
+        return gram.reshape(*texts, keys, heads, heads), longest.reshape(*texts, keys, heads)
 
-    def lengths(
-        self, values: Float[np.ndarray, "head key feature"]
-    ) -> Float[np.ndarray, "head key"]:
-        """``||v_h W_h||`` of each head."""
-        heads, _, features = values.shape
-        blocks = self.behind(()).reshape(heads, features, heads, features)
-        own = blocks[np.arange(heads), :, np.arange(heads)]  # [head feature feature]
-        squares = ((values @ own) * values).sum(axis=-1)
-        longest = np.linalg.norm(values, axis=-1) * np.sqrt(np.einsum("hff->h", own))[:, None]
-        lengths = np.sqrt(np.maximum(squares, 0))
-        # What is left of a value that W_h all but removes is known from the vector alone.
-        removed = lengths < CANCELLED * longest
-        for head, key in np.argwhere(removed):
-            lengths[head, key] = np.linalg.norm(values[head, key] @ self._projection[head])
-        return lengths
+
+def _fill(
+    gram: Float[np.ndarray, "key head head"],
+    values: Float[np.ndarray, "key head feature"],
+    products: Float[np.ndarray, "input input"],
+) -> None:
+    """Write the scalar products of these keys."""
+    keys, heads, features = values.shape
+    for head in range(heads):
+        # The matrix is symmetric: products with the heads before this one are enough.
+        others = head + 1
+        rows = slice(head * features, others * features)
+        met = (values[:, head] @ products[rows, : others * features]).reshape(keys, others, -1)
+        gram[:, head, :others] = np.einsum("kgf,kgf->kg", met, values[:, :others])
+        gram[:, :others, head] = gram[:, head, :others]

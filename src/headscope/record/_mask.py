@@ -66,6 +66,7 @@ class Mask(RebuiltWhenCopied):
         )
 
     @classmethod
+    @lru_cache(maxsize=16)  # all layers of a decoder share it, and each asks whether it is this one
     def causal(cls, queries: int, keys: int) -> Mask:
         """Every query sees all keys up to its own place, the last query all of them."""
         stops = np.arange(keys - queries, keys) + 1

@@ -140,11 +140,11 @@ class Builder:
             RealTokens(call, example, *(side.positions[example] for side in sides))
             for example in range(call.size[0])
         ]
-        layers = self._facts(unpadded, visibility, rows_and_padding)
+        layers, weights = self._facts(unpadded, visibility, rows_and_padding)
         group, block = self._sides.group_of(call, sides), block_of(call.name)
         own_number, chosen = getattr(call.module, "layer_idx", None), {}
         if self._keeping.heads is None:
-            layers = self._kept(unpadded, layers, sides)
+            layers = self._kept(unpadded, layers, sides, known=weights)
         else:
             before = sum(entry.group == group for entry in self.seen.values())
             numbers = (own_number, None if block is None else block[1], before)
@@ -162,7 +162,7 @@ class Builder:
             chosen=chosen,
         )
         if self.norms is not None:
-            self.norms.expect(whole, call, (sides, visibility), layers)
+            self.norms.expect(whole, call, (sides, visibility, weights), layers)
         put_away(self.seen[call.number].all_layers, self._keeping.put)
 
     def check_joined(self) -> None:
@@ -362,8 +362,10 @@ class Builder:
         unpadded: list[RealTokens],
         visibility: Visibility,
         rows_and_padding: tuple[QueryRows, torch.Tensor | None],
-    ) -> list[dict[str, Any]]:
-        """The facts about a checked layer for each text, with all its heads, without its arrays."""
+    ) -> tuple[list[dict[str, Any]], torch.Tensor | None]:
+        """The facts about a checked layer for each text, with all its heads, without its arrays;
+        and its weights, where the rows that were checked are all rows.
+        """
         call, (rows, padding) = unpadded[0].call, rows_and_padding
         weights = weights_of(call, visibility, rows)
         check_weights(weights, padding, call.name)
@@ -377,12 +379,13 @@ class Builder:
             "latent": getattr(call.module, "kv_lora_rank", None),
             "changes": call.changes,
         }
-        return [
+        facts = [
             {**shared, "visible": self._masks.of(text, visibility), **turned, **checked}
             for text, turned, checked in zip(
                 unpadded, self._rotations.of(unpadded), verified(call, weights, rows), strict=True
             )
         ]
+        return facts, weights if rows.at is None else None
 
     def _kept(
         self,
@@ -390,9 +393,11 @@ class Builder:
         facts: list[dict[str, Any]],
         sides: tuple[SideTokens, SideTokens],
         held: HeldHeads | None = None,
+        *,
+        known: torch.Tensor | None = None,
     ) -> list[dict[str, Any]]:
         """The arguments of a `Layer` for each example, with the arrays of all heads, or of those
-        that are held.
+        that are held. Where all weights are known already, they are not computed again.
         """
         if held is not None:
             call = call_of_heads(unpadded[0].call, held)
@@ -401,10 +406,12 @@ class Builder:
             unpadded = [replace(text, call=call) for text in unpadded]
         call, visibility = unpadded[0].call, self._visibility_of(unpadded[0].call)
         self._count(call)
-        later = postponed(unpadded, visibility) if self._keeping.postpones_weights else None
+        later = None
+        if self._keeping.postpones_weights and known is None:
+            later = postponed(unpadded, visibility)
         weights: Sequence[np.ndarray | None] = [None] * len(unpadded)
         if later is None and (self._keeps_weights or self._needs_weights(call)):
-            weights = kept_weights(unpadded, visibility, self._keeping.dtype)
+            weights = kept_weights(unpadded, visibility, self._keeping.dtype, known=known)
         layers = [
             fact | {"weights": own} | self._arrays(text, visibility, held)
             for text, fact, own in zip(unpadded, facts, weights, strict=True)

@@ -85,8 +85,8 @@ class BatchBuilder(Builder):
         unpadded: list[RealTokens],
         visibility: Visibility,
         rows_and_padding: tuple[QueryRows, torch.Tensor | None],
-    ) -> list[dict[str, Any]]:
-        """Mask and weights of all texts as one layer."""
+    ) -> tuple[list[dict[str, Any]], torch.Tensor | None]:
+        """Mask and weights of all texts as one layer, and nothing more to be known of them."""
         whole = unpadded[0].call
         _, _, queries, keys = whole.size
         if any((len(text.queries), len(text.keys)) != (queries, keys) for text in unpadded):
@@ -106,13 +106,13 @@ class BatchBuilder(Builder):
             self._held += waiting.bytes
             if self._held > HELD:
                 self._write_waiting()
-            return [layer]
+            return [layer], None
         weights = _weights(call, unpadded[: self._kept_texts], visibility)
         check_weights(weights, None, call.name)
         check_rows(weights, call, visible)
         verified(call, rows_and_padding[0].of(weights), rows_and_padding[0])
         layer["weights"] = weights.cpu().numpy()
-        return [layer]
+        return [layer], None
 
     def _write_waiting(self) -> None:
         if self._waiting:
@@ -125,6 +125,8 @@ class BatchBuilder(Builder):
         facts: list[dict[str, Any]],
         sides: tuple[SideTokens, SideTokens],
         held: Any = None,
+        *,
+        known: torch.Tensor | None = None,
     ) -> list[dict[str, Any]]:
         """Nothing to add: the weights were written already."""
         return facts

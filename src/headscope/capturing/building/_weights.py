@@ -10,7 +10,7 @@ import torch
 from headscope.capturing.building._checks import without_padding
 from headscope.capturing.building._lazy_zeros import untouched_zeros
 from headscope.capturing.building._postponed import recomputed_weights
-from headscope.capturing.building._real_tokens import RealTokens
+from headscope.capturing.building._real_tokens import RealTokens, stored
 from headscope.capturing.calls.attention import QueryRows, has_own_weights, weights_of
 from headscope.capturing.calls.visibility import Visibility
 
@@ -19,9 +19,26 @@ WEIGHTS_AT_ONCE = 2**20
 
 
 def kept_weights(
-    unpadded_texts: Sequence[RealTokens], visibility: Visibility, dtype: np.dtype
+    unpadded_texts: Sequence[RealTokens],
+    visibility: Visibility,
+    dtype: np.dtype,
+    *,
+    known: torch.Tensor | None = None,
 ) -> list[np.ndarray]:
-    """Weights ``[head query key]`` of the real tokens of each text, computed in tiles."""
+    """Weights ``[head query key]`` of the real tokens of each text, computed in tiles.
+
+    Args:
+        unpadded_texts: the texts of a call.
+        visibility: what its queries may look at.
+        dtype: in which weights are kept.
+        known: ``[text head query key]``, the weights of texts without padding among the queries,
+            where they were computed before.
+    """
+    if known is not None:
+        return [
+            stored(without_padding(weights, text), dtype)
+            for weights, text in zip(known, unpadded_texts, strict=True)
+        ]
     if has_own_weights(unpadded_texts[0].call):
         return [_own_weights(unpadded, visibility, dtype) for unpadded in unpadded_texts]
     return recomputed_weights(unpadded_texts, dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -88,11 +89,24 @@ class Call:
 
     def of_text(self, example: int) -> Call:
         """The call of one text alone, with a batch of one."""
+        return self.of_texts([example])
+
+    def of_texts(self, examples: Sequence[int]) -> Call:
+        """The call of some texts alone, one after the other; views where it is one, or all."""
         batch, _, queries, _ = self.size
         names = ("query", "key", "value", "mask", "bias", "context", "weights", "added")
         output = None if self.output is None else self.output.reshape(batch, queries, -1)
         parts = {name: getattr(self, name) for name in names} | {"output": output}
         for name, tensor in parts.items():
             if tensor is not None and len(tensor) > 1:
-                parts[name] = tensor[example : example + 1]
+                parts[name] = some_of(tensor, examples)
         return replace(self, **parts)
+
+
+def some_of(tensor: torch.Tensor, examples: Sequence[int]) -> torch.Tensor:
+    """Some texts of a batch; a view where it is one, or all."""
+    if list(examples) == list(range(len(tensor))):
+        return tensor
+    if len(examples) == 1:
+        return tensor[examples[0] : examples[0] + 1]
+    return tensor[list(examples)]

@@ -4,11 +4,12 @@ few of its rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
 
-from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.call import Call, some_of
 
 HIDDEN = -1e30
 """Added to the scores of hidden keys: finite, so that 0 times it is 0, and far below any score."""
@@ -32,8 +33,12 @@ class Visibility:
 
     def of_text(self, example: int) -> Visibility:
         """Of one text, with a batch of one."""
+        return self.of_texts([example])
+
+    def of_texts(self, examples: Sequence[int]) -> Visibility:
+        """Of some texts, one after the other."""
         return replace(
-            self, visible=_of_text(self.visible, example), bias=_of_text(self.bias, example)
+            self, visible=_of_texts(self.visible, examples), bias=_of_texts(self.bias, examples)
         )
 
 
@@ -196,5 +201,5 @@ def state_of(tensor: torch.Tensor | None) -> tuple[int, int]:
     return id(tensor), tensor._version
 
 
-def _of_text(tensor: torch.Tensor | None, example: int) -> torch.Tensor | None:
-    return tensor if tensor is None or len(tensor) == 1 else tensor[example : example + 1]
+def _of_texts(tensor: torch.Tensor | None, examples: Sequence[int]) -> torch.Tensor | None:
+    return tensor if tensor is None or len(tensor) == 1 else some_of(tensor, examples)

@@ -4,16 +4,21 @@ vectors.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from headscope.capturing.building._real_tokens import RealTokens
 from headscope.capturing.calls.attention import QueryRows, weights_of
+from headscope.capturing.calls.call import Call, some_of
+from headscope.capturing.calls.visibility import Visibility
 from headscope.capturing.contributions._residual_path import NormUse, ResidualPath
 from headscope.norms import (
     Block,
+    BlockArrays,
+    BlockStack,
     Norm,
     alti,
     attention_norms,
@@ -25,6 +30,7 @@ from headscope.norms import (
     own_norms,
     residual_norms,
     residual_vectors,
+    shape_of,
     value_norms,
 )
 from headscope.record import ContributionKind as Kind
@@ -40,7 +46,15 @@ OF_STREAM: tuple[Kind, ...] = ALL[1:]
 OF_NORM: tuple[Kind, ...] = ("output", "alti", "globenc")
 ALTI_NOT_KEPT = 'it was not kept; capture with keep="alti"'
 Missing = dict[str, str]
-Step = tuple[str, tuple[str, ...], np.ndarray, np.ndarray]
+OUTPUT, STREAM = "attention's output", "residual stream"
+NORMED, NORMED_AGAIN = "norm's output", "second norm's output"
+HANG_ON: dict[str, tuple[str, ...]] = {
+    OUTPUT: ALL,
+    STREAM: OF_STREAM,
+    NORMED: OF_NORM,
+    NORMED_AGAIN: ("globenc",),
+}
+"""Each vector of the model that pieces sum to, and the kinds that hang on it."""
 
 
 def refused(reason: str, kinds: Iterable[str] = ALL) -> Contributions:
@@ -48,54 +62,173 @@ def refused(reason: str, kinds: Iterable[str] = ALL) -> Contributions:
     return Contributions(missing=dict.fromkeys(kinds, reason))
 
 
-def added_by(
-    path: ResidualPath, example: int, *, with_alti: bool
-) -> tuple[np.ndarray | None, Contributions]:
-    """Value norms ``[head key]`` and contributions of one example; kinds that cannot be proved are
-    missing.
+BYTES_AT_ONCE = 2**26
+"""How much the weights of the texts of one call may take that are worked on together."""
+
+
+@dataclass(eq=False, kw_only=True)
+class TextsOfPath:
+    """Texts of one call that have the same number of tokens, and what is known of them.
+
+    Args:
+        path: where the call's output went.
+        texts: these texts; one after the other they are the axis in front of the block's arrays.
+        block: what the contributions follow from; None where it has no projection that is affine.
+        missing: the kinds that no text has, with the reason.
     """
-    unpadded = path.unpadded(example)
-    missing: Missing = {}
-    if not with_alti:
-        missing["alti"] = ALTI_NOT_KEPT
+
+    path: ResidualPath
+    texts: list[RealTokens]
+    block: Block | None
+    missing: Missing
+
+    @property
+    def size(self) -> int:
+        """How many numbers the block's arrays hold."""
+        if self.block is None:
+            return 0
+        heads, queries, keys, model = self.block.size
+        return len(self.texts) * (heads * queries * keys + 6 * queries * model)
+
+
+def texts_of(path: ResidualPath, *, with_alti: bool) -> Iterator[TextsOfPath]:
+    """The texts of a call, those of one length together, as many at once as may be held."""
+    alike: dict[tuple[int, int], list[RealTokens]] = {}
+    for example in range(len(path.layers)):
+        text = path.unpadded(example)
+        alike.setdefault((len(text.queries), len(text.keys)), []).append(text)
+    for (queries, keys), texts in alike.items():
+        # Of a longer text alone the weights are held as well.
+        most = max(1, BYTES_AT_ONCE // (8 * path.call.size[1] * queries * keys or 1))
+        for first in range(0, len(texts), most):
+            yield _texts_of(path, texts[first : first + most], with_alti=with_alti)
+
+
+def _texts_of(path: ResidualPath, texts: list[RealTokens], *, with_alti: bool) -> TextsOfPath:
+    missing: Missing = {} if with_alti else {"alti": ALTI_NOT_KEPT}
     try:
-        block = _block(path, unpadded, missing)
+        block = _block(path, texts, missing)
     except ValueError as error:
-        return None, refused(f"{path.call.name}: its output projection is not affine: {error}")
-    contributions = _proved(path, unpadded, block, missing)
-    if "attention" in missing:
-        return None, Contributions(missing=missing, verified=contributions.verified)
-    return _stored(value_norms(block)), contributions
+        block = None
+        reason = f"{path.call.name}: its output projection is not affine: {error}"
+        missing |= dict.fromkeys(ALL, reason)
+    return TextsOfPath(path=path, texts=texts, block=block, missing=missing)
 
 
-def _block(path: ResidualPath, unpadded: RealTokens, missing: Missing) -> Block:
+def write_contributions(members: Sequence[TextsOfPath]) -> None:
+    """Write value norms ``[head key]`` and contributions into the layers of all texts; kinds that
+    cannot be proved are missing.
+    """
+    alike: dict[tuple, list[TextsOfPath]] = {}
+    for member in members:
+        if member.block is None:
+            for text in member.texts:
+                layer = member.path.layers[text.example]
+                layer["value_norms"] = None
+                layer["contributions"] = Contributions(missing=dict(member.missing))
+        else:
+            key = (shape_of(member.block), member.block.products is None, tuple(member.missing))
+            alike.setdefault(key, []).append(member)
+    for stacked in alike.values():
+        _write(stacked)
+
+
+def _write(members: list[TextsOfPath]) -> None:
+    """As `write_contributions`, for texts that one set of operations is enough for."""
+    blocks = [member.block for member in members if member.block is not None]
+    whole = blocks[0] if len(blocks) == 1 else BlockStack.of(blocks)
+    proofs = _proofs(members, whole)
+    unproved: dict[tuple[int, int], Missing] = {}
+    worst: dict[tuple[int, int], float] = {}
+    for number, member in enumerate(members):
+        for index in range(len(member.texts)):
+            missing = dict(member.missing)
+            at = number, index
+            worst[at] = _note_unproved(member.path.call.name, proofs, at, missing)
+            if "attention" not in missing:
+                _note_kinds_without_parts(member.path, blocks[number], missing)
+            unproved[at] = missing
+    wanted = {kind for missing in unproved.values() for kind in ALL if kind not in missing}
+    if "attention" not in wanted:
+        arrays, lengths = {}, None
+    else:
+        arrays, lengths = _arrays(whole, wanted), value_norms(whole)
+    is_stack = isinstance(whole, BlockStack)
+    for (number, index), missing in unproved.items():
+        member, at = members[number], (number, index) if is_stack else (index,)
+        layer = member.path.layers[member.texts[index].example]
+        if "attention" in missing or lengths is None:
+            layer["value_norms"], layer["contributions"] = None, Contributions(missing=missing)
+            continue
+        own = {name: array[at] for name, array in arrays.items()}
+        block = blocks[number]
+        if "alti" not in missing:
+            own["alti"] = alti(block.one((index,), ())[0])
+        layer["value_norms"] = _stored(lengths[at])
+        layer["contributions"] = _contributions(member, own, missing, worst=worst[number, index])
+
+
+def _block(path: ResidualPath, texts: list[RealTokens], missing: Missing) -> Block:
     call = path.call
-    text, visibility = call.of_text(unpadded.example), path.visibility.of_text(unpadded.example)
-    weights = weights_of(text, visibility, QueryRows(unpadded.queries))[0, :, :, unpadded.keys]
-    values = unpadded.of_keys(call.value)
+    numbers = [text.example for text in texts]
+    of_texts, visibility = call.of_texts(numbers), path.visibility.of_texts(numbers)
     matrix, bias = path.projection
-    heads, features = weights.shape[0], values.shape[-1]
+    weights, values = _weights_and_values(of_texts, visibility, texts, path.weights)
+    heads, features = weights.shape[1], values.shape[-1]
     if len(matrix) != heads * features:
         raise ValueError(f"it has {len(matrix)} inputs for {heads} heads of {features} features")
-    residual, beside = _residual(path, unpadded, missing)
+    residual, beside = _residual(path, texts, missing)
     return Block(
-        weights=weights.double().cpu().numpy(),
-        values=values.double().cpu().numpy(),
+        weights=weights,
+        values=values,
         projection=matrix.reshape(heads, features, -1),
         bias=bias,
         residual=residual,
-        same=_has_same_tokens(path, unpadded.example),
+        same=all(_has_same_tokens(path, number) for number in numbers),
         before=_before(path),
         beside=beside,
         after=None if residual is None or path.after is None else path.after.norm,
         second=None if path.second is None else path.second.norm,
-        stream_again=None if path.again is None else path.rows(path.again, unpadded),
+        stream_again=None if path.again is None else path.rows(path.again, texts),
         products=path.products,
     )
 
 
+def _weights_and_values(
+    call: Call,
+    visibility: Visibility,
+    texts: list[RealTokens],
+    known: torch.Tensor | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weights ``[text head query key]`` and values ``[text kv_head key feature]`` of the real
+    tokens in float64: copies, since the model may write into its own.
+    """
+    _, _, queries, keys = call.size
+    if (len(texts[0].queries), len(texts[0].keys)) == (queries, keys):
+        if known is not None:
+            known = some_of(known, [text.example for text in texts])
+        else:
+            known = weights_of(call, visibility)
+        return _copied(known), _copied(call.value)
+    weights, values = [], []
+    for index, text in enumerate(texts):
+        own, seen = call.of_texts([index]), visibility.of_texts([index])
+        rows = weights_of(own, seen, QueryRows(text.queries))
+        weights.append(_copied(rows[0, :, :, text.keys]))
+        values.append(_copied(own.value[0][:, text.keys]))
+    return np.stack(weights), np.stack(values)
+
+
+def _copied(tensor: torch.Tensor) -> np.ndarray:
+    """A copy in float64, whose axes lie in memory in their order."""
+    copied = tensor.detach().to(
+        "cpu", torch.float64, copy=True, memory_format=torch.contiguous_format
+    )
+    return copied.numpy()
+
+
 def _residual(
-    path: ResidualPath, unpadded: RealTokens, missing: Missing
+    path: ResidualPath, texts: list[RealTokens], missing: Missing
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """What the block's input adds, and the sum of all else that was added."""
     name = path.call.name
@@ -116,14 +249,17 @@ def _residual(
         )
         return None, None
     others = [addend for addend in path.addends if addend is not known[0]]
-    beside = path.rows(torch.stack(others).sum(dim=0), unpadded) if others else None
-    return path.rows(known[0], unpadded), beside
+    beside = path.rows(torch.stack(others).sum(dim=0), texts) if others else None
+    return path.rows(known[0], texts), beside
 
 
 def _has_same_tokens(path: ResidualPath, example: int) -> bool:
     query, key = path.sides
     if path.call.cross:
         return False
+    # Most layers have one object for both sides.
+    if query is key:
+        return True
     same_places = torch.equal(query.positions[example], key.positions[example])
     return same_places and query.tokens[example] == key.tokens[example]
 
@@ -144,84 +280,140 @@ def _before(path: ResidualPath) -> Norm | None:
     return Norm(gain=scale, shift=np.zeros_like(scale), centred=False, divided=False)
 
 
-def _proved(
-    path: ResidualPath, unpadded: RealTokens, block: Block, missing: Missing
-) -> Contributions:
-    """The kinds whose pieces sum to the model's own vector; the others are missing, with the
-    difference.
+@dataclass(frozen=True)
+class Proof:
+    """How far the pieces' sums are from one of the model's own vectors.
+
+    Args:
+        what: the vector's name.
+        apart: ``[member text]``, the largest difference.
+        allowed: ``[member text]``, how large it may be.
+    """
+
+    what: str
+    apart: np.ndarray
+    allowed: np.ndarray
+
+    def fails(self, member: int, text: int) -> bool:
+        """Whether the pieces of a text are not shown to sum to the vector."""
+        # Written so that NaN fails, too.
+        return not self.apart[member, text] <= self.allowed[member, text]
+
+
+def _proofs(members: list[TextsOfPath], whole: BlockArrays) -> list[Proof]:
+    """The sums of the pieces compared with the model's own vectors."""
+    proofs = []
+    within = np.array([_within(member.path) for member in members])[:, None]
+    own_vectors = [_vectors_of_model(member) for member in members]
+    for what, ours in _sums(whole).items():
+        theirs = [vectors[what] for vectors in own_vectors]
+        # [member text query model]; one member's are not copied
+        theirs = theirs[0][None] if len(theirs) == 1 else np.stack(theirs)
+        apart = np.abs(ours.reshape(theirs.shape) - theirs).max(axis=(-2, -1), initial=0.0)
+        largest = np.abs(theirs).max(axis=(-2, -1), initial=0.0)
+        proofs.append(Proof(what, apart, within * np.maximum(1.0, largest)))
+    return proofs
+
+
+def _within(path: ResidualPath) -> float:
+    is_exact = path.output.dtype in {torch.float32, torch.float64}
+    return SUMS_WITHIN if is_exact else SUMS_WITHIN_HALF
+
+
+def _sums(whole: BlockArrays) -> dict[str, np.ndarray]:
+    """``[*text query model]``, the sums of the pieces, by the name of the model's vector."""
+    sums = {OUTPUT: whole.output}
+    if whole.residual is not None:
+        sums[STREAM] = whole.stream
+    if whole.after is not None:
+        sums[NORMED] = whole.normed
+        if whole.second is not None and whole.stream_again is not None:
+            sums[NORMED_AGAIN] = whole.second(whole.stream_again)
+    return sums
+
+
+def _vectors_of_model(member: TextsOfPath) -> dict[str, np.ndarray]:
+    """``[text query model]``, the model's own vectors that pieces sum to, by name."""
+    path, texts = member.path, member.texts
+    vectors = {OUTPUT: path.own_rows(texts)}
+    if path.stream is not None:
+        vectors[STREAM] = path.rows(path.stream, texts)
+    if path.after is not None:
+        vectors[NORMED] = path.rows(path.after.output, texts)
+    if path.second is not None:
+        vectors[NORMED_AGAIN] = path.rows(path.second.output, texts)
+    return vectors
+
+
+def _note_unproved(name: str, proofs: list[Proof], at: tuple[int, int], missing: Missing) -> float:
+    """Note the kinds of a text whose pieces do not sum to the model's own vector; returned is the
+    largest difference of the others.
     """
     worst = 0.0
-    within = SUMS_WITHIN_HALF
-    if path.output.dtype in {torch.float32, torch.float64}:
-        within = SUMS_WITHIN
-    for what, kinds, ours, theirs in _steps(path, unpadded, block):
-        apart = float(np.abs(ours - theirs).max(initial=0.0))
-        allowed = within * max(1.0, float(np.abs(theirs).max(initial=0.0)))
-        if not apart <= allowed:
-            for kind in kinds:
-                missing.setdefault(
-                    kind,
-                    f"{path.call.name}: the pieces sum to a vector that is {apart:.3g} from "
-                    f"the {what} of the model (allowed {allowed:.1g}); what it does with them is "
-                    "not known to headscope",
-                )
-        else:
-            worst = max(worst, apart)
-    return _contributions(path, block, missing, worst)
+    for proof in proofs:
+        if not proof.fails(*at):
+            worst = max(worst, float(proof.apart[at]))
+            continue
+        for kind in HANG_ON[proof.what]:
+            missing.setdefault(
+                kind,
+                f"{name}: the pieces sum to a vector that is {proof.apart[at]:.3g} from "
+                f"the {proof.what} of the model (allowed {proof.allowed[at]:.1g}); what it does "
+                "with them is not known to headscope",
+            )
+    return worst
 
 
-def _steps(path: ResidualPath, unpadded: RealTokens, block: Block) -> list[Step]:
-    """Each vector of the model that the pieces sum to, and the kinds that hang on it: its name,
-    these, our sum, and the model's own.
-    """
-    steps: list[Step] = [("attention's output", ALL, block.output, path.own_rows(unpadded))]
-    if block.residual is None:
-        return steps
-    if path.stream is not None:
-        steps.append(("residual stream", OF_STREAM, block.stream, path.rows(path.stream, unpadded)))
-    if path.after is None:
-        return steps
-    theirs = path.rows(path.after.output, unpadded)
-    steps.append(("norm's output", OF_NORM, block.normed, theirs))
-    if path.second is not None and path.again is not None:
-        ours = path.second.norm(path.rows(path.again, unpadded))
-        theirs = path.rows(path.second.output, unpadded)
-        steps.append(("second norm's output", ("globenc",), ours, theirs))
-    return steps
+def _arrays(whole: BlockArrays, wanted: Set[str]) -> dict[str, np.ndarray]:
+    """What these kinds of contributions are, with the ratios that belong to them."""
+    arrays: dict[str, np.ndarray] = {"attention": attention_norms(whole)}
+    if whole.same:
+        arrays["mixing_attention"] = mixing(attention_vectors(whole))
+    if "residual" in wanted:
+        arrays["residual"] = residual_norms(whole)
+        arrays["mixing_residual"] = mixing(residual_vectors(whole))
+        if not whole.same:
+            arrays["own"] = own_norms(whole)
+    if "output" in wanted and whole.after is not None:
+        arrays["output"] = output_norms(whole)
+        arrays["mixing_output"] = mixing(output_vectors(whole))
+    if "globenc" in wanted and whole.second is not None:
+        arrays["globenc"] = globenc_norms(whole)
+    return arrays
 
 
-def _contributions(
-    path: ResidualPath, block: Block, missing: Missing, worst: float
-) -> Contributions:
-    if "attention" in missing:
-        return Contributions(missing=missing)
-    name = path.call.name
-    arrays: dict[str, np.ndarray] = {"attention": attention_norms(block)}
-    if block.same:
-        arrays["mixing_attention"] = mixing(attention_vectors(block))
-    if "residual" not in missing:
-        arrays["residual"] = residual_norms(block)
-        arrays["mixing_residual"] = mixing(residual_vectors(block))
+def _note_kinds_without_parts(path: ResidualPath, block: Block, missing: Missing) -> None:
+    """Note the kinds for which the layer has no norm."""
     if "residual" not in missing and block.after is None:
         missing.setdefault(
             "output",
-            f"{name}: no module that is a norm takes the sum of its output and the residual",
+            f"{path.call.name}: no module that is a norm takes the sum of its output and the "
+            "residual",
         )
-    if "output" not in missing:
-        arrays["output"] = output_norms(block)
-        arrays["mixing_output"] = mixing(output_vectors(block))
-    if "alti" not in missing:
-        arrays["alti"] = alti(block)
-    if "residual" not in missing and not block.same:
-        arrays["own"] = own_norms(block)
     if block.second is None:
         missing.setdefault("globenc", missing.get("output", _without_second(path)))
-    if "globenc" not in missing:
-        arrays["globenc"] = globenc_norms(block)
+
+
+def _contributions(
+    member: TextsOfPath, arrays: dict[str, np.ndarray], missing: Missing, *, worst: float
+) -> Contributions:
+    """Those of one text.
+
+    Args:
+        member: whose text it is.
+        arrays: of this text, among them some that are missing in it.
+        missing: the kinds that it does not have.
+        worst: how far the pieces' sums are from the model's own vectors.
+    """
+    ratio_of = {"mixing_residual": "residual", "own": "residual", "mixing_output": "output"}
+    kept = {}
+    for name, array in arrays.items():
+        if ratio_of.get(name, name) not in missing:
+            kept[name] = _stored(array)
     return Contributions(
-        **{kind: _stored(array) for kind, array in arrays.items()},
-        expansion=path.expansion,
-        decomposes=_sentence(path, block, missing),
+        **kept,
+        expansion=member.path.expansion,
+        decomposes=_sentence(member.path, member.block, missing),
         verified=worst,
         missing=missing,
     )
@@ -239,10 +431,10 @@ def _without_second(path: ResidualPath) -> str:
     )
 
 
-def _sentence(path: ResidualPath, block: Block, missing: Missing) -> str:
+def _sentence(path: ResidualPath, block: Block | None, missing: Missing) -> str:
     beside = (
         "; what else is added in the same place is not a token's"
-        if block.beside is not None
+        if block is not None and block.beside is not None
         else ""
     )
     if "residual" in missing:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -161,7 +163,7 @@ def remembered(modules: Sequence[nn.Module], what: Hashable, make: Callable[[], 
         what: distinguishes it from other things that follow from them.
         make: makes it.
     """
-    states = [_state(module) for module in modules]
+    states = [_state_in_pass(module) for module in modules]
     if None in states:
         return make()
     known = _known.setdefault(modules[0], {})
@@ -171,6 +173,32 @@ def remembered(modules: Sequence[nn.Module], what: Hashable, make: Callable[[], 
 
 
 _known: WeakKeyDictionary[nn.Module, dict[Hashable, tuple[list, Any]]] = WeakKeyDictionary()
+
+
+@contextmanager
+def one_pass() -> Generator[None]:
+    """For the length of a pass, in which weights do not change, look at those of each module once
+    at most.
+    """
+    token = _states.set({})
+    try:
+        yield
+    finally:
+        _states.reset(token)
+
+
+_states: ContextVar[dict[nn.Module, tuple | None] | None] = ContextVar(
+    "headscope_states", default=None
+)
+
+
+def _state_in_pass(module: nn.Module) -> tuple | None:
+    known = _states.get()
+    if known is None:
+        return _state(module)
+    if module not in known:
+        known[module] = _state(module)
+    return known[module]
 
 
 def _state(module: nn.Module) -> tuple | None:
@@ -187,7 +215,8 @@ def _state(module: nn.Module) -> tuple | None:
         if weight.is_meta or weight.is_inference():
             return None
         flat = weight.detach().reshape(-1)
-        some = flat[:: max(1, len(flat) // SAMPLE)].double().sum().item()
+        step = max(1, flat.shape[0] // SAMPLE)
+        some = flat[::step].sum(dtype=torch.float64).item()
         state.append((weight.data_ptr(), weight._version, weight.shape, weight.dtype, some))
     settings = (int, float, str, bool)
     state += [(name, own) for name, own in vars(module).items() if isinstance(own, settings)]

@@ -13,17 +13,25 @@ from typing import Any
 import torch
 from torch import nn
 
-from headscope.capturing.building._call_tokens import SideTokens
 from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.visibility import Visibility
+from headscope.capturing.contributions._build import TextsOfPath, texts_of, write_contributions
+from headscope.capturing.contributions._modules import one_pass
 from headscope.capturing.contributions._norm_sites import NormSite
-from headscope.capturing.contributions._residual_path import ModuleInput, NormUse, ResidualPath
-from headscope.capturing.contributions._watch import finish, first_tensor, known_norm_of
+from headscope.capturing.contributions._residual_path import (
+    KnownOfCall,
+    ModuleInput,
+    NormUse,
+    ResidualPath,
+)
+from headscope.capturing.contributions._watch import first_tensor, known_norm_of, missing_of
 from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.seam import unseen
 from headscope.capturing.watching._projection import MatrixUse
 from headscope.capturing.watching.softmaxes import uncounted
 from headscope.capturing.watching.watch_plan import ModelModules, PlanFailedError
+
+NUMBERS_TOGETHER = 2**18
+"""How many numbers of several layers are worked on together: 2 MiB, which most caches hold."""
 
 
 class NormSitesFailedError(PlanFailedError):
@@ -50,10 +58,13 @@ class PlannedNormsWatch:
         self._given: dict[nn.Module, torch.Tensor] = {}
         self._made: dict[nn.Module, MatrixUse] = {}
         self._waiting: list[tuple[NormSite, ResidualPath]] = []
+        self._ended: list[tuple[NormSite, ResidualPath]] = []
+        self._unwritten: list[TextsOfPath] = []
         self._exit = ExitStack()
 
     def __enter__(self) -> PlannedNormsWatch:
         with ExitStack() as undo:
+            undo.enter_context(one_pass())
             for module in self._modules_of("reader"):
                 undo.callback(hook_before(module, self._read).remove)
             for module in self._modules_of("value", "maker"):
@@ -68,13 +79,18 @@ class PlannedNormsWatch:
         return self
 
     def __exit__(self, error: object, *_: object) -> None:
-        self._exit.close()
-        waiting = len(self._waiting)
-        self._waiting.clear()
-        self._given.clear()
-        self._made.clear()
-        if error is None and waiting:
-            raise NormSitesFailedError(f"{waiting} outputs of attention were not seen to the end")
+        try:
+            if error is None and self._waiting:
+                raise NormSitesFailedError(
+                    f"{len(self._waiting)} outputs of attention were not seen to the end"
+                )
+            if error is None:
+                self._write()
+                self._check()
+        finally:
+            self._exit.close()
+            for known in (self._waiting, self._ended, self._unwritten, self._given, self._made):
+                known.clear()
 
     def unseen(self, function: Callable) -> Callable:
         """The function itself: nothing is seen of functions."""
@@ -84,7 +100,7 @@ class PlannedNormsWatch:
         self,
         seen: Call,
         call: Call,
-        known: tuple[tuple[SideTokens, SideTokens], Visibility],
+        known: KnownOfCall,
         layers: list[dict[str, Any]],
     ) -> None:
         """As `NormsWatch.expect`."""
@@ -103,6 +119,7 @@ class PlannedNormsWatch:
             call=call,
             sides=known[0],
             visibility=known[1],
+            weights=known[2],
             reads=(ModuleInput(reader, residual),),
             values=() if value is None else (value,),
             layers=layers,
@@ -186,10 +203,32 @@ class PlannedNormsWatch:
         if site.second is None:
             path.again = None
         with uncounted(), unseen():
-            missing = finish(path, with_alti=self._with_alti)
-        has_columns = path.value_columns is not None
-        if missing != site.missing or has_columns != (site.value is not None):
-            raise NormSitesFailedError(f"{path.call.name}: other kinds are missing")
+            for texts in texts_of(path, with_alti=self._with_alti):
+                self._unwritten.append(texts)
+                # Layers of a short text are worked on together, which takes a fraction of the
+                # time; longer ones fill the processor's cache each by itself.
+                if sum(known.size for known in self._unwritten) > NUMBERS_TOGETHER:
+                    self._write()
+        self._ended.append((site, path))
+        if not self._unwritten:
+            self._check()
+
+    def _write(self) -> None:
+        with uncounted(), unseen():
+            write_contributions(self._unwritten)
+        self._unwritten.clear()
+
+    def _check(self) -> None:
+        """Look whether the same kinds could be proved as before, and let go of the paths.
+
+        Raises:
+            NormSitesFailedError: where other kinds are missing.
+        """
+        for site, path in self._ended:
+            has_columns = path.value_columns is not None
+            if missing_of(path) != site.missing or has_columns != (site.value is not None):
+                raise NormSitesFailedError(f"{path.call.name}: other kinds are missing")
+        self._ended.clear()
 
 
 def _is_sum(first: torch.Tensor, second: torch.Tensor, whole: torch.Tensor) -> bool:

@@ -5,7 +5,7 @@ layer did with it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ from headscope.capturing.contributions._modules import (
 )
 from headscope.capturing.contributions._norm_sites import FoundModules
 from headscope.capturing.watching._projection import MatrixUse
-from headscope.norms import Norm, ProjectionProducts, expansion_rate
+from headscope.norms import MOST_INPUTS, Norm, ProjectionProducts, expansion_rate
 
 SCALED_WITHIN = 2e-6
 """How far a tensor may be from another one times a number, relative to the largest value."""
@@ -49,6 +49,11 @@ class NormUse:
     output: torch.Tensor
 
 
+KnownOfCall = tuple[tuple[SideTokens, SideTokens], Visibility, torch.Tensor | None]
+"""The tokens of a call, what its queries may look at, and its weights ``[text head query key]``
+where they were computed already."""
+
+
 class ModuleInput(NamedTuple):
     """What a module was given first."""
 
@@ -65,6 +70,7 @@ class ResidualPath:
         call: with its projection.
         sides: its tokens.
         visibility: what its queries may look at.
+        weights: ``[text head query key]``, where they were computed already.
         reads: what modules with parameters read before the output was there.
         values: the last matrices that were used before, among them perhaps the one that made the
             values.
@@ -97,6 +103,7 @@ class ResidualPath:
     values: Sequence[MatrixUse]
     layers: list[dict]
     output: torch.Tensor
+    weights: torch.Tensor | None = None
     packed: bool = False
     before: NormUse | None = None
     scale: torch.Tensor | None = None
@@ -120,9 +127,13 @@ class ResidualPath:
         Raises:
             ValueError: where it is more than that.
         """
-        if self.call.projection is None:
+        module = self.call.projection
+        if module is None:
             raise ValueError("it was not seen")
-        return matrix_of(self.call.projection)
+        # A copy of a small one in float64 is kept with its products, of which there are three.
+        if self.call.size[1] * self.call.value.shape[-1] > MOST_INPUTS:
+            return matrix_of(module)
+        return remembered([module], "matrix", lambda: matrix_of(module))
 
     @cached_property
     def products(self) -> ProjectionProducts | None:
@@ -212,22 +223,31 @@ class ResidualPath:
         """The real tokens of one example."""
         return RealTokens(self.call, example, *(side.positions[example] for side in self.sides))
 
-    def rows(self, tensor: torch.Tensor, unpadded: RealTokens) -> np.ndarray:
-        """``[query model]`` of one example in float64, of a tensor in the model's order."""
-        rows = self.ordered(tensor)
-        if self.packed:
-            first = sum(len(at) for at in self.sides[0].positions[: unpadded.example])
-            own = rows[first : first + len(unpadded.queries)]
+    def rows(self, tensor: torch.Tensor, texts: Sequence[RealTokens]) -> np.ndarray:
+        """``[text query model]`` of texts with the same number of queries in float64, of a tensor
+        in the model's order.
+        """
+        return self._rows(self.ordered(tensor), texts)
+
+    def own_rows(self, texts: Sequence[RealTokens]) -> np.ndarray:
+        """``[text query model]`` of the output itself."""
+        return self._rows(self.output.reshape(-1, self.width), texts)
+
+    def _rows(self, rows: torch.Tensor, texts: Sequence[RealTokens]) -> np.ndarray:
+        batch, _, queries, _ = self.call.size
+        if len(texts) == batch and len(texts[0].queries) == queries:
+            own = rows.reshape(batch, queries, self.width)
         else:
-            queries = self.call.size[2]
-            own = rows[unpadded.example * queries : (unpadded.example + 1) * queries][
-                unpadded.queries
-            ]
+            own = torch.stack([self._rows_of(rows, text) for text in texts])
         return own.double().cpu().numpy()
 
-    def own_rows(self, unpadded: RealTokens) -> np.ndarray:
-        """``[query model]`` of the output itself."""
-        return replace(self, order=None).rows(self.output, unpadded)
+    def _rows_of(self, rows: torch.Tensor, text: RealTokens) -> torch.Tensor:
+        """``[query model]`` of one text."""
+        if self.packed:
+            first = sum(len(at) for at in self.sides[0].positions[: text.example])
+            return rows[first : first + len(text.queries)]
+        queries = self.call.size[2]
+        return rows[text.example * queries : (text.example + 1) * queries][text.queries]
 
 
 def same(first: torch.Tensor, second: torch.Tensor) -> bool:

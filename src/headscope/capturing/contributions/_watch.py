@@ -17,13 +17,16 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from headscope.capturing.building._call_tokens import SideTokens
 from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.visibility import Visibility
-from headscope.capturing.contributions._build import added_by, refused
+from headscope.capturing.contributions._build import (
+    refused,
+    texts_of,
+    write_contributions,
+)
 from headscope.capturing.contributions._modules import norm_of, remembered
 from headscope.capturing.contributions._norm_sites import FoundModules
 from headscope.capturing.contributions._residual_path import (
+    KnownOfCall,
     ModuleInput,
     NormUse,
     ResidualPath,
@@ -124,7 +127,7 @@ class NormsWatch(TorchFunctionMode):
         self,
         seen: Call,
         call: Call,
-        known: tuple[tuple[SideTokens, SideTokens], Visibility],
+        known: KnownOfCall,
         layers: list[dict[str, Any]],
     ) -> None:
         """From now on, follow the output of this call into the residual stream; what is learned
@@ -133,7 +136,8 @@ class NormsWatch(TorchFunctionMode):
         Args:
             seen: the call as it was made, with its projection.
             call: the same laid out anew, a row of the batch for each example.
-            known: its tokens, and what its queries may look at.
+            known: its tokens, what its queries may look at, and its weights ``[text head query
+                key]``, if all of them were computed already.
             layers: arguments of `Layer` for each example, to which ``value_norms`` and
                 ``contributions`` are added.
         """
@@ -142,7 +146,7 @@ class NormsWatch(TorchFunctionMode):
             for layer in layers:
                 layer["contributions"] = refused(f"{call.name}: {NO_PROJECTION}")
             return
-        sides, visibility = known
+        sides, visibility, weights = known
         # A copy, since models add the residual into this very tensor.
         output = call.output.reshape(call.size[0], call.size[2], -1).detach().clone()
         packed = seen.output is not None and seen.output.numel() != output.numel()
@@ -155,6 +159,7 @@ class NormsWatch(TorchFunctionMode):
                 call=call,
                 sides=sides,
                 visibility=visibility,
+                weights=weights,
                 reads=tuple(self._reads),
                 values=tuple(reversed(self._applied)),
                 layers=layers,
@@ -408,11 +413,18 @@ def finish(path: ResidualPath, *, with_alti: bool) -> frozenset[str]:
     """Write what a path shows into the layers of its examples; returned are the kinds that are
     missing in any.
     """
+    for texts in texts_of(path, with_alti=with_alti):
+        write_contributions([texts])
+    return missing_of(path)
+
+
+def missing_of(path: ResidualPath) -> frozenset[str]:
+    """The kinds that are missing in any of a path's examples, once its contributions are written;
+    ALTI, which is an option, does not count.
+    """
     missing: set[str] = set()
-    for example, layer in enumerate(path.layers):
-        norms, contributions = added_by(path, example, with_alti=with_alti)
-        layer["value_norms"], layer["contributions"] = norms, contributions
-        missing |= contributions.missing.keys() - {"alti"}
+    for layer in path.layers:
+        missing |= layer["contributions"].missing.keys() - {"alti"}
     return frozenset(missing)
 
 

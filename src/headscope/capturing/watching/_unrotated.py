@@ -154,15 +154,15 @@ def _made(
         start: the first token of the call, of pieces that are attended to one by one.
         first: which of the ways to read the outputs is tried first: that of the layer before.
     """
-    ways = []
-    for output in recent:
-        modules = _made_by(output, recent)
-        if modules:
-            piece = output.piece(start, after.shape[2])
-            ways += [(heads, modules) for heads in _heads_of(piece, after, call)]
-    for number, (heads, modules) in enumerate(ways):
-        if is_one(heads, after):
-            return UnrotatedVectors(heads, modules, number)
+    ways = _ways(after, recent, call, start)
+    # Most layers are made as the one before, so that the other ways need not be looked at.
+    for number, way in enumerate(ways):
+        if number == first and is_one(way[0], after):
+            return UnrotatedVectors(*way, number)
+    ways = list(_ways(after, recent, call, start))
+    for number, way in enumerate(ways):
+        if is_one(way[0], after):
+            return UnrotatedVectors(*way, number)
     if not ways:
         return None
     lengths = _lengths(after)
@@ -172,6 +172,18 @@ def _made(
         if factor is not None:
             return UnrotatedVectors(heads if factor == 1 else heads * factor, modules, number)
     return None
+
+
+def _ways(
+    after: torch.Tensor, recent: list[ModuleOutput], call: Call, start: int
+) -> Iterator[tuple[torch.Tensor, tuple[nn.Module, ...]]]:
+    """Each way in which outputs may hold the heads of ``after``, and the modules that gave them."""
+    for output in recent:
+        modules = _made_by(output, recent)
+        if modules:
+            piece = output.piece(start, after.shape[2])
+            for heads in _heads_of(piece, after, call):
+                yield heads, modules
 
 
 def _made_by(output: ModuleOutput, recent: list[ModuleOutput]) -> tuple[nn.Module, ...]:
