@@ -90,7 +90,7 @@ def run(
             changed.enter_context(intervention.on(model))
         for session in sessions():
             session.prepare(model, inputs)
-        # Interventions may have put modules of their own in place of others: from here on they stay.
+        # Interventions may have put in modules of their own: from here on all of them stay.
         changed.enter_context(walked_once())
         return _run(model, inputs, keeping, note, numbers=numbers)
 

@@ -24,7 +24,7 @@ from headscope.norms._expansion import expansion_rate
 from headscope.norms._flow import flow
 from headscope.norms._maps import Quantity
 from headscope.norms._norm import Norm
-from headscope.norms._products import MOST_INPUTS, ProjectionProducts
+from headscope.norms._products import ProjectionProducts
 from headscope.norms._rollout import rollout
 from headscope.norms._stack import BlockStack, shape_of
 from headscope.norms._vectors import (
@@ -36,7 +36,6 @@ from headscope.norms._vectors import (
 )
 
 __all__ = [
-    "MOST_INPUTS",
     "Block",
     "BlockArrays",
     "BlockStack",

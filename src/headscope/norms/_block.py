@@ -76,21 +76,34 @@ class BlockArrays(ABC):
     @cached_property
     def output(self) -> Float[np.ndarray, "*text query model"]:
         """The output of the attention, b_O included."""
-        # Weights times values first: they are far fewer numbers than f(x_j) of all keys.
-        output = self.projected(self.weights @ self.values_of_heads)
+        output = self._outputs[0]
         return output if self.bias is None else output + self.bias
+
+    @property
+    def own_output(self) -> Float[np.ndarray, "*text query model"]:
+        """What each token adds to its own output, ``sum_h a_ii f_h(x_i)``, without b_O."""
+        return self._outputs[1]
+
+    @cached_property
+    def _outputs(self) -> tuple[np.ndarray, np.ndarray]:
+        """The output without b_O, and each token's own part in it, if it has one."""
+        # Weights times values first: they are far fewer numbers than f(x_j) of all keys.
+        contexts = self.weights @ self.values_of_heads
+        if not self.same:
+            output = self.projected(contexts)
+            return output, np.zeros_like(output)
+        # Reading the projection from memory takes longer than multiplying the few rows of a short
+        # text, so that both go through it together.
+        own = self.weights.diagonal(axis1=-2, axis2=-1)[..., None] * self.values_of_heads
+        both = self.projected(np.concatenate([contexts, own], axis=-2))
+        queries = contexts.shape[-2]
+        return both[..., :queries, :], both[..., queries:, :]
 
     @cached_property
     def values_of_heads(self) -> Float[np.ndarray, "*text head key feature"]:
         """Values, once for each head that uses them."""
         shared = self.weights.shape[-3] // self.values.shape[-3]
         return self.values if shared == 1 else np.repeat(self.values, shared, axis=-3)
-
-    @cached_property
-    def own_output(self) -> Float[np.ndarray, "*text query model"]:
-        """What each token adds to its own output, ``sum_h a_ii f_h(x_i)``, without b_O."""
-        weights = self.weights.diagonal(axis1=-2, axis2=-1)  # [*text head query]
-        return self.projected(weights[..., None] * self.values_of_heads)
 
     @cached_property
     def stream(self) -> Float[np.ndarray, "*text query model"]:

@@ -39,9 +39,9 @@ class ProjectionProducts:
         return len(self._known)
 
     @staticmethod
-    def is_worth_it(projection: Float[np.ndarray, "head feature model"]) -> bool:
-        """Whether the products of this projection are small enough to be kept."""
-        return projection.shape[0] * projection.shape[1] <= MOST_INPUTS
+    def is_worth_it(inputs: int) -> bool:
+        """Whether products of a projection with so many inputs are small enough to be kept."""
+        return inputs <= MOST_INPUTS
 
     def behind(self, norms: tuple[Norm, ...]) -> Float[np.ndarray, "input input"]:
         """The products behind the linear parts of norms; inputs are features, head by head."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -97,7 +97,7 @@ class Mask(RebuiltWhenCopied):
         """True for queries that may look at nothing."""
         return np.diff(self.firsts) == 0
 
-    @property
+    @cached_property
     def is_full(self) -> bool:
         """Whether every query may look at every key."""
         return (
@@ -147,7 +147,7 @@ class Mask(RebuiltWhenCopied):
         belongs = begins[np.searchsorted(begins, places, side="right") - 1]
         return length if (starts == belongs).all() else None
 
-    @property
+    @cached_property
     def kind(self) -> str:
         """``full``, ``causal`` (all that came before), ``sliding`` (the nearest few), ``chunked``
         or ``masked``.

@@ -24,7 +24,7 @@ from headscope.capturing.contributions._modules import (
 )
 from headscope.capturing.contributions._norm_sites import FoundModules
 from headscope.capturing.watching._projection import MatrixUse
-from headscope.norms import MOST_INPUTS, Norm, ProjectionProducts, expansion_rate
+from headscope.norms import Norm, ProjectionProducts, expansion_rate
 
 SCALED_WITHIN = 2e-6
 """How far a tensor may be from another one times a number, relative to the largest value."""
@@ -131,7 +131,7 @@ class ResidualPath:
         if module is None:
             raise ValueError("it was not seen")
         # A copy of a small one in float64 is kept with its products, of which there are three.
-        if self.call.size[1] * self.call.value.shape[-1] > MOST_INPUTS:
+        if not ProjectionProducts.is_worth_it(self.call.size[1] * self.call.value.shape[-1]):
             return matrix_of(module)
         return remembered([module], "matrix", lambda: matrix_of(module))
 
@@ -142,9 +142,9 @@ class ResidualPath:
         """
         matrix, _ = self.projection
         heads, module = self.call.size[1], self.call.projection
-        parts = matrix.reshape(heads, -1, matrix.shape[1])
-        if module is None or not ProjectionProducts.is_worth_it(parts):
+        if module is None or not ProjectionProducts.is_worth_it(len(matrix)):
             return None
+        parts = matrix.reshape(heads, -1, matrix.shape[1])
         return remembered([module], ("products", heads), lambda: ProjectionProducts(parts))
 
     @cached_property

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import torch
@@ -154,11 +155,11 @@ def _made(
         start: the first token of the call, of pieces that are attended to one by one.
         first: which of the ways to read the outputs is tried first: that of the layer before.
     """
-    ways = _ways(after, recent, call, start)
     # Most layers are made as the one before, so that the other ways need not be looked at.
-    for number, way in enumerate(ways):
-        if number == first and is_one(way[0], after):
-            return UnrotatedVectors(*way, number)
+    if first >= 0:
+        known = next(islice(_ways(after, recent, call, start), first, None), None)
+        if known is not None and is_one(known[0], after):
+            return UnrotatedVectors(*known, first)
     ways = list(_ways(after, recent, call, start))
     for number, way in enumerate(ways):
         if is_one(way[0], after):
