@@ -18,6 +18,8 @@ BYTES_AT_ONCE = 2**25
 CACHED_BYTES = 2**20
 """What is written and read at once of the products with all weights of a key, so that it stays in
 the processor's cache."""
+FEW_ROWS = 64
+"""Up to how many queries two products with the projection are one."""
 OF_TEXT = ("weights", "values", "residual", "beside", "stream_again")
 """The arrays of a block that each text has for itself."""
 
@@ -89,14 +91,16 @@ class BlockArrays(ABC):
         """The output without b_O, and each token's own part in it, if it has one."""
         # Weights times values first: they are far fewer numbers than f(x_j) of all keys.
         contexts = self.weights @ self.values_of_heads
+        queries = contexts.shape[-2]
         if not self.same:
             output = self.projected(contexts)
             return output, np.zeros_like(output)
+        own = self.weights.diagonal(axis1=-2, axis2=-1)[..., None] * self.values_of_heads
+        if queries > FEW_ROWS:
+            return self.projected(contexts), self.projected(own)
         # Reading the projection from memory takes longer than multiplying the few rows of a short
         # text, so that both go through it together.
-        own = self.weights.diagonal(axis1=-2, axis2=-1)[..., None] * self.values_of_heads
         both = self.projected(np.concatenate([contexts, own], axis=-2))
-        queries = contexts.shape[-2]
         return both[..., :queries, :], both[..., queries:, :]
 
     @cached_property
@@ -227,18 +231,18 @@ def _lengths(
     heads, queries = weights.shape[-2:]
     texts_and_keys = weights.shape[:-2]
     weights = weights.reshape(-1, heads, queries)
-    # The lengths stand as one row more below the Gram matrix: one product gives both.
-    forms = np.concatenate([gram, longest[..., None, :]], axis=-2).reshape(-1, heads + 1, heads)
-    lengths, straight = np.empty((2, len(weights), queries))
-    negative = bool(weights.size) and weights.min() < 0
-    step = max(1, CACHED_BYTES // (8 * (heads + 1) * max(1, queries)))
+    gram, longest = gram.reshape(-1, heads, heads), longest.reshape(-1, 1, heads)
+    lengths, straight = np.empty((len(weights), queries)), np.empty((len(weights), 1, queries))
+    # Weights are not negative, but for what a user may give.
+    sizes = np.abs(weights) if weights.size and weights.min() < 0 else weights
+    step = max(1, CACHED_BYTES // (8 * 2 * heads * max(1, queries)))
+    scratch = np.empty((min(step, len(weights)), heads, queries))
     for first in range(0, len(weights), step):
         some = slice(first, first + step)
-        products = forms[some] @ weights[some]
-        np.einsum("khq,khq->kq", products[:, :-1], weights[some], out=lengths[some])
-        straight[some] = products[:, -1]
-        if negative:
-            straight[some] = (forms[some, -1:] @ np.abs(weights[some]))[:, 0]
+        own = weights[some]
+        products = np.matmul(gram[some], own, out=scratch[: len(own)])
+        np.einsum("khq,khq->kq", products, own, out=lengths[some])
+        np.matmul(longest[some], sizes[some], out=straight[some])
     np.sqrt(np.maximum(lengths, 0, out=lengths), out=lengths)
     shape = (*texts_and_keys, queries)
     return lengths.reshape(shape), straight.reshape(shape)

@@ -83,9 +83,11 @@ class Norm:
 
     def linear(self, vectors: Float[np.ndarray, "... model"]) -> Float[np.ndarray, "... model"]:
         """The linear part, before it is divided: ``gain * (v - mean(v))``, or ``gain * v``."""
-        if self.centred:
-            vectors = vectors - vectors.mean(axis=-1, keepdims=True)
-        return vectors * self.gain
+        if not self.centred:
+            return vectors * self.gain
+        straight = vectors - vectors.mean(axis=-1, keepdims=True)
+        straight *= self.gain  # no second array: fresh memory costs more than the product
+        return straight
 
     def deviation(
         self, vectors: Float[np.ndarray, "*text token model"]
@@ -104,4 +106,7 @@ class Norm:
         self, vectors: Float[np.ndarray, "*text token model"]
     ) -> Float[np.ndarray, "*text token model"]:
         """The norm itself."""
-        return self.linear(vectors) / self.deviation(vectors)[..., None] + self.shift
+        normed = self.linear(vectors)
+        normed /= self.deviation(vectors)[..., None]
+        normed += self.shift
+        return normed

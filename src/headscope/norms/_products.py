@@ -15,7 +15,7 @@ MOST_INPUTS = 1024
 wider ones they would take more memory than the model."""
 MOST_KEPT = 4
 """A layer has three of them: as it is, behind its norm, and behind the second norm."""
-KEYS_AT_ONCE = 256
+KEYS_AT_ONCE = 96
 """Of how many keys products with the values of a head are held; a few stay in the cache."""
 
 
@@ -68,10 +68,10 @@ class ProjectionProducts:
         # Texts share the products, so that all their keys are rows of the same matrices.
         by_key = np.ascontiguousarray(np.swapaxes(values, -3, -2)).reshape(-1, heads, features)
         gram = np.empty((len(by_key), heads, heads))
+        scratch = np.empty(min(KEYS_AT_ONCE, len(by_key)) * heads * features)
         for first in range(0, len(by_key), KEYS_AT_ONCE):
-            _fill(
-                gram[first : first + KEYS_AT_ONCE], by_key[first : first + KEYS_AT_ONCE], products
-            )
+            some = slice(first, first + KEYS_AT_ONCE)
+            _fill(gram[some], by_key[some], products, scratch)
         squares = products.diagonal().reshape(heads, features).sum(axis=-1)
         longest = np.sqrt(np.einsum("khf,khf->kh", by_key, by_key) * squares)
         return gram.reshape(*texts, keys, heads, heads), longest.reshape(*texts, keys, heads)
@@ -81,13 +81,15 @@ def _fill(
     gram: Float[np.ndarray, "key head head"],
     values: Float[np.ndarray, "key head feature"],
     products: Float[np.ndarray, "input input"],
+    scratch: Float[np.ndarray, " number"],
 ) -> None:
-    """Write the scalar products of these keys."""
+    """Write the scalar products of these keys; scratch has room for their values."""
     keys, heads, features = values.shape
     for head in range(heads):
         # The matrix is symmetric: products with the heads before this one are enough.
-        others = head + 1
-        rows = slice(head * features, others * features)
-        met = (values[:, head] @ products[rows, : others * features]).reshape(keys, others, -1)
-        gram[:, head, :others] = np.einsum("kgf,kgf->kg", met, values[:, :others])
-        gram[:, :others, head] = gram[:, head, :others]
+        width = (head + 1) * features
+        met = scratch[: keys * width].reshape(keys, width)
+        np.matmul(values[:, head], products[head * features : width, :width], out=met)
+        met = met.reshape(keys, head + 1, features)
+        np.einsum("kgf,kgf->kg", met, values[:, : head + 1], out=gram[:, head, : head + 1])
+        gram[:, : head + 1, head] = gram[:, head, : head + 1]
