@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from headscope.errors import RecordError
 from headscope.norms._norm import Norm
@@ -155,8 +155,9 @@ class BlockArrays(ABC):
         lengths = np.empty((*self.weights.shape[:-3], queries, keys))
         for tile in self.key_tiles():
             weights = self.weights_by_key(tile)
-            of_keys, straight = _lengths(*self._gram_of(tile, norms), weights)
-            cancelled = np.asarray((of_keys < CANCELLED * straight).any(axis=-1))
+            of_keys, cancelled = _lengths(
+                *self._gram_of(tile, norms), weights, negative=self._has_negative_weights
+            )
             for text in np.argwhere(cancelled.any(axis=-1)):
                 index = tuple(text)
                 of_text = np.flatnonzero(np.asarray(cancelled[index]))
@@ -191,6 +192,11 @@ class BlockArrays(ABC):
     ) -> tuple[Float[np.ndarray, "*text key head head"], Float[np.ndarray, "*text key head"]]:
         return self.gram(slice(None), ())
 
+    @cached_property
+    def _has_negative_weights(self) -> bool:
+        """Whether a user gave weights that no softmax gives."""
+        return bool(self.weights.size) and float(self.weights.min()) < 0
+
     def _is_whole(self, keys: slice) -> bool:
         """Whether a tile holds all keys."""
         return keys.start in {None, 0} and (keys.stop or self.size[2]) >= self.size[2]
@@ -224,28 +230,30 @@ def _lengths(
     gram: Float[np.ndarray, "*text key head head"],
     longest: Float[np.ndarray, "*text key head"],
     weights: Float[np.ndarray, "*text key head query"],
-) -> tuple[Float[np.ndarray, "*text key query"], Float[np.ndarray, "*text key query"]]:
-    """Lengths of the weighted sums of each key's vectors, and what they would be if the vectors all
-    pointed the same way.
+    *,
+    negative: bool,
+) -> tuple[Float[np.ndarray, "*text key query"], Bool[np.ndarray, "*text key"]]:
+    """Lengths of the weighted sums of each key's vectors, and True for keys where some of them are
+    far shorter than if the vectors all pointed the same way.
     """
-    heads, queries = weights.shape[-2:]
-    texts_and_keys = weights.shape[:-2]
+    *texts_and_keys, heads, queries = weights.shape
     weights = weights.reshape(-1, heads, queries)
     gram, longest = gram.reshape(-1, heads, heads), longest.reshape(-1, 1, heads)
-    lengths, straight = np.empty((len(weights), queries)), np.empty((len(weights), 1, queries))
-    # Weights are not negative, but for what a user may give.
-    sizes = np.abs(weights) if weights.size and weights.min() < 0 else weights
-    step = max(1, CACHED_BYTES // (8 * 2 * heads * max(1, queries)))
-    scratch = np.empty((min(step, len(weights)), heads, queries))
+    lengths, cancelled = np.empty((len(weights), queries)), np.empty(len(weights), bool)
+    # Fresh memory costs more than arithmetic: what lies between is written to the same few tiles.
+    step = min(max(1, CACHED_BYTES // (16 * heads * max(1, queries))), max(1, len(weights)))
+    scratch, straight = np.empty((step, heads, queries)), np.empty((step, 1, queries))
     for first in range(0, len(weights), step):
         some = slice(first, first + step)
-        own = weights[some]
+        own, of_keys = weights[some], lengths[some]
         products = np.matmul(gram[some], own, out=scratch[: len(own)])
-        np.einsum("khq,khq->kq", products, own, out=lengths[some])
-        np.matmul(longest[some], sizes[some], out=straight[some])
-    np.sqrt(np.maximum(lengths, 0, out=lengths), out=lengths)
-    shape = (*texts_and_keys, queries)
-    return lengths.reshape(shape), straight.reshape(shape)
+        np.einsum("khq,khq->kq", products, own, out=of_keys)
+        np.sqrt(np.maximum(of_keys, 0, out=of_keys), out=of_keys)
+        sizes = np.abs(own) if negative else own
+        bound = np.matmul(longest[some], sizes, out=straight[: len(own)])
+        bound *= CANCELLED
+        cancelled[some] = (of_keys < bound[:, 0]).any(axis=-1)
+    return lengths.reshape(*texts_and_keys, queries), cancelled.reshape(texts_and_keys)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
