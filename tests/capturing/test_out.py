@@ -90,6 +90,32 @@ def test_memory_does_not_grow_with_the_layers(kept, model, tokenizer, tmp_path, 
     assert set(held) == {0}
 
 
+@pytest.mark.parametrize("heads", [{}, {"heads": [(1, 1), (1, 2)]}])
+def test_norms_leave_memory_with_their_layer(heads, model, tokenizer, tmp_path, monkeypatch):
+    held, records = [], Builder.records
+
+    def counted(builder, facts):
+        layers = [layer for entry in builder.seen.values() for layer in entry.all_layers]
+        parts = [vars(layer["contributions"]) for layer in layers if "contributions" in layer]
+        assert len(parts) == 2
+        values = [value for part in [*layers, *parts] for value in part.values()]
+        held.append(sum(value.nbytes for value in values if isinstance(value, np.ndarray)))
+        return records(builder, facts)
+
+    monkeypatch.setattr(Builder, "records", counted)
+    options = {"keep": "norms", **heads}
+    # The first pass follows outputs everywhere, the second at the modules that the first has found.
+    for number in range(2):
+        path = tmp_path / f"{number}.safetensors"
+        written = hs.capture(model, tokenizer, TEXT, out=path, **options)
+        assert held.pop() == 0
+        assert_same(written, hs.capture(model, tokenizer, TEXT, **options))
+        assert held.pop() > 0
+    with_alti = hs.capture(model, tokenizer, TEXT, out=tmp_path / "a.safetensors", keep="alti")
+    assert held.pop() == 0
+    assert with_alti["self"].layers[0].contributions_of("alti").sum(axis=-1) == pytest.approx(1)
+
+
 def test_nothing_half_written_is_left(model, tokenizer, tmp_path, monkeypatch):
     path = tmp_path / "run.safetensors"
     hs.capture(model, tokenizer, TEXT, out=path, keep="qk")

@@ -63,8 +63,8 @@ def capture(
         text: the text; leave it out for models that read only pictures or sounds.
         text_pair: the second text of a sentence pair.
         out: a file (``.safetensors``) that the record is written to layer by layer, whole or not at
-            all, so that it may be larger than memory; only norms are in memory until the end. While
-            the model runs, as much again is taken on the same disk.
+            all, so that it may be larger than memory. While the model runs, as much again is taken
+            on the same disk.
         **options: see `CaptureOptions`.
 
     Returns:

@@ -317,9 +317,9 @@ def with_norms(
         return nullcontext(), builder.take, builder.join
     with_alti = "alti" in keeping.what
     if norm_sites and places is not None:
-        norms = PlannedNormsWatch(places.modules, norm_sites, with_alti=with_alti)
+        norms = PlannedNormsWatch(places.modules, norm_sites, with_alti=with_alti, put=keeping.put)
     else:
-        norms = NormsWatch(model, with_alti=with_alti)
+        norms = NormsWatch(model, with_alti=with_alti, put=keeping.put)
     builder.norms = norms
     return norms, norms.unseen(builder.take), norms.unseen(builder.join)
 

@@ -47,6 +47,7 @@ from headscope.record import (
     Record,
     Stack,
     Statistics,
+    StoredArray,
     Tokens,
 )
 
@@ -481,6 +482,8 @@ def _norms_of(layer: dict[str, Any], heads: tuple[int, ...]) -> dict[str, Any]:
     if "contributions" not in layer:
         return {}
     norms = layer.get("value_norms")
+    if isinstance(norms, StoredArray):  # put away in a file already
+        norms = norms.read()
     return {
         "value_norms": None if norms is None else norms[list(heads)],
         "contributions": layer["contributions"],

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from headscope.record import STATISTICS, Statistics
+from headscope.record import CONTRIBUTIONS, STATISTICS, Contributions, Statistics, held
+
+Put = Callable[[np.ndarray], Any]
+"""Function that takes an array and gives what is kept in its place."""
 
 
-def put_away(layers: Iterable[dict[str, Any]], put: Callable[[np.ndarray], Any] | None) -> None:
+def put_away(layers: Iterable[dict[str, Any]], put: Put | None) -> None:
     """Hand over the arrays of layers that are complete.
 
     Args:
@@ -25,10 +28,18 @@ def put_away(layers: Iterable[dict[str, Any]], put: Callable[[np.ndarray], Any] 
             if isinstance(value, np.ndarray):
                 layer[name] = put(value)
             elif isinstance(value, Statistics):
-                layer[name] = _in_file(value, put)
+                layer[name] = _in_file(value, STATISTICS, put)
+            elif isinstance(value, Contributions):
+                layer[name] = _in_file(value, CONTRIBUTIONS, put)
 
 
-def _in_file(statistics: Statistics, put: Callable[[np.ndarray], Any]) -> Statistics:
-    given = {name: getattr(statistics, name) for name in STATISTICS}
-    arrays = {name: put(array) for name, array in given.items() if array is not None}
-    return replace(statistics, **arrays)
+Arrays = TypeVar("Arrays", Statistics, Contributions)
+
+
+def _in_file(holder: Arrays, names: Iterable[str], put: Put) -> Arrays:
+    arrays = {}
+    for name in names:
+        array = held(holder, name)
+        if isinstance(array, np.ndarray):
+            arrays[name] = put(array)
+    return replace(holder, **arrays)

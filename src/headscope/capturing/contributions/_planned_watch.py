@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from headscope.capturing.building._put_away import Put, put_away
 from headscope.capturing.calls.call import Call
 from headscope.capturing.contributions._build import TextsOfPath, texts_of, write_contributions
 from headscope.capturing.contributions._modules import one_pass
@@ -45,6 +46,8 @@ class PlannedNormsWatch:
         modules: of the model.
         sites: one for each call of attention, in their order.
         with_alti: whether ALTI is computed too.
+        put: takes each array that is done, and gives what is kept in its place; None to keep all
+            in memory.
 
     Raises:
         NormSitesFailedError: inside and on leaving, where the model did something else than the
@@ -52,9 +55,15 @@ class PlannedNormsWatch:
     """
 
     def __init__(
-        self, modules: ModelModules, sites: Sequence[NormSite], *, with_alti: bool = False
+        self,
+        modules: ModelModules,
+        sites: Sequence[NormSite],
+        *,
+        with_alti: bool = False,
+        put: Put | None = None,
     ) -> None:
-        self._modules, self._sites, self._with_alti = modules, sites, with_alti
+        self._modules, self._sites = modules, sites
+        self._with_alti, self._put = with_alti, put
         self._given: dict[nn.Module, torch.Tensor] = {}
         self._made: dict[nn.Module, MatrixUse] = {}
         self._waiting: list[tuple[NormSite, ResidualPath]] = []
@@ -228,6 +237,7 @@ class PlannedNormsWatch:
             has_columns = path.value_columns is not None
             if missing_of(path) != site.missing or has_columns != (site.value is not None):
                 raise NormSitesFailedError(f"{path.call.name}: other kinds are missing")
+            put_away(path.layers, self._put)
         self._ended.clear()
 
 

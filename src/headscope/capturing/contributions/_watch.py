@@ -17,6 +17,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
+from headscope.capturing.building._put_away import Put, put_away
 from headscope.capturing.calls.call import Call
 from headscope.capturing.contributions._build import (
     refused,
@@ -69,11 +70,15 @@ class NormsWatch(TorchFunctionMode):
     Args:
         model: whose attention it is.
         with_alti: whether ALTI is computed too.
+        put: takes each array that is done, and gives what is kept in its place; None to keep all
+            in memory.
     """
 
-    def __init__(self, model: nn.Module, *, with_alti: bool = False) -> None:
+    def __init__(
+        self, model: nn.Module, *, with_alti: bool = False, put: Put | None = None
+    ) -> None:
         super().__init__()
-        self._with_alti = with_alti
+        self._with_alti, self._put = with_alti, put
         self._model, self._names = model, names_of(model)
         self._reads: deque[ModuleInput] = deque(maxlen=READS_REMEMBERED)
         self._applied: deque[MatrixUse] = deque(maxlen=MATRICES_REMEMBERED)
@@ -400,6 +405,7 @@ class NormsWatch(TorchFunctionMode):
             for path in list(paths):
                 self._waiting.remove(path)
                 path.modules.note(path, finish(path, with_alti=self._with_alti))
+                put_away(path.layers, self._put)
 
 
 def known_norm_of(module: nn.Module, width: int) -> Norm | None:
