@@ -137,7 +137,7 @@ class BlockArrays(ABC):
             gram, longest = self._gram_of(tile, ())
             own = np.sqrt(np.maximum(np.einsum("...hh->...h", gram), 0))
             # What is left of a value that W_h all but removes is known from the vector alone.
-            for *text, key, head in np.argwhere(own < CANCELLED * longest):
+            for *text, key, head in np.argwhere(own < CANCELLED * longest).tolist():
                 block, _ = self.one(tuple(text), ())
                 value = block.values_of_heads[head, key + (tile.start or 0)]
                 own[(*text, key, head)] = np.linalg.norm(value @ block.projection[head])
@@ -159,7 +159,7 @@ class BlockArrays(ABC):
                 *self._gram_of(tile, norms), weights, negative=self._has_negative_weights
             )
             for text in np.argwhere(cancelled.any(axis=-1)):
-                index = tuple(text)
+                index = tuple(text.tolist())
                 of_text = np.flatnonzero(np.asarray(cancelled[index]))
                 block, own = self.one(index, norms)
                 vectors = block.transformed(of_text + (tile.start or 0), own).transpose(1, 2, 0)

@@ -137,14 +137,14 @@ def _write(members: list[TextsOfPath]) -> None:
     """As `write_contributions`, for texts that one set of operations is enough for."""
     blocks = [member.block for member in members if member.block is not None]
     whole = blocks[0] if len(blocks) == 1 else BlockStack.of(blocks)
-    proofs = _proofs(members, whole)
+    checks = _checked_sums(members, whole)
     unproved: dict[tuple[int, int], Missing] = {}
     worst: dict[tuple[int, int], float] = {}
     for number, member in enumerate(members):
         for index in range(len(member.texts)):
             missing = dict(member.missing)
             at = number, index
-            worst[at] = _note_unproved(member.path.call.name, proofs, at, missing)
+            worst[at] = _note_unproved(member.path.call.name, checks, at, missing)
             if "attention" not in missing:
                 _note_kinds_without_parts(member.path, blocks[number], missing)
             unproved[at] = missing
@@ -281,7 +281,7 @@ def _before(path: ResidualPath) -> Norm | None:
 
 
 @dataclass(frozen=True)
-class Proof:
+class SumCheck:
     """How far the pieces' sums are from one of the model's own vectors.
 
     Args:
@@ -300,9 +300,9 @@ class Proof:
         return not self.apart[member, text] <= self.allowed[member, text]
 
 
-def _proofs(members: list[TextsOfPath], whole: BlockArrays) -> list[Proof]:
+def _checked_sums(members: list[TextsOfPath], whole: BlockArrays) -> list[SumCheck]:
     """The sums of the pieces compared with the model's own vectors."""
-    proofs = []
+    checks = []
     within = np.array([_within(member.path) for member in members])[:, None]
     own_vectors = [_vectors_of_model(member) for member in members]
     for what, ours in _sums(whole).items():
@@ -311,8 +311,8 @@ def _proofs(members: list[TextsOfPath], whole: BlockArrays) -> list[Proof]:
         theirs = theirs[0][None] if len(theirs) == 1 else np.stack(theirs)
         apart = np.abs(ours.reshape(theirs.shape) - theirs).max(axis=(-2, -1), initial=0.0)
         largest = np.abs(theirs).max(axis=(-2, -1), initial=0.0)
-        proofs.append(Proof(what, apart, within * np.maximum(1.0, largest)))
-    return proofs
+        checks.append(SumCheck(what, apart, within * np.maximum(1.0, largest)))
+    return checks
 
 
 def _within(path: ResidualPath) -> float:
@@ -345,20 +345,22 @@ def _vectors_of_model(member: TextsOfPath) -> dict[str, np.ndarray]:
     return vectors
 
 
-def _note_unproved(name: str, proofs: list[Proof], at: tuple[int, int], missing: Missing) -> float:
+def _note_unproved(
+    name: str, checks: list[SumCheck], at: tuple[int, int], missing: Missing
+) -> float:
     """Note the kinds of a text whose pieces do not sum to the model's own vector; returned is the
     largest difference of the others.
     """
     worst = 0.0
-    for proof in proofs:
-        if not proof.fails(*at):
-            worst = max(worst, float(proof.apart[at]))
+    for check in checks:
+        if not check.fails(*at):
+            worst = max(worst, float(check.apart[at]))
             continue
-        for kind in HANG_ON[proof.what]:
+        for kind in HANG_ON[check.what]:
             missing.setdefault(
                 kind,
-                f"{name}: the pieces sum to a vector that is {proof.apart[at]:.3g} from "
-                f"the {proof.what} of the model (allowed {proof.allowed[at]:.1g}); what it does "
+                f"{name}: the pieces sum to a vector that is {check.apart[at]:.3g} from "
+                f"the {check.what} of the model (allowed {check.allowed[at]:.1g}); what it does "
                 "with them is not known to headscope",
             )
     return worst
