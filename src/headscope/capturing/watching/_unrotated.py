@@ -7,12 +7,14 @@ parts.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -156,10 +158,15 @@ def _made(
         first: which of the ways to read the outputs is tried first: that of the layer before.
     """
     # Most layers are made as the one before, so that the other ways need not be looked at.
+    known = None
     if first >= 0:
         known = next(islice(_ways(after, recent, call, start), first, None), None)
-        if known is not None and is_one(known[0], after):
+    if known is not None:
+        if is_one(known[0], after):
             return UnrotatedVectors(*known, first)
+        factor = _factor(known[0], after, _lengths(after))
+        if factor is not None:
+            return _scaled(known, factor, first)
     ways = list(_ways(after, recent, call, start))
     for number, way in enumerate(ways):
         if is_one(way[0], after):
@@ -167,12 +174,18 @@ def _made(
     if not ways:
         return None
     lengths = _lengths(after)
-    for number in sorted(range(len(ways)), key=lambda number: number != first):
-        heads, modules = ways[number]
-        factor = _factor(heads, after, lengths)
+    for number, way in enumerate(ways):
+        factor = _factor(way[0], after, lengths)
         if factor is not None:
-            return UnrotatedVectors(heads if factor == 1 else heads * factor, modules, number)
+            return _scaled(way, factor, number)
     return None
+
+
+def _scaled(
+    way: tuple[torch.Tensor, tuple[nn.Module, ...]], factor: float, number: int
+) -> UnrotatedVectors:
+    heads, modules = way
+    return UnrotatedVectors(heads if factor == 1 else heads * factor, modules, number)
 
 
 def _ways(
@@ -200,24 +213,28 @@ def _made_by(output: ModuleOutput, recent: list[ModuleOutput]) -> tuple[nn.Modul
     return ()
 
 
-def _factor(heads: torch.Tensor, after: torch.Tensor, lengths: torch.Tensor) -> float | None:
+def _factor(heads: torch.Tensor, after: torch.Tensor, lengths: np.ndarray) -> float | None:
     """What vectors must be multiplied by to have these lengths; None where they are others."""
     exact = {after.dtype, heads.dtype} <= EXACT
     within = ALIKE_WITHIN if exact else ALIKE_WITHIN_HALF
     own = _lengths(heads)
-    factor = lengths.sum() / own.sum()  # some models scale their queries in between
-    apart = (own * factor - lengths).abs().max()
-    factor, apart, largest = torch.stack([factor, apart, lengths.max()]).tolist()
+    whole = float(own.sum())
+    # Some models scale their queries in between.
+    factor = float(lengths.sum()) / whole if whole else math.nan
+    apart = float(np.abs(own * factor - lengths).max(initial=0))
     same = abs(factor - 1) <= within
-    if not same and lengths.numel() == 1:
+    if not same and lengths.size == 1:
         return None  # one length is a multiple of any other, such as that of the values
-    if not apart <= within * largest:
+    # Written so that NaN fails, too.
+    if not apart <= within * float(lengths.max(initial=0)):
         return None
     return 1.0 if same else factor
 
 
-def _lengths(vectors: torch.Tensor) -> torch.Tensor:
-    return vectors[0, :HEADS_COMPARED, :TOKENS_COMPARED].float().norm(dim=-1)
+def _lengths(vectors: torch.Tensor) -> np.ndarray:
+    """Lengths ``[head token]`` of a few; small arrays are worked on faster outside of torch."""
+    some = vectors[0, :HEADS_COMPARED, :TOKENS_COMPARED].detach().float().cpu().numpy()
+    return np.sqrt(np.einsum("htf,htf->ht", some, some))
 
 
 def _heads_of(output: torch.Tensor, after: torch.Tensor, call: Call) -> Iterator[torch.Tensor]:
