@@ -46,14 +46,14 @@ def schema() -> str:
     for kind in vars(_contract).values():
         if isinstance(kind, type) and hasattr(kind, "__total__"):
             kind.__pydantic_config__ = {"use_attribute_docstrings": True}
-    found = TypeAdapter(_contract.Page).json_schema()
+    schema = TypeAdapter(_contract.Page).json_schema()
     # a page may hold further pages, so pydantic defines it beside the others and refers to it; here
     # it is the whole
-    whole = found["$defs"].pop("Page")
-    _describe_selection(found["$defs"]["PageSelection"])
-    found = json.loads(json.dumps(found | whole).replace('"#/$defs/Page"', '"#"'))
-    del found["$ref"]
-    return json.dumps(_without_titles(found) | {"title": "Page"}, indent=2) + "\n"
+    whole = schema["$defs"].pop("Page")
+    _describe_selection(schema["$defs"]["PageSelection"])
+    schema = json.loads(json.dumps(schema | whole).replace('"#/$defs/Page"', '"#"'))
+    del schema["$ref"]
+    return json.dumps(_without_titles(schema) | {"title": "Page"}, indent=2) + "\n"
 
 
 def live_schema() -> str:
