@@ -18,9 +18,9 @@ from headscope.views import constants
 from headscope.views import contract as _contract
 from headscope.views.options import (
     DEFAULTS,
+    NUMBERS_OF,
     OLD_NAMES,
     PICTURE_OPTIONS,
-    PLACES,
     PageSelection,
     declared,
 )
@@ -102,7 +102,7 @@ def values() -> str:
         ),
         _const("NUMBERS", numbers, "Options that are one whole number."),
         _const("PICTURE_OPTIONS", PICTURE_OPTIONS, "What each picture of the tray has for itself."),
-        _const("PLACES", PLACES, "What the options that name heads, layers or tokens number."),
+        _const("PLACES", NUMBERS_OF, "What the options that name heads, layers or tokens number."),
         _const(
             "VIEWS_WITH",
             {fact: views_with(fact) for fact in FACTS},

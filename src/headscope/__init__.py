@@ -73,14 +73,14 @@ _ALSO_RENAMED = {
     "Tampering": "CounterfactualAttention",
 }
 """What is called otherwise in its package."""
-_MOVED_TO = {name: place for place, names in _MOVED.items() for name in names}
+_MOVED_TO = {name: module for module, names in _MOVED.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     if name in _MOVED_TO:
-        place = _MOVED_TO[name]
+        module = _MOVED_TO[name]
         now = _ALSO_RENAMED.get(name, name)
-        instead = f"{place}.{now}"
+        instead = f"{module}.{now}"
         if name.startswith("load_"):
             instead = "headscope.load(path)"
         if name.endswith("_figure"):
@@ -88,7 +88,7 @@ def __getattr__(name: str) -> Any:
         warnings.warn(
             f"headscope.{name} goes away in 0.3; use {instead}", DeprecationWarning, stacklevel=2
         )
-        return getattr(importlib.import_module(place), now)
+        return getattr(importlib.import_module(module), now)
     if name not in __all__:
         return renamed_name(__name__, name, _RENAMED)
     return _load(name)

@@ -120,7 +120,7 @@ def test_captures_inside_are_of_the_changed_model():
         ("mamba", "position", "none was seen"),
         ("distilbert", "segment", "DistilBertModel has no embedding of segments"),
         ("yoso", "segment", "has no embedding of segments"),
-        ("vit", "position", "ViTModel reads more than words or none"),
+        ("vit", "position", "ViTModel does not read words alone"),
     ],
 )
 def test_a_model_without_is_refused_with_the_reason(family, role, why):

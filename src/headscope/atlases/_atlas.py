@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from headscope.atlases._classes import CLASSES, RELATIONS
 from headscope.atlases._frequent_pairs import FrequentPair
-from headscope.atlases._places import SIDE, bin_names
+from headscope.atlases._offset_bins import SIDE, bin_names
 from headscope.atlases._sample import SampledText
 from headscope.atlases._strata import Stratum, strata
 from headscope.atlases._sums import STEP

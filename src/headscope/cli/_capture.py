@@ -120,7 +120,7 @@ def check_none_beside_texts(text: str | None, media: Media | None, options: Mode
     }
     for what, given in beside.items():
         if given:
-            raise TextError(f"Expected --texts alone, got {what} beside it; leave one of them out")
+            raise TextError(f"Expected --texts alone, got {what} with it; leave one of them out")
 
 
 def _capture_file(

@@ -32,10 +32,10 @@ SAYS = {
     "nearest": "the head of B that it is set against",
     "JS (nats)": "Jensen-Shannon distance of their rows, mean over rows and texts, 0 to 0.69",
     "interval": "of that mean over texts",
-    "spread": "the largest distance that says nothing",
+    "spread": "the largest distance of the baseline: pairs or changes without an effect",
 }
 """The legend of the table."""
-ROUNDING = "give spread= (--spread) for two texts or seeds that say nothing"
+ROUNDING = "give spread= (--spread), from two texts or seeds without a real difference"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -122,7 +122,7 @@ class Comparison(Result):
             ]
             if stack.candidates > 1:
                 lines.append(
-                    f"Heads of A beside the nearest of {stack.candidates} heads of B, chosen on "
+                    f"Heads of A and the nearest of {stack.candidates} heads of B, chosen on "
                     "these texts: numbers of heads mean nothing across these models"
                 )
             blocks += ["\n".join(lines), TextTable.of_rows(stack.lines(), says=SAYS)]

@@ -13,7 +13,7 @@ from headscope.headvis._tree import (
     HeadvisTable,
     HeadvisTree,
 )
-from headscope.headvis._write import HeadvisOptions, check_tree_place, write_headvis
+from headscope.headvis._write import HeadvisOptions, check_tree_folder, write_headvis
 
 __all__ = [
     "HeadvisHead",
@@ -22,7 +22,7 @@ __all__ = [
     "HeadvisSequence",
     "HeadvisTable",
     "HeadvisTree",
-    "check_tree_place",
+    "check_tree_folder",
     "is_headvis",
     "read_headvis",
     "strongest_of_rows",

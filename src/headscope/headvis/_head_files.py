@@ -160,8 +160,8 @@ def _of_sample(sequences: list[Any]) -> dict[str, Any]:
         bins = np.searchsorted(edges, np.abs(ends[0] - ends[1]), side="right") - 1
         by_distance += np.bincount(bins, values, len(edges) - 1)
         for side, weights in zip(ends, by_token, strict=True):
-            on_places = np.bincount(side, values, each["seq_len"])
-            for token, weight in zip(each["tokens"], on_places.tolist(), strict=True):
+            of_position = np.bincount(side, values, each["seq_len"])
+            for token, weight in zip(each["tokens"], of_position.tolist(), strict=True):
                 weights[token] = weights.get(token, 0.0) + weight
     return {
         "qk_distance_histogram": {

@@ -100,7 +100,7 @@ def write_headvis(
         >>> write_headvis("tree", model, tokenizer, ["The cat sat.", "It slept well."])
     """
     settled = _settled(dict(options))
-    check_tree_place(folder)
+    check_tree_folder(folder)
     reading = TextsOfModel(model, tokenizer, settled["stack"], _batch_options(settled))
     report = settled["on_error"] or _warn
     sums, chosen = _counted(reading, texts, settled, report)
@@ -125,7 +125,7 @@ def write_headvis(
     return Path(folder)
 
 
-def check_tree_place(folder: str | os.PathLike[str]) -> None:
+def check_tree_folder(folder: str | os.PathLike[str]) -> None:
     """Raise where a tree could not be written, before any long work.
 
     Raises:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headscope.capturing.entry import prepared
-from headscope.capturing.inputs.inputs import Inputs, positions_of
+from headscope.capturing.inputs.inputs import Inputs, position_limit
 from headscope.capturing.options import keeping_of
 from headscope.capturing.run import unwrapped
 from headscope.comparison import Effect, compare
@@ -239,7 +239,7 @@ class LiveModel:
 
     def _check_length(self, tokens: int) -> None:
         most = self.facts["limits"]["tokens"]
-        more = "" if most == positions_of(self.model) else ", or allow more with --max-tokens"
+        more = "" if most == position_limit(self.model) else ", or allow more with --max-tokens"
         if tokens > most:
             raise TextError(
                 f"The text has {tokens} tokens, and at most {most} are read at a time; shorten "

@@ -114,9 +114,9 @@ def _candidates(model: Any, tokenizer: Any) -> list[int]:
 
 def _sizes(model: Any, around: int, candidates: int) -> tuple[int, int]:
     """How many tokens a run has and how often it occurs, as far as the model has room for them."""
-    from headscope.capturing import positions_of
+    from headscope.capturing import position_limit
 
-    limit = positions_of(model)
+    limit = position_limit(model)
     room = LENGTH * REPEATS if limit is None else limit - around
     length = min(LENGTH, candidates, room // 2)
     return length, min(REPEATS, room // max(length, 1))

@@ -8,7 +8,7 @@ reads it for its help.
 
 An option whose kept form equals the given form is in `PlainOptions`. Options that name tokens or
 heads are kept in another form (``"cat"`` is kept as a position): their two forms are in
-`GivenPlaces` and `KeptPlaces`, and `Default.of` says how one is converted into the other.
+`GivenNumbers` and `KeptNumbers`, and `Default.of` says how one is converted into the other.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class StartOptions(TypedDict, total=False):
     """Layer that is shown first; by default the first one."""
 
 
-class GivenPlaces(TypedDict, total=False):
+class GivenNumbers(TypedDict, total=False):
     """Heads and tokens as a caller names them."""
 
     heads: int | Sequence[int]
@@ -118,7 +118,7 @@ class GivenPlaces(TypedDict, total=False):
     """
 
 
-class KeptPlaces(TypedDict):
+class KeptNumbers(TypedDict):
     """Heads and tokens as a page keeps them."""
 
     heads: Annotated[list[int] | None, Default(None, of="heads")]
@@ -256,7 +256,7 @@ class KeptTray(TypedDict):
     """
 
 
-class PageSelection(StartOptions, KeptPlaces, PlainOptions, KeptTray):
+class PageSelection(StartOptions, KeptNumbers, PlainOptions, KeptTray):
     """What a page shows; all of it is there."""
 
 
@@ -304,7 +304,7 @@ class ObjectOptions(TypedDict, total=False):
     """
 
 
-class WrittenOptions(StartOptions, GivenPlaces, PlainOptions, HeldOptions, total=False):
+class WrittenOptions(StartOptions, GivenNumbers, PlainOptions, HeldOptions, total=False):
     """All options that can be written in a line: those of a command."""
 
 
@@ -412,14 +412,14 @@ PICTURE_OPTIONS: tuple[str, ...] = tuple(
     if option.default is not None and option.default.picture
 )
 """Options that each picture of the tray has for itself, besides its layer and heads."""
-PLACES: Mapping[str, Numbers] = {
+NUMBERS_OF: Mapping[str, Numbers] = {
     name: option.default.of
     for name, option in declared(PageSelection).items()
     if option.default is not None and option.default.of is not None
 }
 """What the numbers of each option count that names heads, layers or tokens."""
 TOKEN_OPTIONS: Mapping[str, Numbers] = {
-    name: of for name, of in PLACES.items() if of in ("query", "key")
+    name: of for name, of in NUMBERS_OF.items() if of in ("query", "key")
 }
 """The options that name tokens, by position or by word."""
 OLD_NAMES = {"mute": "hide_special", "share": "top_percent", "least": "min_score"}

@@ -31,7 +31,7 @@ from headscope.capturing.building.stacks import StackKey, name_groups, number_la
 from headscope.capturing.calls.attention import QueryRows, weights_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility, state_of, visibility_of
-from headscope.capturing.facts import others_of, positions_of
+from headscope.capturing.facts import others_of, position_kind
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, KeepChoice
 from headscope.capturing.statistics import StatisticsPlan, statistics_of_call
@@ -218,7 +218,7 @@ class Builder:
     def _records_of(self, stacks: list[dict[str, Stack]], facts: ModelFacts) -> list[Record]:
         """A record of the stacks of each example, in their usual order."""
         layers = (layer for stack in stacks[0].values() for layer in stack)
-        facts = replace(facts, positions=positions_of(self._model, layers))
+        facts = replace(facts, positions=position_kind(self._model, layers))
         return [
             Record(
                 stacks=dict(sorted(of_example.items(), key=lambda named: order_of(named[0]))),

@@ -152,10 +152,10 @@ def whole_weights(returned: torch.Tensor) -> torch.Tensor | None:
         return returned if slots == queries else None
     before = slots // 2
     whole = returned.new_zeros(batch, heads, queries, queries + 2 * before)
-    places = torch.arange(queries, device=whole.device)[:, None] + torch.arange(
+    positions = torch.arange(queries, device=whole.device)[:, None] + torch.arange(
         slots, device=whole.device
     )
-    whole.scatter_(-1, places.expand(batch, heads, -1, -1), returned)
+    whole.scatter_(-1, positions.expand(batch, heads, -1, -1), returned)
     return whole[..., before : before + queries]
 
 

@@ -353,7 +353,7 @@ def _read(
     model = (source.model, source.tokenizer)
     items = read(*model, sentences, source.inputs, **how)
     if not items:
-        raise TextError("None of the sentences could be read by the model; on_error= tells why")
+        raise TextError("None of the sentences could be read by the model; on_error= reports why")
     if kind == "attention-words":
         if plan.vectors is None:
             items = with_embeddings(*model, items)

@@ -111,7 +111,7 @@ def _texts(result: Heads) -> str:
     """How many texts, and how long they are."""
     words = f"{result.texts} texts"
     if result.texts == 1:
-        words = "1 text: what it shows says nothing about others"
+        words = "1 text: no evidence for others"
     if np.isnan(result.tokens):
         return words
     return f"{words}, median {result.tokens:.0f} tokens"
