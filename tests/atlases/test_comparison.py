@@ -1,4 +1,4 @@
-"""Two atlases beside each other: planted permutations are recovered, and chance is told as such."""
+"""Two atlases side by side: planted permutations are recovered, and chance is told as such."""
 
 import numpy as np
 import pytest

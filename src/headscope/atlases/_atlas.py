@@ -197,8 +197,8 @@ class Atlas(Result):
         heads: Literal["best", "number"] = "best",
         names: tuple[str, str] = ("A", "B"),
     ) -> AtlasComparison:
-        """Another atlas beside this one, such as that of a later checkpoint, of another seed or of
-        another model: heads matched one to one, and what changed.
+        """Another atlas compared with this one, such as that of a later checkpoint, of another seed
+        or of another model: heads matched one to one, and what changed.
 
         Args:
             other: the other atlas; it may have other numbers of layers and heads.

@@ -107,7 +107,7 @@ def _capture_one(
 
 
 def check_none_beside_texts(text: str | None, media: Media | None, options: ModelOptions) -> None:
-    """Raise where a file of texts was given and something else to read beside it.
+    """Raise where a file of texts was given and something else to read with it.
 
     Raises:
         TextError: naming it.

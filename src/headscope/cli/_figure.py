@@ -95,7 +95,7 @@ def figure(
         at: Layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads of layer 2; short for --layer
             and --heads.
         choices: What is drawn, and how.
-        files: What is shown beside the record.
+        files: What is shown with the record.
         dpi: Dots in an inch of a PNG.
         model: Which model reads the texts of the evidence.
     """

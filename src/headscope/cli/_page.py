@@ -67,11 +67,11 @@ class PageFiles:
     ...: --tray 2-0 "2-0 record=b".
     """
     links: Path | None = None
-    """Gold links that are shown beside what heads look at: a .json with a list of [tokens of a
+    """Gold links that are shown next to what heads look at: a .json with a list of [tokens of a
     dependent, tokens of its head, label], tokens being positions from 0; for trees see --treebank.
     """
     treebank: Path | None = None
-    """A file in CoNLL-U: the gold tree of one of its sentences is shown beside what heads look
+    """A file in CoNLL-U: the gold tree of one of its sentences is shown next to what heads look
     at.
     """
     sentence: str | None = None

@@ -154,7 +154,7 @@ def align(a: Tokens, b: Tokens, *, same_model: bool, least: float = LEAST) -> To
 
 
 def _are_same(a: Tokens, b: Tokens) -> bool:
-    # Grids and places beside the pieces: all patches of a picture have the same piece.
+    # Grids and places as well as the pieces: all patches of a picture have the same piece.
     return (a.pieces, a.segments, a.grids, a.places) == (b.pieces, b.segments, b.grids, b.places)
 
 

@@ -1,4 +1,4 @@
-"""Two records beside each other, or refused."""
+"""Two records side by side, or refused."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ROUNDING = "give spread= (--spread), from two texts or seeds without a real diff
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Comparison(Result):
-    """Two records beside each other, or several pairs of them: what `compare` found. Prints itself
+    """Two records side by side, or several pairs of them: what `compare` found. Prints itself
     as a table.
 
     Args:
@@ -148,8 +148,8 @@ def compare(
     least: float = LEAST,
     **over: Unpack[CompareOptions],
 ) -> Comparison:
-    """Set two records beside each other, token by token and head by head, or say why that would not
-    be right.
+    """Compare two records token by token and head by head, or refuse with the reason why that would
+    not be right.
 
     Tokens are aligned as `headscope.comparison.align` says: the same ones one by one; one model's
     two texts by edit distance; two tokenizers of one text by characters, weights summed over the

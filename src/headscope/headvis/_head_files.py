@@ -46,8 +46,8 @@ class TokensByNumber:
 
 
 class HeadFiles:
-    """Writes the files of heads: texts one after the other as they come, to lines beside each file,
-    since the texts of all heads together may not fit in memory.
+    """Writes the files of heads: texts one after the other as they come, to lines next to each
+    file, since the texts of all heads together may not fit in memory.
 
     Args:
         folder: of the files.

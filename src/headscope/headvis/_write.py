@@ -210,7 +210,7 @@ def _rows(cells: Sequence[tuple[int, int]], sums: HeadvisSums) -> list[dict[str,
 
 @contextmanager
 def _written_folder(folder: Path) -> Generator[Path]:
-    """Give a temporary folder beside another one; in the end it takes its name, or is removed."""
+    """Give a temporary folder next to another one; in the end it takes its name, or is removed."""
     beside = folder.absolute()
     made = beside.with_name(f".{beside.name}.{secrets.token_hex(4)}.part")
     try:

@@ -30,7 +30,7 @@ GAP_FIELDS = (
 WORD = re.compile(r"\w+|[^\w\s]")
 BRACKETS = re.compile(r"\[([^\[\]]+)\]")
 FORMATS = (
-    "LitBank (.ann beside .txt, or their folder), GAP and Winogender (.tsv), WinoBias (.txt with "
+    "LitBank (.ann next to .txt, or their folder), GAP and Winogender (.tsv), WinoBias (.txt with "
     "[brackets])"
 )
 

@@ -1,4 +1,4 @@
-"""Two records of live models beside each other: of two texts, or of two models."""
+"""Two records of live models side by side: of two texts, or of two models."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ class _LiveAnswers:
         return await anyio.to_thread.run_sync(sent, request, data, BYTES)
 
     async def compare(self, request: Request, given: Any) -> Response:
-        """Two records beside each other: see `headscope.live.contract.CompareQuestion`."""
+        """Two records side by side: see `headscope.live.contract.CompareQuestion`."""
         began, records = time.perf_counter(), self._live().records
         a, b = (records.get(str(given.get(name))) for name in ("a", "b"))
         if a is None or b is None:
@@ -269,7 +269,7 @@ class _LiveAnswers:
 
 
 def _head_of(kept: KeptRecord, began: float) -> dict[str, Any]:
-    """What an answer says of a record, beside its chunks."""
+    """What an answer says of a record, in addition to its chunks."""
     whole = round(1000 * (time.perf_counter() - began), 2)
     return {
         "id": kept.id,

@@ -80,7 +80,7 @@ class Tokens:
                     "strings"
                 )
         self._fill()
-        # Lengths first: the checks after it read the lists beside each other.
+        # Lengths first: the checks after it read the lists in parallel.
         self._check_lengths()
         self._check_segments()
         self._check_offsets()

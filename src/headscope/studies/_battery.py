@@ -56,7 +56,7 @@ def induction_battery(
         for number, record in enumerate(_records(model, tokenizer)):
             tally.update(f"{number:06}", record)
     except HeadscopeError:
-        # A model that wants a picture beside its text, or the like; its texts decide, as they do
+        # A model that wants a picture with its text, or the like; its texts decide, as they do
         # for records.
         return None
     return tally if tally.cells else None

@@ -300,7 +300,7 @@ class AlignmentStudy(OneModelStudy, Result):
         return f"<AlignmentStudy of {self.sentences} sentences>"
 
     def summary(self) -> str:
-        """The least error rate of a layer by weight and by norm, beside the diagonal's."""
+        """The least error rate of a layer by weight and by norm, and the diagonal's."""
         return summary_of(self)
 
     def _blocks(self) -> list[TextTable | str]:

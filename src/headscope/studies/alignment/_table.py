@@ -102,7 +102,7 @@ def _chosen_of(study: AlignmentStudy, by: str, state: str) -> list[BestLayerOrHe
 
 
 def summary_of(study: AlignmentStudy) -> str:
-    """What was counted, and the least error rate of a layer by weight and by norm beside the
+    """What was counted, and the least error rate of a layer by weight and by norm, and the
     diagonal's.
     """
     if not study.sentences:

@@ -142,7 +142,7 @@ class Coreference(HeadStudy):
         """The best head for every kind and both candidate sets as a table, one list for each
         column.
 
-        With a model with random weights beside it, ``random_accuracy`` and
+        If a model with random weights was measured too, ``random_accuracy`` and
         ``random_held_out_accuracy`` are its own.
         """
         listed = [each for candidates in CANDIDATES for each in self.heads_of(candidates)]
@@ -157,7 +157,7 @@ class Coreference(HeadStudy):
         return f"<Coreference of {self.passages} passages>"
 
     def summary(self) -> str:
-        """How often the best head finds what a mention means, beside the nearest mention."""
+        """How often the best head, and how often the nearest mention, is what a mention means."""
         return summary_of(self)
 
     def _blocks(self) -> list[TextTable | str]:

@@ -140,7 +140,7 @@ def probe(
     random_weights: bool = False,
     **options: Unpack[ProbeOptions],
 ) -> Probing:
-    """What can be learnt of syntax from a model's attention or hidden states, beside what controls
+    """What can be learnt of syntax from a model's attention or hidden states, and what controls
     can.
 
     - ``attention``: each word's head from ``softmax_i(sum_k w_k A^k_ij + u_k A^k_ji)`` over all

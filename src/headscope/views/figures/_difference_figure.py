@@ -40,7 +40,7 @@ def difference_figure(difference: Comparison | Effect, **options: Unpack[ResultO
         title=f"{model}: where heads look elsewhere",
         note=f"changed: {done}"
         if done
-        else f"{comparison.a.summary}, beside {comparison.b.summary}",
+        else f"{comparison.a.summary}, compared with {comparison.b.summary}",
         model=difference.model,
         layers=[layer for layer, _ in cells],
         heads=[head for _, head in cells],

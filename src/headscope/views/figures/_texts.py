@@ -104,7 +104,7 @@ def _wrong(columns: Mapping[str, Sequence[str]]) -> set[int]:
 
 
 def _cell(sheet: Sheet, at: tuple[float, float], width: float, words: str, *, marked: bool) -> None:
-    """A label or prediction beside its text; a wrong prediction is bold and marked."""
+    """A label or prediction next to its text; a wrong prediction is bold and marked."""
     text = f"{WRONG if marked else ''}{sheet.shown(words)}"
     sheet.text(*at, sheet.fitted(text, width - 0.5 * sheet.style.em), bold=marked)
 
