@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from headscope.atlases import Atlas, AtlasSums, MeasuredText, atlas_of
-from headscope.atlases._likeness import one_to_one
+from headscope.atlases._similarity import one_to_one
 from headscope.errors import PageError, RecordError
 from headscope.patterns import PATTERNS, Heads, Tally
 from headscope.record import Tokens

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.atlases._atlas import Atlas
-from headscope.atlases._likeness import mean_similarity, one_to_one, part_similarities
+from headscope.atlases._similarity import mean_similarity, one_to_one, part_similarities
 from headscope.errors import RecordError
 from headscope.evidence import difference_interval
 from headscope.patterns import Label

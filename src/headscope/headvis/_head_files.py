@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from headscope.headvis._cut import DECIMALS, strongest_of_rows
+from headscope.headvis._kept_weights import DECIMALS, strongest_of_rows
 from headscope.headvis._sums import BINS, HeadvisSums, distance_edges
 from headscope.record import BatchStack
 

@@ -18,8 +18,8 @@ from headscope.corpus import key_of
 from headscope.errors import FileError, HeadscopeError, RecordError
 from headscope.headvis._captured import Report, TextsOfModel, ids_of
 from headscope.headvis._config import config_of
-from headscope.headvis._cut import DECIMALS
 from headscope.headvis._head_files import HeadFiles, TokensByNumber
+from headscope.headvis._kept_weights import DECIMALS
 from headscope.headvis._sample import ChosenText, SampleOfTexts
 from headscope.headvis._sums import HeadvisSums
 

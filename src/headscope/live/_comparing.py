@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headscope.comparison import Comparison, compare
-from headscope.live._kept import KeptRecord, KeptRecords, size_of
+from headscope.live._record_store import KeptRecord, KeptRecords, size_of
 from headscope.views import view
 from headscope.views.answers import PageAnswers
 

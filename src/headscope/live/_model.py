@@ -21,8 +21,8 @@ from headscope.interventions import Intervention
 from headscope.live._changes import interventions_of, parse_changes
 from headscope.live._facts import LIMITS, live_facts, stacks_of, tokenizer_of
 from headscope.live._input import ReadInput, parse_input
-from headscope.live._kept import KeptRecord, KeptRecords, size_of
 from headscope.live._output import Answer, Reader
+from headscope.live._record_store import KeptRecord, KeptRecords, size_of
 from headscope.live._stop import StopSignal, stoppable
 from headscope.live.contract import LiveFacts, LiveLimits, LiveOutput, ModelChange
 from headscope.record import Record

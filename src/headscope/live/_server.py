@@ -23,7 +23,6 @@ from headscope.live._atlas import live_atlas
 from headscope.live._changes import address_of, python_of
 from headscope.live._comparing import Partners, compared
 from headscope.live._facts import LIMITS, loading_facts
-from headscope.live._kept import KeptRecord
 from headscope.live._lens import lens_of, parse_lens
 from headscope.live._matters import matters, parse_matters
 from headscope.live._model import LiveModel
@@ -36,6 +35,7 @@ from headscope.live._queue import (
     error_line,
     refusal_of_post,
 )
+from headscope.live._record_store import KeptRecord
 from headscope.live._sketching import sketched
 from headscope.live._stop import StopSignal
 from headscope.live._writing import parse_write, write

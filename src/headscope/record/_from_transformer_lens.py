@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from headscope.errors import RecordError
-from headscope.record._agreement import LayerArrays, layer_of
+from headscope.record._cached_layer import LayerArrays, layer_of
 from headscope.record._facts import ModelFacts
 from headscope.record._foreign import BatchPart, Positions, check_tokens, is_half, tokens_of
 from headscope.record._layer import Layer
