@@ -57,8 +57,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StackLayers:
-    """The part of a call that is kept: the arguments of a `Layer` for each example, and the facts
-    that determine the number of the layer.
+    """What is kept of a call: arguments of a `Layer` for each example, and what numbers the layer.
 
     Args:
         group: the stack that it belongs to.
@@ -86,8 +85,7 @@ class StackLayers:
 
 
 class Builder:
-    """Makes layers from calls as soon as each is complete, so that the model's tensors are released
-    early.
+    """Makes layers of calls as each is complete, so that the model's tensors are released early.
 
     Args:
         inputs: the inputs that the model is run on.
