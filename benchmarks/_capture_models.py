@@ -150,5 +150,7 @@ def inputs_of(shape: Shape, model: nn.Module) -> Mapping[str, torch.Tensor]:
     ids = drawn.view(shape.batch, shape.tokens) + FIRST_ORDINARY
     ids[:, 0] = 101
     ids[:, SEPARATOR_EVERY - 1 :: SEPARATOR_EVERY] = 102
-    found = {"input_ids": ids}
-    return found | {"attention_mask": torch.ones_like(ids)} if shape.family == "MiniLM" else found
+    arguments = {"input_ids": ids}
+    if shape.family == "MiniLM":
+        arguments["attention_mask"] = torch.ones_like(ids)
+    return arguments

@@ -74,15 +74,15 @@ def engine_alone(model: nn.Module, inputs: Inputs, **asked: int) -> object:
         special=torch.isin(ids, torch.tensor(Numbers.all_special_ids)), ids=ids, **asked
     )
     real = [torch.arange(ids.shape[1])] * len(ids)
-    found: list = []
+    statistics: list = []
     watched(
         model,
         inputs,
-        lambda call: found.append(
+        lambda call: statistics.append(
             statistics_of_call(call, plan, kept_queries=real, kept_keys=real)
         ),
     )
-    return found
+    return statistics
 
 
 def captured(model: nn.Module, inputs: Inputs, **options: object) -> object:

@@ -35,17 +35,17 @@ def seconds(shape: Shape, variants: Sequence[Variant], rounds: int) -> dict[str,
         if known not in models:
             models[known] = variant.made(model_of(shape, variant.implementation))
     inputs = inputs_of(shape, models[variants[0].implementation, ""])
-    found: dict[str, list[float]] = {variant.name: [] for variant in variants}
+    timings: dict[str, list[float]] = {variant.name: [] for variant in variants}
     for number in range(rounds * (ROUNDS_OF_SHORT if shape.is_short else 1)):
         for variant in variants:
             if variant.name in SLOW and number >= max(2, rounds):
                 continue  # it takes many times as long as the others
             start = time.process_time()
             kept = variant.run(models[variant.implementation, variant.needs], inputs)
-            found[variant.name].append(time.process_time() - start)
+            timings[variant.name].append(time.process_time() - start)
             del kept
             gc.collect()
-    return {name: min(times) for name, times in found.items()}
+    return {name: min(times) for name, times in timings.items()}
 
 
 def mebibytes(shape: Shape, variant: Variant) -> dict[str, float]:
@@ -85,12 +85,12 @@ def main() -> None:
         SHAPES[options.shape],
         [variant for variant in VARIANTS if variant.name in options.variants],
     )
-    found = (
+    measured = (
         seconds(shape, variants, options.rounds)
         if options.measure == "time"
         else mebibytes(shape, *variants)
     )
-    print(json.dumps(found))
+    print(json.dumps(measured))
 
 
 if __name__ == "__main__":

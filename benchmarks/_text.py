@@ -69,7 +69,7 @@ def passage(tokenizer: PreTrainedTokenizerFast, tokens: int) -> str:
             f"to {special + len(ends)}. Choose a length in between."
         )
     text = PASSAGE[: ends[words - 1]]
-    found = len(tokenizer(text)["input_ids"])
-    if found != tokens:
-        raise ValueError(f"the passage was cut for {tokens} tokens and gives {found}")
+    length = len(tokenizer(text)["input_ids"])
+    if length != tokens:
+        raise ValueError(f"the passage was cut for {tokens} tokens and gives {length}")
     return text

@@ -77,14 +77,14 @@ class Watch:
 
 
 def _children(is_followed: Callable[[psutil.Process], bool]) -> list[psutil.Process]:
-    found = []
+    children = []
     for process in psutil.Process().children(recursive=True):
         try:
             if is_followed(process):
-                found.append(process)
+                children.append(process)
         except psutil.NoSuchProcess:
             continue  # it ended while the list was read
-    return found
+    return children
 
 
 def _resident_bytes(process: psutil.Process) -> int:

@@ -62,11 +62,11 @@ def main() -> None:
     for number in range(options.rounds):
         for share in (True, False):
             began, clock = time.process_time(), time.perf_counter()
-            found = hs.ablate(model, task, share=share, layers=False)
+            result = hs.ablate(model, task, share=share, layers=False)
             shown[share].append(time.process_time() - began)
             clock = time.perf_counter() - clock
             print(
-                f"\nround {number}, {found.shared}: {shown[share][-1]:.1f} s, {clock:.1f} s by "
+                f"\nround {number}, {result.shared}: {shown[share][-1]:.1f} s, {clock:.1f} s by "
                 "the clock"
             )
     print(f"\nwhole / shared, processor time: {min(shown[False]) / min(shown[True]):.2f}")

@@ -83,24 +83,23 @@ def measure_all(shape: str, names: list[str], rounds: int) -> list[dict[str, obj
     if SHAPES[shape].is_short:
         return rows
     memory = {name: in_a_process("memory", shape, "--variants", name) for name in names}
-    for row, found in zip(rows, memory.values(), strict=True):
-        row["peak_mib"], row["kept_mib"] = found["peak"], found["kept"]
-        row["peak_ratio"] = found["peak"] / memory[PLAIN]["peak"]
+    for row, used in zip(rows, memory.values(), strict=True):
+        row["peak_mib"], row["kept_mib"] = used["peak"], used["kept"]
+        row["peak_ratio"] = used["peak"] / memory[PLAIN]["peak"]
     return rows
 
 
 def table(rows: list[dict[str, object]]) -> str:
     """Time and peak memory of every variant, by shape."""
     shapes = list(dict.fromkeys(row["shape"] for row in rows))
-    found = {(row["variant"], row["shape"]): row for row in rows}
+    by_variant = {(row["variant"], row["shape"]): row for row in rows}
     lines = [
         "| variant | " + " | ".join(shapes) + " |",
         "| --- | " + " | ".join("---:" for _ in shapes) + " |",
     ]
     for name in dict.fromkeys(row["variant"] for row in rows):
-        lines.append(
-            f"| {name} | " + " | ".join(_cell(found.get((name, shape))) for shape in shapes) + " |"
-        )
+        cells = [_cell(by_variant.get((name, shape))) for shape in shapes]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 

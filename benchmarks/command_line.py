@@ -57,11 +57,11 @@ def processor_time(arguments: Sequence[str]) -> float:
 def measured(commands: Sequence[str], rounds: int) -> dict[str, list[float]]:
     """The times of each command, and under "" those of a bare Python, taking turns."""
     asked = {"": ["-c", "pass"]} | {name: ["-c", ASKED, name, "--help"] for name in commands}
-    found: dict[str, list[float]] = {name: [] for name in asked}
+    times: dict[str, list[float]] = {name: [] for name in asked}
     for _ in range(rounds):
         for name, arguments in asked.items():
-            found[name].append(processor_time(arguments))
-    return found
+            times[name].append(processor_time(arguments))
+    return times
 
 
 def main() -> None:
@@ -74,12 +74,12 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=10, help="runs of each, taking turns")
     given = parser.parse_args()
-    found = measured(given.commands, given.rounds)
-    bare = found.pop("")
+    timings = measured(given.commands, given.rounds)
+    bare = timings.pop("")
     print("| command | least: ratio | seconds | median: ratio | seconds |")
     print("| --- | ---: | ---: | ---: | ---: |")
     print(f"| python -c pass | 1 | {min(bare):.3f} | 1 | {statistics.median(bare):.3f} |")
-    for name, times in found.items():
+    for name, times in timings.items():
         least, middle = min(times), statistics.median(times)
         ratios = (
             f"{least / min(bare):.1f} | {least:.3f} | {middle / statistics.median(bare):.1f} | "

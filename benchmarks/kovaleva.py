@@ -142,8 +142,8 @@ def report(truth, ruled, learned):
         "| --- | ---: | ---: |",
     ]
     scores = [
-        f1_score(truth, found, average=None, labels=range(len(CLASSES)))
-        for found in (ruled, learned)
+        f1_score(truth, decided, average=None, labels=range(len(CLASSES)))
+        for decided in (ruled, learned)
     ]
     lines += [
         f"| {name} | {a:.2f} | {b:.2f} |" for name, a, b in zip(CLASSES, *scores, strict=True)

@@ -49,17 +49,17 @@ def main():
     )
     chosen = options.parse_args()
     facts = {"models": chosen.models, "texts": chosen.texts}
-    found = facts | {"null": {name: null(name, **facts) for name in NULLS}}
-    found["null"]["random weights"] = random_weights(
+    measured = facts | {"null": {name: null(name, **facts) for name in NULLS}}
+    measured["null"]["random weights"] = random_weights(
         min(RANDOM_MODELS, chosen.models), chosen.texts
     )
-    found["planted"] = {str(above): planted(above, **facts) for above in (0.1, -0.1)}
-    found["coverage"] = coverage()
+    measured["planted"] = {str(above): planted(above, **facts) for above in (0.1, -0.1)}
+    measured["coverage"] = coverage()
     (HERE / "results").mkdir(exist_ok=True)
     (HERE / "results" / "patterns.json").write_text(
-        json.dumps(found, indent=1) + "\n", encoding="utf-8"
+        json.dumps(measured, indent=1) + "\n", encoding="utf-8"
     )
-    tables = report(found)
+    tables = report(measured)
     print(tables)
     if chosen.docs:
         page = DOCS.read_text(encoding="utf-8")
@@ -148,18 +148,19 @@ def planted(above, models, texts):
 
 def coverage(times=1000):
     """How often 95 % intervals of skewed scores hold the true mean."""
-    rng, found = np.random.default_rng(3), {}
+    rng, coverages = np.random.default_rng(3), {}
     for texts in (5, 10, 24, 100):
         values = beta.rvs(9, 1, size=(texts, times), random_state=rng)
         for method in ("percentile", "bca"):
             ends = interval(values, method=method)
-            found[f"{method}, {texts}"] = float(((ends[:, 0] <= 0.9) & (ends[:, 1] >= 0.9)).mean())
-    return found
+            covers = (ends[:, 0] <= 0.9) & (ends[:, 1] >= 0.9)
+            coverages[f"{method}, {texts}"] = float(covers.mean())
+    return coverages
 
 
-def report(found):
-    models, texts = found["models"], found["texts"]
-    kinds = found["null"]
+def report(measured):
+    models, texts = measured["models"], measured["texts"]
+    kinds = measured["null"]
     titles = [f"false: {name}" for name in kinds]
     lines = [
         f"\n{models} models of each kind, {texts} texts each, planted ones as many again of 64 "
@@ -179,10 +180,10 @@ def report(found):
             else rate(each["labels"].get(pattern.name, 0), each["heads"])
             for name, each in kinds.items()
         ]
-        missed = models - found["planted"]["0.1"]["own"].get(pattern.name, 0)
+        missed = models - measured["planted"]["0.1"]["own"].get(pattern.name, 0)
         cells += [
             rate(missed, models),
-            rate(found["planted"]["-0.1"]["own"].get(pattern.name, 0), models),
+            rate(measured["planted"]["-0.1"]["own"].get(pattern.name, 0), models),
         ]
         lines.append(f"| {pattern.name} | {pattern.threshold} | {' | '.join(cells)} |")
     lines += [
@@ -208,7 +209,7 @@ def report(found):
         "that certain: by",
     ]
     lines += [f"{largest[name]:.3f} at most (`{name}`). Threshold and margin keep them out."]
-    crossed = found["planted"]["0.1"]["crossed"]
+    crossed = measured["planted"]["0.1"]["crossed"]
     shown = [
         f"{name} {count}" for name, count in sorted(crossed.items(), key=lambda entry: -entry[1])
     ]
@@ -225,7 +226,7 @@ def report(found):
     ]
     lines += ["| texts | percentile | BCa |", "| ---: | ---: | ---: |"]
     for count in (5, 10, 24, 100):
-        rates = (found["coverage"][f"{method}, {count}"] for method in ("percentile", "bca"))
+        rates = (measured["coverage"][f"{method}, {count}"] for method in ("percentile", "bca"))
         lines.append(f"| {count} | {' | '.join(f'{each:.1%}' for each in rates)} |")
     return "\n".join(lines) + "\n\n"
 

@@ -181,7 +181,7 @@ def pages(folder: Path, setting: head_view.Setting) -> list[tuple[Shown, Path]]:
     """Write the pages once: the real model at two lengths, grids of 12 x 12 heads, and one head of
     4,096 tokens.
     """
-    found = []
+    written = []
     for tokens in (128, 512):
         for tool in (
             ("headscope", "bertviz") if tokens == 128 and setting.packages else ("headscope",)
@@ -192,10 +192,10 @@ def pages(folder: Path, setting: head_view.Setting) -> list[tuple[Shown, Path]]:
             # a page of ours opens on the overview, which has neither layers to choose nor all heads
             # of one
             fragment = "#v=2&view=head" if tool == "headscope" else ""
-            found.append((Shown(name, tool, fragment, (HOVER[tokens], LAYER)), page))
+            written.append((Shown(name, tool, fragment, (HOVER[tokens], LAYER)), page))
     opening = folder / "viewer-opening.html"
     write_grid(opening, tokens=128)
-    found.append(
+    written.append(
         (
             Shown(
                 "overview of 12 x 12 heads, 128 tokens",
@@ -209,16 +209,16 @@ def pages(folder: Path, setting: head_view.Setting) -> list[tuple[Shown, Path]]:
     )
     grid = folder / "viewer-grid.html"
     write_grid(grid, tokens=512)
-    found.append(
+    written.append(
         (Shown("grid of 12 x 12 heads, 512 tokens", "headscope", "#v=2&view=model", ()), grid)
     )
     long = folder / "viewer-4096.html"
     write_long(long)
     tasks = (Task("pan", "pan", 90, True, 1000 / 30), Task("zoom", "zoom", 90, True, 1000 / 30))
-    found.append(
+    written.append(
         (Shown("matrix of one head, 4,096 tokens", "headscope", "#v=2&view=matrix", tasks), long)
     )
-    return found
+    return written
 
 
 def write_grid(path: Path, tokens: int) -> None:
@@ -326,14 +326,14 @@ def thread_time(session: object) -> float:
 
 def all_time() -> float:
     """Processor time of the browser with all its processes, in seconds."""
-    found = 0.0
+    total = 0.0
     for process in psutil.Process().children(recursive=True):
         try:
             spent = process.cpu_times()
         except psutil.NoSuchProcess:
             continue
-        found += spent.user + spent.system
-    return found
+        total += spent.user + spent.system
+    return total
 
 
 def summary(runs: list[dict[str, object]]) -> list[dict[str, object]]:
@@ -360,24 +360,24 @@ def table(rows: list[dict[str, object]]) -> str:
         "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     theirs = {(row["page"], row["task"]): row for row in rows if row["tool"] == "bertviz"}
-    for found in rows:
-        if found["tool"] == "bertviz":
+    for row in rows:
+        if row["tool"] == "bertviz":
             continue
-        other = theirs.get((found["page"], found["task"]))
+        other = theirs.get((row["page"], row["task"]))
         lines.append(
-            "| " + " | ".join([found["page"], found["task"], *_cells(found), _beside(other)]) + " |"
+            "| " + " | ".join([row["page"], row["task"], *_cells(row), _beside(other)]) + " |"
         )
     return "\n".join(lines)
 
 
-def _cells(found: dict[str, object]) -> list[str]:
-    if found["task"] == "memory":
-        return [f"{found['limit'] / 2**20:.0f} MiB", "", "", f"{found['bytes'] / 2**20:.0f} MiB"]
+def _cells(row: dict[str, object]) -> list[str]:
+    if row["task"] == "memory":
+        return [f"{row['limit'] / 2**20:.0f} MiB", "", "", f"{row['bytes'] / 2**20:.0f} MiB"]
     return [
-        f"{found['limit']:.0f} ms",
-        _ms(found["thread"]),
-        _ms(found.get("all")),
-        _ms(found["wall"]),
+        f"{row['limit']:.0f} ms",
+        _ms(row["thread"]),
+        _ms(row.get("all")),
+        _ms(row["wall"]),
     ]
 
 
@@ -410,12 +410,12 @@ def main() -> None:
     runs = []
     for _ in range(options.rounds):
         for shown, path in written:
-            found = measure(shown, path, setting)
-            runs += found
+            measured = measure(shown, path, setting)
+            runs += measured
             print(
                 shown.name,
                 shown.tool,
-                [(each["task"], each.get("thread")) for each in found],
+                [(each["task"], each.get("thread")) for each in measured],
                 file=sys.stderr,
             )
     for _, path in written:

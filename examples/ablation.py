@@ -76,43 +76,43 @@ def main() -> None:
     labels = [names.index(label) for *_, label in test]
     task = tasks.classification(tokenizer, [row[:2] for row in test], labels)
     began = time.perf_counter()
-    found = hs.ablate(
+    result = hs.ablate(
         model, task, by=asked.by, resume=asked.out / f"{asked.by}.jsonl", progress=True
     )
-    print(found)
+    print(result)
     print(f"{time.perf_counter() - began:.0f} s")
-    found.save(asked.out / f"{asked.by}.npz")
-    print(f"Wrote {found.plot(asked.out / f'{asked.by}.png')}")
+    result.save(asked.out / f"{asked.by}.npz")
+    print(f"Wrote {result.plot(asked.out / f'{asked.by}.png')}")
 
 
 def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    found.add_argument(
+    parser.add_argument(
         "--train", type=Path, default=DATA, help="a file of pairs, or the folder of e-SNLI"
     )
-    found.add_argument("--test", type=Path, default=DATA, help="the same")
-    found.add_argument(
+    parser.add_argument("--test", type=Path, default=DATA, help="the same")
+    parser.add_argument(
         "--labels", nargs="+", help="only these; entailment and contradiction for e-SNLI, else all"
     )
-    found.add_argument("--pairs", type=int, default=2500, help="how many pairs are learnt from")
-    found.add_argument(
+    parser.add_argument("--pairs", type=int, default=2500, help="how many pairs are learnt from")
+    parser.add_argument(
         "--tests", type=int, default=500, help="how many pairs heads are disabled on"
     )
-    found.add_argument("--rounds", type=int, default=2, help="how often each pair is learnt from")
-    found.add_argument(
+    parser.add_argument("--rounds", type=int, default=2, help="how often each pair is learnt from")
+    parser.add_argument(
         "--by",
         choices=("zero", "uniform", "mean attention", "mean output"),
         default="uniform",
         help="how heads are disabled",
     )
-    found.add_argument(
+    parser.add_argument(
         "--out", type=Path, default=Path("pairs"), help="folder of the model and what is found"
     )
-    found.add_argument("--threads", type=int, default=1)
-    found.add_argument("--seed", type=int, default=0)
-    return found
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
+    return parser
 
 
 def rows_of(path: Path, part: str) -> list[Row]:

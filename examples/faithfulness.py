@@ -88,26 +88,26 @@ def main() -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    found.add_argument("--train", type=Path, default=DATA / "train.csv")
-    found.add_argument("--test", type=Path, default=DATA / "test.csv")
-    found.add_argument(
+    parser.add_argument("--train", type=Path, default=DATA / "train.csv")
+    parser.add_argument("--test", type=Path, default=DATA / "test.csv")
+    parser.add_argument(
         "--begins", help="only labels that begin so; card_ for Banking77, all for other files"
     )
-    found.add_argument(
+    parser.add_argument(
         "--out", type=Path, default=Path("intents"), help="folder of the model and its texts"
     )
-    found.add_argument(
+    parser.add_argument(
         "--texts", type=int, default=200, help="how many texts of the test are explained"
     )
-    found.add_argument(
+    parser.add_argument(
         "--adversary", action="store_true", help="look for adversarial attention too: slow"
     )
-    found.add_argument("--threads", type=int, default=1)
-    found.add_argument("--seed", type=int, default=0)
-    return found
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
+    return parser
 
 
 def read(path: Path) -> list[tuple[str, str]]:
@@ -145,26 +145,26 @@ def features(
     model: torch.nn.Module, tokenizer: object, rows: list[tuple[str, str]], size: int = 64
 ) -> torch.Tensor:
     """What the frozen model says of [CLS]."""
-    found = []
+    states = []
     for start in range(0, len(rows), size):
         texts = [text for text, _ in rows[start : start + size]]
         encoded = tokenizer(texts, padding=True, truncation=True, return_tensors="pt")
-        found.append(model.base_model(**encoded).last_hidden_state[:, :1])
-    return torch.cat(found)
+        states.append(model.base_model(**encoded).last_hidden_state[:, :1])
+    return torch.cat(states)
 
 
-def logits(model: torch.nn.Module, found: torch.Tensor) -> torch.Tensor:
-    return model.classifier(model.base_model.pooler(found))
+def logits(model: torch.nn.Module, states: torch.Tensor) -> torch.Tensor:
+    return model.classifier(model.base_model.pooler(states))
 
 
 def fit(
-    model: torch.nn.Module, found: torch.Tensor, wanted: torch.Tensor, steps: int = 300
+    model: torch.nn.Module, states: torch.Tensor, wanted: torch.Tensor, steps: int = 300
 ) -> None:
     """Train the head alone: the pooler and the classifier."""
     head = [*model.base_model.pooler.parameters(), *model.classifier.parameters()]
     adam = torch.optim.AdamW(head, lr=1e-3, weight_decay=0.01)
     for _ in range(steps):
-        loss = functional.cross_entropy(logits(model, found), wanted)
+        loss = functional.cross_entropy(logits(model, states), wanted)
         adam.zero_grad()
         loss.backward()
         adam.step()

@@ -31,10 +31,10 @@ EDITS = {
             "    theme: Annotated[Theme,",
         ),
         (
-            'class KeptPlaces(TypedDict):\n    """Heads and tokens as a page keeps them."""\n',
+            'class KeptNumbers(TypedDict):\n    """Heads and tokens as a page keeps them."""\n',
             "    focus: int | str | Sequence[int | str]\n"
             '    """Key tokens that shine: positions or words."""\n\n\n'
-            'class KeptPlaces(TypedDict):\n    """Heads and tokens as a page keeps them."""\n\n'
+            'class KeptNumbers(TypedDict):\n    """Heads and tokens as a page keeps them."""\n\n'
             '    focus: Annotated[list[int], Default((), picture=True, of="key")]\n'
             '    """Tokens that shine."""',
         ),

@@ -58,9 +58,16 @@ def test_a_class_name_of_two_files_is_printed(tmp_path, capsys):
     (tmp_path / "capturing").mkdir()
     (tmp_path / "capturing" / "_plan.py").write_text("class Plan: ...\nclass Run: ...\n")
     (tmp_path / "_report.py").write_text("def report():\n    class _Plan: ...\n")
-    assert check_names.main(tmp_path) == 1
+    assert check_names.main(tmp_path, tmp_path) == 1
     printed = capsys.readouterr().out
     assert printed == "class Plan is several things: _report.py:2, capturing/_plan.py:1\n"
+
+
+def test_scripts_next_to_the_package_are_read(tmp_path, capsys):
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "speed.py").write_text("def main():\n    found = 1\n")
+    assert check_names.main(tmp_path / "src", tmp_path) == 1
+    assert capsys.readouterr().out.startswith("benchmarks/speed.py:2: 'found' says nothing")
 
 
 def test_src_has_none():

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import headscope.record
-from headscope.measures import alignment_error_rate
+from headscope.comparison import align
+from headscope.measures import alignment_error_rate, copying, stress
 from headscope.patterns import AttentionMaps, QueryKeyTokens
 from headscope.record import Tokens
 
@@ -17,6 +18,18 @@ def test_an_argument_under_its_old_name_is_taken_with_a_warning():
     with pytest.warns(DeprecationWarning, match="found= of alignment_error_rate is called links="):
         before = alignment_error_rate({(0, 0), (1, 1)}, {(2, 1)}, found=links)
     assert before == now
+
+
+def test_places_of_maps_and_alignments_are_called_what_they_are():
+    distances, points = np.array([[0.0, 2.0], [2.0, 0.0]]), np.array([[1.0, 0.0], [-1.0, 0.0]])
+    with pytest.warns(DeprecationWarning, match="places= of stress is called points= now"):
+        assert stress(distances, places=points) == stress(distances, points)
+    effects = np.array([[[1.0, 0.0, 0.0], [0.0, 0.0, -1.0]]])
+    with pytest.warns(DeprecationWarning, match="places= of copying is called ids= now"):
+        assert copying(effects, places=[0, 2]) == copying(effects, ids=[0, 2])
+    aligned = align(Tokens(pieces=("a", "b")), Tokens(pieces=("a", "c", "b")), same_model=True)
+    with pytest.warns(DeprecationWarning, match="places goes away in 0.3; it is called span_n"):
+        assert aligned.places("b").tolist() == aligned.span_numbers("b").tolist() == [1]
 
 
 def test_both_names_at_once_are_refused():
@@ -36,6 +49,7 @@ def test_a_class_under_its_old_name_is_taken_with_a_warning():
     [
         ("headscope", "Given", "SetWeights"),
         ("headscope.capturing", "Together", "BatchOutcome"),
+        ("headscope.capturing", "positions_of", "position_limit"),
         ("headscope.evidence", "length_said", "length_text"),
         ("headscope.evidence", "p_shown", "p_text"),
         ("headscope.interventions", "Given", "SetWeights"),

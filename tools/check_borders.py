@@ -19,12 +19,14 @@ PACKAGE = Path(__file__).parents[1] / "src" / "headscope"
 
 def main() -> int:
     """Print every crossing and how many there are."""
-    found = [line for path in sorted(PACKAGE.rglob("*.py")) for line in crossings(path)]
-    for line in found:
+    crossed = [line for path in sorted(PACKAGE.rglob("*.py")) for line in crossings(path)]
+    for line in crossed:
         print(line)
-    if found:
-        print(f"{len(found)} private imports across packages: give what others need a public name")
-    return int(bool(found))
+    if crossed:
+        print(
+            f"{len(crossed)} private imports across packages: give what others need a public name"
+        )
+    return int(bool(crossed))
 
 
 def crossings(path: Path, package: Path = PACKAGE) -> Iterator[str]:

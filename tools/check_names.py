@@ -1,6 +1,6 @@
 """Say where a name says nothing, or says two things.
 
-    python tools/check_names.py          # src; 1 where one is found
+    python tools/check_names.py          # src; of empty names also benchmarks, tools, examples
 
 A variable, parameter or attribute called `found` says nothing of what it is. A class name stands
 for one thing in the whole package: two classes of one name send a reader to the wrong one.
@@ -16,7 +16,10 @@ from pathlib import Path
 
 from source_statements import statements_of
 
-PACKAGE = Path(__file__).parents[1] / "src" / "headscope"
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "headscope"
+SCRIPTS = ("benchmarks", "tools", "examples")
+"""Folders of scripts next to the package, whose classes may be called as they like."""
 EMPTY = ("found",)
 """Names that say nothing."""
 PRIVATE_WORDS = {
@@ -66,9 +69,17 @@ def repeated(classes: dict[str, list[str]]) -> dict[str, list[str]]:
     }
 
 
-def main(package: Path = PACKAGE) -> int:
+def empty_in_scripts(root: Path) -> Iterator[str]:
+    """A line for each name in the scripts next to the package that says nothing."""
+    for folder in SCRIPTS:
+        for path in sorted((root / folder).rglob("*.py")):
+            for line, name in empty_names(path.read_text(encoding="utf-8")):
+                yield f"{path.relative_to(root)}:{line}: {name!r} says nothing; call it what it is"
+
+
+def main(package: Path = PACKAGE, root: Path = ROOT) -> int:
     """Print every name that says nothing or two things; 1 where there is one."""
-    lines, classes = [], defaultdict(list)
+    lines, classes = list(empty_in_scripts(root)), defaultdict(list)
     for path in sorted(package.rglob("*.py")):
         place, source = path.relative_to(package), path.read_text(encoding="utf-8")
         for line, name in empty_names(source):

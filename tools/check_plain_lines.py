@@ -36,7 +36,7 @@ class Dense:
 
 def dense_lines(source: str) -> list[Dense]:
     """The expressions of a module that do too much at once."""
-    found = []
+    dense = []
     for statement in ast.walk(ast.parse(source)):
         if isinstance(statement, ast.stmt) and not isinstance(
             statement, ast.FunctionDef | ast.ClassDef
@@ -44,8 +44,8 @@ def dense_lines(source: str) -> list[Dense]:
             for expression in _expressions(statement):
                 why = _why(expression)
                 if why:
-                    found.append(Dense(expression.lineno, why))
-    return found
+                    dense.append(Dense(expression.lineno, why))
+    return dense
 
 
 def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:

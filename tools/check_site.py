@@ -52,23 +52,23 @@ class Found(HTMLParser):
 
 def read(page: Path) -> Found:
     """What is in one page."""
-    found = Found()
-    found.feed(page.read_text(encoding="utf-8"))
-    return found
+    content = Found()
+    content.feed(page.read_text(encoding="utf-8"))
+    return content
 
 
 def faults_of(site: Path) -> list[str]:
     """What is wrong with a site, one line for each fault."""
     pages = {page: read(page) for page in sorted(site.rglob("*.html")) if page.name not in LEFT_OUT}
     faults = []
-    for page, found in pages.items():
+    for page, content in pages.items():
         name = page.relative_to(site)
-        for address in found.fetched:
+        for address in content.fetched:
             if urlsplit(address).scheme in ("http", "https") or address.startswith("//"):
                 faults.append(f"{name}: fetches {address} from another host")
             else:
                 faults += _missing(page, address, pages, name)
-        for address in found.links:
+        for address in content.links:
             if not urlsplit(address).scheme and not address.startswith("//"):
                 faults += _missing(page, address, pages, name)
         if "Traceback (most recent call last)" in page.read_text(encoding="utf-8"):

@@ -42,8 +42,8 @@ def find() -> str | None:
     if named := os.environ.get("HEADSCOPE_CHROMIUM"):
         return named
     for name in NAMES:
-        if found := shutil.which(name):
-            return found
+        if path := shutil.which(name):
+            return path
     if MAC.exists():
         return str(MAC)
     from playwright.sync_api import sync_playwright

@@ -41,10 +41,10 @@ return [...%s.querySelectorAll('.stage canvas')].some((canvas) => canvas.width *
 def minibrowser() -> Generator[WebKitGTK]:
     """A MiniBrowser under automation."""
     options = WebKitGTKOptions()
-    found = sorted(Path("/usr/lib").glob("*/webkit2gtk-4.*/MiniBrowser"))
-    if not found:
+    browsers = sorted(Path("/usr/lib").glob("*/webkit2gtk-4.*/MiniBrowser"))
+    if not browsers:
         sys.exit("No MiniBrowser under /usr/lib/*/webkit2gtk-4.*: install webkit2gtk-driver")
-    options.binary_location = str(found[-1])
+    options.binary_location = str(browsers[-1])
     options.add_argument("--automation")
     if os.geteuid() == 0:
         os.environ["WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS"] = (

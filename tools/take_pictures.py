@@ -136,14 +136,14 @@ def demo_pictures(browser: Browser) -> None:
     """The pictures of the demo model."""
     model, tokenizer = load_model(None)
     record = hs.capture(model, tokenizer, *PAIR)
-    found = hs.heads(hs.capture_many(model, tokenizer, list(TEXTS)))
+    heads = hs.heads(hs.capture_many(model, tokenizer, list(TEXTS)))
     with TemporaryDirectory() as folder:
         he, she = (hs.capture(model, tokenizer, text) for text in (HE, SHE.replace("kind ", "")))
         views = [
             (hs.page(hs.capture(model, tokenizer, *STRAWBERRIES)), VIG),
             (hs.page(he, beside=[she], tray=TRAY), RECORDS),
             (hs.page(record), PICTURES),
-            (hs.page(record, evidence=found), WITH_EVIDENCE),
+            (hs.page(record, evidence=heads), WITH_EVIDENCE),
             (_effect(model, tokenizer).view(), EFFECT),
             (hs.page(hs.capture(model, tokenizer, TREE.text), links=TREE), LINKED),
             (hs.page(_seen(), head=1), SEEN),

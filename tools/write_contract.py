@@ -18,9 +18,9 @@ from headscope.views import constants
 from headscope.views import contract as _contract
 from headscope.views.options import (
     DEFAULTS,
+    NUMBERS_OF,
     OLD_NAMES,
     PICTURE_OPTIONS,
-    PLACES,
     PageSelection,
     declared,
 )
@@ -46,14 +46,14 @@ def schema() -> str:
     for kind in vars(_contract).values():
         if isinstance(kind, type) and hasattr(kind, "__total__"):
             kind.__pydantic_config__ = {"use_attribute_docstrings": True}
-    found = TypeAdapter(_contract.Page).json_schema()
+    schema = TypeAdapter(_contract.Page).json_schema()
     # a page may hold further pages, so pydantic defines it beside the others and refers to it; here
     # it is the whole
-    whole = found["$defs"].pop("Page")
-    _describe_selection(found["$defs"]["PageSelection"])
-    found = json.loads(json.dumps(found | whole).replace('"#/$defs/Page"', '"#"'))
-    del found["$ref"]
-    return json.dumps(_without_titles(found) | {"title": "Page"}, indent=2) + "\n"
+    whole = schema["$defs"].pop("Page")
+    _describe_selection(schema["$defs"]["PageSelection"])
+    schema = json.loads(json.dumps(schema | whole).replace('"#/$defs/Page"', '"#"'))
+    del schema["$ref"]
+    return json.dumps(_without_titles(schema) | {"title": "Page"}, indent=2) + "\n"
 
 
 def live_schema() -> str:
@@ -102,7 +102,7 @@ def values() -> str:
         ),
         _const("NUMBERS", numbers, "Options that are one whole number."),
         _const("PICTURE_OPTIONS", PICTURE_OPTIONS, "What each picture of the tray has for itself."),
-        _const("PLACES", PLACES, "What the options that name heads, layers or tokens number."),
+        _const("PLACES", NUMBERS_OF, "What the options that name heads, layers or tokens number."),
         _const(
             "VIEWS_WITH",
             {fact: views_with(fact) for fact in FACTS},

@@ -21,6 +21,7 @@ _load, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
 __all__ = sorted({*_names, "__version__"})  # noqa: PLE0605 -- the stub is the one list
 
 _MOVED = {
+    "headscope.capturing": ("without_embedding",),
     "headscope.views.figures": (
         "ablation_figure",
         "alignment_figure",
@@ -72,14 +73,14 @@ _ALSO_RENAMED = {
     "Tampering": "CounterfactualAttention",
 }
 """What is called otherwise in its package."""
-_MOVED_TO = {name: place for place, names in _MOVED.items() for name in names}
+_MOVED_TO = {name: module for module, names in _MOVED.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     if name in _MOVED_TO:
-        place = _MOVED_TO[name]
+        module = _MOVED_TO[name]
         now = _ALSO_RENAMED.get(name, name)
-        instead = f"{place}.{now}"
+        instead = f"{module}.{now}"
         if name.startswith("load_"):
             instead = "headscope.load(path)"
         if name.endswith("_figure"):
@@ -87,7 +88,7 @@ def __getattr__(name: str) -> Any:
         warnings.warn(
             f"headscope.{name} goes away in 0.3; use {instead}", DeprecationWarning, stacklevel=2
         )
-        return getattr(importlib.import_module(place), now)
+        return getattr(importlib.import_module(module), now)
     if name not in __all__:
         return renamed_name(__name__, name, _RENAMED)
     return _load(name)

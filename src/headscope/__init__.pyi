@@ -10,7 +10,7 @@ from .capturing import (
     capture_many as capture_many,
     generate as generate,
     watch as watch,
-    without_embedding as without_embedding,
+    watch_pipeline as watch_pipeline,
 )
 from .comparison import (
     Comparison as Comparison,

@@ -1,10 +1,10 @@
-"""Two atlases beside each other: planted permutations are recovered, and chance is told as such."""
+"""Two atlases side by side: planted permutations are recovered, and chance is told as such."""
 
 import numpy as np
 import pytest
 
 from headscope.atlases import Atlas, AtlasSums, MeasuredText, atlas_of
-from headscope.atlases._likeness import one_to_one
+from headscope.atlases._similarity import one_to_one
 from headscope.errors import PageError, RecordError
 from headscope.patterns import PATTERNS, Heads, Tally
 from headscope.record import Tokens

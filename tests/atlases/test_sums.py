@@ -5,7 +5,7 @@ import pytest
 
 from headscope.atlases import CLASSES, RELATIONS, SIDE, STEP, AtlasSums, MeasuredText, bin_names
 from headscope.atlases._frequent_pairs import frequent_pairs
-from headscope.atlases._places import bin_of_pairs, end_places
+from headscope.atlases._offset_bins import bin_of_pairs, end_rows
 from headscope.errors import RecordError
 from headscope.record import Tokens
 
@@ -50,7 +50,7 @@ def test_distance_and_ends_are_those_of_plain_loops():
     texts = texts_of(12)
     sums = counted(texts)
     distance = np.zeros((4, len(bin_names())))
-    places, seen = np.zeros((4, 24, 24)), np.zeros((24, 24))
+    rows, seen = np.zeros((4, 24, 24)), np.zeros((24, 24))
     for text in texts:
         length = len(text.tokens)
         for query in range(length):
@@ -70,10 +70,10 @@ def test_distance_and_ends_are_those_of_plain_loops():
                     if min(token, length - 1 - token) >= 12:
                         break
                 else:
-                    places[:, *ends] += text.weights[:, query, key]
+                    rows[:, *ends] += text.weights[:, query, key]
                     seen[*ends] += 1
     np.testing.assert_allclose(shares(sums, "distance")[:4], distance, rtol=1e-6, atol=1e-7)
-    np.testing.assert_allclose(shares(sums, "map")[:4].reshape(places.shape), places, atol=1e-6)
+    np.testing.assert_allclose(shares(sums, "map")[:4].reshape(rows.shape), rows, atol=1e-6)
     assert (sums.counts["map_texts"].reshape(24, 24) == seen).all()
     # Every query has attention of 1, of heads and of even attention.
     np.testing.assert_allclose(
@@ -200,7 +200,7 @@ def test_bins_and_ends_cover_every_pair_once():
     assert names[bins[1050, 0]] == "513 or more before"
     assert names[bins[0, 12]] == "9 to 12 after"
     for length in (1, 2, 23, 24, 25, 60):
-        places = end_places(length)
-        assert sorted(set(places) - {-1}) == sorted(places[places >= 0])
-        assert places[0] == 0
-        assert length == 1 or places[-1] == 2 * SIDE - 1
+        rows = end_rows(length)
+        assert sorted(set(rows) - {-1}) == sorted(rows[rows >= 0])
+        assert rows[0] == 0
+        assert length == 1 or rows[-1] == 2 * SIDE - 1

@@ -130,7 +130,7 @@ def test_an_option_that_there_is_not_is_named(tokenizer):
     model = tiny_model("bert")
     with pytest.raises(CaptureError, match="no option 'colour'; there are .*batch_tokens"):
         capture_batches(model, tokenizer, ["a"], colour=[0])
-    with pytest.raises(CaptureError, match="heads says what records hold, .* pass keep='auto'"):
+    with pytest.raises(CaptureError, match="heads is an option of records, .* pass keep='auto'"):
         capture_batches(model, tokenizer, ["a"], heads=[(0, 1)])
     with pytest.raises(CaptureError, match="heads"):
         capture_batches(model, tokenizer, ["a"], keep="qk", heads=[0])

@@ -12,6 +12,8 @@ from headscope import CaptureError, FileError, TextError
 from headscope.capturing import capture_encoded, capture_ids
 from headscope.testing import tiny_model, tiny_tokenizer
 
+from ..processors import tiny_qwen_vl
+
 PATCH = {
     "vit": 4,
     "deit": 4,
@@ -261,6 +263,41 @@ def test_packed_patches_have_the_places_that_the_model_turns_them_by(together):
         assert {layer.projection for layer in records[0]["vision"]} == {
             f"visual.blocks.{n}.attn.proj" for n in range(3)
         }
+
+
+@pytest.mark.parametrize("family", ["qwen2_vl", "qwen3_vl"])
+def test_two_pictures_of_different_sizes_in_one_text(family):
+    """Each stands where the text has its mark, and the weights are the model's own."""
+    model, processor = tiny_qwen_vl(family)
+    wide, tall = (
+        np.random.default_rng(size).integers(0, 256, (size, 40 - size, 3), dtype=np.uint8)
+        for size in (16, 24)
+    )
+    mark = "<|vision_start|><|image_pad|><|vision_end|>"
+    text = f"a {mark} or {mark} now"
+    record = hs.capture(model, processor, text, image=[wide, tall])
+    tokens, vision = record["text"].query, record["vision"]
+    assert (tokens.grids, vision.query.grids) == (((2, 3), (3, 2)), ((4, 6), (6, 4)))
+    assert not record.numbered
+    patches = {
+        number: [token for token, picture in enumerate(tokens.pictures) if picture == number]
+        for number in (0, 1)
+    }
+    assert patches == {0: list(range(3, 9)), 1: list(range(13, 19))}
+    assert [tokens.labels[at] for at in (1, 2, 3, 8, 9, 10, 13, 18)] == [
+        *("a", "<|vision_start|>", "p0 r0c0", "p0 r1c2", "<|vision_end|>"),
+        *("o", "p1 r0c0", "p1 r2c1"),
+    ]
+    for layer in vision:
+        weights = layer.weights_of()
+        assert not weights[:, :24, 24:].any()
+        assert not weights[:, 24:, :24].any()
+    own = processor(text=[text], images=[wide, tall], return_tensors="pt")
+    model.set_attn_implementation("eager")
+    with torch.no_grad():
+        returned = model(**own, output_attentions=True)
+    for number, weights in enumerate(returned.attentions):
+        assert np.abs(record["text"].weights(layer=number) - weights[0].numpy()).max() < 2e-5
 
 
 def test_a_text_written_about_a_picture():

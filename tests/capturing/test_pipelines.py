@@ -11,7 +11,6 @@ from torch.nn import functional
 
 import headscope as hs
 from headscope import CaptureError
-from headscope.capturing import watch_pipeline
 
 WORDS, ROWS, COLUMNS = 7, 8, 12
 TINY = {"attention_head_dim": 8, "num_attention_heads": 3}
@@ -167,7 +166,7 @@ def test_weights_of_each_step_are_the_denoisers_own(make):
     with own_weights(model) as own:
         ran(pipe, given, size)
     plain = ran(pipe, given, size)
-    with watch_pipeline(pipe, steps=[0, 2]) as seen:
+    with hs.watch_pipeline(pipe, steps=[0, 2]) as seen:
         watched = ran(pipe, given, size)
     assert torch.equal(plain, watched)
     assert "forward" not in vars(model)
@@ -191,7 +190,7 @@ def test_parts_and_places_of_joint_attention():
         (flux, "single_transformer_blocks.1.attn", "w0"),
     ):
         pipe, given, _, size = make()
-        with watch_pipeline(pipe, steps=[1]) as seen:
+        with hs.watch_pipeline(pipe, steps=[1]) as seen:
             ran(pipe, given, size, 2)
         tokens = seen.stack(block, 1).query
         assert tokens.labels[0] == first
@@ -214,7 +213,7 @@ def test_parts_and_places_of_joint_attention():
 def test_places_of_a_unet_follow_the_size_of_its_picture():
     pipe, given, _, size = unet()
     words = ["a", "red", "cat", "on", "the", "mat", "."]
-    with watch_pipeline(pipe, steps=[0], words=words) as seen:
+    with hs.watch_pipeline(pipe, steps=[0], words=words) as seen:
         ran(pipe, given, size, 2)
     grids = {block: seen.stack(block, 0).query.grid for block in seen.blocks}
     assert {grid for block, grid in grids.items() if block.startswith("mid")} == {(4, 6)}
@@ -225,7 +224,7 @@ def test_places_of_a_unet_follow_the_size_of_its_picture():
     # A changed value of the noise moves what places near its own ask for, also after scaling up.
     other = given["latents"].clone()
     other[0, :, 5, 9] += 1
-    with watch_pipeline(pipe, steps=[0]) as moved:
+    with hs.watch_pipeline(pipe, steps=[0]) as moved:
         ran(pipe, given | {"latents": other}, size, 2)
     for block in ("down_blocks.0.attentions.0", "up_blocks.1.attentions.1"):
         stacks = [run.stack(f"{block}.transformer_blocks.0.attn1", 0) for run in (seen, moved)]
@@ -237,14 +236,14 @@ def test_places_of_a_unet_follow_the_size_of_its_picture():
 
 def test_what_is_kept_is_chosen(tmp_path):
     pipe, given, model, size = flux()
-    with watch_pipeline(pipe, blocks=["single_transformer_blocks.1"]) as seen:
+    with hs.watch_pipeline(pipe, blocks=["single_transformer_blocks.1"]) as seen:
         ran(pipe, given, size, 2)
     assert seen.blocks == ("single_transformer_blocks.1.attn",)
     assert seen.steps == (0, 1)
     positions, features, heads = 24 + WORDS, 8, 3
     # Queries and keys in single precision, as the docstring says, and little else.
     assert seen.nbytes == 2 * heads * 8 * positions * features
-    with watch_pipeline(model, steps=[0], keep="weights") as weights:
+    with hs.watch_pipeline(model, steps=[0], keep="weights") as weights:
         ran(pipe, given, size, 2)
     block = seen.blocks[0]
     assert np.abs(weights.weights(block)[0] - seen.weights(block)[0]).max() < 1e-6
@@ -263,12 +262,12 @@ def test_what_cannot_be_seen_is_refused():
         "1 words were given for a text of 7 positions": {"words": ["cat"]},
     }
     for message, chosen in wrong.items():
-        with pytest.raises(CaptureError, match=message), watch_pipeline(pipe, **chosen):
+        with pytest.raises(CaptureError, match=message), hs.watch_pipeline(pipe, **chosen):
             ran(pipe, given, size, 2)
     with pytest.raises(CaptureError, match="str has no transformer and no unet"):
-        watch_pipeline("pipe").__enter__()
+        hs.watch_pipeline("pipe").__enter__()
     assert "forward" not in vars(model)
-    with watch_pipeline(pipe, steps=[0]) as seen:
+    with hs.watch_pipeline(pipe, steps=[0]) as seen:
         assert seen.blocks == ()
         ran(pipe, given, size, 2)
     for wrong in (

@@ -357,7 +357,7 @@ def test_a_plan_fits_the_modules_it_was_made_of_alone():
     )
     plan = watch_plan.WatchPlan(tuple(map(weakref.ref, modules.all)), (site,), 1)
     assert plan.fits(watch_plan.ModelModules.of(model))
-    chosen = plan.places(modules)
+    chosen = plan.watched(modules)
     assert list(chosen.operators) == list(chosen.running) == list(chosen.makers) == [model[0]]
     assert list(chosen.matrices) == [model[1]]
     plan.check((site,), 1)

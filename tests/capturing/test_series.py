@@ -52,19 +52,34 @@ def test_channels_of_patchtst_lie_side_by_side():
     assert not record.numbered
 
 
+def tiny_timesfm(version):
+    """TimesFM, or TimesFM 2.5, which turns queries and keys by their positions."""
+    if version == "1":
+        return tiny_model("timesfm")
+    from transformers import TimesFm2_5Config, TimesFm2_5Model
+
+    sizes = {"hidden_size": 24, "num_attention_heads": 3, "num_key_value_heads": 3, "head_dim": 8}
+    sizes |= {"intermediate_size": 40, "num_hidden_layers": 2, "horizon_length": 8}
+    torch.manual_seed(5)
+    return TimesFm2_5Model(TimesFm2_5Config(**sizes, patch_length=PATCH, context_length=64)).eval()
+
+
+@pytest.mark.parametrize("version", ["1", "2.5"])
 @pytest.mark.parametrize("channels", [1, 3])
-def test_timesfm_reads_each_channel_as_a_series_of_its_own(channels):
-    model, values = tiny_model("timesfm"), series_of(channels)
+def test_timesfm_reads_each_channel_as_a_series_of_its_own(channels, version):
+    model, values = tiny_timesfm(version), series_of(channels)
     record = hs.capture(model, series=values[:, 0] if channels == 1 else values)
     inputs = {
         "past_values": torch.tensor(values.T, dtype=torch.float32),
         "past_values_padding": torch.zeros(channels, STEPS),
-        "freq": torch.zeros(channels, 1, dtype=torch.long),
     }
+    if version == "1":
+        inputs["freq"] = torch.zeros(channels, 1, dtype=torch.long)
     check_channels(record, own_weights(model, inputs), channels)
     first = "t0-7" if channels == 1 else "c0 t0-7"
     assert record["self"].query.labels[0] == first
     assert record["self"].query.grid == (channels, 5)
+    assert not record.numbered
 
 
 def test_a_patch_is_named_after_the_steps_that_move_it():

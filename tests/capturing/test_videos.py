@@ -13,7 +13,7 @@ from headscope.capturing import capture_ids
 from headscope.testing import tiny_model
 from headscope.testing._made_up import made_up
 
-from ..processors import tiny_videos
+from ..processors import tiny_qwen_vl, tiny_videos
 
 FRAMES, HEIGHT, WIDTH = 9, 12, 16
 
@@ -234,16 +234,26 @@ def test_frames_belong_to_grids():
         Tokens(pieces=pieces, frames=((0, 1), (3, 1)), **sides)
 
 
-@pytest.mark.parametrize("family", ["qwen2_vl", "qwen2_5_vl"])
+def video_ids(config, steps, patches, times):
+    """Ids of a text with a video of so many patches a step; with a word before each step where the
+    model is told times (Qwen3-VL).
+    """
+    start, pads = config.vision_start_token_id, [config.video_token_id] * patches
+    video = [start, *pads * steps]
+    if times:
+        video = [5, start, *pads, config.vision_end_token_id] * steps
+    return torch.tensor([[6, 7, *video, 8, 9]])
+
+
+@pytest.mark.parametrize("family", ["qwen2_vl", "qwen2_5_vl", "qwen3_vl"])
 def test_a_video_among_words(family):
     """Steps in time attend to themselves in the vision part, and are merged among the words."""
-    model = tiny_model(family)
+    model = tiny_qwen_vl(family)[0] if family == "qwen3_vl" else tiny_model(family)
     numbers, (steps, rows, columns) = model.config, (3, 4, 8)
     vision = numbers.vision_config
     size = 3 * vision.temporal_patch_size * vision.patch_size**2
     generator = torch.Generator().manual_seed(1)
-    pads = [numbers.video_token_id] * (steps * rows * columns // 4)
-    ids = torch.tensor([[6, 7, numbers.vision_start_token_id, *pads, 8, 9]])
+    ids = video_ids(numbers, steps, rows * columns // 4, times=family == "qwen3_vl")
     inputs = {
         "input_ids": ids,
         "attention_mask": torch.ones_like(ids),
@@ -258,8 +268,12 @@ def test_a_video_among_words(family):
     text, vision = record["text"].query, record["vision"].query
     assert (text.video_grid, vision.video_grid) == ((3, 2, 4), (3, 4, 8))
     assert text.frames == vision.frames == ((0, 1), (2, 3), (4, 5))
-    assert text.labels[3:6] == ("f0-1 r0c0", "f0-1 r0c1", "f0-1 r0c2")
-    assert text.labels[-3] == "f4-5 r1c3"
+    patches = [label for label in text.labels if label.startswith("f")]
+    first = text.labels.index("f0-1 r0c0")
+    assert first == (4 if family == "qwen3_vl" else 3)
+    assert text.labels[first : first + 3] == ("f0-1 r0c0", "f0-1 r0c1", "f0-1 r0c2")
+    assert (len(patches), patches[8], patches[-1]) == (24, "f2-3 r0c0", "f4-5 r1c3")
+    assert [text.pictures[text.labels.index(patches[number])] for number in (7, 8)] == [0, 1]
     # Merged patches stand together, so the third is below the first.
     assert vision.labels[:3] == ("f0-1 r0c0", "f0-1 r0c1", "f0-1 r1c0")
     weights, frame = record["vision"].weights(layer=0), np.repeat(np.arange(3), rows * columns)

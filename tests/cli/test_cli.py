@@ -275,10 +275,10 @@ def test_a_folder_without_write_permission_is_said(tmp_path):
     code = f"""
 import os
 from pathlib import Path
-from headscope.cli._run import check_place
+from headscope.cli._run import check_writable
 if os.geteuid() == 0:
     os.setuid(65534)
-check_place(Path({str(closed)!r}) / "page.html")
+check_writable(Path({str(closed)!r}) / "page.html")
 """
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False

@@ -25,7 +25,8 @@ def test_two_records_are_compared_and_written(here, capsys):
     assert run(["compare", "0.safetensors", "1.safetensors", "--out", "found.csv"]) == 0
     out, err = capsys.readouterr()
     assert (
-        "No baseline given (give spread= (--spread) for two texts or seeds that say nothing)" in out
+        "No baseline given (give spread= (--spread), from two texts or seeds without a real "
+        "difference)" in out
     )
     assert err == ""
     with (here / "found.csv").open(encoding="utf-8") as file:

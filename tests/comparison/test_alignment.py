@@ -251,7 +251,7 @@ def test_a_patch_is_replaced_by_nothing():
             Tokens(pieces=("see", "0"), grids=((1, 1),), places=(None, (0, 0))),
             Tokens(pieces=("Look", "0"), grids=((1, 1),), places=(None, (0, 0))),
             False,
-            "two models and hold words beside pictures",
+            "two models and hold words as well as pictures",
         ),
         (
             Tokens(pieces=("0", "1"), times=((0.0, 1.0), (1.0, 2.0))),

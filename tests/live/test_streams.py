@@ -205,7 +205,7 @@ def test_states_are_set_apart_where_nothing_is_guessed(bare):
 @pytest.mark.parametrize(
     ("target", "words"),
     [
-        ({"at": 99}, "at is a place"),
+        ({"at": 99}, "at is a position"),
         ({"id": 10**6}, "id is a token or class"),
         ({"id": "a"}, "target is"),
         ([1], "target is"),

@@ -285,7 +285,7 @@ def test_words_are_told_by_white_space_or_else_by_number():
 @pytest.mark.parametrize(
     ("offsets", "says"),
     [
-        ((None, (0, 1), (1, 2)), "goes on after its last token with 'on'"),
+        ((None, (0, 1), (1, 2)), "continues after its last token with 'on'"),
         ((None, (0, 5), None), "'to on', is part of several words"),
     ],
 )

@@ -6,7 +6,7 @@ import torch
 
 import headscope as hs
 from headscope import CaptureError, RecordError
-from headscope.capturing import random_twin
+from headscope.capturing import random_twin, without_embedding
 from headscope.patterns import Changes, heads
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -93,7 +93,7 @@ def told(changes, head, pattern):
 def test_a_head_made_of_positions_goes_with_them_and_one_made_of_segments_stays(
     planted, tokenizer, texts
 ):
-    with hs.without_embedding(planted, "segment") as names:
+    with without_embedding(planted, "segment") as names:
         assert names == ("embeddings.token_type_embeddings",)
     changes = hs.embedding_role(planted, tokenizer, texts, role="position")
     first, second = told(changes, 0, "previous"), told(changes, 1, "bag")
@@ -147,7 +147,7 @@ def test_texts_and_what_they_cannot_tell_are_said(planted, tokenizer, texts):
 
 def test_changes_are_those_of_the_scores(planted, tokenizer, texts):
     changes = hs.embedding_role(planted, tokenizer, texts, role="segment")
-    with hs.without_embedding(planted, "segment"):
+    with without_embedding(planted, "segment"):
         after = hs.heads(planted, tokenizer, texts)
     before = hs.heads(planted, tokenizer, texts)
     row = before.tally.rows.index("bag")

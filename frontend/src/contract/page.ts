@@ -432,7 +432,7 @@ export interface PageSelection {
    */
   pinned: "mean" | "sum";
   /**
-   * Join the pieces of a word: the sum over the word that is looked at, the mean over the word that looks.
+   * Join the pieces of a word: the sum over the word that is attended to, the mean over the word that looks.
    */
   words: boolean;
   /**
@@ -508,7 +508,7 @@ export interface PageSelection {
    */
   neurons: "model" | "ranked" | "pairs" | "hidden";
   /**
-   * View neuron: of the pair that is looked at, the ``"product"`` (default), the ``"query"`` or the ``"key"`` is enlarged with its numbers; ``"hidden"`` for no pair.
+   * View neuron: of the chosen pair, the ``"product"`` (default), the ``"query"`` or the ``"key"`` is enlarged with its numbers; ``"hidden"`` for no pair.
    */
   vector: "product" | "query" | "key" | "hidden";
   /**
@@ -520,11 +520,11 @@ export interface PageSelection {
    */
   stretch: boolean;
   /**
-   * Name the strongest tokens of each head in the list beside a view, and not of their mean.
+   * Name the strongest tokens of each head in the list next to a view, and not of their mean.
    */
   per_head: boolean;
   /**
-   * Gold links: ``"dep->head"`` (default) for what dependents look at, or ``"head->dep"``.
+   * Gold links: ``"dep->head"`` (default) for what dependents attend to, or ``"head->dep"``.
    */
   link_direction: "dep->head" | "head->dep";
   /**
@@ -544,7 +544,7 @@ export interface PageSelection {
    */
   theme: "auto" | "light" | "dark";
   /**
-   * Pictures that view compare shows beside each other, six at most: layer and heads, and what is not as usual, such as ``2-0 view=matrix query=3``.
+   * Pictures that view compare shows side by side, six at most: layer and heads, and what is not as usual, such as ``2-0 view=matrix query=3``.
    */
   tray: string[];
 }

@@ -85,7 +85,7 @@ function doing(layer: number, head: number): Record<string, number> {
 export const EXAMPLES: Readonly<Record<string, NamedExample>> = {
   overview: {
     title:
-      "All heads of a small model, the clearest in full beside them, and what they do on this text in one sentence",
+      "All heads of a small model, the clearest in full next to them, and what they do on this text in one sentence",
     selection: { view: "overview" },
     make: () => examplePage({ heads: 5, layers: [0, 1, 2, 3], query: PAIR, key: PAIR, row: row(PAIR), kinds: doing }),
   },

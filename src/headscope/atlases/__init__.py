@@ -8,9 +8,9 @@ from headscope.atlases._classes import CLASSES, RELATIONS
 from headscope.atlases._comparison import AtlasComparison, HeadPair, ScoreDifference
 from headscope.atlases._file import atlas_of, load_atlas
 from headscope.atlases._frequent_pairs import FrequentPair
-from headscope.atlases._likeness import PARTS
-from headscope.atlases._places import SIDE, bin_names, offset_bins
+from headscope.atlases._offset_bins import SIDE, bin_names, offset_bins
 from headscope.atlases._sample import SampledText
+from headscope.atlases._similarity import PARTS
 from headscope.atlases._strata import Example, Stratum
 from headscope.atlases._sums import STEP, AtlasSums, MeasuredText
 

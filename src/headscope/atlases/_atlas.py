@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from headscope.atlases._classes import CLASSES, RELATIONS
 from headscope.atlases._frequent_pairs import FrequentPair
-from headscope.atlases._places import SIDE, bin_names
+from headscope.atlases._offset_bins import SIDE, bin_names
 from headscope.atlases._sample import SampledText
 from headscope.atlases._strata import Stratum, strata
 from headscope.atlases._sums import STEP
@@ -197,8 +197,8 @@ class Atlas(Result):
         heads: Literal["best", "number"] = "best",
         names: tuple[str, str] = ("A", "B"),
     ) -> AtlasComparison:
-        """Another atlas beside this one, such as that of a later checkpoint, of another seed or of
-        another model: heads matched one to one, and what changed.
+        """Another atlas compared with this one, such as that of a later checkpoint, of another seed
+        or of another model: heads matched one to one, and what changed.
 
         Args:
             other: the other atlas; it may have other numbers of layers and heads.

@@ -1,4 +1,4 @@
-"""Two atlases beside each other: heads matched one to one, and what changed."""
+"""Two atlases side by side: heads matched one to one, and what changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.atlases._atlas import Atlas
-from headscope.atlases._likeness import mean_similarity, one_to_one, part_similarities
+from headscope.atlases._similarity import mean_similarity, one_to_one, part_similarities
 from headscope.errors import RecordError
 from headscope.evidence import difference_interval
 from headscope.patterns import Label
@@ -85,7 +85,7 @@ class ScoreDifference:
 
 @dataclass(frozen=True, eq=False)
 class AtlasComparison(Result):
-    """Two atlases beside each other, as `Atlas.compare` gives them: each head of one is matched
+    """Two atlases side by side, as `Atlas.compare` gives them: each head of one is matched
     with one head of the other. Prints itself as tables of what changed most.
 
     Args:
@@ -207,7 +207,7 @@ class AtlasComparison(Result):
         return columns
 
     def summary(self) -> str:
-        """How many heads are matched, how well, beside what matchings by chance give, and what
+        """How many heads are matched, how well, compared with matchings by chance, and what
         changed.
         """
         gained = sum(len(pair.gained) for pair in self.pairs)

@@ -18,7 +18,7 @@ from jaxtyping import Float, Int, UInt64
 from headscope.corpus import key_of
 
 ROWS = 3
-MOST_PLACES, MOST_BYTES = 4096, 2**25
+MOST_WIDTH, MOST_BYTES = 4096, 2**25
 """Largest number of cells in a row, and of bytes of the sketches of all heads: 32 MiB."""
 MIXES = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 """Odd numbers that spread bits: of the golden ratio, of xxHash, and of SplitMix64."""
@@ -26,17 +26,17 @@ BITS_OF_ROW = 21
 """Each row uses its own bits of a hash of 64 bits."""
 
 
-def places_for(heads: int) -> int:
+def width_for(heads: int) -> int:
     """Number of cells in a row for so many heads: a power of two.
 
     Example:
-        >>> places_for(72), places_for(1024)
+        >>> width_for(72), width_for(1024)
         (4096, 1024)
     """
-    places = MOST_PLACES
-    while places > 64 and heads * ROWS * places * 8 > MOST_BYTES:
-        places //= 2
-    return places
+    width = MOST_WIDTH
+    while width > 64 and heads * ROWS * width * 8 > MOST_BYTES:
+        width //= 2
+    return width
 
 
 @lru_cache(maxsize=2**17)
@@ -68,46 +68,46 @@ def pair_hashes(
     return hashes ^ (hashes >> np.uint64(31))
 
 
-def places_of(hashes: UInt64[np.ndarray, " pair"], places: int) -> Int[np.ndarray, "row pair"]:
+def cells_of(hashes: UInt64[np.ndarray, " pair"], width: int) -> Int[np.ndarray, "row pair"]:
     """The index of each pair's cell in every row."""
     rows = []
     for row in range(ROWS):
         shifted = hashes >> np.uint64(BITS_OF_ROW * row)
         # The lowest bits are the remainder, because the number of cells is a power of two.
-        rows.append((shifted & np.uint64(places - 1)).astype(np.int64))
+        rows.append((shifted & np.uint64(width - 1)).astype(np.int64))
     return np.stack(rows)
 
 
 def add_pairs(
-    sketch: Int[np.ndarray, "map row place"],
+    sketch: Int[np.ndarray, "map row cell"],
     hashes: UInt64[np.ndarray, " pair"],
     weights: Float[np.ndarray, "map pair"],
 ) -> None:
     """Add the weight of each pair of one text, in whole numbers, to the sketch of each map."""
     # Several pairs may share a cell, and `sketch[...] += ` would add only one of them: their sums
     # are computed first.
-    for row, places in enumerate(places_of(hashes, sketch.shape[2])):
-        order = np.argsort(places, kind="stable")
-        chosen, starts = np.unique(places[order], return_index=True)
+    for row, cells in enumerate(cells_of(hashes, sketch.shape[2])):
+        order = np.argsort(cells, kind="stable")
+        chosen, starts = np.unique(cells[order], return_index=True)
         sums = np.add.reduceat(weights[:, order], starts, axis=1)
         sketch[:, row, chosen] += sums.astype(np.int64)
 
 
 def estimates(
-    sketch: Int[np.ndarray, "map row place"], hashes: UInt64[np.ndarray, " pair"]
+    sketch: Int[np.ndarray, "map row cell"], hashes: UInt64[np.ndarray, " pair"]
 ) -> Int[np.ndarray, "map pair"]:
     """An upper bound of the weight of each pair."""
-    rows = [sketch[:, row, at] for row, at in enumerate(places_of(hashes, sketch.shape[2]))]
+    rows = [sketch[:, row, at] for row, at in enumerate(cells_of(hashes, sketch.shape[2]))]
     return np.min(rows, axis=0)
 
 
-def typical_excess(sketch: Int[np.ndarray, "map row place"]) -> Float[np.ndarray, " map"]:
+def typical_excess(sketch: Int[np.ndarray, "map row cell"]) -> Float[np.ndarray, " map"]:
     """Mean estimate for a pair that never occurred: the smallest of three cells drawn at random."""
-    places = sketch.shape[2]
+    width = sketch.shape[2]
     ordered = np.sort(sketch, axis=2)
     # The chance that the smallest of the three is the cell of each rank, as if all rows had the
     # same distribution: all three are of this rank or higher, but not all are higher.
     mean = ordered.mean(axis=1)
-    left = 1 - np.arange(places + 1) / places
+    left = 1 - np.arange(width + 1) / width
     chance = left[:-1] ** ROWS - left[1:] ** ROWS
     return mean @ chance

@@ -160,11 +160,11 @@ def _strongest(
     """
     heads, _, keys = weights.shape
     flat = weights.reshape(heads, -1)
-    places = np.arange(flat.shape[1]) if among is None else np.flatnonzero(among.reshape(-1))
-    flat = flat[:, places]
+    pairs = np.arange(flat.shape[1]) if among is None else np.flatnonzero(among.reshape(-1))
+    flat = flat[:, pairs]
     order = np.argsort(-flat, axis=1, kind="stable")[:, :count]
     strengths = np.take_along_axis(flat, order, axis=1)
-    at = places[order]
+    at = pairs[order]
     links = np.stack([at // keys, at % keys], axis=-1)
     # A weight of 0 is a masked pair or no attention at all: not a link.
     links = np.where(strengths[..., None] > 0, links, NO_LINK)

@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from headscope.atlases._classes import CLASSES, RELATIONS, class_of_tokens, names_of, related_pairs
-from headscope.atlases._pair_sketch import ROWS, add_pairs, pair_hashes, places_for, word_hashes
-from headscope.atlases._places import SIDE, bin_names, bin_of_pairs, end_places, onto_bins
+from headscope.atlases._offset_bins import SIDE, bin_names, bin_of_pairs, end_rows, onto_bins
+from headscope.atlases._pair_sketch import ROWS, add_pairs, pair_hashes, width_for, word_hashes
 from headscope.atlases._sample import TextSample, sampled
 from headscope.corpus import key_of
 from headscope.errors import RecordError
@@ -97,7 +97,7 @@ class AtlasSums:
             "map_texts": np.zeros(4 * SIDE * SIDE, np.int64),
             "alike": np.zeros((heads, heads), np.int64),
             "spread": np.zeros((len(self.scores), heads, BINS), np.int64),
-            "pairs": np.zeros((maps, ROWS, places_for(maps)), np.int64),
+            "pairs": np.zeros((maps, ROWS, width_for(maps)), np.int64),
         }
         self.has_norms: bool = has_norms
         if has_norms:
@@ -160,22 +160,22 @@ class AtlasSums:
         of_token = class_of_tokens(tokens)
         of_pair = (of_token[:, None] * count + of_token[None, :]).reshape(-1)
         bins = len(bin_names())
-        ends = end_places(length)
+        ends = end_rows(length)
         is_end = (ends[:, None] >= 0) & (ends[None, :] >= 0)
-        places = np.where(is_end, ends[:, None] * 2 * SIDE + ends[None, :], -1).reshape(-1)
-        by_place = np.zeros((len(whole), 4 * SIDE * SIDE))
+        cells = np.where(is_end, ends[:, None] * 2 * SIDE + ends[None, :], -1).reshape(-1)
+        map_of_ends = np.zeros((len(whole), 4 * SIDE * SIDE))
         seen = np.zeros(4 * SIDE * SIDE)
-        chosen = np.flatnonzero(places >= 0)
+        chosen = np.flatnonzero(cells >= 0)
         # Each pair has a cell of its own in the map, so nothing is written twice.
-        by_place[:, places[chosen]] = whole[:, chosen]
-        seen[places[chosen]] = 1
+        map_of_ends[:, cells[chosen]] = whole[:, chosen]
+        seen[cells[chosen]] = 1
         related = related_pairs(tokens).reshape(len(RELATIONS), -1).astype(np.float64)
         return {
             "distance": whole @ onto_bins(bin_of_pairs(length).reshape(-1), bins),
             "classes": whole @ onto_bins(of_pair, count * count),
             "relations": whole @ related.T,
             "queries": np.bincount(of_token, minlength=count),
-            "map": by_place,
+            "map": map_of_ends,
             "map_texts": seen,
         }
 

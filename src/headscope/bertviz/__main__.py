@@ -18,7 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("notebook", nargs="+", help="an .ipynb or .py; it stays as it is")
     parser.add_argument(
-        "--out", help="where to write it (default: beside it, NAME-headscope.ipynb)"
+        "--out", help="where to write it (default: next to it, NAME-headscope.ipynb)"
     )
     options = parser.parse_args(arguments)
     if options.out and len(options.notebook) > 1:

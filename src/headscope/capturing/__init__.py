@@ -25,7 +25,10 @@ _load, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
 __all__ = sorted(_names)  # noqa: PLE0605 -- the stub is the one list
 
 
+_NAMES_OF_0_1 = {"Together": "BatchOutcome", "positions_of": "position_limit"}
+
+
 def __getattr__(name: str) -> Any:
     if name not in _names:
-        return renamed_name(__name__, name, {"Together": "BatchOutcome"})
+        return renamed_name(__name__, name, _NAMES_OF_0_1)
     return _load(name)

@@ -23,7 +23,7 @@ from .generating._generate import generate as generate
 from .generating._generate import generate_many as generate_many
 from .inputs._early_checks import check_name as check_name
 from .inputs._early_checks import check_revision as check_revision
-from .inputs.inputs import positions_of as positions_of
+from .inputs.inputs import position_limit as position_limit
 from .inputs.parse import check_text as check_text
 from .inputs.parse import outcome_of as outcome_of
 from .inputs.parse import parse_call as parse_call

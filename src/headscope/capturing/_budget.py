@@ -30,7 +30,7 @@ TRIED = (8, 7, 6)
 STATISTICS_OF_A_ROW, STATISTICS_OF_A_KEY, TOP_OF_A_ROW = 52, 4, 8
 """Bytes for each head: see `headscope.record.Statistics`."""
 FLOAT, NORMS_OF_A_ROW = 4, 4
-"""Bytes of a norm, and how many each query has beside its maps: see
+"""Bytes of a norm, and how many each query has in addition to its maps: see
 `headscope.record.Contributions`.
 """
 
@@ -173,7 +173,7 @@ def _loaded(
     if model is None or isinstance(model, str | Path):
         model, own = load_for(model, first, **loading_of(options))
         tokenizer = own if tokenizer is None else tokenizer
-        # The model is there now, and options of loading would be refused beside it.
+        # The model is there now, and options of loading would be refused with it.
         rest = {name: value for name, value in options.items() if name not in LOADING}
         options = cast("CaptureOptions", rest)
     return model, tokenizer, options

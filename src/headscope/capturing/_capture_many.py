@@ -69,7 +69,7 @@ def capture_many(
     that fails are run again one by one.
 
     With ``out`` the records of texts go to files in a folder, one for each text, and are read from
-    there when they are asked for. Texts are captured in parts, by one process or by several; the
+    there when they are read. Texts are captured in parts, by one process or by several; the
     same call resumes after the parts that are finished. The files are the same to the last byte
     whatever the number of processes, the order of the texts and what was killed meanwhile, since
     only texts of equal length share a batch.

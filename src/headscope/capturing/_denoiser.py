@@ -1,4 +1,4 @@
-"""What the denoising part of a diffusion model reads: a noisy picture, and a text beside it."""
+"""What the denoising part of a diffusion model reads: a noisy picture, and a text with it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def denoiser_inputs(
     """
     name = _picture_name(model, arguments)
     picture, text = arguments[name], arguments.get(WORDS)
-    rows, columns = _places(model, picture, arguments)
+    rows, columns = _rows_and_columns(model, picture, arguments)
     batch, size = len(picture), len(rows)
     length = 0 if text is None else text.shape[1]
     _check_words(words, length)
@@ -72,7 +72,7 @@ def _picture_name(model: Any, arguments: Mapping[str, Any]) -> str:
     )
 
 
-def _places(
+def _rows_and_columns(
     model: Any, picture: torch.Tensor, arguments: Mapping[str, Any]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Row and column of every place of a picture."""
@@ -87,8 +87,8 @@ def _places(
             "part feature] with img_ids"
         )
     # Flux gives a number of its own, the row and the column; earlier versions have a batch before.
-    places = ids.reshape(-1, ids.shape[-1])[: picture.shape[1]].cpu().numpy().astype(np.int64)
-    return places[:, 1], places[:, 2]
+    numbers = ids.reshape(-1, ids.shape[-1])[: picture.shape[1]].cpu().numpy().astype(np.int64)
+    return numbers[:, 1], numbers[:, 2]
 
 
 def _check_words(words: Sequence[str] | None, length: int) -> None:

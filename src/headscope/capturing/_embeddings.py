@@ -16,7 +16,7 @@ from torch import nn
 from headscope.capturing.device import device_of, in_memory
 from headscope.capturing.entry import capture_ids
 from headscope.capturing.hooks import hook_after, hook_before
-from headscope.capturing.inputs.inputs import positions_of
+from headscope.capturing.inputs.inputs import position_limit
 from headscope.capturing.run import at_rest, uncompiled, unwrapped
 from headscope.errors import CaptureError, HeadscopeError
 
@@ -232,7 +232,7 @@ def _probe(model: Any) -> dict[str, torch.Tensor]:
     marks = {getattr(config, name, None) for name in MARKS}
     free = [number for number in range(size) if number not in marks]
     device = device_of(model)
-    length = min(LENGTH, positions_of(model) or LENGTH)
+    length = min(LENGTH, position_limit(model) or LENGTH)
     texts = torch.tensor(free[-TEXTS * LENGTH :], device=device).reshape(TEXTS, LENGTH)
     ids = texts[:, :length]
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
@@ -249,8 +249,8 @@ def _check_words(model: Any, reads: Collection[str], size: Any) -> None:
     is_large = isinstance(size, int) and size >= TEXTS * LENGTH
     if "input_ids" not in reads or OTHERS & set(reads) or not is_large:
         raise CaptureError(
-            f"{type(model).__name__} reads more than words or none; what is added to words is "
-            "looked for"
+            f"{type(model).__name__} does not read words alone; only an embedding that is added to "
+            "words can be removed"
         )
 
 
@@ -279,8 +279,8 @@ def _why_none(model: Any, role: Role) -> str:
     name = type(model).__name__
     if role == "segment":
         return (
-            f"{name} has no embedding of segments: nothing that is added to its words tells two "
-            "texts apart"
+            f"{name} has no embedding of segments: nothing that is added to its words "
+            "distinguishes two texts"
         )
     how = {
         "rotary": "its positions are rotary: they turn queries and keys in every layer",
@@ -288,7 +288,7 @@ def _why_none(model: Any, role: Role) -> str:
         "relative": "its positions are relative: a bias by distance is added to the scores",
     }
     return (
-        f"{name} has no embedding of positions that could be taken away; "
+        f"{name} has no embedding of positions that could be removed; "
         f"{how.get(_positions(model), 'none was seen')}"
     )
 

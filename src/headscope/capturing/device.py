@@ -26,9 +26,9 @@ def device_of(model: Any) -> torch.device:
     for module in model.modules():
         hook = getattr(module, "_hf_hook", None)
         for each in getattr(hook, "hooks", (hook,)):
-            place = getattr(each, "execution_device", None)
-            if place is not None:
-                return torch.device(place)
+            execution = getattr(each, "execution_device", None)
+            if execution is not None:
+                return torch.device(execution)
     return device
 
 

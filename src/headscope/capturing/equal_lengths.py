@@ -16,7 +16,7 @@ from headscope.capturing.device import device_of
 from headscope.capturing.entry import capture
 from headscope.capturing.fitness import check_known
 from headscope.capturing.inputs._modalities import check_reads
-from headscope.capturing.inputs.inputs import Inputs, encode, positions_of
+from headscope.capturing.inputs.inputs import Inputs, encode, position_limit
 from headscope.capturing.inputs.parse import parse_many
 from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs
 from headscope.capturing.inputs.tokens import tokens_from_encoding
@@ -139,7 +139,7 @@ def capture_batches(
     kept = kept_of(options)
     if kept and "keep" not in kept:
         raise CaptureError(
-            f"{min(kept)} says what records hold, and without keep there are no records; pass "
+            f"{min(kept)} is an option of records, and without keep there are no records; pass "
             "keep='auto' with it"
         )
     keeping_of(kept)
@@ -238,7 +238,7 @@ class _Batches:
         chosen = [(number, item) for number, item in items if (len(item.texts) == 2) == pairs]
         if len(chosen) < 2 or not getattr(self._words, "is_fast", False):
             return {}
-        limit = positions_of(self.model)
+        limit = position_limit(self.model)
         cut = {"truncation": False}
         if self.options.get("truncate", False) and limit:
             cut = {"truncation": True, "max_length": limit}
@@ -248,7 +248,7 @@ class _Batches:
         try:
             encoding = self._words(*sides, padding=False, return_tensors=None, **cut)
         except OF_ONE_INPUT:
-            # One text stopped it; each by itself tells which.
+            # One text stopped it; running each by itself shows which.
             return {}
         fits = {}
         for example, ((number, _), ids) in enumerate(

@@ -123,7 +123,7 @@ def _unseen(block: nn.Module, kinds: Iterable[tuple[str, type]]) -> str:
     return ""
 
 
-def positions_of(model: nn.Module, layers: Iterable[Layer]) -> str:
+def position_kind(model: nn.Module, layers: Iterable[Layer]) -> str:
     """How a model encodes positions: ``rotary``, ``alibi``, ``relative``, ``absolute``, or empty if
     not known.
     """

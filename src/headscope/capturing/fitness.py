@@ -55,7 +55,9 @@ change with the last one.
 MOVED = 1e-4
 """Part of the largest logit; differences by rounding in single precision are far smaller."""
 SAMPLED = 2**20
-"""How many numbers of a matrix are read: enough to tell standard deviations that differ by 1 %."""
+"""How many numbers of a matrix are read: standard deviations that differ by 1 % are then seen to
+differ.
+"""
 ANYWAY = "pass allow_unfit=True (--allow-unfit) if it is meant to be so"
 
 
@@ -69,7 +71,7 @@ def check_fit(model: Any, asks: str, ids: Sequence[int] = (), *, generates: bool
 
     Args:
         model: a loaded model.
-        asks: one of `HEADS`, or empty for a task that needs no head.
+        asks: the task, one of `HEADS`, or empty for a task that needs no head.
         ids: tokens of any text, to try the model on.
         generates: whether it is to continue a text; some models that see ahead then hide the next
             word themselves.
@@ -106,7 +108,7 @@ def _check_sight(model: nn.Module, asks: str, ids: Sequence[int], *, generates: 
                 f"translation, or a model loaded with {head.loader}"
             )
         return
-    if generates and _prepares_its_place(model):
+    if generates and _prepares_its_input(model):
         return
     ahead = looks_ahead(model, ids, asks)
     if ahead and asks == NEXT:
@@ -275,7 +277,7 @@ def _drawn(matrix: torch.Tensor, width: float | None) -> bool:
     )
 
 
-def _prepares_its_place(model: nn.Module) -> bool:
+def _prepares_its_input(model: nn.Module) -> bool:
     """Whether a model prepares the text to continue itself, as XLNet and XLM do: these hide the
     next word.
     """

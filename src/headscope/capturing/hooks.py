@@ -3,9 +3,9 @@
 Hooks belong to the model: whoever runs it calls them, in every thread. What one thread watches or
 changes must not reach another, so a hook here does nothing outside the thread that put it there.
 
-torch notes beside the table of hooks which of them want keyword arguments. A pass that is under way
-while a hook comes or goes reads the two at different moments and may call it in the other form; a
-hook here takes both.
+torch notes next to the table of hooks which of them want keyword arguments. A pass that is under
+way while a hook comes or goes reads the two at different moments and may call it in the other form;
+a hook here takes both.
 """
 
 from __future__ import annotations

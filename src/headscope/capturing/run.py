@@ -203,7 +203,7 @@ def _watched(
         else:
             plan_held(model)
             return builder
-    builder, watch = _passed(model, inputs, keeping, places=WatchedModules.of(modules), make=make)
+    builder, watch = _passed(model, inputs, keeping, watched=WatchedModules.of(modules), make=make)
     remember(modules, watch.sites, watch.softmaxes)
     _remember_norms(modules, builder)
     return builder
@@ -218,12 +218,12 @@ def _planned(
     Raises:
         PlanFailedError: if the pass differed from the plan.
     """
-    model, places = modules.model, plan.places(modules)
+    model, watched = modules.model, plan.watched(modules)
     norm_sites = norm_sites_of(model) if "norms" in keeping.what else ()
     if len(norm_sites) == len(plan.sites):
         try:
             builder, watch = _passed(
-                model, inputs, keeping, places=places, make=make, norm_sites=norm_sites
+                model, inputs, keeping, watched=watched, make=make, norm_sites=norm_sites
             )
             plan.check(watch.sites, watch.softmaxes)
         except NormSitesFailedError:
@@ -231,7 +231,7 @@ def _planned(
         else:
             norm_sites_held(model)
             return builder
-    builder, watch = _passed(model, inputs, keeping, places=places, make=make)
+    builder, watch = _passed(model, inputs, keeping, watched=watched, make=make)
     plan.check(watch.sites, watch.softmaxes)
     _remember_norms(modules, builder)
     return builder
@@ -249,14 +249,14 @@ def _passed(
     keeping: KeepChoice,
     note: Callable[[Call], None] | None = None,
     *,
-    places: WatchedModules | None = None,
+    watched: WatchedModules | None = None,
     make: Make = Builder,
     norm_sites: Sequence[NormSite] = (),
 ) -> tuple[Builder, Watch]:
     """Everything that was seen in one pass."""
     builder = make(inputs, keeping, model)
     routers = RouterWatch(model) if keeping.routers else nullcontext()
-    norms, take, join = with_norms(builder, model, keeping, places=places, norm_sites=norm_sites)
+    norms, take, join = with_norms(builder, model, keeping, watched=watched, norm_sites=norm_sites)
     options = _without_cache(model, inputs)
     if keeping.routers:
         options["output_router_logits"] = True
@@ -269,7 +269,7 @@ def _passed(
     with (
         followed(model, inputs.arguments, inputs.input_positions) as (arguments, unfollowed),
         norms,
-        Watch(model, inputs.count, unfollowed(take), unfollowed(noted), places=places) as watch,
+        Watch(model, inputs.count, unfollowed(take), unfollowed(noted), watched=watched) as watch,
         routers,
     ):
         outputs = model(**arguments, **options)
@@ -307,7 +307,7 @@ def with_norms(
     model: nn.Module,
     keeping: KeepChoice,
     *,
-    places: WatchedModules | None = None,
+    watched: WatchedModules | None = None,
     norm_sites: Sequence[NormSite] = (),
 ) -> tuple[AbstractContextManager[Any], Any, Any]:
     """A context that follows attention's outputs through the layer if norms are wanted, and the two
@@ -316,8 +316,8 @@ def with_norms(
     if "norms" not in keeping.what:
         return nullcontext(), builder.take, builder.join
     with_alti = "alti" in keeping.what
-    if norm_sites and places is not None:
-        norms = PlannedNormsWatch(places.modules, norm_sites, with_alti=with_alti, put=keeping.put)
+    if norm_sites and watched is not None:
+        norms = PlannedNormsWatch(watched.modules, norm_sites, with_alti=with_alti, put=keeping.put)
     else:
         norms = NormsWatch(model, with_alti=with_alti, put=keeping.put)
     builder.norms = norms

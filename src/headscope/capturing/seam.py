@@ -51,7 +51,7 @@ class LayerChange:
     """One change of one layer.
 
     Args:
-        where: what is changed: queries, keys, values, weights, or what the heads hand on.
+        where: what is changed: queries, keys, values, weights, or what the heads output.
         heads: numbers of the heads, or of the key/value heads where keys or values are changed.
         make: makes of these heads' tensor the new one: ``[batch head token feature]``; weights are
             ``[batch head query key]``, outputs ``[batch query head feature]``.

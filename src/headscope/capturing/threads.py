@@ -47,7 +47,7 @@ def same_random_numbers(
 
     Args:
         seed: to draw from inside; None to draw on.
-        device: whose random numbers are meant beside those of the CPU.
+        device: whose random numbers are meant besides those of the CPU.
     """
     away = device is not None and device.type not in ("cpu", "meta")
     on_device = {"devices": [device], "device_type": device.type} if away else {"devices": []}

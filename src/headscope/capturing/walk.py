@@ -1,4 +1,4 @@
-"""What is asked of a model in every pass, quickly: torch's own walk over modules takes as long as
+"""What every pass needs to know of a model, quickly: torch's own walk over modules takes as long as
 the attention of a short text.
 """
 
@@ -70,7 +70,7 @@ def arguments_of(model: nn.Module | type[nn.Module]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def _named(forward: Callable) -> tuple[str, ...]:
-    """Names of a function's arguments; none where it does not tell."""
+    """Names of a function's arguments; none if it has no signature."""
     try:
         return tuple(inspect.signature(forward).parameters)
     except (TypeError, ValueError):

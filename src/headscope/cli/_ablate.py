@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from headscope.cli._corpus import CorpusOptions, table_of
+from headscope.cli._layers_and_heads import hyphenated
 from headscope.cli._left_out import left_out
-from headscope.cli._places import hyphenated
-from headscope.cli._run import ModelOptions, check_place, note_where, quiet, say, status
+from headscope.cli._run import ModelOptions, check_writable, note_where, quiet, say, status
 from headscope.cli._study import check_results, tell
 from headscope.errors import FileError, RunError
 
@@ -193,7 +193,7 @@ def _check_files(data: Path | None, resume: Path | None, save: Path | None) -> N
         raise FileError(f"{data} does not exist")
     for path in (resume, save):
         if path is not None:
-            check_place(path)
+            check_writable(path)
     if save is not None and save.suffix not in (".safetensors", ".npz"):
         raise FileError(f"Expected a .safetensors file for --save, got {save}")
 

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from headscope.cli._corpus import CorpusOptions, table_of
 from headscope.cli._left_out import left_out
-from headscope.cli._run import ModelOptions, check_place, quiet, say, status
+from headscope.cli._run import ModelOptions, check_writable, quiet, say, status
 from headscope.cli._study import check_results, loaded, tell
 from headscope.errors import FileError, ModelError, TextError
 
@@ -101,7 +101,7 @@ def _check_kept(*paths: Path | None) -> None:
     for path in paths:
         if path is None:
             continue
-        check_place(path)
+        check_writable(path)
         if path.suffix not in KEPT:
             wanted = path.with_suffix(KEPT[0])
             raise FileError(f"Expected a {KEPT[0]} file for the result, got {path}; use {wanted}")

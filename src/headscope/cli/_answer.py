@@ -8,13 +8,13 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from headscope.cli._layers_and_heads import parse_layer_and_heads
 from headscope.cli._page import Words
-from headscope.cli._places import parse_place
 from headscope.cli._run import (
     RECORD_SUFFIX,
     MachineOptions,
     check_model,
-    check_place,
+    check_writable,
     note_where,
     quiet,
     say,
@@ -124,7 +124,7 @@ def _check_files(image: tuple[Path, ...], out: Path | None, plot: Path | None) -
     is_ours = out is not None and out.suffix in (PAGE, RECORD_SUFFIX)
     check_results(None if is_ours else out, plot, None)
     if is_ours and out is not None:
-        check_place(out)
+        check_writable(out)
 
 
 def _chosen(layers: list[int] | None, heads: list[int] | None, at: Words) -> dict[str, Any]:
@@ -132,8 +132,8 @@ def _chosen(layers: list[int] | None, heads: list[int] | None, at: Words) -> dic
     if not at:
         return {"layers": layers, "heads": heads}
     if layers is not None or heads is not None:
-        raise RecordError("--at says layers and heads; remove --layers and --heads")
-    parsed = [parse_place(each, "--at") for each in at]
+        raise RecordError("--at names layers and heads; remove --layers and --heads")
+    parsed = [parse_layer_and_heads(each, "--at") for each in at]
     # An entry without heads means a whole layer.
     if not any(own for _, own in parsed):
         return {"layers": [layer for layer, _ in parsed]}

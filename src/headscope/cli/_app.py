@@ -13,7 +13,7 @@ COMMANDS = {
     "check": "Check that records and results are undamaged.",
     "capture": "Capture attention and save the record.",
     "generate": "Generate text and record attention at every step.",
-    "answer": "Ask about a picture: where each word of the answer looked.",
+    "answer": "Ask about a picture, and see which patches each word of the answer attends to.",
     "export": "Export the weights of a record as .csv, .parquet, .nc or .npz.",
     "figure": "Draw a figure of a record for print: .svg, .pdf or .png.",
     "serve": "Show a record in the browser, layer by layer.",

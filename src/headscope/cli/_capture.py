@@ -107,7 +107,7 @@ def _capture_one(
 
 
 def check_none_beside_texts(text: str | None, media: Media | None, options: ModelOptions) -> None:
-    """Raise where a file of texts was given and something else to read beside it.
+    """Raise where a file of texts was given and something else to read with it.
 
     Raises:
         TextError: naming it.
@@ -120,7 +120,7 @@ def check_none_beside_texts(text: str | None, media: Media | None, options: Mode
     }
     for what, given in beside.items():
         if given:
-            raise TextError(f"Expected --texts alone, got {what} beside it; leave one of them out")
+            raise TextError(f"Expected --texts alone, got {what} with it; leave one of them out")
 
 
 def _capture_file(

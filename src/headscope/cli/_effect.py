@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from headscope.cli._layers_and_heads import parse_layer_and_heads
 from headscope.cli._media import Media
-from headscope.cli._places import parse_place
 from headscope.cli._run import ModelOptions, quiet, say, status
 from headscope.cli._study import check_result, write_result
 from headscope.errors import InterventionError
@@ -101,5 +101,5 @@ def _parsed(written: str) -> dict:
     Raises:
         RecordError: where it has another form.
     """
-    layer, heads = parse_place(written)
+    layer, heads = parse_layer_and_heads(written)
     return {"layer": layer, "heads": heads or None}

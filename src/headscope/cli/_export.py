@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headscope.cli._places import layer_number
-from headscope.cli._run import check_place, say, status
+from headscope.cli._layers_and_heads import layer_number
+from headscope.cli._run import check_writable, say, status
 from headscope.errors import FileError, HeadscopeError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def export(
     """
     from headscope.storage import load
 
-    check_place(out)
+    check_writable(out)
     if out.suffix not in KINDS:
         raise FileError(f"Expected {', '.join(KINDS)} for --out, got {out}")
     loaded = load(record)

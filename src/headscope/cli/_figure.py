@@ -11,9 +11,9 @@ from cyclopts import Parameter
 from typing_extensions import TypedDict
 
 from headscope.cli._declared import parameters
+from headscope.cli._layers_and_heads import parse_layer_and_heads
 from headscope.cli._page import Paths, position_or_word, read_quantities
-from headscope.cli._places import parse_place
-from headscope.cli._run import ModelOptions, check_place, say
+from headscope.cli._run import ModelOptions, check_writable, say
 from headscope.errors import FigureError
 from headscope.views.figure_options import WrittenFigureOptions
 from headscope.views.options import declared
@@ -95,7 +95,7 @@ def figure(
         at: Layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads of layer 2; short for --layer
             and --heads.
         choices: What is drawn, and how.
-        files: What is shown beside the record.
+        files: What is shown with the record.
         dpi: Dots in an inch of a PNG.
         model: Which model reads the texts of the evidence.
     """
@@ -121,7 +121,7 @@ def _options(choices: Choices, at: str | None) -> dict[str, Any]:
         FigureError: where layer and heads are given twice, or in another form.
     """
     options: dict[str, Any] = dict(choices)
-    layer_and_heads = _place(at)
+    layer_and_heads = _layer_and_heads(at)
     twice = layer_and_heads.keys() & options.keys()
     if twice:
         name = sorted(twice)[0]
@@ -147,7 +147,7 @@ def _check(out: Path, view: str, evidence: bool, evidence_of: Path | None) -> No
     from headscope.cli._evidence import check_evidence
     from headscope.views.figures import FORMATS
 
-    check_place(out)
+    check_writable(out)
     if out.suffix.lower().removeprefix(".") not in FORMATS:
         raise FigureError(f"Expected .svg, .pdf or .png for --out, got {out}")
     check_evidence(evidence, evidence_of)
@@ -155,7 +155,7 @@ def _check(out: Path, view: str, evidence: bool, evidence_of: Path | None) -> No
         raise FigureError(f"--evidence and --evidence-of need --view scatter, got --view {view}")
 
 
-def _place(at: str | None) -> dict[str, Any]:
+def _layer_and_heads(at: str | None) -> dict[str, Any]:
     """Layer and heads of ``2-0``, ``2-0,3,5`` or ``2``.
 
     Raises:
@@ -163,7 +163,7 @@ def _place(at: str | None) -> dict[str, Any]:
     """
     if at is None:
         return {}
-    layer, heads = parse_place(at, "--at")
+    layer, heads = parse_layer_and_heads(at, "--at")
     if len(heads) == 1:
         return {"layer": layer, "head": heads[0]}
     return {"layer": layer, "heads": heads or None}

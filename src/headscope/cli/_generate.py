@@ -16,9 +16,9 @@ from headscope.cli._run import (
     MachineOptions,
     check_folder,
     check_model,
-    check_place,
     check_record_name,
     check_tokenizer,
+    check_writable,
     quiet,
     say,
     say_checked,
@@ -92,7 +92,7 @@ def generate(
         check_folder(out)
     else:
         check_record_name(out)
-        check_place(out)
+        check_writable(out)
     machine = machine or MachineOptions()
     check_model(model, machine.revision)
     check_tokenizer(target_tokenizer)

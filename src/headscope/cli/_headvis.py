@@ -24,9 +24,9 @@ def write_tree(texts: Path, out: Path, options: ModelOptions, stack: str | None)
     Raises:
         HeadscopeError: whatever is wrong with the texts, the model or the folder.
     """
-    from headscope.headvis import check_tree_place, read_headvis, write_headvis
+    from headscope.headvis import check_tree_folder, read_headvis, write_headvis
 
-    check_tree_place(out)
+    check_tree_folder(out)
     given = parse_texts(None, None, texts)
     model, tokenizer = loaded(given, options)
     how = capturing(given, options)

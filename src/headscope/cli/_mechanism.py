@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from headscope.cli._corpus import CorpusOptions, table_of
-from headscope.cli._places import parse_place
+from headscope.cli._layers_and_heads import parse_layer_and_heads
 from headscope.cli._run import ModelOptions, say
 from headscope.cli._study import (
     capturing,
@@ -72,11 +72,11 @@ def mechanism(
     """
     running = corpus or CorpusOptions()
     check_results(table_of(out), plot, texts)
-    places = [parse_place(each, "--at") for each in at]
+    by_layer = [parse_layer_and_heads(each, "--at") for each in at]
     given, options = parse_texts(text, text_b, texts), model or ModelOptions()
     shared = {"stack": stack, "confidence": confidence, "random_weights": random_weights}
     if without is not None:
-        if places or pattern is not None or plot is not None:
+        if by_layer or pattern is not None or plot is not None:
             raise RecordError(
                 "--at, --pattern and --plot show neurons, --without shows labels; use one of both"
             )
@@ -93,18 +93,18 @@ def mechanism(
             result = embedding_role(*source, given, **chosen, **capturing(given, options, texts))
         tell(result, out, None)
         return
-    count = sum(len(heads) for _, heads in places)
-    if plot is not None and not (0 < count <= MOST_DRAWN and all(heads for _, heads in places)):
+    count = sum(len(heads) for _, heads in by_layer)
+    if plot is not None and not (0 < count <= MOST_DRAWN and all(heads for _, heads in by_layer)):
         raise RecordError(
             f"Expected 1 to {MOST_DRAWN} heads with --at for --plot, such as --at 2-0 7-3, got "
             f"{' '.join(at) or 'none'}"
         )
     if running.asks(out):
-        over: dict[str, Any] = {"at": _single_heads(places), "pattern": pattern, **shared}
+        over: dict[str, Any] = {"at": _single_heads(by_layer), "pattern": pattern, **shared}
         _over_corpus((given, options, texts), over, running, out=out, plot=plot)
         return
     more = capturing(given, options, texts)
-    _neurons((given, options, more), places, {"pattern": pattern, **shared}, out=out, plot=plot)
+    _neurons((given, options, more), by_layer, {"pattern": pattern, **shared}, out=out, plot=plot)
 
 
 def _over_corpus(
@@ -122,24 +122,24 @@ def _over_corpus(
     tell(result, table_of(out), results["plot"])
 
 
-def _single_heads(places: list[tuple[int, list[int]]]) -> list[tuple[int, int]] | None:
+def _single_heads(by_layer: list[tuple[int, list[int]]]) -> list[tuple[int, int]] | None:
     """The heads that are named; None for all.
 
     Raises:
         RecordError: where a layer alone is named, whose heads only the model knows.
     """
-    whole = [layer for layer, heads in places if not heads]
+    whole = [layer for layer, heads in by_layer if not heads]
     if whole:
         raise RecordError(
             f"Expected layer and heads for --at, such as {whole[0]}-0,1, got layer {whole[0]} "
             "alone; a run names its heads before a model is loaded"
         )
-    return [(layer, head) for layer, heads in places for head in heads] or None
+    return [(layer, head) for layer, heads in by_layer for head in heads] or None
 
 
 def _neurons(
     reading: tuple[list, ModelOptions, dict],
-    places: list[tuple[int, list[int]]],
+    by_layer: list[tuple[int, list[int]]],
     chosen: dict,
     **results: Path | None,
 ) -> None:
@@ -148,7 +148,9 @@ def _neurons(
 
     texts, options, more = reading
     source = (*loaded(texts, options), texts)
-    cells = [(layer, head) for layer, heads in places for head in heads or heads_of_all(source[0])]
+    cells = [
+        (layer, head) for layer, heads in by_layer for head in heads or heads_of_all(source[0])
+    ]
     result = mechanism_of(*source, at=cells or None, **chosen, **more)
     tell(result, results["out"], results["plot"])
     if not cells and len(texts) > 1:

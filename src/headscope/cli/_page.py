@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 
 from headscope.cli._declared import parameters
 from headscope.cli._evidence import check_evidence, evidence_of
-from headscope.cli._places import layer_number
+from headscope.cli._layers_and_heads import layer_number
 from headscope.cli._run import RECORD_SUFFIX, ModelOptions, captured
 from headscope.errors import FileError, TextError
 from headscope.views.options import TOKEN_OPTIONS, WrittenOptions, declared
@@ -35,7 +35,7 @@ else:
         "Choices",
         parameters(
             declared(WrittenOptions),
-            tray='Pictures beside each other: 2-0 7-3, or quoted "7-3 query=store view=matrix".',
+            tray='Pictures side by side: 2-0 7-3, or quoted "7-3 query=store view=matrix".',
         ),
         total=False,
     )
@@ -67,11 +67,11 @@ class PageFiles:
     ...: --tray 2-0 "2-0 record=b".
     """
     links: Path | None = None
-    """Gold links that are shown beside what heads look at: a .json with a list of [tokens of a
+    """Gold links that are shown next to what heads look at: a .json with a list of [tokens of a
     dependent, tokens of its head, label], tokens being positions from 0; for trees see --treebank.
     """
     treebank: Path | None = None
-    """A file in CoNLL-U: the gold tree of one of its sentences is shown beside what heads look
+    """A file in CoNLL-U: the gold tree of one of its sentences is shown next to what heads look
     at.
     """
     sentence: str | None = None

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from headscope.cli._corpus import CorpusOptions, table_of
+from headscope.cli._layers_and_heads import hyphenated, layer_number
 from headscope.cli._left_out import left_out
-from headscope.cli._places import hyphenated, layer_number
 from headscope.cli._run import ModelOptions, note_where, quiet, status
 from headscope.cli._study import check_results, tell
 from headscope.errors import RecordError, TextError

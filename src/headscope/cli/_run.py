@@ -159,7 +159,7 @@ def captured(
         HeadscopeError: errors of the input, the model or the file to write.
     """
     if out is not None:
-        check_place(out, kind)
+        check_writable(out, kind)
     from headscope.capturing import parse_call
 
     files = media.given if media else {}
@@ -286,12 +286,12 @@ def check_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise FileError(f"Expected a folder for --out, got the file {folder}")
     if not folder.exists():
-        check_place(folder)
+        check_writable(folder)
     elif not os.access(folder, os.W_OK):
         raise FileError(f"Cannot write {folder}: no permission to write to the folder")
 
 
-def check_place(out: Path, kind: str | None = None) -> None:
+def check_writable(out: Path, kind: str | None = None) -> None:
     """Raise where a file could not be written, or would replace one of another kind, before any
     long work.
 

@@ -48,7 +48,7 @@ Count = Annotated[int | None, Parameter(validator=Number(gte=1))]
 @Parameter(name="*", group="Page")
 @dataclass(frozen=True)
 class ServedFiles(PageFiles):
-    """Files that the page of a record holds besides it, and the model beside that of a live one."""
+    """Files that the page of a record holds besides it, and the second model of a live one."""
 
     beside: Words = ()
     """Of a record file: further records (.safetensors), or texts that the same model reads; the
@@ -58,7 +58,7 @@ class ServedFiles(PageFiles):
 
     @property
     def second_model(self) -> str | None:
-        """The model beside that which is served; None without one.
+        """The second model next to the one that is served; None without one.
 
         Raises:
             HeadscopeError: where several are given, or what only a record file has.
@@ -167,8 +167,8 @@ def serve(
 
 
 def _serve_atlas(folder: Path, other: Path | None, listening: socket.socket, opens: bool) -> None:
-    """Serve the atlas of a run, beside another or alone, or a tree of HeadVis; its page is written
-    again, so that it fits this version.
+    """Serve the atlas of a run, compared with another or alone, or a tree of HeadVis; its page is
+    written again, so that it fits this version.
     """
     from headscope.views.atlas_server import atlas_application
 

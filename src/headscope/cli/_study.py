@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from headscope.cli._left_out import left_out
-from headscope.cli._run import ModelOptions, check_place, note_where, quiet, say, say_where, status
+from headscope.cli._run import (
+    ModelOptions,
+    check_writable,
+    note_where,
+    quiet,
+    say,
+    say_where,
+    status,
+)
 from headscope.cli._table_file import TABLES, write_table
 from headscope.cli._texts import groups_of, read_texts
 from headscope.errors import FigureError, FileError, HeadscopeError, TextError
@@ -64,7 +72,7 @@ def check_results(out: Path | None, plot: Path | None, texts: Path | None) -> No
     for name, path, kinds in (("--out", out, TABLES), ("--plot", plot, PICTURES)):
         if path is None:
             continue
-        check_place(path)
+        check_writable(path)
         if path.suffix not in kinds:
             raise FileError(f"Expected {', '.join(kinds)} for {name}, got {path}")
     for path in (out, texts):
@@ -86,7 +94,7 @@ def check_result(out: Path | None) -> None:
     if out is None or out.suffix != PAGE:
         check_results(out, None, None)
     else:
-        check_place(out)
+        check_writable(out)
 
 
 def write_result(result: Any, out: Path | None) -> None:

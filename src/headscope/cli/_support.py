@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from headscope._progress import counted
-from headscope.cli._run import MachineOptions, check_model, check_place, quiet, say, status
+from headscope.cli._run import MachineOptions, check_model, check_writable, quiet, say, status
 from headscope.errors import FileError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ or sounds; where one can be padded, every second one was shorter and padded.
   output (Falcon), or where it returns something else (SqueezeBERT: scores; Swin: windows of the
   last layer of each stage).
 
-Models that read pictures or sounds beside text were given text alone where a made-up picture did
+Models that read pictures or sounds with text were given text alone where a made-up picture did
 not fit their small configuration; what reads the pictures then stands under its own type. Large
 values (MobileBERT has no norm that holds them down) make both differences large.
 """
@@ -107,7 +107,7 @@ def support(
         machine: Where and how the model runs.
     """
     if out is not None:
-        check_place(out)
+        check_writable(out)
         if out.suffix not in (".md", ".json"):
             raise FileError(f"Expected .md or .json for --out, got {out}")
     machine = machine or MachineOptions()

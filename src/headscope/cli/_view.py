@@ -13,7 +13,7 @@ from headscope.cli._run import (
     RECORD_SUFFIX,
     ModelOptions,
     captured,
-    check_place,
+    check_writable,
     say,
     say_checked,
     say_what,
@@ -72,7 +72,7 @@ def view(
         )
         return
     out = out or Path("headscope.html")
-    check_place(out, PAGE)
+    check_writable(out, PAGE)
     if out.suffix.lower() not in PAGES:
         raise FileError(f"Expected a {PAGE} file for --out, got {out}; use {out.with_suffix(PAGE)}")
     if text is None and files.treebank is not None:

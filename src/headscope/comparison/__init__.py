@@ -1,4 +1,4 @@
-"""Two records beside each other: a model before and after a change, two texts, two models."""
+"""Two records side by side: a model before and after a change, two texts, two models."""
 
 from headscope.comparison._alignment import Span, TokenAlignment, align
 from headscope.comparison._compare import Comparison, compare

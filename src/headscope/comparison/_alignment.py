@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Int
 
+from headscope._renamed import RenamedAttribute
 from headscope.comparison._edit_distance import edit_pairs
 from headscope.errors import RecordError
 from headscope.record import Tokens
@@ -58,11 +59,13 @@ class TokenAlignment:
         """Whether each token is a span, and the same token in both."""
         return self.method == "the same tokens"
 
-    def places(self, *kinds: Kind) -> Int[np.ndarray, " place"]:
+    def span_numbers(self, *kinds: Kind) -> Int[np.ndarray, " span"]:
         """Numbers of the spans of these kinds."""
         return np.array(
             [position for position, span in enumerate(self.spans) if span.kind in kinds], int
         )
+
+    places = RenamedAttribute("span_numbers")
 
     @cached_property
     def edits(self) -> int:
@@ -83,7 +86,7 @@ class TokenAlignment:
     @property
     def summary(self) -> str:
         """One line: how many spans both have, and how they were found."""
-        counts = {kind: len(self.places(kind)) for kind in ("both", "replaced", "a", "b")}
+        counts = {kind: len(self.span_numbers(kind)) for kind in ("both", "replaced", "a", "b")}
         if self.identity:
             return f"{counts['both']} tokens, the same in both"
         words = {"both": "in both", "replaced": "replaced", "a": "only in A", "b": "only in B"}
@@ -151,7 +154,7 @@ def align(a: Tokens, b: Tokens, *, same_model: bool, least: float = LEAST) -> To
 
 
 def _are_same(a: Tokens, b: Tokens) -> bool:
-    # Grids and places beside the pieces: all patches of a picture have the same piece.
+    # Grids and places as well as the pieces: all patches of a picture have the same piece.
     return (a.pieces, a.segments, a.grids, a.places) == (b.pieces, b.segments, b.grids, b.places)
 
 
@@ -331,7 +334,7 @@ def _check_wordless(a: Tokens, b: Tokens) -> None:
         pairs = zip(tokens.worded, tokens.special, strict=True)
         if any(worded and not special for worded, special in pairs):
             raise RecordError(
-                "The records are of two models and hold words beside pictures, which have no "
+                "The records are of two models and hold words as well as pictures, which have no "
                 "common measure; capture both models on the picture alone, or one model on both"
             )
 

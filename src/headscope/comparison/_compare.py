@@ -1,4 +1,4 @@
-"""Two records beside each other, or refused."""
+"""Two records side by side, or refused."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ SAYS = {
     "nearest": "the head of B that it is set against",
     "JS (nats)": "Jensen-Shannon distance of their rows, mean over rows and texts, 0 to 0.69",
     "interval": "of that mean over texts",
-    "spread": "the largest distance that says nothing",
+    "spread": "the largest distance of the baseline: pairs or changes without an effect",
 }
 """The legend of the table."""
-ROUNDING = "give spread= (--spread) for two texts or seeds that say nothing"
+ROUNDING = "give spread= (--spread), from two texts or seeds without a real difference"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Comparison(Result):
-    """Two records beside each other, or several pairs of them: what `compare` found. Prints itself
+    """Two records side by side, or several pairs of them: what `compare` found. Prints itself
     as a table.
 
     Args:
@@ -122,7 +122,7 @@ class Comparison(Result):
             ]
             if stack.candidates > 1:
                 lines.append(
-                    f"Heads of A beside the nearest of {stack.candidates} heads of B, chosen on "
+                    f"Heads of A and the nearest of {stack.candidates} heads of B, chosen on "
                     "these texts: numbers of heads mean nothing across these models"
                 )
             blocks += ["\n".join(lines), TextTable.of_rows(stack.lines(), says=SAYS)]
@@ -148,8 +148,8 @@ def compare(
     least: float = LEAST,
     **over: Unpack[CompareOptions],
 ) -> Comparison:
-    """Set two records beside each other, token by token and head by head, or say why that would not
-    be right.
+    """Compare two records token by token and head by head, or refuse with the reason why that would
+    not be right.
 
     Tokens are aligned as `headscope.comparison.align` says: the same ones one by one; one model's
     two texts by edit distance; two tokenizers of one text by characters, weights summed over the

@@ -62,7 +62,7 @@ SPANS = ("both", "replaced", "a", "b")
 
 
 def kept_of(comparison: Comparison) -> Kept:
-    """What a file of it holds: both records, how their tokens lie beside each other, and how far
+    """What a file of it holds: both records, how their tokens are aligned, and how far
     every head is from the one that it is set against.
     """
     document: dict[str, Any] = {"left_out": list(comparison.left_out)}

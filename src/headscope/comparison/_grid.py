@@ -68,7 +68,7 @@ class Grid:
     @cached_property
     def rows(self) -> Int[np.ndarray, " row"]:
         """The query spans that both have."""
-        return self.query.places("both")
+        return self.query.span_numbers("both")
 
     def compared(self, side: Side, layer: int) -> Float[np.ndarray, "head row column"]:
         """Rows of the query spans that both have, as distributions that can be set against each
@@ -78,8 +78,8 @@ class Grid:
         one, and what the row lacks of 1 (learned sinks, heads whose output was replaced).
         """
         weights = self.weights(side, layer)[:, self.rows]
-        there = self.key.places("both", "replaced")
-        alone = weights[:, :, self.key.places("a", "b")].sum(axis=-1, keepdims=True)
+        there = self.key.span_numbers("both", "replaced")
+        alone = weights[:, :, self.key.span_numbers("a", "b")].sum(axis=-1, keepdims=True)
         lost = 1 - weights.sum(axis=-1, keepdims=True)
         rounding = max(LOST, ROUNDINGS * self._epsilon(side, layer))
         return np.concatenate(

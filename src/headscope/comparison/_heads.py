@@ -73,14 +73,14 @@ def matching_of(
 
 
 def by_number(grid: Grid) -> MatchedHeads:
-    """Every head beside the one of the same layer and number."""
+    """Every head and the one of the same layer and number."""
     distances = [grid.distances(layer.layer, layer.layer) for layer in grid.a]
     cells = cells_of(grid.a)
     return MatchedHeads(cells, cells, np.concatenate(distances))
 
 
 def by_partners(grid: Grid, partners: tuple[Cell, ...]) -> MatchedHeads:
-    """Every head of A beside a given one of B."""
+    """Every head of A and a given one of B."""
     theirs = {layer.layer: grid.compared("b", layer.layer) for layer in grid.b}
     distances, first = [], 0
     for layer in grid.a:

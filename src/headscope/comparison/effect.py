@@ -167,7 +167,7 @@ class Effect(Result):
         position is the table of `OutputChange.columns`.
         """
         table = self.comparison.columns()
-        # A head stands beside itself here, so that columns of the other one would say it twice.
+        # A head is compared with itself here, so that columns of the other one would repeat it.
         columns = {name: table[name] for name in table if not name.startswith("other_")}
         columns["changed"] = [
             (layer, head) in self.comparison[stack].changed

@@ -163,7 +163,7 @@ class StackComparison:
         Raises:
             RecordError: where there is no such head.
         """
-        return float(self.moved[self._place(layer, head)])
+        return float(self.moved[self._index_of(layer, head)])
 
     def map(self) -> Float[np.ndarray, "layer head"]:
         """`moved` as a map; NaN where a layer has fewer heads."""
@@ -198,7 +198,7 @@ class StackComparison:
     def difference(self, layer: int) -> Float[np.ndarray, "head query key"]:
         """B less A of the heads of a layer, on the spans of both; 0 in rows that not both have."""
         difference = self.weights("b", layer) - self.weights("a", layer)
-        difference[:, self.query.places("a", "b")] = 0.0
+        difference[:, self.query.span_numbers("a", "b")] = 0.0
         return difference
 
     def parts(self, layer: int) -> Float[np.ndarray, "head query key"]:
@@ -210,7 +210,7 @@ class StackComparison:
         that sums over keys may differ from it by that.
         """
         parts = jensen_shannon_parts(self.weights("a", layer), self.weights("b", layer))
-        parts[:, self.query.places("replaced", "a", "b")] = 0.0
+        parts[:, self.query.span_numbers("replaced", "a", "b")] = 0.0
         return parts
 
     @property
@@ -291,7 +291,7 @@ class StackComparison:
         beside = (f"{self.spread[index]:.4f}", word) if self.has_baseline else ()
         return (f"{layer}-{head}", *near, f"{self.moved[index]:.4f}", *interval_cells, *beside)
 
-    def _place(self, layer: int, head: int) -> int:
+    def _index_of(self, layer: int, head: int) -> int:
         if (layer, head) not in self.cells:
             raise RecordError(
                 f"There is no head {layer}-{head}; heads go from {self.cells[0]} to "

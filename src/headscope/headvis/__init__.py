@@ -4,7 +4,7 @@ A tree is a folder of JSON: the metrics of every head, and for each head the tex
 attends in some five strengths, their rows cut to the largest weights. Reading needs NumPy only.
 """
 
-from headscope.headvis._cut import strongest_of_rows
+from headscope.headvis._kept_weights import strongest_of_rows
 from headscope.headvis._read import is_headvis, read_headvis
 from headscope.headvis._tree import (
     HeadvisHead,
@@ -13,7 +13,7 @@ from headscope.headvis._tree import (
     HeadvisTable,
     HeadvisTree,
 )
-from headscope.headvis._write import HeadvisOptions, check_tree_place, write_headvis
+from headscope.headvis._write import HeadvisOptions, check_tree_folder, write_headvis
 
 __all__ = [
     "HeadvisHead",
@@ -22,7 +22,7 @@ __all__ = [
     "HeadvisSequence",
     "HeadvisTable",
     "HeadvisTree",
-    "check_tree_place",
+    "check_tree_folder",
     "is_headvis",
     "read_headvis",
     "strongest_of_rows",

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from headscope._version import __version__
-from headscope.headvis._cut import LEAST, ROW
 from headscope.headvis._head_files import PATTERN
+from headscope.headvis._kept_weights import LEAST, ROW
 from headscope.headvis._sums import METRICS, HeadvisSums
 from headscope.record import ModelFacts
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from headscope.headvis._cut import DECIMALS, strongest_of_rows
+from headscope.headvis._kept_weights import DECIMALS, strongest_of_rows
 from headscope.headvis._sums import BINS, HeadvisSums, distance_edges
 from headscope.record import BatchStack
 
@@ -46,8 +46,8 @@ class TokensByNumber:
 
 
 class HeadFiles:
-    """Writes the files of heads: texts one after the other as they come, to lines beside each file,
-    since the texts of all heads together may not fit in memory.
+    """Writes the files of heads: texts one after the other as they come, to lines next to each
+    file, since the texts of all heads together may not fit in memory.
 
     Args:
         folder: of the files.
@@ -160,8 +160,8 @@ def _of_sample(sequences: list[Any]) -> dict[str, Any]:
         bins = np.searchsorted(edges, np.abs(ends[0] - ends[1]), side="right") - 1
         by_distance += np.bincount(bins, values, len(edges) - 1)
         for side, weights in zip(ends, by_token, strict=True):
-            on_places = np.bincount(side, values, each["seq_len"])
-            for token, weight in zip(each["tokens"], on_places.tolist(), strict=True):
+            of_position = np.bincount(side, values, each["seq_len"])
+            for token, weight in zip(each["tokens"], of_position.tolist(), strict=True):
                 weights[token] = weights.get(token, 0.0) + weight
     return {
         "qk_distance_histogram": {

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from headscope.headvis._cut import largest
+from headscope.headvis._kept_weights import largest
 from headscope.measures import row_entropy
 
 METRICS = {

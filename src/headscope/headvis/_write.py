@@ -18,8 +18,8 @@ from headscope.corpus import key_of
 from headscope.errors import FileError, HeadscopeError, RecordError
 from headscope.headvis._captured import Report, TextsOfModel, ids_of
 from headscope.headvis._config import config_of
-from headscope.headvis._cut import DECIMALS
 from headscope.headvis._head_files import HeadFiles, TokensByNumber
+from headscope.headvis._kept_weights import DECIMALS
 from headscope.headvis._sample import ChosenText, SampleOfTexts
 from headscope.headvis._sums import HeadvisSums
 
@@ -100,7 +100,7 @@ def write_headvis(
         >>> write_headvis("tree", model, tokenizer, ["The cat sat.", "It slept well."])
     """
     settled = _settled(dict(options))
-    check_tree_place(folder)
+    check_tree_folder(folder)
     reading = TextsOfModel(model, tokenizer, settled["stack"], _batch_options(settled))
     report = settled["on_error"] or _warn
     sums, chosen = _counted(reading, texts, settled, report)
@@ -125,7 +125,7 @@ def write_headvis(
     return Path(folder)
 
 
-def check_tree_place(folder: str | os.PathLike[str]) -> None:
+def check_tree_folder(folder: str | os.PathLike[str]) -> None:
     """Raise where a tree could not be written, before any long work.
 
     Raises:
@@ -210,7 +210,7 @@ def _rows(cells: Sequence[tuple[int, int]], sums: HeadvisSums) -> list[dict[str,
 
 @contextmanager
 def _written_folder(folder: Path) -> Generator[Path]:
-    """Give a temporary folder beside another one; in the end it takes its name, or is removed."""
+    """Give a temporary folder next to another one; in the end it takes its name, or is removed."""
     beside = folder.absolute()
     made = beside.with_name(f".{beside.name}.{secrets.token_hex(4)}.part")
     try:

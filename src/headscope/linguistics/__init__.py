@@ -1,4 +1,4 @@
-"""Words, trees and mentions: what linguists annotate, beside attention between words. NumPy only.
+"""Words, trees and mentions: what linguists annotate, and attention between words. NumPy only.
 
 Treebanks are read by the library conllu, from the extra ``linguistics``.
 """

@@ -30,7 +30,7 @@ GAP_FIELDS = (
 WORD = re.compile(r"\w+|[^\w\s]")
 BRACKETS = re.compile(r"\[([^\[\]]+)\]")
 FORMATS = (
-    "LitBank (.ann beside .txt, or their folder), GAP and Winogender (.tsv), WinoBias (.txt with "
+    "LitBank (.ann next to .txt, or their folder), GAP and Winogender (.tsv), WinoBias (.txt with "
     "[brackets])"
 )
 
@@ -177,7 +177,7 @@ def _gap(path: Path, lines: list[str]) -> Iterator[Passage]:
         text, right = row["Text"], {side: row[f"{side}-coref"] == "TRUE" for side in "AB"}
         if not any(right.values()):
             continue
-        places = {}
+        spans = {}
         for name in ("Pronoun", "A", "B"):
             # Offsets count characters, not bytes, so the name must stand there to the letter.
             start = int(row[f"{name}-offset"]) if row[f"{name}-offset"].isdigit() else -1
@@ -186,8 +186,8 @@ def _gap(path: Path, lines: list[str]) -> Iterator[Passage]:
                     f"{path}, line {number}: {row[name]!r} is not at character "
                     f"{row[f'{name}-offset']}"
                 )
-            places[name] = (start, start + len(row[name]))
-        yield _asking(row["ID"], text, places, right, kind="proper")
+            spans[name] = (start, start + len(row[name]))
+        yield _asking(row["ID"], text, spans, right, kind="proper")
 
 
 def _winogender(path: Path, lines: list[str]) -> Iterator[Passage]:
@@ -207,10 +207,10 @@ def _winogender(path: Path, lines: list[str]) -> Iterator[Passage]:
                 f"{path}, line {number}: {facts[0]!r}, {facts[1]!r} and one pronoun are not all "
                 f"in {text!r}"
             )
-        places = {"Pronoun": pronouns[0], "A": first, "B": second}
+        spans = {"Pronoun": pronouns[0], "A": first, "B": second}
         right = {"A": facts[2] == "0", "B": facts[2] == "1"}
         known = {"document": facts[0], "group": facts[3]}
-        yield _asking(parts[0].removesuffix(".txt"), text, places, right, kind="nominal", **known)
+        yield _asking(parts[0].removesuffix(".txt"), text, spans, right, kind="nominal", **known)
 
 
 def _personal_pronouns(text: str) -> list[Span]:
@@ -229,10 +229,10 @@ def _winobias(path: Path, lines: list[str]) -> Iterator[Passage]:
 
 
 def _winobias_passage(path: Path, number: int, line: str, nouns: set[str]) -> Passage:
-    text, places = _without_brackets(line)
-    pronouns = [span for span in places if text[slice(*span)].lower() in PRONOUNS]
-    bracketed = [span for span in places if span not in pronouns]
-    others = _other_nouns(text, nouns, places)
+    text, spans = _without_brackets(line)
+    pronouns = [span for span in spans if text[slice(*span)].lower() in PRONOUNS]
+    bracketed = [span for span in spans if span not in pronouns]
+    others = _other_nouns(text, nouns, spans)
     if not pronouns or len(bracketed) != 1 or not others:
         raise FileError(
             f"{path}, line {number}: expected one entity and a pronoun in brackets and "
@@ -257,20 +257,20 @@ def _bracketed_nouns(lines: list[str]) -> set[str]:
 
 def _without_brackets(line: str) -> tuple[str, list[Span]]:
     """A line without its brackets, and where in it their contents stand."""
-    places = []
+    spans = []
     for pairs_before, match in enumerate(BRACKETS.finditer(line)):
         # Two brackets of every pair before it, and the one that opens its own, are gone.
         moved = 2 * pairs_before + 1
-        places.append((match.start(1) - moved, match.end(1) - moved))
-    return BRACKETS.sub(r"\1", line), places
+        spans.append((match.start(1) - moved, match.end(1) - moved))
+    return BRACKETS.sub(r"\1", line), spans
 
 
-def _other_nouns(text: str, nouns: set[str], places: list[Span]) -> list[Span]:
+def _other_nouns(text: str, nouns: set[str], bracketed: list[Span]) -> list[Span]:
     """Where nouns of the file stand in a text, outside of what is bracketed there."""
     spans = []
     for noun in nouns:
         span = _noun(text, noun)
-        if span is not None and not any(_overlap(span, place) for place in places):
+        if span is not None and not any(_overlap(span, other) for other in bracketed):
             spans.append(span)
     # Of "construction worker" and "worker" only the longer one is an entity of the sentence.
     longest = []
@@ -283,15 +283,15 @@ def _other_nouns(text: str, nouns: set[str], places: list[Span]) -> list[Span]:
 def _asking(
     name: str,
     text: str,
-    places: dict[str, Span],
+    spans: dict[str, Span],
     right: dict[str, bool],
     *,
     kind: str,
     **known: str,
 ) -> Passage:
     """One pronoun, and A and B to choose from."""
-    candidates = [(places[side], right[side]) for side in "AB"]
-    return _passage(name, text, [places["Pronoun"]], candidates, kind=kind, **known)
+    candidates = [(spans[side], right[side]) for side in "AB"]
+    return _passage(name, text, [spans["Pronoun"]], candidates, kind=kind, **known)
 
 
 def _passage(
@@ -329,24 +329,24 @@ def _words_around(text: str, mentions: list[Span]) -> tuple[Span, ...]:
     """Where words are in a text; they are cut at the ends of mentions, so that each mention is made
     of whole words.
     """
-    cuts = {place for span in mentions for place in span}
+    cuts = {end for span in mentions for end in span}
     return tuple(part for match in WORD.finditer(text) for part in _cut(match.span(), cuts))
 
 
-def _mention(spans: tuple[Span, ...], place: Span, entity: str | None, kind: str) -> Mention:
+def _mention(spans: tuple[Span, ...], span: Span, entity: str | None, kind: str) -> Mention:
     """The mention that stands at some characters of a text, by the words there."""
     inside = []
     for number, (start, stop) in enumerate(spans):
-        if place[0] <= start and stop <= place[1]:
+        if span[0] <= start and stop <= span[1]:
             inside.append(number)
     return Mention(start=inside[0], stop=inside[-1] + 1, entity=entity, kind=kind)
 
 
 def _cut(span: Span, cuts: set[int]) -> Iterator[Span]:
     start, stop = span
-    for place in sorted(each for each in cuts if start < each < stop):
-        yield start, place
-        start = place
+    for cut in sorted(each for each in cuts if start < each < stop):
+        yield start, cut
+        start = cut
     yield start, stop
 
 

@@ -318,15 +318,15 @@ def _words(
     """The words, and which of them are written as one."""
     words, contractions = [], []
     for number, row in rows:
-        place = row["id"]
+        word_id = row["id"]
         # conllu gives (3, "-", 4) for a contraction and (3, ".", 1) for an empty node.
-        if isinstance(place, tuple):
-            if place[1] == "-":
-                contractions.append((number, place[0] - 1, place[2], row["form"]))
+        if isinstance(word_id, tuple):
+            if word_id[1] == "-":
+                contractions.append((number, word_id[0] - 1, word_id[2], row["form"]))
             continue
-        if place != len(words) + 1:
+        if word_id != len(words) + 1:
             raise FileError(
-                f"{path}, line {number}: the word has number {place}, expected {len(words) + 1}"
+                f"{path}, line {number}: the word has number {word_id}, expected {len(words) + 1}"
             )
         words.append(row)
     _check_heads(path, rows, len(words))
@@ -363,8 +363,8 @@ def _metadata(comments: str) -> Any:
     return parse_token_and_metadata(comments, FIELDS).metadata if comments else {}
 
 
-def _as_it_is(columns: list[str], place: int) -> str:
-    return columns[place]
+def _as_it_is(columns: list[str], index: int) -> str:
+    return columns[index]
 
 
 def _depths(heads: tuple[int, ...], name: str) -> tuple[int, ...]:
@@ -372,19 +372,19 @@ def _depths(heads: tuple[int, ...], name: str) -> tuple[int, ...]:
     for word in range(len(heads)):
         # Up to the root, or to a word whose depth is known: so each edge is walked once.
         path = []
-        place = word
-        while depths[place] < 0 and heads[place]:
-            path.append(place)
+        above = word
+        while depths[above] < 0 and heads[above]:
+            path.append(above)
             if len(path) > len(heads):
                 raise TextError(f"Sentence {name!r} is not a tree: word {word + 1} is above itself")
-            place = heads[place] - 1
-            if not 0 <= place < len(heads):
+            above = heads[above] - 1
+            if not 0 <= above < len(heads):
                 raise TextError(
-                    f"Sentence {name!r}: the head {place + 1} does not exist; it has {len(heads)} "
+                    f"Sentence {name!r}: the head {above + 1} does not exist; it has {len(heads)} "
                     "words"
                 )
-        depth = depths[place] if depths[place] >= 0 else 0
-        depths[place] = depth
+        depth = depths[above] if depths[above] >= 0 else 0
+        depths[above] = depth
         for step, each in enumerate(reversed(path), 1):
             depths[each] = depth + step
     return tuple(depths)

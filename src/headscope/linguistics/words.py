@@ -37,7 +37,7 @@ class Words:
         `word_attention`.
         """
         words = [tokens for tokens in self.tokens if tokens]
-        alone = [(place,) for place in self.rest]
+        alone = [(position,) for position in self.rest]
         # No position is in two units, so tuples sort by where a unit begins.
         return tuple(sorted([*words, *alone]))
 
@@ -49,8 +49,8 @@ class Words:
             RecordError: where a word has no tokens.
         """
         self.check()
-        places = {tokens: index for index, tokens in enumerate(self.units)}
-        return tuple(places[tokens] for tokens in self.tokens)
+        numbers = {tokens: index for index, tokens in enumerate(self.units)}
+        return tuple(numbers[tokens] for tokens in self.tokens)
 
     def check(self) -> None:
         """Raise where a word has no tokens.

@@ -14,7 +14,7 @@ carries the token in the header ``X-Headscope-Token``; a ``POST`` also needs ``O
   ``/record/ID/figure/KIND?options=JSON``: as of ``headscope serve RECORD``.
   ``/record/ID/download``: the file. ``/record/ID/page?selection=JSON``: one self-contained page,
   which opens with this selection.
-- ``POST /compare`` with `CompareQuestion`: the opening of two records beside each other.
+- ``POST /compare`` with `CompareQuestion`: the opening of two records side by side.
 - ``POST /write`` with `WriteQuestion`: lines of `WrittenToken`, then `WriteEnd`.
 - ``POST /lens`` with `LensQuestion`: `LensAnswer`.
 - ``POST /answer`` with `AnswerQuestion`: lines of `WrittenToken`, then `AnswerEnd`.

@@ -129,7 +129,7 @@ def _parsed(given: Any) -> ModelChange:
 def _check_needs(do: str, change: Mapping[str, Any]) -> None:
     if do == "cut" and "keys" not in change:
         raise InterventionError(
-            "The change cut needs the keys that are no longer to be looked at: "
+            "The change cut needs the keys to which attention is cut: "
             '{"do": "cut", "layer": 5, "queries": [4], "keys": [0]}'
         )
     if do not in FROM_TEXT:

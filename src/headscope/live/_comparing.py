@@ -1,9 +1,9 @@
-"""Two records of live models beside each other: of two texts, or of two models."""
+"""Two records of live models side by side: of two texts, or of two models."""
 
 from __future__ import annotations
 
 from headscope.comparison import Comparison, compare
-from headscope.live._kept import KeptRecord, KeptRecords, size_of
+from headscope.live._record_store import KeptRecord, KeptRecords, size_of
 from headscope.views import view
 from headscope.views.answers import PageAnswers
 

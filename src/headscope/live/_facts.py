@@ -9,7 +9,7 @@ import torch
 
 from headscope.capturing.facts import facts_of
 from headscope.capturing.fitness import CLASS, MASKED, NEXT, TRANSLATION, check_fit
-from headscope.capturing.inputs.inputs import positions_of
+from headscope.capturing.inputs.inputs import position_limit
 from headscope.capturing.loading.load import head_of
 from headscope.capturing.media.input_positions import ARGUMENTS, AUDIO, TEXT, VISION
 from headscope.capturing.walk import arguments_of
@@ -87,7 +87,7 @@ def live_facts(model: Any, reads_with: Any, limits: LiveLimits, text: str) -> Li
     own, tokenizer = facts_of(model), tokenizer_of(reads_with)
     kind, untrained = _kind(model), _untrained(model)
     guesses = kind != "none" and not untrained
-    positions = positions_of(model)
+    positions = position_limit(model)
     chat = kind == "next-token" and chat_form_of(reads_with) is not None
     fields = _fields(model, kind, chat=chat)
     return {

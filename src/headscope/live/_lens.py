@@ -215,7 +215,7 @@ def _rows(states: torch.Tensor) -> States:
 def _text_part(model: nn.Module, base: nn.Module) -> nn.Module:
     """What a head reads from: of a model of pictures and text the part that reads both."""
     part = getattr(model, "get_decoder", None)
-    # Only where layers of pictures stand beside those of text: other models name other things so.
+    # Only where layers of pictures stand next to those of text: other models name other things so.
     if part is None or len(_outermost_lists(base)) == 1:
         return base
     decoder = part()

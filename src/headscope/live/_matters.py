@@ -122,16 +122,16 @@ class _Guess:
             InterventionError: where there is no such place or guess.
         """
         arguments = _passed(live.model, intact.inputs.arguments)
-        form, places = intact.answer.form, intact.answer.at
+        form, positions = intact.answer.form, intact.answer.at
         if form == STATES:
             states = live.model(**arguments).last_hidden_state
             return cls(live.model, arguments, None, 0, states.detach())
-        if form not in (TOKENS, CLASSES) or not places:
+        if form not in (TOKENS, CLASSES) or not positions:
             raise InterventionError("The model predicts nothing here; give another text")
-        at = places[-1] if request.at is None else request.at
-        if at not in places:
+        at = positions[-1] if request.at is None else request.at
+        if at not in positions:
             raise InterventionError(
-                f"at is a place of the output, {places[0]} to {places[-1]}, not {at}"
+                f"at is a position of the output, {positions[0]} to {positions[-1]}, not {at}"
             )
         guess = cls(live.model, arguments, None if at < 0 else at, 0)
         row = guess.row(live.model(**arguments))

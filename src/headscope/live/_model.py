@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headscope.capturing.entry import prepared
-from headscope.capturing.inputs.inputs import Inputs, positions_of
+from headscope.capturing.inputs.inputs import Inputs, position_limit
 from headscope.capturing.options import keeping_of
 from headscope.capturing.run import unwrapped
 from headscope.comparison import Effect, compare
@@ -21,8 +21,8 @@ from headscope.interventions import Intervention
 from headscope.live._changes import interventions_of, parse_changes
 from headscope.live._facts import LIMITS, live_facts, stacks_of, tokenizer_of
 from headscope.live._input import ReadInput, parse_input
-from headscope.live._kept import KeptRecord, KeptRecords, size_of
 from headscope.live._output import Answer, Reader
+from headscope.live._record_store import KeptRecord, KeptRecords, size_of
 from headscope.live._stop import StopSignal, stoppable
 from headscope.live.contract import LiveFacts, LiveLimits, LiveOutput, ModelChange
 from headscope.record import Record
@@ -239,7 +239,7 @@ class LiveModel:
 
     def _check_length(self, tokens: int) -> None:
         most = self.facts["limits"]["tokens"]
-        more = "" if most == positions_of(self.model) else ", or allow more with --max-tokens"
+        more = "" if most == position_limit(self.model) else ", or allow more with --max-tokens"
         if tokens > most:
             raise TextError(
                 f"The text has {tokens} tokens, and at most {most} are read at a time; shorten "

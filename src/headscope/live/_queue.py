@@ -188,7 +188,7 @@ class TooLargeError(Exception):
 
 
 def refusal_of_post(request: Request) -> Response | None:
-    """Why a request that does something is not answered, beside what `headscope.views.guard`
+    """Why a request that does something is not answered, besides what `headscope.views.guard`
     refuses; None where it is.
 
     A form of another page can be sent without asking the reader's browser, JSON cannot. Every

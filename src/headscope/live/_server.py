@@ -23,7 +23,6 @@ from headscope.live._atlas import live_atlas
 from headscope.live._changes import address_of, python_of
 from headscope.live._comparing import Partners, compared
 from headscope.live._facts import LIMITS, loading_facts
-from headscope.live._kept import KeptRecord
 from headscope.live._lens import lens_of, parse_lens
 from headscope.live._matters import matters, parse_matters
 from headscope.live._model import LiveModel
@@ -36,6 +35,7 @@ from headscope.live._queue import (
     error_line,
     refusal_of_post,
 )
+from headscope.live._record_store import KeptRecord
 from headscope.live._sketching import sketched
 from headscope.live._stop import StopSignal
 from headscope.live._writing import parse_write, write
@@ -176,7 +176,7 @@ class _LiveAnswers:
         return await anyio.to_thread.run_sync(sent, request, data, BYTES)
 
     async def compare(self, request: Request, given: Any) -> Response:
-        """Two records beside each other: see `headscope.live.contract.CompareQuestion`."""
+        """Two records side by side: see `headscope.live.contract.CompareQuestion`."""
         began, records = time.perf_counter(), self._live().records
         a, b = (records.get(str(given.get(name))) for name in ("a", "b"))
         if a is None or b is None:
@@ -269,7 +269,7 @@ class _LiveAnswers:
 
 
 def _head_of(kept: KeptRecord, began: float) -> dict[str, Any]:
-    """What an answer says of a record, beside its chunks."""
+    """What an answer says of a record, in addition to its chunks."""
     whole = round(1000 * (time.perf_counter() - began), 2)
     return {
         "id": kept.id,

@@ -40,7 +40,7 @@ def sketched(record: Record, given: Mapping[str, Any]) -> SketchAnswer:
         if not layer.visible.is_full:
             wanted = np.where(layer.visible.dense(slice(0, layer.size[0])), wanted, 0.0)
         for head in layer.head_numbers:
-            value = round(_likeness(wanted, layer.weights_of(head)), 6)
+            value = round(_similarity(wanted, layer.weights_of(head)), 6)
             heads.append({"layer": layer.layer, "head": int(head), "likeness": value})
     heads.sort(key=lambda each: -each["likeness"])
     return {"heads": heads}
@@ -56,7 +56,7 @@ def stretched(
     return drawing[rows][:, columns]
 
 
-def _likeness(wanted: np.ndarray, weights: np.ndarray) -> float:
+def _similarity(wanted: np.ndarray, weights: np.ndarray) -> float:
     lengths = np.linalg.norm(wanted) * np.linalg.norm(weights)
     # Nothing of the drawing may lie where a query may look.
     return float((wanted * weights).sum() / lengths) if lengths > 0 else 0.0

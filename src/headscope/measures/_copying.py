@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
+from headscope._renamed import renamed_argument
 from headscope.errors import RecordError
 
 
+@renamed_argument("places", "ids")
 def copying(
-    effects: Float[np.ndarray, "head token vocabulary"], places: Sequence[int]
+    effects: Float[np.ndarray, "head token vocabulary"], ids: Sequence[int]
 ) -> Float[np.ndarray, " head"]:
     """How much a head raises the very token it looks at: 1 that one alone, -1 not at all.
 
@@ -28,10 +30,10 @@ def copying(
             of the model's. Nothing in headscope makes these yet; of a layer captured with values
             and the model's own matrices they are ``layer.values[head] @ W_O[head] @ W_U`` (without
             the norm before the unembedding).
-        places: where in that vocabulary each token is.
+        ids: index of each token in that vocabulary.
 
     Raises:
-        RecordError: where places do not fit the effects.
+        RecordError: where ids do not fit the effects.
 
     Example:
         >>> copying(np.array([[[1.0, 0.0, 0.0], [0.0, 0.0, -1.0]]]), [0, 2]).round(9).tolist()
@@ -39,14 +41,14 @@ def copying(
     """
     effects = np.asarray(effects, np.float64)
     _, tokens, size = effects.shape
-    if len(places) != tokens or not all(0 <= place < size for place in places):
+    if len(ids) != tokens or not all(0 <= index < size for index in ids):
         raise RecordError(
-            f"{len(places)} places were given for {tokens} tokens in a vocabulary of {size}; give "
+            f"{len(ids)} ids were given for {tokens} tokens in a vocabulary of {size}; give "
             "one for each, from 0"
         )
     # A number added to all logits changes no probability, and is taken off first.
     centred = effects - effects.mean(axis=-1, keepdims=True)
-    raised = np.maximum(0.0, centred[:, np.arange(tokens), list(places)])
+    raised = np.maximum(0.0, centred[:, np.arange(tokens), list(ids)])
     whole = np.abs(centred).sum(axis=-1)
     counted = whole > 0
     shares = np.divide(raised, whole, out=np.zeros_like(raised), where=counted).sum(axis=1)

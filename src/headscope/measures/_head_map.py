@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from headscope._renamed import renamed_argument
 from headscope.errors import RecordError
 
 
@@ -42,18 +43,19 @@ def head_map(
         "eps": 1e-10,
         "normalized_stress": False,
     }
-    places = MDS(2, metric="precomputed", random_state=seed, **options).fit_transform(distances)
+    points = MDS(2, metric="precomputed", random_state=seed, **options).fit_transform(distances)
     # The right singular vectors of centred points are their principal axes.
-    places = places - places.mean(axis=0)
-    _, _, axes = np.linalg.svd(places, full_matrices=False)
-    places = places @ axes.T
-    # An axis may point either way; the place that lies farthest along it is made positive.
-    signs = np.sign(places[np.argmax(np.abs(places), axis=0), np.arange(2)])
-    return places * np.where(signs == 0, 1.0, signs)
+    points = points - points.mean(axis=0)
+    _, _, axes = np.linalg.svd(points, full_matrices=False)
+    points = points @ axes.T
+    # An axis may point either way; the point that lies farthest along it is made positive.
+    signs = np.sign(points[np.argmax(np.abs(points), axis=0), np.arange(2)])
+    return points * np.where(signs == 0, 1.0, signs)
 
 
+@renamed_argument("places", "points")
 def stress(
-    distances: Float[np.ndarray, "head other_head"], places: Float[np.ndarray, "head 2"]
+    distances: Float[np.ndarray, "head other_head"], points: Float[np.ndarray, "head 2"]
 ) -> float:
     """How badly a map keeps the distances (Kruskal's stress-1): 0 exactly; above 0.2 a map is held
     to be poor.
@@ -65,13 +67,13 @@ def stress(
 
     Args:
         distances: what the map should keep.
-        places: the map, from `head_map`.
+        points: the map, from `head_map`.
 
     Example:
         >>> stress(np.array([[0.0, 2.0], [2.0, 0.0]]), np.array([[1.0, 0.0], [-1.0, 0.0]]))
         0.0
     """
-    drawn = np.linalg.norm(places[:, None] - places[None], axis=-1)
+    drawn = np.linalg.norm(points[:, None] - points[None], axis=-1)
     whole = (distances**2).sum()
     if not whole:
         return 0.0

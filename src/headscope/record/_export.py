@@ -74,8 +74,8 @@ def columns_of(stack: Stack, layer: Any = None, head: Any = None) -> dict[str, A
 
 def _columns(stack: Stack, layer: Any, head: Any) -> dict[str, Any]:
     numbers, heads, weights = _chosen(stack, layer, head)
-    places = (numbers, heads, range(len(stack.query)), range(len(stack.key)))
-    grid = [axis.ravel() for axis in np.meshgrid(*map(np.asarray, places), indexing="ij")]
+    axes = (numbers, heads, range(len(stack.query)), range(len(stack.key)))
+    grid = [axis.ravel() for axis in np.meshgrid(*map(np.asarray, axes), indexing="ij")]
     of_query, of_key = (np.array(side.labels) for side in (stack.query, stack.key))
     return {
         "layer": grid[0],

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from headscope.errors import RecordError
-from headscope.record._agreement import LayerArrays, layer_of
+from headscope.record._cached_layer import LayerArrays, layer_of
 from headscope.record._checks import ROW_SUM_TOLERANCE
 from headscope.record._facts import ModelFacts
 from headscope.record._foreign import (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from headscope.errors import RecordError
-from headscope.record._agreement import LayerArrays, layer_of
+from headscope.record._cached_layer import LayerArrays, layer_of
 from headscope.record._facts import ModelFacts
 from headscope.record._foreign import BatchPart, Positions, check_tokens, is_half, tokens_of
 from headscope.record._layer import Layer
@@ -150,11 +150,11 @@ def _hooks_of_layers(cache: Any) -> dict[tuple[str, int], Hooks]:
             # Most of a cache is no attention; only a pattern that is not understood matters.
             strange += [name] if name.endswith("hook_pattern") else []
             continue
-        place = match["side"].removesuffix("_blocks"), match["block"]
-        if place not in STACKS:
+        block = match["side"].removesuffix("_blocks"), match["block"]
+        if block not in STACKS:
             strange.append(name)
             continue
-        hooks = of_layers.setdefault((STACKS[place], int(match["layer"])), {})
+        hooks = of_layers.setdefault((STACKS[block], int(match["layer"])), {})
         hooks |= {
             match["hook"]: cache[name],
             "module": name.rpartition(".")[0],

@@ -46,7 +46,7 @@ class HeldHeads:
         # Neighbouring heads share, as in `Layer.kv_head_of`; dict.fromkeys keeps the order.
         return tuple(dict.fromkeys(number * self.kv_heads // self.heads for number in self.numbers))
 
-    def places(self, wanted: Iterable[int], name: str, *, shared: bool = False) -> list[int]:
+    def indices(self, wanted: Iterable[int], name: str, *, shared: bool = False) -> list[int]:
         """Where heads stand among those that were kept.
 
         Args:

@@ -218,7 +218,7 @@ class Layer(RebuiltWhenCopied):
         """
         if self.held_heads is not None and index and self._has_axis_of_heads(name):
             shared = ARRAYS[name].startswith("kv_head")
-            index = (self._place(index[0], shared=shared), *index[1:])
+            index = (self._head_index(index[0], shared=shared), *index[1:])
         return part_of(held(self, name), *index)
 
     @property
@@ -440,7 +440,7 @@ class Layer(RebuiltWhenCopied):
         """Whether an array has a row for each head; one bias may stand for all."""
         return name != "bias" or self.shape_of(name)[0] > 1
 
-    def _place(self, wanted: Any, *, shared: bool) -> Any:
+    def _head_index(self, wanted: Any, *, shared: bool) -> Any:
         """Where heads of these numbers stand in the arrays of a layer of which not all heads were
         kept.
         """
@@ -449,16 +449,16 @@ class Layer(RebuiltWhenCopied):
         name = f"Layer {self.layer}"
         if isinstance(wanted, slice):
             count = self.held_heads.kv_heads if shared else self.held_heads.heads
-            return self.held_heads.places(range(*wanted.indices(count)), name, shared=shared)
+            return self.held_heads.indices(range(*wanted.indices(count)), name, shared=shared)
         if np.ndim(wanted) == 0:
-            return self.held_heads.places([int(wanted)], name, shared=shared)[0]
-        return self.held_heads.places([int(number) for number in wanted], name, shared=shared)
+            return self.held_heads.indices([int(wanted)], name, shared=shared)[0]
+        return self.held_heads.indices([int(number) for number in wanted], name, shared=shared)
 
     def _chosen(self, head: Any) -> slice:
         if head is None:
             # All heads of the model were asked for: places raises where one of them was not kept.
             if self.held_heads is not None:
-                self.held_heads.places(range(self.held_heads.heads), f"Layer {self.layer}")
+                self.held_heads.indices(range(self.held_heads.heads), f"Layer {self.layer}")
             return slice(None)
         check_number("head", head)
         if not 0 <= head < self.heads:

@@ -22,7 +22,7 @@ ARRAYS = {
     "bias": "head query key",
     "sinks": "head",
 }
-"""The arrays that a layer may hold beside its mask, and their axes."""
+"""The arrays that a layer may hold besides its mask, and their axes."""
 
 
 def check_shapes(layer: Layer) -> None:

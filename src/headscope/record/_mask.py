@@ -50,10 +50,10 @@ class Mask(RebuiltWhenCopied):
         edges[:, 0], edges[:, -1] = dense[:, 0], dense[:, -1]
         edges[:, 1:-1] = dense[:, 1:] != dense[:, :-1]
         # In each row edges come in pairs, where a run starts and where it stops.
-        rows, places = np.nonzero(edges)
+        rows, ends = np.nonzero(edges)
         counts = np.bincount(rows[::2], minlength=queries)
         return cls(
-            keys=keys, runs=places.reshape(-1, 2), firsts=np.concatenate([[0], np.cumsum(counts)])
+            keys=keys, runs=ends.reshape(-1, 2), firsts=np.concatenate([[0], np.cumsum(counts)])
         )
 
     @classmethod
@@ -114,8 +114,8 @@ class Mask(RebuiltWhenCopied):
         bounds = self._bounds()
         if bounds is None or self.is_full:
             return None
-        places, starts, stops = bounds
-        before, after = int((places - starts).max()), int((stops - 1 - places).max())
+        queries, starts, stops = bounds
+        before, after = int((queries - starts).max()), int((stops - 1 - queries).max())
         if before < 0 or after < 0:
             return None
         # A window that reaches over all keys is none: what it says is causal, or full.
@@ -124,8 +124,8 @@ class Mask(RebuiltWhenCopied):
         if not narrow_before and not narrow_after:
             return None
         # The text ends before the window does, at both of its ends.
-        fits_before = starts == np.maximum(0, places - before)
-        fits_after = stops == np.minimum(self.keys, places + after + 1)
+        fits_before = starts == np.maximum(0, queries - before)
+        fits_after = stops == np.minimum(self.keys, queries + after + 1)
         return (before, after) if fits_before.all() and fits_after.all() else None
 
     @property
@@ -134,17 +134,17 @@ class Mask(RebuiltWhenCopied):
         bounds = self._bounds()
         if bounds is None:
             return None
-        places, starts, stops = bounds
+        queries, starts, stops = bounds
         begins = np.unique(starts)
         # Every query sees up to itself; with one chunk alone that is a causal mask.
-        if (stops != places + 1).any() or begins[0] != 0 or len(begins) < 2:
+        if (stops != queries + 1).any() or begins[0] != 0 or len(begins) < 2:
             return None
         lengths = np.diff(begins)
         length = int(lengths.max())
         # The first chunk may be shorter than the others, and the last one ends with the text.
         if (lengths[1:] != length).any() or self.keys - begins[-1] > length:
             return None
-        belongs = begins[np.searchsorted(begins, places, side="right") - 1]
+        belongs = begins[np.searchsorted(begins, queries, side="right") - 1]
         return length if (starts == belongs).all() else None
 
     @cached_property

@@ -80,7 +80,7 @@ class Tokens:
                     "strings"
                 )
         self._fill()
-        # Lengths first: the checks after it read the lists beside each other.
+        # Lengths first: the checks after it read the lists in parallel.
         self._check_lengths()
         self._check_segments()
         self._check_offsets()
@@ -150,9 +150,9 @@ class Tokens:
         continues = []
         last = None
         # With the segment, in case that words are numbered anew in the second text of a pair.
-        for place in zip(self.segments, self.words, strict=True):
-            continues.append(place[1] is not None and place == last)
-            last = place
+        for word in zip(self.segments, self.words, strict=True):
+            continues.append(word[1] is not None and word == last)
+            last = word
         return tuple(continues)
 
     def take(self, kept: Sequence[int]) -> Tokens:

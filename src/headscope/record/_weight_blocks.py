@@ -133,8 +133,8 @@ class _Recomputed:
         if self.layer.has("bias"):
             row = self.head if self.layer._has_axis_of_heads("bias") else 0
             scores += self.layer._finite_part("bias", row, queries, keys)
-        for place, unseen in hidden:
-            scores[:, place][unseen] = -np.inf
+        for rows, unseen in hidden:
+            scores[:, rows][unseen] = -np.inf
         return WeightBlock(queries, keys, _softmax(scores, self.sink))
 
 

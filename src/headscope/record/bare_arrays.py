@@ -190,5 +190,5 @@ def _check_plain(array: Any, name: str) -> None:
         raise RecordError(f"{name} holds complex numbers; give real ones, such as .real")
     if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
         raise RecordError(
-            f"{name} is a masked array; give .filled(0) where what is masked was not looked at"
+            f"{name} is a masked array; give .filled(0) if masked entries have no attention"
         )

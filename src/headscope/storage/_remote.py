@@ -28,7 +28,7 @@ def uploaded(local: Path, address: str) -> None:
     Raises:
         FileError: where fsspec is missing or does not know the address, or the place refuses it.
     """
-    files, path = _place(address)
+    files, path = _filesystem_and_path(address)
     try:
         files.put_file(os.fspath(local), path)
     except Exception as error:
@@ -41,7 +41,7 @@ def fetched(address: str) -> Path:
     Raises:
         FileError: where fsspec is missing or does not know the address, or there is no such file.
     """
-    files, path = _place(address)
+    files, path = _filesystem_and_path(address)
     local = Path(tempfile.mkdtemp(dir=_own().name)) / path.rpartition("/")[2]
     try:
         files.get_file(path, os.fspath(local))
@@ -58,7 +58,7 @@ def _own() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="headscope-", ignore_cleanup_errors=True)
 
 
-def _place(address: str) -> tuple[Any, str]:
+def _filesystem_and_path(address: str) -> tuple[Any, str]:
     try:
         import fsspec
     except ModuleNotFoundError:

@@ -93,8 +93,8 @@ def reason(error: Exception) -> str:
 
 
 def _begin(target: Path) -> tuple[int | None, Path]:
-    """A new temporary file beside the target, locked as long as its handle is open; no handle where
-    nothing locks.
+    """A new temporary file next to the target, locked as long as its handle is open; no handle
+    where nothing locks.
     """
     while True:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=SUFFIX, dir=target.parent)

@@ -20,7 +20,7 @@ from headscope.studies._mechanism import mechanism
 from headscope.studies._statistic_file import load_of_statistic
 from headscope.studies.ablation._file import load_ablation
 from headscope.studies.ablation._result import Ablation
-from headscope.studies.alignment._best_place import BestLayerOrHead
+from headscope.studies.alignment._best_layer_or_head import BestLayerOrHead
 from headscope.studies.alignment._file import load_alignment_study
 from headscope.studies.alignment._pair import AlignedPair
 from headscope.studies.alignment._pair_files import read_aligned_pairs
@@ -122,8 +122,8 @@ _NAMES_OF_0_1 = {
 def __getattr__(name: str) -> Any:
     if name == "check_plot":
         warnings.warn(
-            "headscope.studies.check_plot goes with version 0.3: a result is drawn by "
-            ".plot(path), which says what is wrong",
+            "headscope.studies.check_plot goes away in 0.3; draw a result with .plot(path), "
+            "which checks the path itself",
             DeprecationWarning,
             stacklevel=2,
         )

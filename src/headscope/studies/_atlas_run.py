@@ -22,7 +22,7 @@ HEADS, ATLAS = "heads.", "atlas."
 
 
 class AtlasMeasurer(HeadsMeasurer):
-    """Gives the attention of each text beside the values of its heads."""
+    """Gives the attention of each text with the values of its heads."""
 
     norms: bool = False
     """Whether lengths of what heads add are given, too."""

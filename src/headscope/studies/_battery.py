@@ -56,7 +56,7 @@ def induction_battery(
         for number, record in enumerate(_records(model, tokenizer)):
             tally.update(f"{number:06}", record)
     except HeadscopeError:
-        # A model that wants a picture beside its text, or the like; its texts decide, as they do
+        # A model that wants a picture with its text, or the like; its texts decide, as they do
         # for records.
         return None
     return tally if tally.cells else None
@@ -114,9 +114,9 @@ def _candidates(model: Any, tokenizer: Any) -> list[int]:
 
 def _sizes(model: Any, around: int, candidates: int) -> tuple[int, int]:
     """How many tokens a run has and how often it occurs, as far as the model has room for them."""
-    from headscope.capturing import positions_of
+    from headscope.capturing import position_limit
 
-    limit = positions_of(model)
+    limit = position_limit(model)
     room = LENGTH * REPEATS if limit is None else limit - around
     length = min(LENGTH, candidates, room // 2)
     return length, min(REPEATS, room // max(length, 1))

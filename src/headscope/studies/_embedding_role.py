@@ -58,7 +58,7 @@ def embedding_role(
     ):
         raise CaptureError(
             f"{type(source.tokenizer).__name__} gives the model no segments (token_type_ids): "
-            "there is nothing to take away; use a tokenizer that does"
+            "there is nothing to remove; use a tokenizer that does"
         )
 
     warn_of_few(source, options)

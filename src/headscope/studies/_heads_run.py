@@ -173,7 +173,7 @@ class HeadsJob(ModelJob):
     def heads_of(
         self, tally: TallySums | None, finished: FinishedRun, judging: Mapping[str, Any]
     ) -> Heads:
-        """What the sums of all parts, and what was measured beside them, say of the heads.
+        """What the sums of all parts, and what was measured with them, say of the heads.
 
         Raises:
             RunError: where no text could be measured.

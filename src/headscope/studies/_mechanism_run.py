@@ -60,7 +60,7 @@ class MechanismJob(CountingJob):
         return Mechanism(added(studies), **judging)
 
     def with_control(self, result: Mechanism, control: Mechanism) -> Mechanism:
-        """The result with that of random weights beside it."""
+        """The result with that of random weights for comparison."""
         return replace(result, control=control)
 
 

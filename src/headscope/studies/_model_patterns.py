@@ -23,7 +23,7 @@ def patterns_of_model(
     related: bool = False,
     truncate: bool = False,
 ) -> tuple[Pattern, ...]:
-    """The patterns that were asked for beside those of the library.
+    """The patterns that were chosen in addition to those of the library.
 
     Args:
         model: loaded; with a masked-word head for ``predictive``.

@@ -159,7 +159,7 @@ class SavedRecords:
     """
 
     def __init__(self, job: CaptureJob) -> None:
-        # Nothing is kept of a document beside its texts, so that all may be open at once.
+        # Nothing is kept of a document but its texts, so that all may be open at once.
         self.most_open: int = sys.maxsize
         self._job = job
         self._count = 0

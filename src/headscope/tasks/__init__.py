@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from headscope.tasks._task import Task, parse_task
     from headscope.tasks._whole import check_single_examples, whole_task
 
-_PLACES = {
+_MODULES = {
     "_batches": ("ReadingOptions",),
     "_classification": ("classification", "pictures"),
     "_similarity": ("likeness",),
@@ -36,7 +36,7 @@ _PLACES = {
     "_task": ("Task", "parse_task"),
     "_whole": ("check_single_examples", "whole_task"),
 }
-_PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "NAMES",
@@ -67,6 +67,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACE_OF:
+    if name not in _MODULE_OF:
         raise AttributeError(f"headscope.tasks has no {name!r}; it has {', '.join(__all__)}")
-    return getattr(importlib.import_module(f"headscope.tasks.{_PLACE_OF[name]}"), name)
+    return getattr(importlib.import_module(f"headscope.tasks.{_MODULE_OF[name]}"), name)

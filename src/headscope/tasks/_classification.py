@@ -113,10 +113,10 @@ def f1(values: Values) -> float:
 
 
 def totals_of(other: str, largest: int) -> dict[str, Callable[[Values], float]]:
-    """Numbers of all examples beside their score.
+    """Numbers of all examples in addition to their score.
 
     Args:
-        other: what is noted beside the score.
+        other: what is noted in addition to the score.
         largest: number of a class.
     """
     totals = {other: mean_of_second}

@@ -106,7 +106,7 @@ def masked_word(
         masked_batch(tokenizer, padded([rows[number] for number in part]), share, generator)
         for part in parts
     ]
-    return _task(batches, _in_place, MASKED, parts=parts, left_out=read.left_out)
+    return _task(batches, _at_masks, MASKED, parts=parts, left_out=read.left_out)
 
 
 def translation(
@@ -216,7 +216,7 @@ def _shifted(model: nn.Module, batch: Batch) -> torch.Tensor:
     return _likely(logits[:, :-1], batch["labels"][:, 1:])
 
 
-def _in_place(model: nn.Module, batch: Batch) -> torch.Tensor:
+def _at_masks(model: nn.Module, batch: Batch) -> torch.Tensor:
     return _likely(
         logits_of(run(model, batch, without=("labels",)), model, MASKED), batch["labels"]
     )

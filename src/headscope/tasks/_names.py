@@ -11,7 +11,9 @@ NAMES: Mapping[str, str] = {
     "next-word": "how likely each word is after those before it (texts)",
     "masked-word": "how likely hidden words are (texts)",
     "classification": "whether the class is right (texts or pairs, with a label)",
-    "likeness": "whether embeddings tell pairs that mean the same (pairs, with a label or score)",
+    "likeness": (
+        "whether embeddings distinguish pairs that mean the same (pairs, with a label or score)"
+    ),
     "minimal-pairs": (
         "whether the good sentence is the more likely one (sentence_good, sentence_bad)"
     ),

@@ -167,7 +167,7 @@ class Task:
 
 
 def mean_of_second(values: Values) -> float:
-    """Mean of what is noted beside the score."""
+    """Mean of what is noted in addition to the score."""
     return float(np.nanmean(values[:, 1]))
 
 

@@ -108,7 +108,7 @@ READS = {
     "pixel_values": "Pictures",
     "hidden_states": "Pictures",
 }
-"""What a model reads, by the first argument that it takes beside words."""
+"""What a model reads, by the first argument that it takes besides words."""
 
 
 def _kind_of(inputs: dict[str, torch.Tensor]) -> str:

@@ -33,7 +33,7 @@ def made_up(model: Any, count: int = 2) -> Inputs:
         if name in reads:
             inputs |= makes(model, count)
             break
-    # Words stand beside pictures, but nothing else is read together with them.
+    # Words stand next to pictures, but nothing else is read together with them.
     if "input_ids" in reads and (not inputs or "pixel_values" in inputs):
         inputs |= _words(model, inputs, count)
     if inputs and getattr(model.config, "is_encoder_decoder", False):
@@ -79,7 +79,7 @@ def _pictures(model: Any, examples: int) -> Inputs:
     config = _part(model.config, "image_size", "patch_size")
     channels = getattr(config, "num_channels", None) or getattr(config, "in_channels", 3)
     patch = getattr(config, "patch_size", 1)
-    # Packed patches (Qwen-VL): all pictures in one row, their grids beside them.
+    # Packed patches (Qwen-VL): all pictures in one row, their grids with them.
     if getattr(config, "temporal_patch_size", None) is not None:
         rows, columns = 2 * config.spatial_merge_size, 4 * config.spatial_merge_size
         sizes = [(1, rows, rows if number % 2 else columns) for number in range(examples)]

@@ -53,7 +53,7 @@ def _sources(model: Any, count: int) -> Iterator[Inputs]:
 
 
 def _words(reads: Any, count: int) -> Iterator[Inputs]:
-    """Words alone, of models that can read pictures or sounds beside them, too."""
+    """Words alone, of models that can read pictures or sounds with them, too."""
     ids = torch.randint(5, FREE_WORDS, (count, TOKENS), generator=_drawn(1))
     mask = torch.ones_like(ids)
     words = {"input_ids": ids, "attention_mask": mask}

@@ -1,4 +1,4 @@
-"""A page as a folder of files: index.html, its script, and data in scripts beside it.
+"""A page as a folder of files: index.html, its script, and data in scripts next to it.
 
 A page opened from a disk may not fetch, so what it reads comes in scripts: each calls one function
 with its name and its JSON. ``data/index.js`` is read first, the others when they are looked at.

@@ -14,7 +14,7 @@ from headscope.record import Record, Stack, Tokens
 from headscope.views._token_words import token_positions
 from headscope.views.options import (
     DEFAULTS,
-    PLACES,
+    NUMBERS_OF,
     PLAIN,
     Option,
     PageOptions,
@@ -134,19 +134,19 @@ def first_selection(
     layers = held[stack.name]
     heads = held_heads(stack, layers, options.get("include_heads"))
     plain = {name: _plain(option, options.get(name)) for name, option in PLAIN.items()}
-    given = {name: options.get(name) for name in PLACES}
+    given = {name: options.get(name) for name in NUMBERS_OF}
     if "head" in options:
         given["heads"] = [options["head"]]
-    places = {name: _places(name, given[name], stack, (layers, heads)) for name in PLACES}
+    chosen = {name: _kept_numbers(name, given[name], stack, (layers, heads)) for name in NUMBERS_OF}
     # All heads of a long text would make the first picture slow: it then opens with one of them.
     if given["heads"] is None and len(heads) * len(stack.query) * len(stack.key) > QUICK:
-        places["heads"] = heads[:1]
+        chosen["heads"] = heads[:1]
     kept = {
         "view": options.get("view") or _opening(options),
         "stack": stack.name,
         "layer": _layer(stack, options.get("layer"), layers),
         **plain,
-        **places,
+        **chosen,
         # The lines of the tray are checked when the page knows all of its records.
         "tray": [],
     }
@@ -213,7 +213,7 @@ def _layer(stack: Stack, wanted: int | None, held: list[int]) -> int:
     return wanted
 
 
-def _places(
+def _kept_numbers(
     name: str, wanted: Any, stack: Stack, held: tuple[list[int], list[int]]
 ) -> list[int] | None:
     """Numbers of the heads, layers or tokens that an option names; its default where it is not
@@ -225,7 +225,7 @@ def _places(
         stack: the stack that is shown first.
         held: numbers of its layers and heads that the page holds.
     """
-    kind = PLACES[name]
+    kind = NUMBERS_OF[name]
     if wanted is None:
         default = DEFAULTS[name]
         return None if default is None else list(default)
@@ -257,7 +257,7 @@ def _layers(name: str, stack: Stack, wanted: Sequence[int], held: Collection[int
 def _tokens(name: str, wanted: Any, tokens: Tokens) -> list[int]:
     numbers = token_positions(name, wanted, tokens.pieces, (tokens.labels, tokens.continues))
     if numbers:
-        there_are = f"there are the {PLACES[name]} tokens"
+        there_are = f"there are the {NUMBERS_OF[name]} tokens"
         _check_numbers(name, numbers, range(len(tokens)), there_are)
     return sorted(set(numbers))
 

@@ -213,7 +213,7 @@ def _note(difference: Comparison | Effect, compared: Comparison) -> str:
     if not stack.query.identity:
         sentences.append("−word: only in A, +word: only in B, old→new: replaced")
     if stack.candidates > 1:
-        sentences.append(f"each head of A beside the nearest of {stack.candidates} heads of B")
+        sentences.append(f"each head of A and the nearest of {stack.candidates} heads of B")
     return " · ".join(sentences)
 
 

@@ -46,7 +46,7 @@ class HeadPositions:
     def __contains__(self, cell: tuple[int, int]) -> bool:
         return cell[0] in self.layers and cell[1] in self.heads
 
-    def place(self, layer: int, head: int) -> tuple[int, int]:
+    def index(self, layer: int, head: int) -> tuple[int, int]:
         """Row and column of a head in the page."""
         return self.layers.index(layer), self.heads.index(head)
 
@@ -57,7 +57,7 @@ class HeadPositions:
         grid = np.full((len(self.layers), len(self.heads)), np.nan, np.float32)
         for (layer, head), at in self.known.items():
             if (layer, head) in self:
-                grid[self.place(layer, head)] = values[at]
+                grid[self.index(layer, head)] = values[at]
         return grid
 
 
@@ -225,7 +225,7 @@ def _status(evidence: Heads, labels: Sequence[Label], cells: HeadPositions) -> n
             value = HOLDS
         else:
             value = CANDIDATE if label.candidate else NONE
-        status[(names.index(label.pattern), *cells.place(label.layer, label.head))] = value
+        status[(names.index(label.pattern), *cells.index(label.layer, label.head))] = value
     return status
 
 
@@ -235,8 +235,8 @@ def _numbers(evidence: Heads, labels: Sequence[Label], cells: HeadPositions) -> 
         (len(NUMBERS), len(names), len(cells.layers), len(cells.heads)), np.nan, np.float32
     )
     for label in labels:
-        place = (names.index(label.pattern), *cells.place(label.layer, label.head))
-        numbers[(slice(None), *place)] = [getattr(label, name) for name in NUMBERS]
+        index = (names.index(label.pattern), *cells.index(label.layer, label.head))
+        numbers[(slice(None), *index)] = [getattr(label, name) for name in NUMBERS]
     return numbers
 
 

@@ -19,7 +19,7 @@ LONGEST = 200
 MOST_TEXTS = 400
 """Number of different example texts in a page."""
 
-PLACES: Mapping[str, Callable[[QueryKeyTokens], np.ndarray]] = {
+PAIRS: Mapping[str, Callable[[QueryKeyTokens], np.ndarray]] = {
     "next": lambda tokens: _beside(tokens, 1) & tokens.own_sentence,
     "previous": lambda tokens: _beside(tokens, -1) & tokens.own_sentence,
     "positional-next": lambda tokens: _beside(tokens, 1) & tokens.own_sentence,
@@ -46,12 +46,12 @@ class BestTexts:
         self._texts = [evidence.tally.shown[text] for text in statistic.texts]
         self._rows = {name: row for row, name in enumerate(evidence.tally.rows)}
         self._cells = {cell: index for index, cell in enumerate(evidence.cells)}
-        self._places: dict[str, int] = {}
+        self._numbers: dict[str, int] = {}
 
     @property
     def kept(self) -> list[str]:
         """Texts that some label has as an example."""
-        return list(self._places)
+        return list(self._numbers)
 
     def best(self, label: Label) -> list[tuple[int, float]]:
         """Index among the kept texts, and score, of each example; fewer where the page is full."""
@@ -64,8 +64,8 @@ class BestTexts:
             text, score = self._texts[index], float(scores[index])
             cut = text if len(text) <= LONGEST else f"{text[:LONGEST]}\u2026"
             # A full page still takes texts that it already holds for another label.
-            if cut in self._places or len(self._places) < MOST_TEXTS:
-                examples.append((self._places.setdefault(cut, len(self._places)), score))
+            if cut in self._numbers or len(self._numbers) < MOST_TEXTS:
+                examples.append((self._numbers.setdefault(cut, len(self._numbers)), score))
         return examples
 
 
@@ -98,8 +98,8 @@ class BestPairs:
     def _pairs(self, pattern: Pattern) -> Bool[np.ndarray, "query key"] | None:
         if pattern.pairs is not None:
             return pattern.wanted(self._tokens)
-        place = PLACES.get(pattern.name) if pattern in PATTERNS else None
-        return None if place is None else place(self._tokens)
+        pairs = PAIRS.get(pattern.name) if pattern in PATTERNS else None
+        return None if pairs is None else pairs(self._tokens)
 
 
 def _beside(tokens: QueryKeyTokens, offset: int) -> np.ndarray:

@@ -115,15 +115,15 @@ class GroupedWeights(StoredArray):
         parts = [self._head(int(head))[index[1:] or ...] for head in heads]
         return np.stack(parts) if parts else np.empty((0, *self.shape[1:]), self.dtype)
 
-    def _head(self, place: int) -> Float[np.ndarray, "query_group key_group"]:
+    def _head(self, index: int) -> Float[np.ndarray, "query_group key_group"]:
         # Thumbnails, bytes and rows of one head are read one after the other.
         with self._lock:
-            if place not in self._kept:
-                self._kept[place] = self._made(self.layer.head_numbers[place])
+            if index not in self._kept:
+                self._kept[index] = self._made(self.layer.head_numbers[index])
                 while len(self._kept) > KEPT:
                     self._kept.popitem(last=False)
-            self._kept.move_to_end(place)
-            return self._kept[place]
+            self._kept.move_to_end(index)
+            return self._kept[index]
 
     def _made(self, head: int) -> Float[np.ndarray, "query_group key_group"]:
         of_query, of_key = self.sizes

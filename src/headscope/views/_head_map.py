@@ -71,11 +71,11 @@ def page_map(
         texts = 0
     # As bytes, because a cache needs a key that can be hashed.
     points = _placed(distances.tobytes())
-    places = np.full((len(held["layers"]), len(numbers), 2), np.nan, np.float32)
+    coordinates = np.full((len(held["layers"]), len(numbers), 2), np.nan, np.float32)
     for cell, point in zip(cells, points, strict=True):
-        places[cell] = point
+        coordinates[cell] = point
     return {
-        "places": chunks.add(f"map/{held['name']}", places, (LAYER, HEAD, "direction")),
+        "places": chunks.add(f"map/{held['name']}", coordinates, (LAYER, HEAD, "direction")),
         "stress": stress(distances, points),
         "queries": rows,
         "texts": texts,

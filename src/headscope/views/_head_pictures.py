@@ -75,19 +75,19 @@ def head_pictures(
         np.zeros((len(heads), *thumb_shape(layer.size)), np.uint8),
         np.full((len(heads), len(COLUMNS)), np.nan, np.float32),
     )
-    places = [place for place, head in enumerate(heads) if head in layer.head_numbers]
-    together = weights_together(layer, [heads[place] for place in places]) if places else None
+    indices = [index for index, head in enumerate(heads) if head in layer.head_numbers]
+    together = weights_together(layer, [heads[index] for index in indices]) if indices else None
     if together is None:
-        for place in places:
-            put_block = None if put is None else partial(put, place)
-            thumb, kind = _in_blocks(layer, heads[place], facts, put_block)
-            pictures.thumbs[place], pictures.kinds[place] = thumb, kind
+        for index in indices:
+            put_block = None if put is None else partial(put, index)
+            thumb, kind = _in_blocks(layer, heads[index], facts, put_block)
+            pictures.thumbs[index], pictures.kinds[index] = thumb, kind
         return pictures
-    pictures.thumbs[places] = quantise(max_pooled(together))
-    pictures.kinds[places] = numbers_of_heads(together, layer.visible, facts)
+    pictures.thumbs[indices] = quantise(max_pooled(together))
+    pictures.kinds[indices] = numbers_of_heads(together, layer.visible, facts)
     if put is not None:
-        for place, weights in zip(places, together, strict=True):
-            put(place, weights)
+        for index, weights in zip(indices, together, strict=True):
+            put(index, weights)
     return pictures
 
 
@@ -113,9 +113,9 @@ def _of_single_tokens(
     """Pictures of a layer with tokens in groups: what its heads do is told of single tokens."""
     pictures = head_pictures(source.layer, heads, source.facts)
     if put is not None:
-        for place, head in enumerate(heads):
+        for index, head in enumerate(heads):
             if head in layer.head_numbers:
-                put(place, layer.weights_of(head))
+                put(index, layer.weights_of(head))
     of_query = [COLUMNS.index(name) for name in PLACES if name.endswith("_query")]
     of_key = [COLUMNS.index(name) for name in PLACES if not name.endswith("_query")]
     kinds = pictures.kinds

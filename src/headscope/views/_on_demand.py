@@ -263,11 +263,11 @@ def _prepare(stack: str, layer: Layer, heads: list[int], given: Given) -> Prepar
         error = BYTE_ERROR
     header["error"] = error
     put_norms(header, layer, heads, stack=stack, chunks=chunks)
-    place = f"{stack}/{layer.layer}"
-    further = stored_quantities(layer, heads, given, place=place)
+    prefix = f"{stack}/{layer.layer}"
+    further = stored_quantities(layer, heads, given, prefix=prefix)
     if further:
         header["quantities"] = {
-            name: stored.facts(f"{name}/{place}") for name, stored in further.items()
+            name: stored.facts(f"{name}/{prefix}") for name, stored in further.items()
         }
     return PreparedLayer(layer, heads, header, half, chunks.by_name)
 
@@ -329,7 +329,7 @@ def _quantity(given: OnDemand, asked: Request) -> bytes | None:
         prepared.heads,
         given.given(asked.name),
         name=asked.quantity,
-        place=f"{asked.name}/{asked.number}",
+        prefix=f"{asked.name}/{asked.number}",
     )
     return None if stored is None else stored.numbers.tobytes()
 

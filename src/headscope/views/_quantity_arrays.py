@@ -113,9 +113,9 @@ def put_quantities(
     header.
     """
     put_norms(header, layer, heads, stack=stack, chunks=chunks)
-    place = f"{stack}/{layer.layer}"
-    for name, stored in stored_quantities(layer, heads, given, place=place).items():
-        facts = stored.facts(f"{name}/{place}")
+    prefix = f"{stack}/{layer.layer}"
+    for name, stored in stored_quantities(layer, heads, given, prefix=prefix).items():
+        facts = stored.facts(f"{name}/{prefix}")
         kept = chunks.add(facts["chunk"], stored.numbers, facts["axes"])["chunk"]
         header.setdefault("quantities", {})[name] = {**facts, "chunk": kept}
 
@@ -148,23 +148,23 @@ def further_quantities(
     Raises:
         PageError: a quantity with numbers that are not finite.
     """
-    places: dict[str, list[tuple[bool, int]]] = {}
+    kept_as: dict[str, list[tuple[bool, int]]] = {}
     for name, of in layers.items():
         for layer in of:
             own = [head for head in heads[name] if head < layer.heads]
             later, now = _later_and_now(layer, given[name])
             for quantity, array in later.items():
-                places.setdefault(quantity, []).append((array.signed, array.ndim))
-            place = f"{name}/{layer.layer}"
-            for quantity, stored in stored_quantities(layer, own, now, place=place).items():
+                kept_as.setdefault(quantity, []).append((array.signed, array.ndim))
+            prefix = f"{name}/{layer.layer}"
+            for quantity, stored in stored_quantities(layer, own, now, prefix=prefix).items():
                 if quantity not in later:
-                    places.setdefault(quantity, []).append((stored.signed, stored.array.ndim))
+                    kept_as.setdefault(quantity, []).append((stored.signed, stored.array.ndim))
             if layer.has("value_norms"):
-                places.setdefault(CONTRIBUTION, [])
+                kept_as.setdefault(CONTRIBUTION, [])
     order = list(KNOWN)
-    names = sorted(places, key=lambda name: order.index(name) if name in KNOWN else len(order))
+    names = sorted(kept_as, key=lambda name: order.index(name) if name in KNOWN else len(order))
     weight = [_described(BUILT_IN[0], [], words)] if BUILT_IN[0] in words else []
-    return weight + [_described(name, places[name], words) for name in names]
+    return weight + [_described(name, kept_as[name], words) for name in names]
 
 
 def _later_and_now(layer: Layer, given: Given) -> tuple[dict[str, LazyArray], Given]:
@@ -235,15 +235,15 @@ class StoredQuantity:
         # Signed bytes have their middle at 128 and 127 steps to either side, so that 0 stays 0.
         return np.rint(128 + 127 * roots if self.signed else 255 * roots).astype(np.uint8)
 
-    def facts(self, place: str) -> PageArray:
+    def facts(self, prefix: str) -> PageArray:
         """The description in the header.
 
         Args:
-            place: NAME/STACK/LAYER. The chunk is called ``quantity-`` and this, which no other
+            prefix: NAME/STACK/LAYER. The chunk is called ``quantity-`` and this, which no other
                 chunk begins with.
         """
         return {
-            "chunk": f"quantity-{place}",
+            "chunk": f"quantity-{prefix}",
             "axes": [QUERY, KEY] if self.array.ndim == 2 else [HEAD, QUERY, KEY],
             "shape": list(self.array.shape),
             "dtype": "uint8",
@@ -253,7 +253,7 @@ class StoredQuantity:
 
 
 def stored_quantities(
-    layer: Layer, heads: Sequence[int], given: Given, *, place: str
+    layer: Layer, heads: Sequence[int], given: Given, *, prefix: str
 ) -> dict[str, StoredQuantity]:
     """The further quantities of some heads of a layer, by name.
 
@@ -261,13 +261,13 @@ def stored_quantities(
         PageError: a quantity with numbers that are not finite.
     """
     return {
-        name: _stored(name, array, heads, place)
+        name: _stored(name, array, heads, prefix)
         for name, array in quantities_of(layer, given).items()
     }
 
 
 def stored_quantity(
-    layer: Layer, heads: Sequence[int], given: Given, *, name: str, place: str
+    layer: Layer, heads: Sequence[int], given: Given, *, name: str, prefix: str
 ) -> StoredQuantity | None:
     """One of `stored_quantities` alone; None for an unknown name.
 
@@ -275,13 +275,13 @@ def stored_quantity(
         PageError: where some of its numbers are not finite.
     """
     array = quantity_of(layer, given, name)
-    return None if array is None else _stored(name, array, heads, place)
+    return None if array is None else _stored(name, array, heads, prefix)
 
 
-def _stored(name: str, array: np.ndarray, heads: Sequence[int], place: str) -> StoredQuantity:
+def _stored(name: str, array: np.ndarray, heads: Sequence[int], prefix: str) -> StoredQuantity:
     if not np.isfinite(array).all():
         raise PageError(
-            f"{name}/{place} holds what is not a finite number; the record is damaged, capture "
+            f"{name}/{prefix} holds what is not a finite number; the record is damaged, capture "
             "it again"
         )
     return StoredQuantity(of_heads(array, heads), both=is_signed(name))

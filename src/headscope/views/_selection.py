@@ -14,7 +14,7 @@ from headscope.views._renamed import renamed
 from headscope.views._token_words import token_positions
 from headscope.views._tray import checked_tray, no_record
 from headscope.views.contract import Page, PageStack
-from headscope.views.options import DEFAULTS, PLACES, PageSelection
+from headscope.views.options import DEFAULTS, NUMBERS_OF, PageSelection
 
 
 def changed_selection(
@@ -57,8 +57,8 @@ def changed_selection(
         changed.get("tray") or (), header["stacks"], names, held_beside(header.get("beside", {}))
     )
     _check("layer", [changed["layer"]], layers)
-    for name in PLACES:
-        changed[name] = _places(name, changed[name], stack, layers)
+    for name in NUMBERS_OF:
+        changed[name] = _kept_numbers(name, changed[name], stack, layers)
     selection = cast(PageSelection, changed)
     check_choice(selection, header.get("evidence"))
     return selection
@@ -69,7 +69,7 @@ def _moved(now: Mapping[str, Any], stack: str, layers: Sequence[int]) -> dict[st
     for the layer where the new stack has one of this number.
     """
     layer = now["layer"] if now["layer"] in layers else layers[0]
-    usual = {name: DEFAULTS[name] and list(DEFAULTS[name]) for name in PLACES}
+    usual = {name: DEFAULTS[name] and list(DEFAULTS[name]) for name in NUMBERS_OF}
     return {**now, "stack": stack, "layer": layer, **usual}
 
 
@@ -89,11 +89,11 @@ def _stack(header: Page, name: str) -> PageStack:
     raise PageError(f"stack={name!r}: this view has the stacks {names}")
 
 
-def _places(name: str, given: Any, stack: PageStack, layers: list[int]) -> list[int] | None:
+def _kept_numbers(name: str, given: Any, stack: PageStack, layers: list[int]) -> list[int] | None:
     """Numbers of the heads, layers or tokens that an option names, checked against the view."""
     if given is None and DEFAULTS[name] is None:
         return None
-    match PLACES[name]:
+    match NUMBERS_OF[name]:
         case "heads":
             return _numbers(name, given, stack["head_numbers"], least=1)
         case "layers":

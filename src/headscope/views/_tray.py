@@ -21,7 +21,7 @@ USUAL: Mapping[str, Any] = {"record": None, "view": "head", "stack": None} | {
 }
 """Default of each option; a line names only what differs from it."""
 SWITCHES = {"0": False, "1": True, "False": False, "True": True}
-PLACE = re.compile(r"(\d+)(?:-(\d+(?:,\d+)*))?")
+LAYER_AND_HEADS = re.compile(r"(\d+)(?:-(\d+(?:,\d+)*))?")
 FORM = (
     'write layer and heads, and what else is chosen: "2-0", "2-0,3", "7-3 query=store", '
     '"2 view=matrix"'
@@ -106,7 +106,7 @@ def _text(value: Any) -> str:
 
 def _from_line(line: str) -> dict[str, Any]:
     cell, *rest = line.split() or [""]
-    match = PLACE.fullmatch(cell)
+    match = LAYER_AND_HEADS.fullmatch(cell)
     if match is None:
         raise PageError(f"tray={line!r} has no place; {FORM}")
     entry: dict[str, Any] = {"layer": int(match[1])}
@@ -168,12 +168,12 @@ def _is_list(tokens: Any) -> bool:
 def _line(entry: dict[str, Any], stacks: Sequence[PageStack], quantities: Sequence[str]) -> str:
     """An entry as a page keeps it, checked."""
     names = [stack["name"] for stack in stacks]
-    stack = stacks[_place("stack", entry.get("stack", names[0]), names)]
-    _place("view", entry.get("view", "head"), views_with("picture"))
-    _place("quantity", entry.get("quantity", "weight"), quantities)
-    _place("layer", entry["layer"], [layer["layer"] for layer in stack["layers"]])
+    stack = stacks[_index("stack", entry.get("stack", names[0]), names)]
+    _index("view", entry.get("view", "head"), views_with("picture"))
+    _index("quantity", entry.get("quantity", "weight"), quantities)
+    _index("layer", entry["layer"], [layer["layer"] for layer in stack["layers"]])
     for head in entry.get("heads", ()):
-        _place("head", head, stack["head_numbers"])
+        _index("head", head, stack["head_numbers"])
     line = dict(entry, stack=None if stack["name"] == names[0] else stack["name"])
     for name in (name for name in USUAL if name in TOKEN_OPTIONS):
         side = stack["query"] if TOKEN_OPTIONS[name] == "query" else stack["key"]
@@ -181,12 +181,12 @@ def _line(entry: dict[str, Any], stacks: Sequence[PageStack], quantities: Sequen
             name, entry.get(name, ()), side["pieces"], (side["labels"], side["continues"])
         )
         for cell in positions:
-            _place(name, cell, range(len(side["pieces"])))
+            _index(name, cell, range(len(side["pieces"])))
         line[name] = sorted(set(positions))
     return written(line)
 
 
-def _place(name: str, given: Any, known: Sequence[Any]) -> int:
+def _index(name: str, given: Any, known: Sequence[Any]) -> int:
     if given not in known:
         listed = ", ".join(map(str, known)) if len(known) < 40 else f"{known[0]} to {known[-1]}"
         raise PageError(f"tray: {name}={given!r}; this page has {listed}")

@@ -64,7 +64,7 @@ def atlas_data(atlas: Atlas) -> Iterator[tuple[str, Data]]:
     """Name and content of each script, that of all heads last."""
     for at, (layer, head) in enumerate(atlas.cells):
         yield f"head-{layer}-{head}", _head_data(atlas, at, atlas.head(layer, head))
-    texts = [{"words": text.words, "special": _places(text.special)} for text in atlas.sample]
+    texts = [{"words": text.words, "special": _indices(text.special)} for text in atlas.sample]
     yield "texts", texts
     yield "index", _index_data(atlas)
 
@@ -216,7 +216,7 @@ def _table(values: Float[np.ndarray, "query_class key_class"]) -> list[list[floa
     return [[short_number(each) for each in row] for row in values.tolist()]
 
 
-def _places(flags: tuple[bool, ...]) -> list[int]:
+def _indices(flags: tuple[bool, ...]) -> list[int]:
     return [position for position, flag in enumerate(flags) if flag]
 
 

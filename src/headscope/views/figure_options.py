@@ -47,7 +47,7 @@ class FigurePlaces(TypedDict, total=False):
     query: int | str
     """Token that looks: its position from 0, or its word; views ``neuron`` and ``pair`` need it."""
     key: int | str
-    """Token that is looked at, likewise; view ``pair`` needs it."""
+    """Token that is attended to, likewise; view ``pair`` needs it."""
 
 
 class FigureLook(TypedDict, total=False):
@@ -71,7 +71,7 @@ class FigureLook(TypedDict, total=False):
     ``"kinds"`` for the clearest head of each kind on this text.
     """
     labels: Sequence[Any]
-    """View ``texts``: what each text is, the first of the record itself; a column beside them."""
+    """View ``texts``: what each text is, the first of the record itself; a column next to them."""
     predictions: Sequence[Any]
     """View ``texts``: the prediction of the model for each; in bold with ≠ where it is not the
     label."""

@@ -8,7 +8,7 @@ reads it for its help.
 
 An option whose kept form equals the given form is in `PlainOptions`. Options that name tokens or
 heads are kept in another form (``"cat"`` is kept as a position): their two forms are in
-`GivenPlaces` and `KeptPlaces`, and `Default.of` says how one is converted into the other.
+`GivenNumbers` and `KeptNumbers`, and `Default.of` says how one is converted into the other.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class StartOptions(TypedDict, total=False):
     """Layer that is shown first; by default the first one."""
 
 
-class GivenPlaces(TypedDict, total=False):
+class GivenNumbers(TypedDict, total=False):
     """Heads and tokens as a caller names them."""
 
     heads: int | Sequence[int]
@@ -118,7 +118,7 @@ class GivenPlaces(TypedDict, total=False):
     """
 
 
-class KeptPlaces(TypedDict):
+class KeptNumbers(TypedDict):
     """Heads and tokens as a page keeps them."""
 
     heads: Annotated[list[int] | None, Default(None, of="heads")]
@@ -137,7 +137,7 @@ class MeanOptions(TypedDict, total=False):
     they have.
     """
     words: Annotated[bool, Default(False)]
-    """Join the pieces of a word: the sum over the word that is looked at, the mean over the word
+    """Join the pieces of a word: the sum over the word that is attended to, the mean over the word
     that looks.
     """
     mean_layers: Annotated[Sequence[int], Default((), of="layers")]
@@ -216,7 +216,7 @@ class ViewOptions(TypedDict, total=False):
     ``"pairs"`` as rotary positions turn them, or ``"hidden"`` for lines between words.
     """
     vector: Annotated[NeuronVector, Default("product")]
-    """View neuron: of the pair that is looked at, the ``"product"`` (default), the ``"query"`` or
+    """View neuron: of the chosen pair, the ``"product"`` (default), the ``"query"`` or
     the ``"key"`` is enlarged with its numbers; ``"hidden"`` for no pair.
     """
     zoom: Annotated[Sequence[float] | None, Default(None)]
@@ -226,9 +226,9 @@ class ViewOptions(TypedDict, total=False):
     stretch: Annotated[bool, Default(False)]
     """End the colours of the matrix at its largest weight, and not at 1."""
     per_head: Annotated[bool, Default(False)]
-    """Name the strongest tokens of each head in the list beside a view, and not of their mean."""
+    """Name the strongest tokens of each head in the list next to a view, and not of their mean."""
     link_direction: Annotated[LinkDirection, Default("dep->head")]
-    """Gold links: ``"dep->head"`` (default) for what dependents look at, or ``"head->dep"``."""
+    """Gold links: ``"dep->head"`` (default) for what dependents attend to, or ``"head->dep"``."""
     link_words: Annotated[LinkWords, Default("both")]
     """Words of the list of gold links: ``"both"`` (default), ``"hits"`` or ``"misses"``."""
     linked: Annotated[bool, Default(True)]
@@ -251,20 +251,20 @@ class KeptTray(TypedDict):
     """The compare tray as a page keeps it."""
 
     tray: Annotated[list[str], Default(())]
-    """Pictures that view compare shows beside each other, six at most: layer and heads, and what is
+    """Pictures that view compare shows side by side, six at most: layer and heads, and what is
     not as usual, such as ``2-0 view=matrix query=3``.
     """
 
 
-class PageSelection(StartOptions, KeptPlaces, PlainOptions, KeptTray):
+class PageSelection(StartOptions, KeptNumbers, PlainOptions, KeptTray):
     """What a page shows; all of it is there."""
 
 
 class HeldOptions(TypedDict, total=False):
-    """What a page holds beside the record, and can be written in a line."""
+    """What a page holds besides the record, and can be written in a line."""
 
     tray: Sequence[str | Mapping[str, Any]]
-    """Up to six pictures that stand beside each other in view compare, each a line or a dict of
+    """Up to six pictures that stand side by side in view compare, each a line or a dict of
     options: ``"2-0"``, ``"2-0,3 view=matrix"``, ``"7-3 query=store"``, ``{"layer": 7, "head": 3,
     "query": "store"}``.
     """
@@ -277,7 +277,7 @@ class HeldOptions(TypedDict, total=False):
 
 
 class ObjectOptions(TypedDict, total=False):
-    """What a page holds beside the record, as objects; a command line names files of them."""
+    """What a page holds besides the record, as objects; a command line names files of them."""
 
     quantities: Mapping[str, Any]
     """Further quantities to show, by name: for each layer of the record's stack, or for each stack
@@ -298,13 +298,13 @@ class ObjectOptions(TypedDict, total=False):
     one or several.
     """
     beside: Sequence[Record] | Mapping[str, Record]
-    """Further records, of another text or another model, whose heads the tray shows beside those of
-    this one: they are called ``b``, ``c`` ..., or as a mapping names them, and a picture of one is
-    ``"2-0 record=b"``.
+    """Further records, of another text or another model, whose heads the tray shows next to those
+    of this one: they are called ``b``, ``c`` ..., or as a mapping names them, and a picture of one
+    is ``"2-0 record=b"``.
     """
 
 
-class WrittenOptions(StartOptions, GivenPlaces, PlainOptions, HeldOptions, total=False):
+class WrittenOptions(StartOptions, GivenNumbers, PlainOptions, HeldOptions, total=False):
     """All options that can be written in a line: those of a command."""
 
 
@@ -412,14 +412,14 @@ PICTURE_OPTIONS: tuple[str, ...] = tuple(
     if option.default is not None and option.default.picture
 )
 """Options that each picture of the tray has for itself, besides its layer and heads."""
-PLACES: Mapping[str, Numbers] = {
+NUMBERS_OF: Mapping[str, Numbers] = {
     name: option.default.of
     for name, option in declared(PageSelection).items()
     if option.default is not None and option.default.of is not None
 }
 """What the numbers of each option count that names heads, layers or tokens."""
 TOKEN_OPTIONS: Mapping[str, Numbers] = {
-    name: of for name, of in PLACES.items() if of in ("query", "key")
+    name: of for name, of in NUMBERS_OF.items() if of in ("query", "key")
 }
 """The options that name tokens, by position or by word."""
 OLD_NAMES = {"mute": "hide_special", "share": "top_percent", "least": "min_score"}

@@ -320,3 +320,65 @@ def test_a_sum_is_checked_to_the_last_bit(dtype):
     whole[1, 2, 4] *= 1.01
     assert not _is_sum(first, second, whole)
     assert not _is_sum(first, second, whole[:1])
+
+
+def _linears(model):
+    return [name for name, module in model.named_modules() if type(module) is nn.Linear]
+
+
+def _in_place(model):
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(1.25)
+
+
+def _loaded(model):
+    model.load_state_dict({name: 0.75 * held for name, held in model.state_dict().items()})
+
+
+def _past_the_count(model):
+    # torch counts writes to a tensor, but none to its .data
+    for weight in model.parameters():
+        weight.data += 0.1 * torch.randn_like(weight)
+
+
+def _other_parameters(model):
+    for name in _linears(model):
+        linear = model.get_submodule(name)
+        linear.weight = nn.Parameter(0.3 * torch.randn_like(linear.weight))
+
+
+def _other_modules(model):
+    for name in _linears(model):
+        old = model.get_submodule(name)
+        given = {"bias": old.bias is not None, "dtype": old.weight.dtype}
+        model.set_submodule(name, nn.Linear(old.in_features, old.out_features, **given))
+
+
+CHANGES = {
+    "double": lambda model: model.double(),
+    "half": lambda model: model.bfloat16(),
+    "there and back": lambda model: model.bfloat16().float(),
+    "in place": _in_place,
+    "loaded": _loaded,
+    "past the count": _past_the_count,
+    "other parameters": _other_parameters,
+    "other modules": _other_modules,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("family", ["bert", "llama"])
+def test_a_model_that_changed_between_captures_is_as_one_never_seen(family, change):
+    model = copy.deepcopy(tiny_model(family))
+    before = [records_of(model) for _ in range(2)][1]
+    torch.manual_seed(0)
+    CHANGES[change](model)
+    known = records_of(model)
+    # a copy has never been seen, and nothing of the model itself is remembered by its copy
+    assert_same(known, records_of(copy.deepcopy(model)))
+    assert_same(known, records_of(forgotten(model)))
+    pairs = zip(contributions_of(known), contributions_of(before), strict=True)
+    for (_, ours), (_, theirs) in pairs:
+        assert ours.attention is not None
+        assert not np.array_equal(ours.attention, theirs.attention)

@@ -82,7 +82,7 @@ def test_the_bar_shows_what_is_seen_on_the_picture(dark, signed, power):
     bar = veil.bar(squares)
     assert bar.shape[:2] == (2, 4 * squares)
     values = np.linspace(-largest if signed else 0, largest, 7)
-    steps = veil.place(values) * (bar.shape[1] - 1)
+    steps = veil.position(values) * (bar.shape[1] - 1)
     for grey in CHEQUER:
         picture = np.full((3, 5, 3), grey, np.uint8)
         for value, step in zip(values, steps, strict=True):

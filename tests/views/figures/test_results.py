@@ -86,7 +86,7 @@ def test_parts_may_be_chosen(found):
 
 def test_one_text_says_so_and_needs_no_distances():
     text = words(hs.heads(planted(1)[0]).figure())
-    said = r"4 heads over 1 text: what it shows says nothing about others, median \d+ tokens"
+    said = r"4 heads over 1 text: no evidence for others, median \d+ tokens"
     assert any(re.fullmatch(said, each) for each in text)
     assert "map of all heads" not in text
 

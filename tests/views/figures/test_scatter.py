@@ -95,7 +95,7 @@ def test_the_recipe_names_the_evidence(records, found):
 
 def test_one_text_says_so(records, see):
     figure = hs.figure(records[0], view="scatter", evidence=hs.heads(records[0]))
-    assert "seen on one text only, which says nothing about others" in see(figure).said
+    assert "seen on one text only, which is no evidence for others" in see(figure).said
 
 
 def test_a_result_alone_is_drawn_by_its_measures(found, see):

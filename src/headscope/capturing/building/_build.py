@@ -27,11 +27,11 @@ from headscope.capturing.building._real_tokens import ROWS_CHECKED, RealTokens, 
 from headscope.capturing.building._rotation import Rotations
 from headscope.capturing.building._statistics_plan import plan_of
 from headscope.capturing.building._weights import kept_weights
-from headscope.capturing.building.stacks import StackKey, name_groups, number_layers
+from headscope.capturing.building.stacks import StackKey, name_groups, number_layers, order_of
 from headscope.capturing.calls.attention import QueryRows, weights_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility, state_of, visibility_of
-from headscope.capturing.facts import others_of, positions_of
+from headscope.capturing.facts import others_of, position_kind
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, KeepChoice
 from headscope.capturing.statistics import StatisticsPlan, statistics_of_call
@@ -58,8 +58,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StackLayers:
-    """The part of a call that is kept: the arguments of a `Layer` for each example, and the facts
-    that determine the number of the layer.
+    """What is kept of a call: arguments of a `Layer` for each example, and what numbers the layer.
 
     Args:
         group: the stack that it belongs to.
@@ -87,8 +86,7 @@ class StackLayers:
 
 
 class Builder:
-    """Makes layers from calls as soon as each is complete, so that the model's tensors are released
-    early.
+    """Makes layers of calls as each is complete, so that the model's tensors are released early.
 
     Args:
         inputs: the inputs that the model is run on.
@@ -219,7 +217,7 @@ class Builder:
     def _records_of(self, stacks: list[dict[str, Stack]], facts: ModelFacts) -> list[Record]:
         """A record of the stacks of each example, in their usual order."""
         layers = (layer for stack in stacks[0].values() for layer in stack)
-        facts = replace(facts, positions=positions_of(self._model, layers))
+        facts = replace(facts, positions=position_kind(self._model, layers))
         return [
             Record(
                 stacks=dict(sorted(of_example.items(), key=lambda named: order_of(named[0]))),
@@ -494,12 +492,3 @@ def numbers_of(members: list[StackLayers]) -> list[int]:
     """The numbers of a stack's layers."""
     blocks = [None if entry.block is None else entry.block[1] for entry in members]
     return number_layers([entry.own_number for entry in members], blocks)
-
-
-def order_of(name: str) -> int:
-    """Key for sorting stacks: encoder, decoder, cross; all others keep their order before them."""
-    return (
-        ("encoder", "decoder", "cross").index(name)
-        if name in ("encoder", "decoder", "cross")
-        else -1
-    )

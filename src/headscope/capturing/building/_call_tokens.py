@@ -18,7 +18,7 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.media._pictures import tokens_from_marks
 from headscope.capturing.media._pixels import lie_within
-from headscope.capturing.media._position_marks import positions_of
+from headscope.capturing.media._position_marks import position_marks
 from headscope.capturing.media.input_positions import (
     AUDIO,
     KINDS,
@@ -440,11 +440,11 @@ class _MarkedTokens:
 
 def _marks_of(call: Call) -> tuple[np.ndarray | None, np.ndarray | None]:
     """The marks of queries and of keys ``[batch position]``."""
-    queries = positions_of(call.query, heads=1)
-    keys = positions_of(call.key, heads=1)
+    queries = position_marks(call.query, heads=1)
+    keys = position_marks(call.key, heads=1)
     return (
-        positions_of(call.context, heads=2) if queries is None else queries,
-        positions_of(call.value, heads=1) if keys is None else keys,
+        position_marks(call.context, heads=2) if queries is None else queries,
+        position_marks(call.value, heads=1) if keys is None else keys,
     )
 
 

@@ -131,9 +131,9 @@ def proved_calls(outputs: Any, applied: list[MatrixUse]) -> Iterator[Call]:
     for name in RETURNED:
         for returned in getattr(outputs, name, None) or ():
             weights = whole_weights(returned) if isinstance(returned, torch.Tensor) else None
-            proof = None if weights is None else _proof(weights, applied)
-            if weights is not None and proof is not None:
-                yield _call(weights, proof, cross=name == "cross_attentions")
+            matrices = None if weights is None else _connected(weights, applied)
+            if weights is not None and matrices is not None:
+                yield _call(weights, matrices, cross=name == "cross_attentions")
 
 
 def whole_weights(returned: torch.Tensor) -> torch.Tensor | None:
@@ -152,22 +152,24 @@ def whole_weights(returned: torch.Tensor) -> torch.Tensor | None:
         return returned if slots == queries else None
     before = slots // 2
     whole = returned.new_zeros(batch, heads, queries, queries + 2 * before)
-    places = torch.arange(queries, device=whole.device)[:, None] + torch.arange(
+    positions = torch.arange(queries, device=whole.device)[:, None] + torch.arange(
         slots, device=whole.device
     )
-    whole.scatter_(-1, places.expand(batch, heads, -1, -1), returned)
+    whole.scatter_(-1, positions.expand(batch, heads, -1, -1), returned)
     return whole[..., before : before + queries]
 
 
 @dataclass(frozen=True, eq=False)
-class _Proof:
+class _ConnectedMatrices:
+    """The matrices of values and of the output, which the weights of a call connect."""
+
     value: MatrixUse
     projection: MatrixUse
     values: torch.Tensor
     contexts: torch.Tensor
 
 
-def _proof(weights: torch.Tensor, applied: list[MatrixUse]) -> _Proof | None:
+def _connected(weights: torch.Tensor, applied: list[MatrixUse]) -> _ConnectedMatrices | None:
     """The first pair of matrices, for values and output projection, that the weights connect."""
     batch, heads, queries, keys = weights.shape
     rows = (
@@ -178,7 +180,9 @@ def _proof(weights: torch.Tensor, applied: list[MatrixUse]) -> _Proof | None:
             for value in islice(reversed(applied[:at]), BEFORE):
                 for values in _laid_out(value.output, heads, (batch, keys)):
                     if _leads(weights[:, :, rows], values, context[:, rows]):
-                        return _Proof(value, projection, values.transpose(1, 2), context)
+                        return _ConnectedMatrices(
+                            value, projection, values.transpose(1, 2), context
+                        )
     return None
 
 
@@ -207,21 +211,21 @@ def _laid_out(tensor: torch.Tensor, heads: int, size: tuple[int, int]) -> Iterat
             yield batched[:, : size[1]].unflatten(-1, (heads, -1))
 
 
-def _call(weights: torch.Tensor, proof: _Proof, *, cross: bool) -> Call:
-    output = proof.projection.output
+def _call(weights: torch.Tensor, matrices: _ConnectedMatrices, *, cross: bool) -> Call:
+    output = matrices.projection.output
     if output.shape[0] != weights.shape[0]:
         output = output.transpose(0, 1)
     return Call(
-        module=proof.projection.module,
-        name=_shared_path(proof.value.name, proof.projection.name),
+        module=matrices.projection.module,
+        name=_shared_path(matrices.value.name, matrices.projection.name),
         route="outputs",
         cross=cross,
-        value=proof.values,
-        context=proof.contexts,
+        value=matrices.values,
+        context=matrices.contexts,
         weights=weights,
         mask=(weights > 0).any(dim=1, keepdim=True),
-        projection=proof.projection.module,
-        projection_name=proof.projection.name,
+        projection=matrices.projection.module,
+        projection_name=matrices.projection.name,
         output=output[:, : weights.shape[2]],
     )
 

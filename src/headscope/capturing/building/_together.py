@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from headscope.capturing.building._build import Builder, numbers_of, order_of
+from headscope.capturing.building._build import Builder, numbers_of
 from headscope.capturing.building._call_tokens import SideTokens
 from headscope.capturing.building._checks import check_weights, verified
 from headscope.capturing.building._real_tokens import RealTokens
@@ -18,7 +18,7 @@ from headscope.capturing.building._waiting_calls import (
     is_plain,
     write_weights,
 )
-from headscope.capturing.building.stacks import name_groups
+from headscope.capturing.building.stacks import name_groups, order_of
 from headscope.capturing.calls.attention import QueryRows, has_own_weights, weights_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility

@@ -108,8 +108,8 @@ def write_weights(waiting: Sequence[WaitingCall]) -> None:
 def _visible(waiting: WaitingCall, queries: int, keys: int) -> torch.Tensor | None:
     visibility, device = waiting.visibility, waiting.call.context.device
     if visibility.causal:
-        places = torch.arange(queries, device=device)[:, None]
-        return torch.arange(keys, device=device) <= places
+        positions = torch.arange(queries, device=device)[:, None]
+        return torch.arange(keys, device=device) <= positions
     return None if visibility.visible is None else visibility.visible[..., :keys]
 
 

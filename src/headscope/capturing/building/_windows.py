@@ -102,19 +102,19 @@ class _Windows:
     """Moves tensors from windows to whole examples.
 
     Args:
-        layouts: for each example ``[place 2]``: row and position of the token for each place.
+        layouts: for each example ``[slot 2]``: row and position of the token for each slot.
         device: device of the tensors.
     """
 
     def __init__(self, layouts: Sequence[np.ndarray], device: torch.device) -> None:
-        self.places = layouts
+        self._layouts = layouts
         self.device = device
         self.longest = max(map(len, layouts))
 
     def along(self, tensor: torch.Tensor) -> torch.Tensor:
-        """``[window head position feature]`` to ``[example head place feature]``."""
+        """``[window head position feature]`` to ``[example head slot feature]``."""
         examples = []
-        for layout in self.places:
+        for layout in self._layouts:
             row, position = torch.from_numpy(layout.T).to(self.device)
             example = tensor[row, :, position].transpose(0, 1)
             examples.append(pad(example, (0, 0, 0, self.longest - len(layout))))
@@ -125,10 +125,10 @@ class _Windows:
         return None if tensor is None else self.along(tensor)
 
     def between(self, tensor: torch.Tensor, elsewhere: float) -> torch.Tensor:
-        """``[window head position position]`` to ``[example head place place]``."""
-        shape = (len(self.places), tensor.shape[1], self.longest, self.longest)
+        """``[window head position position]`` to ``[example head slot slot]``."""
+        shape = (len(self._layouts), tensor.shape[1], self.longest, self.longest)
         whole = torch.full(shape, elsewhere, device=self.device)
-        for example, layout in enumerate(self.places):
+        for example, layout in enumerate(self._layouts):
             for row in np.unique(layout[:, 0]):
                 at = np.flatnonzero(layout[:, 0] == row)
                 to = torch.from_numpy(at).to(self.device)

@@ -100,3 +100,12 @@ def role_of(path: str, cross: bool) -> str:
         if part in ("encoder", "decoder"):
             return part
     return path or "self"
+
+
+def order_of(name: str) -> int:
+    """Key for sorting stacks: encoder, decoder, cross; all others keep their order before them."""
+    return (
+        ("encoder", "decoder", "cross").index(name)
+        if name in ("encoder", "decoder", "cross")
+        else -1
+    )

@@ -44,9 +44,13 @@ class QueryRows:
             if queries <= most:
                 return cls()
             return cls(spread(queries, most).to(positions[0].device))
-        places = [spread(len(at), min(rows, len(at))).to(at.device) for at in positions]
-        places = [torch.cat([chosen, chosen[-1:].expand(rows - len(chosen))]) for chosen in places]
-        return cls(torch.stack([at[chosen] for at, chosen in zip(positions, places, strict=True)]))
+        row_numbers = [spread(len(at), min(rows, len(at))).to(at.device) for at in positions]
+        row_numbers = [
+            torch.cat([chosen, chosen[-1:].expand(rows - len(chosen))]) for chosen in row_numbers
+        ]
+        return cls(
+            torch.stack([at[chosen] for at, chosen in zip(positions, row_numbers, strict=True)])
+        )
 
     def of(self, tensor: torch.Tensor, axis: int = 2) -> torch.Tensor:
         """These rows of ``[text ... query ...]``, the queries being on an axis; 1 may stand for
@@ -63,7 +67,7 @@ class QueryRows:
             axis, at.expand([*sizes[:axis], rows, *sizes[axis + 1 :]])
         )
 
-    def places(self, queries: int, device: torch.device) -> torch.Tensor:
+    def positions(self, queries: int, device: torch.device) -> torch.Tensor:
         """Positions of the rows, ``[text row]`` or ``[1 row]``."""
         if self.at is None:
             return torch.arange(queries, device=device)[None]
@@ -94,7 +98,7 @@ def weights_of(
         call: with weights, or with queries and keys.
         visibility: which keys the queries may attend to.
         rows: which queries.
-        heads: numbers ``[head]`` of those that are wanted; None for all.
+        heads: numbers ``[head]`` of the chosen ones; None for all.
     """
     if call.weights is None or not has_own_weights(call):
         return recomputed(call, visibility, rows, heads)
@@ -128,8 +132,8 @@ def visible_of(
     _, _, queries, keys = call.size
     device = call.context.device
     if visibility.causal:
-        places = rows.places(queries, device)[:, None, :, None]
-        return torch.arange(keys, device=device) <= places
+        positions = rows.positions(queries, device)[:, None, :, None]
+        return torch.arange(keys, device=device) <= positions
     if visibility.visible is None:
         return None
     return rows.of(_of_heads(visibility.visible, heads)[..., :keys])
@@ -200,7 +204,7 @@ def _products(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
 
 
 def _of_heads(tensor: torch.Tensor, heads: torch.Tensor | None) -> torch.Tensor:
-    """The heads that are wanted of ``[text head query key]``; one may stand for all."""
+    """The chosen heads of ``[text head query key]``; one may stand for all."""
     return tensor if heads is None or tensor.shape[1] == 1 else tensor[:, heads]
 
 

@@ -57,7 +57,7 @@ def layout_of(weights: torch.Tensor, batch: int) -> Layout:
 
 
 def with_heads_first(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:
-    """``[batch head ...]`` read anew, as if the heads came first."""
+    """``[batch head ...]`` read again, as if the heads came first."""
     if layout.open == "axes":
         return tensor.transpose(0, 1)
     return tensor.flatten(0, 1).unflatten(0, (-1, tensor.shape[0])).transpose(0, 1)

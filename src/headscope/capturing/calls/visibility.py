@@ -74,7 +74,7 @@ def visibility_of(call: Call) -> Visibility:
         return Visibility(visible=mask if mask.dtype == torch.bool else ~hidden, bias=bias)
     causal = call.causal
     if not causal and call.query is None and call.weights is not None:
-        # Given weights alone, the triangle above the diagonal is all that can tell: exact zeros
+        # Given weights alone, the triangle above the diagonal is the only evidence: exact zeros
         # there.
         causal = not call.weights.triu(1).any()
     return Visibility(causal=bool(causal), bias=call.bias)

@@ -165,7 +165,7 @@ class LayerSteps:
                 continue
             shared = axes.startswith("kv_head")
             wanted = held.kv_numbers if shared else held.numbers
-            arguments[name] = array[kept.places(wanted, self.name, shared=shared)]
+            arguments[name] = array[kept.indices(wanted, self.name, shared=shared)]
         return arguments | {"held_heads": held}
 
     def mask(self, queries: int, keys: int) -> Mask | None:
@@ -274,7 +274,7 @@ class LayerSteps:
         values = np.zeros((self.heads, queries, keys), self._keeping.dtype)
         first = 0
         for offset, block in blocks:
-            _place(block, values, first, offset)
+            _put_into(block, values, first, offset)
             first += block.shape[1]
         return values
 
@@ -284,7 +284,7 @@ class LayerSteps:
         heads = max(block.shape[0] for _, _, block in self._biases)
         values = np.zeros((heads, queries, keys), self._keeping.dtype)
         for first, offset, block in self._biases:
-            _place(block, values, first, offset)
+            _put_into(block, values, first, offset)
         return values
 
     def _own(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -334,7 +334,9 @@ class _Growing:
         )
 
 
-def _place(block: Block, whole: Float[np.ndarray, "_ read known"], first: int, offset: int) -> None:
+def _put_into(
+    block: Block, whole: Float[np.ndarray, "_ read known"], first: int, offset: int
+) -> None:
     """Write a step's rows where they belong; what lies beyond the whole is left out."""
     queries, keys = (
         max(0, size - start) for size, start in zip(whole.shape[1:], (first, offset), strict=True)
@@ -356,8 +358,8 @@ def _visibility(call: Call, span: StepRange) -> Visibility:
     ):
         return visibility
     _, _, queries, keys = call.size
-    places = torch.arange(queries, device=call.weights.device)[:, None] + span.first
-    earlier = torch.arange(keys, device=call.weights.device) + span.offset <= places
+    queries_at = torch.arange(queries, device=call.weights.device)[:, None] + span.first
+    earlier = torch.arange(keys, device=call.weights.device) + span.offset <= queries_at
     if call.weights.masked_select(~earlier).any():
         return Visibility(bias=visibility.bias)
     return Visibility(visible=earlier[None, None], bias=visibility.bias)

@@ -1,4 +1,4 @@
-"""What may be asked of a generation that is recorded, and what may not."""
+"""The options of a generation that is recorded: which are allowed, and which are refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headscope.capturing.keep import KeepChoice, parse_keep
 from headscope.errors import CaptureError
 
 OBJECTS = ("logits_processor", "prefix_allowed_tokens_fn", "stopping_criteria", "streamer")
-"""What ``model.generate`` takes beside the fields of its configuration."""
+"""What ``model.generate`` takes in addition to the fields of its configuration."""
 
 KEPT = ("keep", "precision", "routers", "heads")
 """Options of what is kept."""
@@ -61,7 +61,7 @@ REFUSED: dict[str, tuple[tuple, str]] = {
     "output_scores": ((False,), OURS),
     "output_logits": ((False,), OURS),
 }
-"""Options that are refused, with the values that mean nothing is asked, and the reason."""
+"""Options that are refused, with the values at which they have no effect, and the reason."""
 
 OVERRIDDEN = {
     "num_beams": 1,

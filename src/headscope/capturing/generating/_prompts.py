@@ -13,7 +13,7 @@ from headscope.capturing.fitness import NEXT, check_fit
 from headscope.capturing.generating._options import KEPT, OVERRIDDEN, check_count, parse_options
 from headscope.capturing.generating._run import GenerationRun
 from headscope.capturing.inputs._modalities import check_reads
-from headscope.capturing.inputs.inputs import encode, positions_of
+from headscope.capturing.inputs.inputs import encode, position_limit
 from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.loading.load import load_model
 from headscope.capturing.loading.options import LOADING, check_not_loaded
@@ -113,7 +113,7 @@ class PromptRunner:
             size: how many are run at once at most; None where only their tokens count.
             report: is called with number and error of a prompt that is left out.
         """
-        # No reason is given for prompts run one by one where that was asked for.
+        # No reason is given for prompts run one by one if the caller chose that.
         reason = "" if size == 1 else self._alone_because()
         if reason and size is not None:
             warnings.warn(f"Prompts are run one at a time: {reason}", stacklevel=5)
@@ -138,7 +138,7 @@ class PromptRunner:
                 report(index, error)
         batches: list[list[int]] = []
         for index in sorted(lengths, key=lambda number: lengths[number]):
-            # Sorted by length: those before it are not longer, so that it tells the padding of all.
+            # Sorted by length: those before it are not longer, so it decides the padding of all.
             tokens = lengths[index] + self.run.arguments["max_new_tokens"]
             last = batches[-1] if batches else []
             is_full = most is not None and len(last) >= most
@@ -227,7 +227,7 @@ def check_room(model: Any, prompt: int, count: int) -> None:
     Raises:
         TextError: with the numbers.
     """
-    limit = positions_of(model)
+    limit = position_limit(model)
     # The last token is written and not read, so that it needs no position.
     room = None if limit is None else limit - prompt + 1
     if room is not None and count > room:

@@ -72,7 +72,7 @@ class GenerationRun:
             uncompiled(self.model),
             left_as_it_was(self.model),
         ):
-            routers = RouterSteps(self.model, self._router_places(texts[0].source))
+            routers = RouterSteps(self.model, self._router_parts(texts[0].source))
             with routers, seeded(self.seed, device_of(self.model)):
                 written = self._written(texts)
             records = [
@@ -160,7 +160,7 @@ class GenerationRun:
             "attention_mask": torch.tensor(real, device=device),
         }
 
-    def _router_places(self, source: list[int]) -> dict[str, int]:
+    def _router_parts(self, source: list[int]) -> dict[str, int]:
         """Where router scores are found, where these are wanted: one pass over the prompt shows
         it.
         """
@@ -176,7 +176,7 @@ class GenerationRun:
                 [[start or 0]], device=device_of(self.model)
             )
         with RouterWatch(self.model) as watch:
-            return watch.places(self.model(**arguments, output_router_logits=True, use_cache=False))
+            return watch.parts(self.model(**arguments, output_router_logits=True, use_cache=False))
 
     def _check_padding(
         self, texts: list[GeneratedText], written: list[list[int]], records: list[Record]

@@ -10,8 +10,7 @@ import numpy as np
 import torch
 
 from headscope.capturing.calls.call import Call
-from headscope.capturing.facts import facts_of
-from headscope.capturing.facts import positions_of as kind_of_positions
+from headscope.capturing.facts import facts_of, position_kind
 from headscope.capturing.generating._call_of_example import call_of_example
 from headscope.capturing.generating._step_joiner import StepJoiner
 from headscope.capturing.generating._token_probabilities import TokenProbabilities
@@ -114,7 +113,7 @@ class GeneratedText:
         stacks = self.joiner.stacks(tokens, routers)
         layers = [layer for stack in stacks.values() for layer in stack]
         facts = facts_of(model)
-        facts = replace(facts, positions=kind_of_positions(model, layers))
+        facts = replace(facts, positions=position_kind(model, layers))
         own = model.generation_config
         stop = "length" if count == arguments["max_new_tokens"] else "criterion"
         generation = Generation(

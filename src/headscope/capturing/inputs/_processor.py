@@ -15,7 +15,7 @@ from headscope.capturing.inputs.inputs import (
     Inputs,
     check_length,
     followed_inputs,
-    positions_of,
+    position_limit,
     with_target,
 )
 from headscope.capturing.inputs.parsed_input import ParsedInput
@@ -30,7 +30,7 @@ from headscope.record import Tokens
 PLACEHOLDERS = {"picture": ("image_token", "boi_token"), "video": ("video_token",)}
 """What processors call the mark that stands for a picture, or a video, in a text."""
 SAMPLES = "do_sample_frames"
-"""What tells a processor of videos whether it may leave frames out."""
+"""The argument that decides whether a processor of videos may leave frames out."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def _truncation(
     if given.video is not None:
         marks += _check_placeholder(processor, given.text, 1, "video")
     # A text that holds marks of pictures is not cut: patches would be lost.
-    limit = positions_of(model) if truncate and not marks else None
+    limit = position_limit(model) if truncate and not marks else None
     return {} if limit is None else {"truncation": True, "max_length": limit}
 
 
@@ -221,9 +221,9 @@ def _check_placeholder(processor: Any, text: str, given: int, what: str = "pictu
     if not marked:
         raise TextError(f"The text has no place for the {what}; put {marks[0]} where it belongs")
     if marked != given:
-        places = f"{marked} place{'s' * (marked > 1)} for {what}s"
+        described = f"{marked} place{'s' * (marked > 1)} for {what}s"
         raise TextError(
-            f"The text has {places}, and {given} were given; put {marks[0]} where each belongs"
+            f"The text has {described}, and {given} were given; put {marks[0]} where each belongs"
         )
     return marks
 
@@ -251,7 +251,7 @@ def _asked(processor: Any, given: ParsedInput, asked: dict[str, Any]) -> Any:
         asked = {"raw_speech" if _reads_raw_speech(call) else "audio": asked["audio"]} | {
             "sampling_rate": asked["sampling_rate"]
         }
-    # Which frames are read was chosen before, and is said in the names of patches.
+    # Which frames are read was chosen before, and the names of patches show it.
     if given.video is not None and hasattr(getattr(call, "video_processor", None), SAMPLES):
         asked = asked | {SAMPLES: False}
     return _called(call, **asked)
@@ -282,12 +282,12 @@ def _placed(values: torch.Tensor, model: Any) -> torch.Tensor:
 
 
 def _channels(model: Any) -> int | None:
-    places = (
+    configs = (
         model.config,
         *(getattr(model.config, name, None) for name in ("vision_config", "encoder")),
     )
     return next(
-        (count for place in places if (count := getattr(place, "num_channels", None))), None
+        (count for config in configs if (count := getattr(config, "num_channels", None))), None
     )
 
 
@@ -301,7 +301,7 @@ def _seconds(processor: Any, arguments: dict, asked: Mapping[str, Any]) -> float
     step = getattr(extractor, "hop_length", None)
     if step:
         return step / rate
-    # Extractors that do not tell their step pad the sound; what is real of it lasts as long as it.
+    # Extractors without a known step pad the sound; its real part lasts as long as the sound.
     mask = arguments.get("attention_mask")
     return None if mask is None else samples / rate / int(mask.sum())
 

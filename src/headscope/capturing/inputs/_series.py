@@ -43,7 +43,7 @@ def inputs_of_series(model: Any, series: SeriesInput) -> Inputs:
     if "freq" in reads:
         # How often a value was taken: 0 stands for often, from every minute to every day.
         arguments["freq"] = torch.zeros(channels, 1, dtype=torch.long, device=values.device)
-    places = np.indices((channels, length)).reshape(2, -1)
+    indices = np.indices((channels, length)).reshape(2, -1)
     zeros = np.zeros(length * channels, np.int64)
     positions = InputPositions(
         1,
@@ -51,8 +51,8 @@ def inputs_of_series(model: Any, series: SeriesInput) -> Inputs:
         kind=zeros + KINDS.index(SERIES),
         example=zeros,
         item=zeros,
-        row=places[0],
-        column=places[1],
+        row=indices[0],
+        column=indices[1],
         names=tuple(name for name, _ in model.named_parameters()),
         span=patch,
     )

@@ -31,7 +31,7 @@ class Inputs:
             number.
         pictures: of each example as the model sees them, where that is known.
         numbered: why positions that are no tokens of a text are numbered; empty to refuse them.
-        examples: their number where nothing else tells.
+        examples: their number if nothing else shows it.
         as_given: whether the arguments are a call of the user's own, to which nothing is added.
     """
 
@@ -102,7 +102,7 @@ def encode(model: Any, tokenizer: Any, texts: tuple[str, ...], *, truncate: bool
     Raises:
         TextError: where the tokenizer finds no token, or more than the model has positions for.
     """
-    limit = positions_of(model)
+    limit = position_limit(model)
     truncation = (
         {"truncation": True, "max_length": limit} if truncate and limit else {"truncation": False}
     )
@@ -120,7 +120,7 @@ def check_length(model: Any, count: int) -> None:
     Raises:
         TextError: with both numbers.
     """
-    limit = positions_of(model)
+    limit = position_limit(model)
     if limit is not None and count > limit:
         raise TextError(
             f"The text has {count} tokens and the model has positions for {limit}; shorten it, "
@@ -128,7 +128,7 @@ def check_length(model: Any, count: int) -> None:
         )
 
 
-def positions_of(model: Any) -> int | None:
+def position_limit(model: Any) -> int | None:
     """How many tokens the model has positions for; None where it has no such limit."""
     config = model.config
     config = config.get_text_config() if hasattr(config, "get_text_config") else config
@@ -176,7 +176,7 @@ def with_target(
         raise CaptureError(
             f"{type(model).__name__} cannot generate a target of its own; give one with target="
         )
-    longest = min(GENERATED_AT_MOST, positions_of(model) or GENERATED_AT_MOST)
+    longest = min(GENERATED_AT_MOST, position_limit(model) or GENERATED_AT_MOST)
     read = model.generate(
         **inputs, use_cache=False, do_sample=False, num_beams=1, max_length=longest
     )

@@ -17,7 +17,7 @@ class ParsedInput:
     """One input of a model.
 
     `capture`, `capture_many`, `generate`, studies and commands make it of what they are given, and
-    take it in its place; whoever has one need not ask again what kind of input it is.
+    take it in its place; whoever has one need not check again what kind of input it is.
 
     Args:
         text: the text, or None.

@@ -41,7 +41,7 @@ def demo_model() -> Path:
 @lru_cache(maxsize=1)
 def _sha256_of(file: Path, size: int, changed: int) -> str:
     """The checksum of a file, read once for as long as it stays as it is: 90 MB take a quarter of a
-    second, and one session may ask for the demo model many times.
+    second, and one session may load the demo model many times.
     """
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -46,13 +46,13 @@ def reached(name: str | Path, revision: str | None = None) -> dict[str, Any]:
 
 @lru_cache(maxsize=8)
 def _unreachable(endpoint: str, period: int) -> str:
-    """Why an address does not answer; empty where it does, whatever it says.
+    """Why an address does not answer; empty if it does, whatever it returns.
 
     Proxies of the environment are used, as the hub's client does.
 
     Args:
         endpoint: its address.
-        period: a number that changes when the answer is to be asked for anew.
+        period: a number that changes when the answer is to be requested again.
     """
     try:
         urllib.request.urlopen(

@@ -44,7 +44,7 @@ HEADS = {
         "head that writes", "AutoModelForSeq2SeqLM", "Helsinki-NLP/opus-mt-en-de"
     ),
 }
-"""By what is asked."""
+"""By the task."""
 
 
 def check_loaded(name: str, missing: Iterable[str], asks: str) -> None:

@@ -1,4 +1,4 @@
-"""What tells the weights of a model from others of its name."""
+"""What distinguishes the weights of a model from others of its name."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def weights_name(model: nn.Module) -> str:
     Buffers are left out, since some change from text to text, such as frequencies of rotary
     positions. Worked out once for a model, and again where its weights were changed in place.
     """
-    # Hashing reads every weight; this tells in less time whether any changed since the last time.
+    # Hashing reads every weight; this shows in less time whether any changed since the last time.
     state = tuple(
         (id(weight), _changes(weight))
         for module in modules_of(model)

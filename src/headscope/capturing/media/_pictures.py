@@ -68,13 +68,13 @@ def tokens_from_marks(
         input_positions: what the marks are the numbers of.
         texts: the tokens of the text among them, padding included; None where there is none.
     """
-    places = _read(marks, input_positions)
+    meanings = _read(marks, input_positions)
     worded = _is_worded(marks, input_positions)
     if texts is not None and len(texts) == len(marks) and _in_order(marks, worded, input_positions):
-        return _within_text(texts, places)
+        return _within_text(texts, meanings)
     names = _learned(marks, input_positions)
     pieces, labels, special = [], [], []
-    for position, (mark, own) in enumerate(zip(marks, places.labels, strict=True)):
+    for position, (mark, own) in enumerate(zip(marks, meanings.labels, strict=True)):
         at = int(input_positions.column[mark - 1])
         if texts is not None and worded[position]:
             piece, label, mask = texts.pieces[at], texts.labels[at], texts.special[at]
@@ -85,24 +85,24 @@ def tokens_from_marks(
         labels.append(label)
         special.append(mask)
     return Tokens(
-        pieces=tuple(pieces), labels=tuple(labels), special=tuple(special), **places.fields
+        pieces=tuple(pieces), labels=tuple(labels), special=tuple(special), **meanings.fields
     )
 
 
 def _in_order(marks: np.ndarray, worded: np.ndarray, input_positions: InputPositions) -> bool:
     """Whether each position that is a word has the place of that word in the text."""
-    in_place = input_positions.column[marks - 1] == np.arange(len(marks))
-    return bool(in_place[worded].all())
+    in_order = input_positions.column[marks - 1] == np.arange(len(marks))
+    return bool(in_order[worded].all())
 
 
-def _within_text(texts: Tokens, places: MarkMeanings) -> Tokens:
+def _within_text(texts: Tokens, meanings: MarkMeanings) -> Tokens:
     """The tokens of a text, where patches took the places of tokens that stood for them."""
     labels, special = [], []
-    for own, label, mask in zip(places.labels, texts.labels, texts.special, strict=True):
+    for own, label, mask in zip(meanings.labels, texts.labels, texts.special, strict=True):
         labels.append(own or label)
         # The tokenizer calls <image> special, but the patch that took its place is content.
         special.append(mask and own is None)
-    return replace(texts, labels=tuple(labels), special=tuple(special), **places.fields)
+    return replace(texts, labels=tuple(labels), special=tuple(special), **meanings.fields)
 
 
 def _is_worded(marks: np.ndarray, input_positions: InputPositions) -> np.ndarray:
@@ -212,7 +212,7 @@ def _patches(
     grids = []
     for number, item in enumerate(np.unique(items[items >= 0])):
         at = np.flatnonzero(items == item)
-        # The model tells no size of its patches: a patch is the n-th of those that were seen.
+        # The size of the patches is not known: a patch is the n-th of those that were seen.
         heights, row = np.unique(rows[at], return_inverse=True)
         widths, column = np.unique(columns[at], return_inverse=True)
         grids.append((len(heights), len(widths)))

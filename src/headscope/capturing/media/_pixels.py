@@ -42,8 +42,9 @@ def pictures_of(
 
     With the processor's own numbers: ``pixel = (value * image_std + image_mean) / rescale_factor``,
     each part where the processor did it. Channels that are no colours, and values that do not come
-    back to 0 ... 255 (a processor that does more than it says) give no picture. Packed patches are
-    put together as Qwen2-VL orders them, and give a picture where that looks like the given one.
+    back to 0 ... 255 (a processor that does more than its fields show) give no picture. Packed
+    patches are put together as Qwen2-VL orders them, and give a picture where that looks like the
+    given one.
 
     Args:
         processor: of pictures, or of several kinds.
@@ -53,7 +54,7 @@ def pictures_of(
     """
     own = getattr(processor, "image_processor", processor)
     values = features.get("pixel_values")
-    # A processor without these says nothing of what it did to the pixels, so nothing can be undone.
+    # Without these it is not known what a processor did to the pixels, so nothing can be undone.
     says_how = any(hasattr(own, name) for name in ("do_rescale", "do_normalize"))
     if says_how and given and "image_grid_thw" in features:
         return _packed(own, features, given)
@@ -136,12 +137,12 @@ def lie_within(
         return False
     for item, picture in zip(items, pictures, strict=False):
         at = seen[input_positions.item[seen] == item]
-        for places, size in zip(
+        for numbers, size in zip(
             (input_positions.row[at], input_positions.column[at]), picture.size, strict=True
         ):
             # The model may cut patches that overlap, or leave out an edge; equal parts drawn over
             # such a picture would show the wrong pixels.
-            own, number = np.unique(places, return_inverse=True)
+            own, number = np.unique(numbers, return_inverse=True)
             if (own[number] * len(own) // size != number).any():
                 return False
     return True
@@ -161,7 +162,7 @@ def _brought_back(processor: Any, values: np.ndarray) -> np.ndarray | None:
             return None
         values = values * std + mean
     if of("do_rescale"):
-        # Processors such as EfficientNet's subtract one after scaling, which rescale_offset says.
+        # Processors such as EfficientNet's subtract one after scaling, if rescale_offset is set.
         values = (values + bool(of("rescale_offset"))) / (of("rescale_factor") or 1 / 255)
     if not -ROUNDING <= values.min() <= values.max() <= 255 + ROUNDING:
         return None

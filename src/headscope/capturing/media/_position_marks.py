@@ -133,7 +133,7 @@ class PositionMarks(TorchFunctionMode):
     def _mark_each(self, act: FunctionCall, results: Iterable[Any]) -> None:
         """Mark the pieces of a tensor, or the first of several results.
 
-        What else a function returns beside its first result, such as indices, is no input.
+        What a function returns besides its first result, such as indices, is no input.
         """
         if act.name in MOVES:
             marks = self._moved(act) or ()
@@ -149,9 +149,9 @@ class PositionMarks(TorchFunctionMode):
         if act.name in CONVOLUTIONS:
             return _convolved(act, result)
         if act.name in PRODUCTS:
-            place = PRODUCTS[act.name]
+            index = PRODUCTS[act.name]
             return _along_rows(
-                act.args[place] if len(act.args) > place else act.options.get("query"), result
+                act.args[index] if len(act.args) > index else act.options.get("query"), result
             )
         if act.name == "embedding":
             mark = marks_of(act.args[0])
@@ -168,8 +168,8 @@ class PositionMarks(TorchFunctionMode):
         if act.name == "pad":
             return self._padded(act)
         moved = list(act.args)
-        for place, tensor in held.items():
-            moved[place] = self._marks(tensor)
+        for index, tensor in held.items():
+            moved[index] = self._marks(tensor)
         if act.function is functional.unfold:
             # It cuts windows out of floating-point numbers only; doubles hold every mark exactly.
             return act.function(moved[0].double(), *moved[1:], **act.options).to(moved[0].dtype)
@@ -250,7 +250,7 @@ def marked(tensor: torch.Tensor, marks: torch.Tensor) -> torch.Tensor:
     return view
 
 
-def positions_of(tensor: torch.Tensor | None, *, heads: int) -> np.ndarray | None:
+def position_marks(tensor: torch.Tensor | None, *, heads: int) -> np.ndarray | None:
     """The marks ``[batch position]`` of a tensor with four axes, of which this one is the heads';
     None if all are 0.
     """
@@ -264,12 +264,12 @@ def positions_of(tensor: torch.Tensor | None, *, heads: int) -> np.ndarray | Non
 def _moved_arguments(act: FunctionCall) -> dict[int, torch.Tensor]:
     """The tensors whose entries a function moves, by their places among its arguments."""
     moved = {}
-    for place in MOVES.get(act.name, (0,)):
-        if place < len(act.args) and isinstance(act.args[place], torch.Tensor):
-            moved[place] = act.args[place]
+    for index in MOVES.get(act.name, (0,)):
+        if index < len(act.args) and isinstance(act.args[index], torch.Tensor):
+            moved[index] = act.args[index]
     if act.name == "where":
         # The condition comes first in torch.where and second in Tensor.where; it is not moved.
-        moved = {place: tensor for place, tensor in moved.items() if tensor.dtype != torch.bool}
+        moved = {index: tensor for index, tensor in moved.items() if tensor.dtype != torch.bool}
     return moved
 
 

@@ -43,7 +43,7 @@ def parse_sound_input(sound: Any, sampling_rate: int | None) -> SoundInput:
     Args:
         sound: floats ``[sample]``, or the path of a .wav file or the file itself, open for bytes;
             several channels of a file are averaged.
-        sampling_rate: of the samples; a file tells its own.
+        sampling_rate: of the samples; a file has its own.
 
     Raises:
         CaptureError: where it is no sound, or its sampling rate is missing.

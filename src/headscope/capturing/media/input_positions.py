@@ -26,7 +26,7 @@ ARGUMENTS = {
 }
 """What the arguments of a forward hold, as all of transformers calls them."""
 GRIDS = {"pixel_values": "image_grid_thw", "pixel_values_videos": "video_grid_thw"}
-"""Arguments of pictures, with that which says how many patches of each were packed in a row."""
+"""Arguments of pictures, each with the argument that holds how many of its patches are packed."""
 
 
 class UnnamedPositions(CaptureError):
@@ -150,10 +150,10 @@ def tube_of(model: nn.Module) -> int:
 
 
 def holds_frames(arguments: Mapping[str, Any], name: str) -> bool:
-    """Whether this argument holds frames of videos; `capture` says the same of its own."""
+    """Whether this argument holds frames of videos; `capture` marks its own in the same way."""
     if name not in arguments:
         return False
-    # Without a text beside them five axes are the frames of a video for each example; with one they
+    # Without a text five axes are the frames of a video for each example; with one they
     # are crops of a picture, or several pictures.
     return name == "pixel_values_videos" or (
         arguments[name].ndim == 5 and "input_ids" not in arguments
@@ -191,8 +191,14 @@ def _table_of(
     """A row for each element: kind, example, item (counted from the first on), row and column."""
     number = KINDS.index(kind)
     parts = []
-    for item, (example, places) in enumerate(zip(examples, items, strict=True), start=first):
-        parts.append(np.column_stack([np.full((len(places), 3), (number, example, item)), places]))
+    for item, (example, rows_and_columns) in enumerate(
+        zip(examples, items, strict=True), start=first
+    ):
+        parts.append(
+            np.column_stack(
+                [np.full((len(rows_and_columns), 3), (number, example, item)), rows_and_columns]
+            )
+        )
     return np.concatenate(parts)
 
 
@@ -288,7 +294,7 @@ def _examples(
 
 
 def _spread(numbers: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
-    """The numbers of elements, broadcast over the axes of an argument that tell none apart:
+    """The numbers of elements, broadcast over the axes of an argument that distinguish none:
     channels and features.
     """
     shape = tensor.shape

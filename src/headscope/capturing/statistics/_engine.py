@@ -27,7 +27,7 @@ from headscope.record import Statistics
 TILE = 2**20
 """Weights in a tile, at most: two arrays of 4 MiB in single precision."""
 TILE_IN_CACHE = 2**18
-"""Where nothing but the weights is wanted: two arrays of 1 MiB, so that each is still in the cache
+"""If only the weights are needed: two arrays of 1 MiB, so that each is still in the cache
 when it is read.
 """
 ROWS_AT_ONCE = 128
@@ -46,7 +46,7 @@ def statistics_of_call(
 
     Args:
         call: with queries and keys, or with weights, of a model on any device and in any precision.
-        plan: what is asked.
+        plan: what is measured.
         kept_queries: for each example the positions of the queries that are real tokens, rising.
         kept_keys: the same for the keys.
 
@@ -209,7 +209,7 @@ class TileSlices:
         source: of the weights.
         heads: of the tile.
         rows: positions of its queries.
-        covered: the same rows, counted among those that are asked for.
+        covered: the same rows, counted among those that are measured.
         visibility: which keys the rows may attend to.
     """
 

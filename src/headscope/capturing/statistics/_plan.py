@@ -1,4 +1,4 @@
-"""What is asked of the calls of one pass, and what is known about their tokens."""
+"""What is measured of the calls of one pass, and what is known about their tokens."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class StatisticsPlan:
         """
         known = (texts.start, texts.stop, id(queries), id(keys))
         if known not in self._known:
-            # the positions are kept beside what was read at them, so that no others take their ids
+            # the positions are kept with what was read at them, so that no others take their ids
             marks = self._marks(
                 texts,
                 slice(None) if queries is None else queries,

@@ -2,7 +2,7 @@
 ``score_mod`` does.
 
 Source: Dong et al. 2024, Flex Attention, section 3. What a fused kernel computes follows from
-queries, keys, a function of each score (``score_mod``) and one that says which scores count
+queries, keys, a function of each score (``score_mod``) and one that decides which scores count
 (``mask_mod``), with a list of the blocks that hold any of these. Both functions are evaluated here
 for every score, as torch itself does where nothing is compiled.
 """
@@ -37,7 +37,7 @@ def dense_mask(block_mask: tuple, device: torch.device, name: str) -> torch.Tens
 
     Args:
         block_mask: what ``BlockMask.as_tuple()`` gives.
-        device: where the mask is wanted.
+        device: of the mask.
         name: of the module that computes attention.
 
     Raises:

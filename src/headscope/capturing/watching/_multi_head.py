@@ -79,7 +79,7 @@ def _mask(given: dict[str, Any], weights: torch.Tensor) -> torch.Tensor | None:
 
 
 def _added(mask: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """What is added to the scores; a boolean mask says where a query may not look."""
+    """What is added to the scores; a boolean mask is True where a query may not attend."""
     if mask.dtype != torch.bool:
         return mask.to(dtype)
     return torch.zeros_like(mask, dtype=dtype).masked_fill(mask, torch.finfo(dtype).min)

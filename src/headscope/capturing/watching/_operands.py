@@ -141,7 +141,7 @@ def _turned(tensor: torch.Tensor | None) -> Any:
 
 
 def _shown(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> Call:
-    """As much of a call as is needed to tell its positions."""
+    """As much of a call as is needed to know its positions."""
     return Call(
         module=torch.nn.Identity(),
         name="",

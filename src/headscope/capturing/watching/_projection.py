@@ -34,7 +34,7 @@ class MatrixUse(NamedTuple):
         module: which holds it.
         given: what went in.
         output: what came out.
-        name: of the module, where it is asked for.
+        name: of the module, if it is needed.
     """
 
     module: nn.Module
@@ -47,14 +47,14 @@ class ProjectionWatch:
     """Looks at the input of every affine module while the block is open.
 
     Args:
-        places: the modules that may be among them.
+        watched: the modules that may be among them.
         done: is called with each call that was expected, once its projection was seen or is given
             up.
     """
 
-    def __init__(self, places: WatchedModules, done: Callable[[Call], None]) -> None:
-        self._done, self._model = done, places.modules.model
-        self._modules, self._names = places.matrices, places.modules.names
+    def __init__(self, watched: WatchedModules, done: Callable[[Call], None]) -> None:
+        self._done, self._model = done, watched.modules.model
+        self._modules, self._names = watched.matrices, watched.modules.names
         self._waiting: list[Call] = []
         self._hooks: list = []
 

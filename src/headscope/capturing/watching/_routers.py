@@ -1,4 +1,4 @@
-"""Which experts the tokens of mixture-of-experts layers were sent to, where a model tells."""
+"""Which experts the tokens of mixture-of-experts layers were sent to, if a model returns it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ RETURNED = {
 
 
 class RouterWatch:
-    """Remembers what modules gave while the block is open, to tell whose output a model's router
-    scores are.
+    """Remembers what modules returned while the block is open, to find the module whose output a
+    model's router scores are.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -53,7 +53,7 @@ class RouterWatch:
         """
         return {name: list(_scores(tensor, batch)) for name, _, tensor in self._returned(outputs)}
 
-    def places(self, outputs: Any) -> dict[str, int]:
+    def parts(self, outputs: Any) -> dict[str, int]:
         """Which part of the output of which module the router scores are.
 
         Raises:
@@ -71,7 +71,7 @@ class RouterWatch:
     def _note(self, module: nn.Module, _: tuple, __: dict, output: Any) -> None:
         for number, part in enumerate(output if isinstance(output, tuple) else (output,)):
             if isinstance(part, torch.Tensor) and part.ndim in (2, 3):
-                # the tensor is kept beside the name, so that no other can take its id; the
+                # the tensor is kept with the name, so that no other can take its id; the
                 # innermost module is meant
                 self._given.setdefault(id(part), (self._names[id(module)], number, part))
 
@@ -79,17 +79,17 @@ class RouterWatch:
 class RouterSteps:
     """Keeps what routers gave in every pass over one text while the block is open.
 
-    In a generation a model cannot be asked for its router scores: their balance loss wants a mask
+    In a generation a model cannot return its router scores: their balance loss needs a mask
     of their own length.
 
     Args:
         model: whose routers these are.
-        places: of the scores among the outputs of modules, as `RouterWatch.places` found them.
+        parts: of the scores among the outputs of modules, as `RouterWatch.parts` found them.
     """
 
-    def __init__(self, model: nn.Module, places: Mapping[str, int]) -> None:
-        self._model, self._places = model, places
-        self._steps: dict[str, list[np.ndarray]] = {name: [] for name in places}
+    def __init__(self, model: nn.Module, parts: Mapping[str, int]) -> None:
+        self._model, self._parts = model, parts
+        self._steps: dict[str, list[np.ndarray]] = {name: [] for name in parts}
         self._hooks: list = []
 
     def __enter__(self) -> RouterSteps:
@@ -97,7 +97,7 @@ class RouterSteps:
         modules = {names[id(module)]: module for module in self._model.modules()}
         self._hooks = [
             hook_after(modules[name], self._noting(name, part))
-            for name, part in self._places.items()
+            for name, part in self._parts.items()
         ]
         return self
 

@@ -227,7 +227,7 @@ def _factor(func: Any, args: tuple) -> float:
 
 @dataclass(frozen=True, eq=False)
 class AddedScores:
-    """What goes into the scores of a layer beside the product of its queries and keys.
+    """What goes into the scores of a layer besides the product of its queries and keys.
 
     Args:
         added: to the scaled product, broadcast to ``[batch head query key]``: bias and mask in one.
@@ -256,9 +256,9 @@ def queries_and_keys(
     """Queries, keys, scale, mask and bias from which the scores follow, as arguments of a `Call`;
     {} if they do not.
 
-    Whatever was done to the product beside multiplying it with a number (ALiBi, relative positions,
-    a soft cap) is left as bias: scores minus scaled product. So the scores are exact for every
-    chain of operations.
+    Whatever was done to the product besides multiplying it with a number (ALiBi, relative
+    positions, a soft cap) is left as bias: scores minus scaled product. So the scores are exact for
+    every chain of operations.
 
     Args:
         trace: of the weights.

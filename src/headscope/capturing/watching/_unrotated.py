@@ -79,13 +79,13 @@ class UnrotatedWatch:
     """Remembers what the matrices and norms of attention modules gave while the block is open.
 
     Args:
-        places: the modules that may be among them.
+        watched: the modules that may be among them.
         module_stack: knows which module is running.
     """
 
-    def __init__(self, places: WatchedModules, module_stack: ModuleStack) -> None:
-        self._modules, self._module_stack = places.makers, module_stack
-        self._is_planned = places.is_planned
+    def __init__(self, watched: WatchedModules, module_stack: ModuleStack) -> None:
+        self._modules, self._module_stack = watched.makers, module_stack
+        self._is_planned = watched.is_planned
         self._recent: deque[ModuleOutput] = deque(maxlen=REMEMBERED)
         self._pieces: tuple[nn.Module | None, int] = (None, 0)
         self._ways: tuple[int, ...] = (-1, -1)

@@ -34,7 +34,7 @@ class Watch:
             nothing takes further comes some calls later, at the latest when the block is left.
         join: is called with each call before its projection is looked for, and returns what to look
             for instead: a call joined of several, or None while more of these are to come.
-        places: the modules at which it is watched; None for all. Where they are given, softmaxes
+        watched: the modules at which it is watched; None for all. Where they are given, softmaxes
             are counted.
     """
 
@@ -45,17 +45,17 @@ class Watch:
         take: Callable[[Call], None],
         join: Callable[[Call], Call | None] = lambda call: call,
         *,
-        places: WatchedModules | None = None,
+        watched: WatchedModules | None = None,
     ) -> None:
         self.count = self.softmaxes = 0
-        self._counting = nullcontext() if places is None else counted(self)
-        places = WatchedModules.of(ModelModules.of(model)) if places is None else places
-        self._take, self._join, self._places = take, join, places
+        self._counting = nullcontext() if watched is None else counted(self)
+        watched = WatchedModules.of(ModelModules.of(model)) if watched is None else watched
+        self._take, self._join, self._watched = take, join, watched
         self._module_stack, self._projections = (
-            ModuleStack(places),
-            ProjectionWatch(places, self._done),
+            ModuleStack(watched),
+            ProjectionWatch(watched, self._done),
         )
-        self._before = UnrotatedWatch(places, self._module_stack)
+        self._before = UnrotatedWatch(watched, self._module_stack)
         self._operators = OperatorWatch(self._module_stack, self._note, batch)
         self._interface = InterfaceWatch(
             self._module_stack, self._note, inside=self._operators.looking_away
@@ -69,11 +69,11 @@ class Watch:
         with ExitStack() as undo:
             for part in (self._module_stack, self._before, self._projections, self._interface):
                 undo.enter_context(part)
-            if self._places.operators is None:
+            if self._watched.operators is None:
                 undo.enter_context(self._operators)
             else:
                 undo.callback(self._close)
-                for module in self._places.operators:
+                for module in self._watched.operators:
                     undo.callback(hook_before(module, self._begin).remove)
                     undo.callback(hook_after(module, self._end, always=True).remove)
             undo.enter_context(self._counting)
@@ -92,7 +92,7 @@ class Watch:
 
     @property
     def sites(self) -> tuple[AttentionSite, ...]:
-        """Where attention was seen, in the order of the pass; empty where a plan cannot tell of all
+        """Where attention was seen, in the order of the pass; empty if a plan cannot describe all
         of it.
         """
         if self.unread or not self._is_plain:
@@ -104,7 +104,7 @@ class Watch:
         self.softmaxes += not self._operators.is_away
 
     def settle(self) -> None:
-        """A pass is over: hand on the calls that nothing took further, before another pass changes
+        """A pass is over: pass on the calls that nothing took further, before another pass changes
         their tensors.
         """
         self._projections.give_up()
@@ -130,7 +130,7 @@ class Watch:
         layout = call.layout
         if layout.open or layout.one_by_one:
             self._is_plain = False
-        self._sites[call.number] = site_of(self._places.modules, call)
+        self._sites[call.number] = site_of(self._watched.modules, call)
         with self._operators.looking_away():
             self._take(call)
 

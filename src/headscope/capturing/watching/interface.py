@@ -1,6 +1,6 @@
 """Watching a model through transformers' attention interface.
 
-Every attention module asks ``AttentionInterface.get_interface`` for the function that computes
+Every attention module gets from ``AttentionInterface.get_interface`` the function that computes
 attention. For the length of a ``with`` block what it gets back is wrapped, in this thread and for
 this model only. The model keeps its configuration and its own implementation: sdpa stays sdpa.
 """
@@ -123,7 +123,7 @@ class InterfaceWatch:
     def _dense(self, mask: Any, device: torch.device, name: str) -> torch.Tensor:
         """A block mask as a tensor, made once for all layers that share it."""
         if id(mask) not in self._block_masks:
-            # the mask is kept beside what was made of it, so that no other can take its id
+            # the mask is kept with what was made of it, so that no other can take its id
             self._block_masks[id(mask)] = mask, dense_mask(mask.as_tuple(), device, name)
         return self._block_masks[id(mask)][1]
 

@@ -21,19 +21,19 @@ class ModuleStack:
     open.
 
     Args:
-        places: the modules that are followed.
+        watched: the modules that are followed.
         attention_only: whether only the model itself and modules that call themselves attention are
             followed, until `follow_all`.
     """
 
-    def __init__(self, places: WatchedModules, *, attention_only: bool = False) -> None:
-        self._places = places
+    def __init__(self, watched: WatchedModules, *, attention_only: bool = False) -> None:
+        self._watched = watched
         self._followed: dict[int, nn.Module] = {
             id(module): module
-            for module in places.running
-            if not attention_only or _may_attend(module, places.modules.model)
+            for module in watched.running
+            if not attention_only or _may_attend(module, watched.modules.model)
         }
-        self._names = places.modules.names
+        self._names = watched.modules.names
         self._lengths: dict[int, tuple[int, int]] = {}
         self._running: list[nn.Module] = []
         self._exit = ExitStack()
@@ -58,13 +58,13 @@ class ModuleStack:
 
     def owner_of(self, weight: torch.Tensor) -> nn.Module | None:
         """The module of the model that this matrix is the weight of."""
-        for module in self._places.modules.all:
+        for module in self._watched.modules.all:
             if getattr(module, "weight", None) is weight:
                 return module
         return None
 
     def is_cross(self, module: nn.Module, queries: int, keys: int) -> bool:
-        """Whether the module attends to another sequence: it was given one, or its name says so.
+        """Whether the module attends to another sequence: it was given one, or its name shows it.
 
         Not where the tokens of both are queries and keys alike: that is joint attention (Stable
         Diffusion 3).
@@ -77,7 +77,7 @@ class ModuleStack:
     @property
     def in_attention(self) -> bool:
         """Whether a module is running that calls itself attention, or is known to compute it."""
-        if self._places.is_planned:
+        if self._watched.is_planned:
             return bool(self._running)
         return any(ATTENTION_NAME.search(type(module).__name__) for module in self._running)
 
@@ -95,7 +95,7 @@ class ModuleStack:
 
     def follow_all(self) -> None:
         """From now on follow all modules, where only some were."""
-        for module in self._places.running:
+        for module in self._watched.running:
             if id(module) not in self._followed:
                 self._followed[id(module)] = module
                 self._follow(module, self._exit)

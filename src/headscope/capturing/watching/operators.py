@@ -53,7 +53,7 @@ SOFTMAXES: set[Any] = {torch.softmax, torch.Tensor.softmax, functional.softmax}
 HOLD_OPERANDS: set[Any] = PRODUCTS | SUMS_OF_PRODUCTS | {FUSED, torch.einsum}
 
 _changing: ContextVar[OperatorWatch | None] = ContextVar("headscope_operator_watch", default=None)
-"""The innermost watch that tells nobody: it is there to change attention."""
+"""The innermost watch that reports no calls: it is there to change attention."""
 
 
 @contextmanager

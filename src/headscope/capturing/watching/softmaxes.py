@@ -22,7 +22,7 @@ from torch.nn import functional
 OPERATORS = "torch._higher_order_ops.flex_attention"
 FUSED: Any = functional.scaled_dot_product_attention
 """As torch knows it; under its name a model may find the function that counts."""
-PLACES = (
+HOLDERS = (
     (torch, "softmax"),
     (torch.Tensor, "softmax"),
     (functional, "scaled_dot_product_attention"),
@@ -79,10 +79,12 @@ def _install() -> None:
     global _open  # noqa: PLW0603 - counts the open blocks of all threads
     with _lock:
         if _open == 0:
-            places = list(PLACES)
+            holders = list(HOLDERS)
             if OPERATORS in sys.modules:
-                places.append((sys.modules[OPERATORS].FlexAttentionHOP, "__call__"))
-            _undo[:] = [_replaced(holder, name) for holder, name in places if hasattr(holder, name)]
+                holders.append((sys.modules[OPERATORS].FlexAttentionHOP, "__call__"))
+            _undo[:] = [
+                _replaced(holder, name) for holder, name in holders if hasattr(holder, name)
+            ]
         _open += 1
 
 

@@ -162,7 +162,7 @@ class WatchPlan:
             return False
         return all(known() is now for known, now in zip(self.modules, modules.all, strict=True))
 
-    def places(self, modules: ModelModules) -> WatchedModules:
+    def watched(self, modules: ModelModules) -> WatchedModules:
         """Where to watch the next pass."""
         sites = [site.module for site in self.sites]
         makers = [number for site in self.sites for number in site.makers]

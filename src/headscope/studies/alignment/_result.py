@@ -17,7 +17,7 @@ from headscope.measures.alignment import Link
 from headscope.patterns.records import OneModelStudy
 from headscope.record import Record
 from headscope.results import Kept, Result, TextTable
-from headscope.studies.alignment._best_place import BestLayerOrHead, chosen_places
+from headscope.studies.alignment._best_layer_or_head import BestLayerOrHead, chosen_cells
 from headscope.studies.alignment._counts import counts_of, diagonal_counts, rates_of
 from headscope.studies.alignment._table import LEAST, blocks_of, columns_of, summary_of
 from headscope.studies.alignment._word_alignment import (
@@ -188,14 +188,14 @@ class AlignmentStudy(OneModelStudy, Result):
         Raises:
             RecordError: where ``by`` or ``state`` is not what it may be.
         """
-        return rates_of(self.statistic.total)[_place(by, state)]
+        return rates_of(self.statistic.total)[_index(by, state)]
 
     def intervals(self, by: str, state: str = "input") -> Float[np.ndarray, "layer head_and_all 2"]:
         """Interval of `error_rates` over sentences, or over their documents; NaN for fewer than
         two.
         """
         return self._quantiles(
-            self._redrawn[(slice(None), *_place(by, state))], self._wholes[_whole(by, state)]
+            self._redrawn[(slice(None), *_index(by, state))], self._wholes[_whole(by, state)]
         )
 
     def difference(self, state: str = "input") -> Float[np.ndarray, "layer head_and_all 3"]:
@@ -205,7 +205,7 @@ class AlignmentStudy(OneModelStudy, Result):
         # An error rate, and so below 0 where the norm aligns better.
         apart = self.error_rates("norm", state) - self.error_rates("weight", state)
         # Both ways are of the same draws, so their difference is paired.
-        drawn = [self._redrawn[(slice(None), *_place(by, state))] for by in BY]
+        drawn = [self._redrawn[(slice(None), *_index(by, state))] for by in BY]
         ends = self._quantiles(drawn[1] - drawn[0], self._wholes[_whole("norm", state)])
         return np.concatenate([apart[..., None], ends], axis=-1)
 
@@ -256,7 +256,7 @@ class AlignmentStudy(OneModelStudy, Result):
                 "need four, of two or more documents"
             )
         values = self._by_document(
-            self.statistic.values[(slice(None), slice(None), *_place(by, state))]
+            self.statistic.values[(slice(None), slice(None), *_index(by, state))]
         )
         # The last column is of all heads of a layer together.
         values = values[..., :-1] if of_heads else values[..., -1:]
@@ -265,13 +265,13 @@ class AlignmentStudy(OneModelStudy, Result):
                 f"Nothing was counted by {by}: "
                 f"{next(iter(self.refused.values()), 'no link at all')}"
             )
-        places, rates, held = chosen_places(values, halves_of(len(values), seed, splits))
-        if not places:
+        cells, rates, held = chosen_cells(values, halves_of(len(values), seed, splits))
+        if not cells:
             raise RecordError(
                 f"Nothing was counted by {by} on one half of the sentences of any split; give more"
             )
         # Splits may choose different places: the most frequent is named, the rate is of all.
-        (layer, head), times = Counter(places).most_common(1)[0]
+        (layer, head), times = Counter(cells).most_common(1)[0]
         each = rates_of(np.moveaxis(held.sum(axis=1), -1, 0))
         return BestLayerOrHead(
             layer=self.layers[layer],
@@ -281,7 +281,7 @@ class AlignmentStudy(OneModelStudy, Result):
             interval=self._interval_of(held.mean(axis=0), grouped=True),
             sentences=(self.sentences // 2, self.sentences),
             spread=float(each.std()),
-            chosen=times / len(places),
+            chosen=times / len(cells),
         )
 
     def columns(self) -> dict[str, list[Any]]:
@@ -300,7 +300,7 @@ class AlignmentStudy(OneModelStudy, Result):
         return f"<AlignmentStudy of {self.sentences} sentences>"
 
     def summary(self) -> str:
-        """The least error rate of a layer by weight and by norm, beside the diagonal's."""
+        """The least error rate of a layer by weight and by norm, and the diagonal's."""
         return summary_of(self)
 
     def _blocks(self) -> list[TextTable | str]:
@@ -349,7 +349,7 @@ class AlignmentStudy(OneModelStudy, Result):
         return ends.reshape(*drawn.shape[1:], 2)
 
 
-def _place(by: str, state: str) -> tuple[int, int]:
+def _index(by: str, state: str) -> tuple[int, int]:
     if by not in BY or state not in STATES:
         raise RecordError(
             f"There is no {by!r} with {state!r}; there are {', '.join(BY)} with {', '.join(STATES)}"
@@ -358,4 +358,4 @@ def _place(by: str, state: str) -> tuple[int, int]:
 
 
 def _whole(by: str, state: str) -> tuple[slice, int, int]:
-    return (slice(None), *_place(by, state))
+    return (slice(None), *_index(by, state))

@@ -40,7 +40,7 @@ def alignment_study(
     """How well every layer and head of an encoder-decoder aligns words, by weight and by norm.
 
     Of each layer and head `headscope.word_alignment` against the gold links, for both states; error
-    rates of all sentences together with bootstrap intervals over sentences, beside the diagonal's;
+    rates of all sentences together with bootstrap intervals over sentences, and the diagonal's;
     the best layer and head, chosen on one half of the sentences and measured on the other. A
     sentence that cannot be captured or whose words are unknown is left out and named.
 

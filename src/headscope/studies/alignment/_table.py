@@ -8,7 +8,7 @@ import numpy as np
 
 from headscope.evidence import length_text
 from headscope.results import TextTable
-from headscope.studies.alignment._best_place import BestLayerOrHead
+from headscope.studies.alignment._best_layer_or_head import BestLayerOrHead
 from headscope.studies.alignment._word_alignment import BY, STATES
 from headscope.studies.shared._printing import left_out_lines, percent
 
@@ -102,7 +102,7 @@ def _chosen_of(study: AlignmentStudy, by: str, state: str) -> list[BestLayerOrHe
 
 
 def summary_of(study: AlignmentStudy) -> str:
-    """What was counted, and the least error rate of a layer by weight and by norm beside the
+    """What was counted, and the least error rate of a layer by weight and by norm, and the
     diagonal's.
     """
     if not study.sentences:

@@ -219,7 +219,7 @@ def _check_covered(tokens: Tokens) -> None:
         # Accents that a tokenizer strips belong to no token.
         if any(not (letter.isspace() or unicodedata.combining(letter)) for letter in after):
             raise RecordError(
-                f"The text goes on after its last token with {after.strip()[:20]!r}; a decoder "
+                f"The text continues after its last token with {after.strip()[:20]!r}; a decoder "
                 "reads all but the last token of its target, so the tokenizer must end it with "
                 "one of its own, and nothing may be cut off"
             )

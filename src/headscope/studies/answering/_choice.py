@@ -63,7 +63,7 @@ def parse_choice(layers: Any, heads: Any) -> HeadChoice:
     """Heads as they are given: numbers, pairs of layer and head, or ``"12-7"``.
 
     Raises:
-        RecordError: where they are none of these, a list is empty, or pairs stand beside layers.
+        RecordError: where they are none of these, a list is empty, or pairs stand among layers.
     """
     wanted = None if layers is None else tuple(_parsed(layer)[-1] for layer in _listed(layers))
     if heads is None:

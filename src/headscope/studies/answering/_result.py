@@ -194,7 +194,7 @@ class PictureAnswer(Result):
         Raises:
             RecordError: where there is no such word or picture, or ``relative`` of a single word.
         """
-        values = self.values(relative=relative)[self._place_of(word)]
+        values = self.values(relative=relative)[self._index_of(word)]
         return self.laid_out(values, picture)
 
     def laid_out(
@@ -335,7 +335,7 @@ class PictureAnswer(Result):
         values = self.values()
         return np.where(np.isnan(values), -1.0, values).argmax(axis=-1).tolist()
 
-    def _place_of(self, word: int | str) -> int:
+    def _index_of(self, word: int | str) -> int:
         texts = [each.text for each in self.words]
         if isinstance(word, str):
             if word not in texts:

@@ -106,7 +106,7 @@ class Coreference(HeadStudy):
         Raises:
             RecordError: where there is no such kind of mention or candidates.
         """
-        return self._hits[_place(candidates)][:, self._asked(kind)].mean(axis=-1)
+        return self._hits[_index(candidates)][:, self._asked(kind)].mean(axis=-1)
 
     def rule(self, name: str, kind: str = ALL) -> float:
         """Share of questions that a rule answers right: ``"nearest"``, ``"head match"`` or
@@ -126,7 +126,7 @@ class Coreference(HeadStudy):
         Raises:
             RecordError: where there are no such candidates, or nothing was counted.
         """
-        _place(candidates)
+        _index(candidates)
         return self._best_heads(candidates)
 
     def best(self, kind: str = ALL, candidates: str = "mentions") -> AntecedentHead:
@@ -142,7 +142,7 @@ class Coreference(HeadStudy):
         """The best head for every kind and both candidate sets as a table, one list for each
         column.
 
-        With a model with random weights beside it, ``random_accuracy`` and
+        If a model with random weights was measured too, ``random_accuracy`` and
         ``random_held_out_accuracy`` are its own.
         """
         listed = [each for candidates in CANDIDATES for each in self.heads_of(candidates)]
@@ -157,14 +157,14 @@ class Coreference(HeadStudy):
         return f"<Coreference of {self.passages} passages>"
 
     def summary(self) -> str:
-        """How often the best head finds what a mention means, beside the nearest mention."""
+        """How often the best head, and how often the nearest mention, is what a mention means."""
         return summary_of(self)
 
     def _blocks(self) -> list[TextTable | str]:
         return blocks_of(self)
 
     def _heads_of(self, candidates: str, /) -> tuple[AntecedentHead, ...]:
-        hits, nearest = self._hits[_place(candidates)], self._rules[:1]
+        hits, nearest = self._hits[_index(candidates)], self._rules[:1]
         asked = [self._asked_of(hits, nearest, self._asked(kind)) for kind in self.kinds]
         numbers = self._measured(asked)
         return tuple(
@@ -234,7 +234,7 @@ class Coreference(HeadStudy):
         return columns
 
 
-def _place(candidates: str) -> int:
+def _index(candidates: str) -> int:
     if candidates not in CANDIDATES:
         raise RecordError(
             f"candidates is {candidates!r}; it may be {' or '.join(map(repr, CANDIDATES))}"

@@ -28,8 +28,8 @@ def coref(
     reading: dict[str, Any] | None = None,
     **options: Any,
 ) -> Coreference:
-    """Which head looks from a mention at what it means, beside the nearest mention and simple
-    rules.
+    """Which head looks from a mention at what it means, compared with the nearest mention and
+    simple rules.
 
     Of every head the share of mentions whose head word (the last) looks most at the head word of an
     antecedent: among the head words of the candidates, those that end before it, and among all

@@ -30,7 +30,7 @@ HELD = {"head": "the one chosen most often"}
 
 
 def summary_of(coreference: Coreference) -> str:
-    """How often the best head finds what a mention means, beside the nearest mention."""
+    """How often the best head, and how often the nearest mention, is what a mention means."""
     if not coreference.passages:
         return repr(coreference)
     passages = f"{coreference.passages} passages ({coreference.length_text})"

@@ -83,7 +83,7 @@ def _shares(corpus: AllSentences, each: RelationHead) -> tuple[np.ndarray, np.nd
     sentence, count = corpus.sentence_of[words], len(corpus.sizes)
     hits = corpus.hits("max")[DIRECTIONS.index(each.direction)][:, words]
     offsets = corpus.offset_hits("max")[OFFSETS.index(each.offset)][words]
-    # The offset goes beside the heads as one more row; add.at counts every word of a sentence.
+    # The offset is one more row below the heads; add.at counts every word of a sentence.
     sums = np.zeros((count, len(hits) + 1))
     np.add.at(sums, sentence, np.concatenate([hits, offsets[None]]).T.astype(np.float64))
     wholes = np.bincount(sentence, minlength=count)[:, None]

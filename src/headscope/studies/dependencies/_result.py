@@ -153,7 +153,7 @@ class Relations(HeadStudy):
     def columns(self) -> dict[str, list[Any]]:
         """The best head of every relation by every score as a table, one list for each column.
 
-        With a model with random weights beside it, ``random_accuracy`` and
+        If a model with random weights was measured too, ``random_accuracy`` and
         ``random_held_out_accuracy`` are its own.
         """
         listed = [each for score in self.scores for each in self.heads_of(score)]

@@ -30,15 +30,15 @@ def relations(
     random_weights: bool = False,
     **options: Any,
 ) -> Relations:
-    """Which head looks along each dependency relation, beside position alone and a choice that was
-    held out.
+    """Which head looks along each dependency relation, compared with position alone and a
+    choice that was held out.
 
     Of every head and both directions the share of words whose head is looked at most (Clark), and
     of those whose head is above them in the best tree (Htut), relation by relation. A sentence that
     cannot be read, or whose words and tokens cannot be aligned, is left out, counted and named.
 
     Source: Clark et al. 2019, section 4.2; Htut et al. 2019. There the best head is chosen and
-    measured on the same sentences; that number is given here, too, and beside it one of documents
+    measured on the same sentences; that number is given here, too, and with it one of documents
     that it was not chosen on: chosen on one half and measured on the other, both ways, mean and
     spread over several splits.
 

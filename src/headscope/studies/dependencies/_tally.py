@@ -1,4 +1,4 @@
-"""The heads that attention predicts for the words of many sentences, beside the true ones."""
+"""The heads that attention predicts for the words of many sentences, and the true ones."""
 
 from __future__ import annotations
 

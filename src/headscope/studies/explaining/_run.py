@@ -123,7 +123,7 @@ class FaithfulnessJob(OneByOneJob):
         return added(studies).result(**judging)
 
     def with_control(self, result: Faithfulness, control: Faithfulness) -> Faithfulness:
-        """The result with that of random weights beside it."""
+        """The result with that of random weights for comparison."""
         return replace(result, control=replace(control, model=RANDOM))
 
 

@@ -1,4 +1,4 @@
-"""Probes: what can be learnt of syntax from attention and hidden states, each beside its controls.
+"""Probes: what can be learnt of syntax from attention and hidden states, each with its controls.
 
 A probe is trained with torch, in minutes on a processor, and imported at its first use; what it
 found is read without torch. What is pure about it is in `headscope.linguistics`.

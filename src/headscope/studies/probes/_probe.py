@@ -140,7 +140,7 @@ def probe(
     random_weights: bool = False,
     **options: Unpack[ProbeOptions],
 ) -> Probing:
-    """What can be learnt of syntax from a model's attention or hidden states, beside what controls
+    """What can be learnt of syntax from a model's attention or hidden states, and what controls
     can.
 
     - ``attention``: each word's head from ``softmax_i(sum_k w_k A^k_ij + u_k A^k_ji)`` over all
@@ -353,7 +353,7 @@ def _read(
     model = (source.model, source.tokenizer)
     items = read(*model, sentences, source.inputs, **how)
     if not items:
-        raise TextError("None of the sentences could be read by the model; on_error= tells why")
+        raise TextError("None of the sentences could be read by the model; on_error= reports why")
     if kind == "attention-words":
         if plan.vectors is None:
             items = with_embeddings(*model, items)

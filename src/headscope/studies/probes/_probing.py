@@ -1,4 +1,4 @@
-"""What a probe found, beside its controls."""
+"""What a probe learnt, with its controls."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class Probing(Result):
         )
 
     def summary(self) -> str:
-        """The probe's scores beside those of its control task."""
+        """The probe's scores and those of its control task."""
         parts = []
         for task in self.tasks:
             measure = self.measures(task)[0]

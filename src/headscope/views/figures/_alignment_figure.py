@@ -34,7 +34,7 @@ BAR = 2.2
 @draws("alignment study")
 @renamed_argument("found", "study")
 def alignment_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
-    """Alignment error rate of every head and layer, by weight beside norm, for both states of the
+    """Alignment error rate of every head and layer, by weight and by norm, for both states of the
     decoder.
 
     Paper is the rate of the diagonal, which position alone reaches: blue cells have fewer errors,

@@ -32,7 +32,7 @@ SINK_MARK = 0.35
 
 
 class AnswerFigureOptions(ResultOptions, total=False):
-    """Options of the figure of an answer, beside those of all results."""
+    """Options of the figure of an answer, in addition to those of all results."""
 
     relative: bool
     """True for the difference to the mean over all words of the answer."""

@@ -1,4 +1,4 @@
-"""The best head for each relation, or kind of mention, beside its baselines: what the figures of
+"""The best head for each relation, or kind of mention, with its baselines: what the figures of
 `Relations` and `Coreference` share.
 """
 

@@ -129,7 +129,7 @@ def _name(sheet: Sheet, tokens: Tokens, position: int) -> str:
 
 
 def bar_width(sheet: Sheet) -> float:
-    """Millimetres of the longest bar beside a name."""
+    """Millimetres of the longest bar next to a name."""
     return min(14.0, 0.1 * sheet.width)
 
 
@@ -142,7 +142,7 @@ def _name_colour(plan: FigurePlan, side: str, position: int) -> str:
 
 
 def _brackets(sheet: Sheet, plan: FigurePlan, columns: Columns, side: str) -> None:
-    """A thin line beside each text of a pair, and its letter."""
+    """A thin line next to each text of a pair, and its letter."""
     tokens: Tokens = getattr(plan.stack, side)
     if {*tokens.segments} != {0, 1}:
         return

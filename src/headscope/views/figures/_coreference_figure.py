@@ -20,7 +20,7 @@ def coreference_figure(
     coreference: Any, *, candidates: str = "mentions", **options: Unpack[ResultOptions]
 ) -> Figure:
     """The held-out share of mentions of every kind whose antecedent the best attention head finds,
-    with its interval, beside what rules find.
+    with its interval, compared with what rules find.
 
     Args:
         coreference: a `Coreference`.

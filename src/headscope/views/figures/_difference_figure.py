@@ -40,7 +40,7 @@ def difference_figure(difference: Comparison | Effect, **options: Unpack[ResultO
         title=f"{model}: where heads look elsewhere",
         note=f"changed: {done}"
         if done
-        else f"{comparison.a.summary}, beside {comparison.b.summary}",
+        else f"{comparison.a.summary}, compared with {comparison.b.summary}",
         model=difference.model,
         layers=[layer for layer, _ in cells],
         heads=[head for _, head in cells],
@@ -67,7 +67,7 @@ def _draw(sheet: Sheet, comparison: Comparison, y: float) -> tuple[float, list[s
     notes = ["rows are layers, columns are heads, both from 0, as the first record counts them"]
     notes.append("Jensen-Shannon distance of rows, mean over rows and texts, 0 to 0.69 nats")
     if any(stack.has_baseline for stack in stacks.values()):
-        notes.append("a dot: moved by more than the largest distance that says nothing")
+        notes.append("a dot: moved by more than the largest distance of the baseline")
     if any(stack.changed for stack in stacks.values()):
         notes.append("framed: changed on purpose")
     return words + 1.4 * style.em, notes

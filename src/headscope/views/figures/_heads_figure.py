@@ -111,7 +111,7 @@ def _texts(result: Heads) -> str:
     """How many texts, and how long they are."""
     words = f"{result.texts} texts"
     if result.texts == 1:
-        words = "1 text: what it shows says nothing about others"
+        words = "1 text: no evidence for others"
     if np.isnan(result.tokens):
         return words
     return f"{words}, median {result.tokens:.0f} tokens"
@@ -173,7 +173,7 @@ def _chosen(result: Heads, show: Collection[str] | None) -> list[str]:
 def _maps(
     sheet: Sheet, result: Heads, names: list[str], *, colours: dict[str, str], y: float
 ) -> float:
-    """Small maps beside each other; return the next y."""
+    """Small maps side by side; return the next y."""
     style = sheet.style
     layers = list(dict.fromkeys(layer for layer, _ in result.cells))
     heads = max(head for _, head in result.cells) + 1

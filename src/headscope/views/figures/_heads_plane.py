@@ -214,7 +214,7 @@ def _names(
     *,
     between: tuple[float, float],
 ) -> None:
-    """Names beside the dots where there is room, of chosen heads and rare labels first."""
+    """Names next to the dots where there is room, of chosen heads and rare labels first."""
     labels = rarest_labels(result)
     counts = Counter(labels.values())
     order = sorted(

@@ -35,7 +35,7 @@ def square(colour: str, size: float = 1.8) -> Mark:
 def draw_legend(
     sheet: Sheet, entries: Sequence[LegendEntry], y: float, *, left: float = 0.0
 ) -> float:
-    """Draw the entries beside each other, in as many lines as they need; return the next y.
+    """Draw the entries side by side, in as many lines as they need; return the next y.
 
     Args:
         sheet: what is drawn on.

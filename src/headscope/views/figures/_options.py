@@ -250,7 +250,7 @@ def _heads(layer: Layer, view: str, options: Mapping[str, Any]) -> tuple[int, ..
             "at least one"
         )
     if layer.held_heads is not None:
-        layer.held_heads.places(wanted, f"Layer {layer.layer}")
+        layer.held_heads.indices(wanted, f"Layer {layer.layer}")
     return tuple(sorted({int(head) for head in wanted}))
 
 

@@ -67,8 +67,8 @@ class PictureHeat(Scale):
 
     def bar(self, squares: int) -> UInt8[np.ndarray, "row column 3"]:
         """The colour bar over a chequer, which is drawn in place of a picture."""
-        places = np.linspace(-1 if self.signed else 0, 1, STEPS * squares)
-        values = np.sign(places) * np.abs(places) ** (1 / self.power) * (self.largest or 1.0)
+        positions = np.linspace(-1 if self.signed else 0, 1, STEPS * squares)
+        values = np.sign(positions) * np.abs(positions) ** (1 / self.power) * (self.largest or 1.0)
         row, square = np.indices((2, STEPS * squares)) // np.array([1, STEPS])[:, None, None]
         greys = np.array(CHEQUER, float)[(row + square) % 2][..., None].repeat(3, axis=-1)
         return self.over(pale(greys, self.paper), np.broadcast_to(values, (2, len(values))))

@@ -23,7 +23,7 @@ def relations_figure(
     **options: Unpack[ResultOptions],
 ) -> Figure:
     """The held-out share of every relation's words whose head the best attention head names, with
-    its interval, beside the best fixed offset.
+    its interval, compared with the best fixed offset.
 
     Args:
         relations: a `Relations`.

@@ -40,7 +40,7 @@ class Scale:
         """A note about the scale besides its bar."""
         return "colour on a square-root scale" if self.power == 0.5 else ""
 
-    def place(self, values: np.ndarray) -> np.ndarray:
+    def position(self, values: np.ndarray) -> np.ndarray:
         """Positions of numbers on the bar, from 0 to 1."""
         size = np.clip(np.abs(values) / (self.largest or 1.0), 0, 1) ** self.power
         return np.asarray(0.5 + 0.5 * np.sign(values) * size if self.signed else size)
@@ -48,7 +48,7 @@ class Scale:
     def rgb(self, values: Float[np.ndarray, "*axes"]) -> UInt8[np.ndarray, "*axes 3"]:
         """Red, green, blue of each number."""
         hidden = np.isnan(values)
-        steps = np.rint(255 * self.place(np.where(hidden, 0.0, values))).astype(int)
+        steps = np.rint(255 * self.position(np.where(hidden, 0.0, values))).astype(int)
         return np.where(hidden[..., None], parse_hex(self.masked), self.colours[steps])
 
     def bar(self, squares: int) -> UInt8[np.ndarray, "row column 3"]:
@@ -79,7 +79,7 @@ class Scale:
         """Round weights that stand far enough from each other and from the ends."""
         ticks = [(0.0, "0")]
         for mark in WEIGHT_TICKS:
-            share = float(self.place(np.array(mark)))
+            share = float(self.position(np.array(mark)))
             if (
                 mark < self.largest
                 and share - ticks[-1][0] > CLOSEST_TICKS

@@ -34,7 +34,7 @@ def draw_scatter(plan: FigurePlan) -> Sheet:
         y = draw_by_measures(sheet, evidence, plan.axes, y, chosen=chosen)
     y = draw_legend(sheet, evidence, y, (), plain=plan.style.faint)
     notes = (
-        ["seen on one text only, which says nothing about others"] if evidence.texts == 1 else []
+        ["seen on one text only, which is no evidence for others"] if evidence.texts == 1 else []
     )
     if shows_candidates(evidence):
         notes.append("candidates only: too few texts to tell")

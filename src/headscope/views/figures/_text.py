@@ -287,7 +287,7 @@ def draw_word(sheet: Sheet, word: PlacedToken, rgb: np.ndarray, *, takes_part: b
     sheet.text(word.x + PADDING * style.em, word.y, word.text, colour=colour)
 
 
-def _place_of(plan: FigurePlan) -> str:
+def _where_of(plan: FigurePlan) -> str:
     if plan.query is not None:
         return f"query {plan.query}"
     return f"key {plan.key}" if plan.key is not None else ""
@@ -299,10 +299,10 @@ def _notes(plan: FigurePlan, scale: Scale) -> list[str]:
         if plan.query is not None or plan.key is not None
         else f", mean over {int(plan.from_.sum())} queries"
     )
-    place = where(plan).rpartition(" · ")[0]
+    where_it_is = where(plan).rpartition(" · ")[0]
     return [
-        f"{place[0].lower()}{place[1:]}, {heads_in_words(plan, mean=True)}{over}",
+        f"{where_it_is[0].lower()}{where_it_is[1:]}, {heads_in_words(plan, mean=True)}{over}",
         scale.words,
         "what is large hides more of the picture" if isinstance(scale, PictureHeat) else "",
-        _place_of(plan),
+        _where_of(plan),
     ]

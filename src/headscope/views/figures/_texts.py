@@ -63,7 +63,7 @@ def draw_texts(record: Record, options: Mapping[str, Any]) -> tuple[Sheet, Figur
         for (name, cells), left, width in zip(columns.items(), lefts, widths, strict=True):
             marked = name == "predictions" and at in wrong
             _cell(sheet, (left, middle), width, cells[at], marked=marked)
-        y = _row(sheet, plan, heat, scale, place=(y + 0.25 * sheet.style.em, room))
+        y = _row(sheet, plan, heat, scale, at=(y + 0.25 * sheet.style.em, room))
     y = colour_bar(sheet, scale, first.shown.label, y=y + 0.6 * sheet.style.em)
     differ = "≠: the prediction is not the label" if len(columns) == len(COLUMNS) else ""
     mean = heads_in_words(first, mean=True)
@@ -104,7 +104,7 @@ def _wrong(columns: Mapping[str, Sequence[str]]) -> set[int]:
 
 
 def _cell(sheet: Sheet, at: tuple[float, float], width: float, words: str, *, marked: bool) -> None:
-    """A label or prediction beside its text; a wrong prediction is bold and marked."""
+    """A label or prediction next to its text; a wrong prediction is bold and marked."""
     text = f"{WRONG if marked else ''}{sheet.shown(words)}"
     sheet.text(*at, sheet.fitted(text, width - 0.5 * sheet.style.em), bold=marked)
 
@@ -118,10 +118,10 @@ def _title(plan: FigurePlan) -> str:
 
 
 def _row(
-    sheet: Sheet, plan: FigurePlan, heat: np.ndarray, scale: Scale, *, place: tuple[float, float]
+    sheet: Sheet, plan: FigurePlan, heat: np.ndarray, scale: Scale, *, at: tuple[float, float]
 ) -> float:
     """One text from this y on, in this room; returns the next y."""
-    y, room = place
+    y, room = at
     side = "query" if plan.key is not None else "key"
     tokens: Tokens = getattr(plan.stack, side)
     if tokens.places is not None:

@@ -42,15 +42,15 @@ class BestLayerOrHead:
         return f"layer {self.layer}" if self.head is None else f"head {self.layer}.{self.head}"
 
 
-def chosen_places(
+def chosen_cells(
     values: Float[np.ndarray, "document 2 layer head"], halves: Bool[np.ndarray, "split document"]
 ) -> tuple[list[tuple[int, int]], list[float], Float[np.ndarray, "split document 2"]]:
-    """The best place on each half of every split, its rate there, and what it got right on the
+    """The best cell on each half of every split, its rate there, and what it got right on the
     other half.
 
     Splits of which one half has no link that was counted are left out.
     """
-    places: list[tuple[int, int]] = []
+    cells: list[tuple[int, int]] = []
     rates: list[float] = []
     held = []
     for half in halves:
@@ -61,9 +61,10 @@ def chosen_places(
         # measured once in a split.
         row = np.zeros(values.shape[:2])
         for each, other in zip(counted, (~half, half), strict=True):
-            layer, head = (int(place) for place in np.unravel_index(np.nanargmin(each), each.shape))
-            places.append((layer, head))
+            best = np.unravel_index(np.nanargmin(each), each.shape)
+            layer, head = int(best[0]), int(best[1])
+            cells.append((layer, head))
             rates.append(float(each[layer, head]))
             row[other] = values[other][:, :, layer, head]
         held.append(row)
-    return places, rates, np.reshape(held, (len(held), *values.shape[:2]))
+    return cells, rates, np.reshape(held, (len(held), *values.shape[:2]))

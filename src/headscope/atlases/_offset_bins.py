@@ -55,21 +55,21 @@ def bin_of_pairs(length: int) -> Int[np.ndarray, "query key"]:
     return len(bins) + np.sign(offset) * side
 
 
-def end_places(length: int) -> Int[np.ndarray, " token"]:
+def end_rows(length: int) -> Int[np.ndarray, " token"]:
     """The row of each token in a map of the ends of texts; -1 for those in the middle.
 
     The first half of a text counts from its beginning, the other from its end, so that the first
     token is always in row 0 and the last one in the last row.
 
     Example:
-        >>> end_places(5).tolist()
+        >>> end_rows(5).tolist()
         [0, 1, 2, 22, 23]
     """
     tokens = np.arange(length)
     from_end = length - 1 - tokens
     is_first = tokens <= from_end
-    places = np.where(is_first, tokens, 2 * SIDE - 1 - from_end)
-    return np.where(np.minimum(tokens, from_end) < SIDE, places, -1)
+    rows = np.where(is_first, tokens, 2 * SIDE - 1 - from_end)
+    return np.where(np.minimum(tokens, from_end) < SIDE, rows, -1)
 
 
 def onto_bins(bins: Int[np.ndarray, " pair"], count: int) -> Float[np.ndarray, "pair bin"]:

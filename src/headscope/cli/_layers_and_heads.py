@@ -8,10 +8,10 @@ from typing import Any
 
 from headscope.errors import RecordError
 
-PLACE = re.compile(r"(\d+)(?:-(\d+(?:,\d+)*))?")
+LAYER_AND_HEADS = re.compile(r"(\d+)(?:-(\d+(?:,\d+)*))?")
 
 
-def parse_place(written: str, option: str = "") -> tuple[int, list[int]]:
+def parse_layer_and_heads(written: str, option: str = "") -> tuple[int, list[int]]:
     """Layer and heads of ``2-0``, ``2-0,3,5``, or ``2``, which names no heads: all of them.
 
     Args:
@@ -21,7 +21,7 @@ def parse_place(written: str, option: str = "") -> tuple[int, list[int]]:
     Raises:
         RecordError: where it has another form.
     """
-    match = PLACE.fullmatch(written.strip())
+    match = LAYER_AND_HEADS.fullmatch(written.strip())
     if match is None:
         where = f" for {option}" if option else ""
         raise RecordError(
