@@ -342,6 +342,11 @@ def _past_the_count(model):
         weight.data += 0.1 * torch.randn_like(weight)
 
 
+def _one_number_past_the_count(model):
+    for name in _linears(model):
+        model.get_submodule(name).weight.data[1, 1] += 5
+
+
 def _other_parameters(model):
     for name in _linears(model):
         linear = model.get_submodule(name)
@@ -362,6 +367,7 @@ CHANGES = {
     "in place": _in_place,
     "loaded": _loaded,
     "past the count": _past_the_count,
+    "one number past the count": _one_number_past_the_count,
     "other parameters": _other_parameters,
     "other modules": _other_modules,
 }

@@ -24,8 +24,10 @@ inside.
 """
 SMALL, LARGE = 1e-3, 1e3
 COLUMNS_COMPARED = 8
+READ_WHOLE = 2**20
+"""Up to how many numbers of a weight are summed, to notice what was written past torch's own count.
+Of larger ones, whose products are not kept, a sample is."""
 SAMPLE = 1024
-"""Numbers of a weight that are summed, to notice what was written past torch's own count."""
 
 Ask = Callable[[torch.Tensor], np.ndarray]
 
@@ -215,8 +217,11 @@ def _state(module: nn.Module) -> tuple | None:
         if weight.is_meta or weight.is_inference():
             return None
         flat = weight.detach().reshape(-1)
-        step = max(1, flat.shape[0] // SAMPLE)
-        some = flat[::step].sum(dtype=torch.float64).item()
+        if flat.shape[0] > READ_WHOLE:
+            flat = flat[:: flat.shape[0] // SAMPLE]
+        if flat.is_floating_point() and flat.dtype.itemsize < 4:
+            flat = flat.float()  # the sum of many would be too large for half precision
+        some = flat.sum().item()
         state.append((weight.data_ptr(), weight._version, weight.shape, weight.dtype, some))
     settings = (int, float, str, bool)
     state += [(name, own) for name, own in vars(module).items() if isinstance(own, settings)]
