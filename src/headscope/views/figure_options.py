@@ -45,9 +45,9 @@ class FigurePlaces(TypedDict, total=False):
     layers: Sequence[int]
     """Layers in the grid of views ``overview``, ``model`` and ``pair``; by default all."""
     query: int | str
-    """Token that looks: its position from 0, or its word; views ``neuron`` and ``pair`` need it."""
+    """Query token: its position from 0, or its word; views ``neuron`` and ``pair`` need it."""
     key: int | str
-    """Token that is attended to, likewise; view ``pair`` needs it."""
+    """Key token, likewise; view ``pair`` needs it."""
 
 
 class FigureLook(TypedDict, total=False):
