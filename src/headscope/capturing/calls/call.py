@@ -88,11 +88,15 @@ class Call:
 
     def of_text(self, example: int) -> Call:
         """The call of one text alone, with a batch of one."""
+        return self.of_texts(slice(example, example + 1))
+
+    def of_texts(self, examples: slice) -> Call:
+        """The call of some texts of the batch alone."""
         batch, _, queries, _ = self.size
         names = ("query", "key", "value", "mask", "bias", "context", "weights", "added")
         output = None if self.output is None else self.output.reshape(batch, queries, -1)
         parts = {name: getattr(self, name) for name in names} | {"output": output}
         for name, tensor in parts.items():
             if tensor is not None and len(tensor) > 1:
-                parts[name] = tensor[example : example + 1]
+                parts[name] = tensor[examples]
         return replace(self, **parts)

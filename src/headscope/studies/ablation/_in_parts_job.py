@@ -198,6 +198,7 @@ class AblationMeasurer:
         self.model, self.tokenizer = model, tokenizer
         self._job = job
         self._plan: ModelPlan | None = None
+        self._run: TaskRun | None = None
         self._cells: tuple[Cell, ...] = ()
         self._shared = ""
 
@@ -242,7 +243,11 @@ class AblationMeasurer:
             if self._plan is None:
                 self._plan = plan_on(self.model, lambda: task.values(self.model, 0))
                 self._cells = self._chosen(cells_of(self._plan, dict(self._job.disabled)))
-            run = TaskRun(self.model, task, self._plan, self._make(task))
+            make = self._make(task)
+            if self._run is None:
+                self._run = TaskRun(self.model, task, self._plan, make)
+            # What was found out about the model on the first example is not tried again.
+            run = self._run.of(task, make)
             with closing(Journal(None, {})) as journal:
                 share = dict(self._job.disabled).get("share", True)
                 self._shared = run.all(self._cells, journal, share=share, progress=False)
