@@ -1,24 +1,28 @@
-"""Measure what computing the layers below a change once saves, and how long 72 heads on 1,000 pairs
-take.
+"""Measure what computing the layers below a change once, and disabling several heads of a layer in
+one pass, save of the time of disabling all 72 heads.
 
-    python benchmarks/ablation.py                         # both, 1,000 pairs: minutes
-    python benchmarks/ablation.py --pairs 96 --threads 1  # the ratio on fewer
+    python benchmarks/ablation.py                               # three kinds of examples, a minute
+    python benchmarks/ablation.py --pairs 1000 --threads 2      # pairs in batches of 32 rows alone
 
-Pairs are made-up sentences of 10 or 19 word pieces; time is of the processor and of the clock, both
-ways in the same process, in turns.
+Texts are made-up sentences of 10 or 19 word pieces; time is of the processor, the ways taking turns
+in the same process: the model alone, whole runs, layers below computed once with one head after the
+other, and with several heads in one pass, which is what `headscope.ablate` does.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import time
 
+import numpy as np
 import torch
 
 import headscope as hs
 from headscope import tasks
 from headscope.capturing import load_model
+from headscope.studies.ablation import _stacks
 
 SAID = "the {} {} is {} in the {}"
 WORDS = (
@@ -35,41 +39,70 @@ WORDS = (
     "playing",
     "sitting",
 )
-SIZES = (16, 32, 64, 128)
-"""Examples at once: more of them are what stacking several heads along the batch would be."""
+AT_ONCE = _stacks.MOST_TOKENS
+WAYS = ("model alone", "whole runs", "one by one", "several in a pass")
 
 
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    asked.add_argument("--pairs", type=int, default=1000)
-    asked.add_argument("--threads", type=int, default=2)
-    asked.add_argument("--rounds", type=int, default=1)
+    asked.add_argument("--pairs", type=int, help="pairs in usual batches, instead of all kinds")
+    asked.add_argument("--threads", type=int, default=1)
+    asked.add_argument("--rounds", type=int, default=3)
     options = asked.parse_args()
     torch.set_num_threads(options.threads)
     model, tokenizer = load_model(None)
-    pairs, gold = made_up(options.pairs)
     print(
-        f"all-MiniLM-L6-v2, {options.pairs} pairs, {options.threads} threads, torch "
-        f"{torch.__version__}"
+        f"all-MiniLM-L6-v2, 72 heads, {options.threads} threads, torch {torch.__version__}, load "
+        f"{os.getloadavg()[0]:.1f}; least and largest of {options.rounds} rounds in seconds"
     )
-    print("\none pass over all pairs, by pairs at once (32 rows are 16 pairs):")
-    for size in SIZES:
-        task = tasks.likeness(tokenizer, pairs, gold, batch=size)
-        print(f"  {size:4} pairs: {timed(lambda task=task: one_pass(model, task))}")
-    task = tasks.likeness(tokenizer, pairs, gold)
-    hs.ablate(model, tasks.likeness(tokenizer, pairs[:16], gold[:16]), heads=[(0, 0)], layers=False)
-    shown: dict[bool, list[float]] = {True: [], False: []}
-    for number in range(options.rounds):
-        for share in (True, False):
-            began, clock = time.process_time(), time.perf_counter()
-            result = hs.ablate(model, task, share=share, layers=False)
-            shown[share].append(time.process_time() - began)
-            clock = time.perf_counter() - clock
-            print(
-                f"\nround {number}, {result.shared}: {shown[share][-1]:.1f} s, {clock:.1f} s by "
-                "the clock"
-            )
-    print(f"\nwhole / shared, processor time: {min(shown[False]) / min(shown[True]):.2f}")
+    for name, task in tasks_of(tokenizer, options.pairs).items():
+        seconds = {way: [] for way in WAYS}
+        results = {}
+        hs.ablate(model, task, heads=[(0, 0)], layers=False)
+        for _ in range(options.rounds):
+            for way in WAYS:
+                began = time.process_time()
+                results[way] = run(way, model, task)
+                seconds[way].append(time.process_time() - began)
+        same = all(np.array_equal(results[way], results[WAYS[1]]) for way in WAYS[1:])
+        print(f"\n{name}; scores {'the same to the last bit' if same else 'DIFFERENT'}")
+        for way in WAYS:
+            print(f"  {way:18} {min(seconds[way]):6.2f} to {max(seconds[way]):.2f}")
+        ratios = [min(seconds[way]) / min(seconds[WAYS[-1]]) for way in WAYS[:-1]]
+        print("  ratios to the last: " + ", ".join(f"{ratio:.2f}" for ratio in ratios))
+    print(f"\nload {os.getloadavg()[0]:.1f} at the end")
+
+
+def tasks_of(tokenizer: object, pairs: int | None) -> dict[str, tasks.Task]:
+    """Examples by name: few pairs, and texts one by one, as in parts, or several at once."""
+    if pairs is not None:
+        return {f"{pairs} pairs": tasks.likeness(tokenizer, *made_up(pairs))}
+    texts = [one for one, _ in made_up(32)[0]]
+    return {
+        "4 pairs in one batch": tasks.likeness(tokenizer, *made_up(4)),
+        "32 texts one by one": states(tokenizer, texts, 1),
+        "32 texts by 4": states(tokenizer, texts, 4),
+        "32 texts in one batch": states(tokenizer, texts, 32),
+    }
+
+
+def states(tokenizer: object, texts: list[str], count: int) -> tasks.Task:
+    """The mean of the states, of so many texts at once."""
+    batches = [
+        dict(tokenizer(texts[at : at + count], padding=True, return_tensors="pt"))
+        for at in range(0, len(texts), count)
+    ]
+    return tasks.Task(batches, lambda model, batch: model(**batch)[0].double().mean((1, 2)))
+
+
+def run(way: str, model: torch.nn.Module, task: tasks.Task) -> np.ndarray | None:
+    """The scores without each head; nothing of the model alone, which is run as often."""
+    if way == "model alone":
+        for _ in range(72):
+            one_pass(model, task)
+        return None
+    _stacks.MOST_TOKENS = AT_ONCE if way == "several in a pass" else 0
+    return hs.ablate(model, task, share=way != "whole runs", layers=False).scores
 
 
 def made_up(count: int) -> tuple[list[tuple[str, str]], list[int]]:
@@ -91,12 +124,6 @@ def _said(draw: random.Random) -> str:
 def one_pass(model: torch.nn.Module, task: tasks.Task) -> None:
     for number in range(len(task.batches)):
         task.values(model, number)
-
-
-def timed(act: object) -> str:
-    began, clock = time.process_time(), time.perf_counter()
-    act()
-    return f"{time.process_time() - began:.1f} s, {time.perf_counter() - clock:.1f} s by the clock"
 
 
 if __name__ == "__main__":

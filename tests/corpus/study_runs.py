@@ -222,6 +222,15 @@ STUDIES = {
         reason="index out of range",
         numbers=lambda result: changes_of(result) | {"estimates": list(result.estimates.values())},
     ),
+    "ablate by means": StudyRun(
+        lambda count: texts(count // 2),
+        ablate,
+        {"by": "mean output", "heads": [(0, 1), (2, 3)], "layers": False, "random_weights": True},
+        needs="writer",
+        bad=BAD,
+        reason="index out of range",
+        numbers=changes_of,
+    ),
     "faithfulness": StudyRun(
         lambda count: texts(count // 2),
         hs.faithfulness,

@@ -46,6 +46,17 @@ class CallPositions:
     sinks: bool = False
 
 
+@dataclass(eq=False)
+class Copies:
+    """A batch that a layer may be given several times over, the copies one behind the other.
+
+    Args:
+        count: how many copies the layer is given now; 1 where it is given the batch as it is.
+    """
+
+    count: int = 1
+
+
 @dataclass(frozen=True, eq=False)
 class LayerChange:
     """One change of one layer.
@@ -60,6 +71,7 @@ class LayerChange:
         route: on which the layer is seen.
         size: number of all heads and of features of the tensor, where queries, keys or values are
             changed.
+        copy: where only one of several copies of the batch is changed: these, and its number.
     """
 
     where: Where
@@ -69,6 +81,7 @@ class LayerChange:
     description: str
     route: str
     size: tuple[int, int] | None = None
+    copy: tuple[Copies, int] | None = None
 
 
 @runtime_checkable
@@ -208,12 +221,31 @@ class Edit:
         A row whose output was replaced has no weights: none of what the head looked at went
         further.
         """
+        copies = next((part.copy[0] for part in self.parts if part.copy is not None), None)
+        if copies is not None:
+            return self._copied(call, copies.count, with_weights=with_weights)
         self._check_done()
         call = replace(call, changes=tuple(part.description for part in self.parts))
         if not self.of("weights", "output"):
             return call
         with unseen():
             return _Changing(self, call, with_weights).call()
+
+    def _copied(self, call: Call, count: int, *, with_weights: bool) -> Call:
+        """The call with each copy of its batch changed as is meant for it."""
+        size, changed = len(call.context) // count, []
+        for number in range(count):
+            own = Edit(self.module, self.session, self._of_copy(number))
+            one = call.of_texts(range(number * size, (number + 1) * size))
+            changed.append(own.changed(one, with_weights=with_weights))
+        weights = [one.weights for one in changed if one.weights is not None]
+        with unseen():
+            context = torch.cat([one.context for one in changed])
+            return replace(call, context=context, weights=torch.cat(weights) if weights else None)
+
+    def _of_copy(self, number: int) -> tuple[LayerChange, ...]:
+        parts = (part for part in self.parts if part.copy is None or part.copy[1] == number)
+        return tuple(replace(part, copy=None) for part in parts)
 
     def _note(self, part: LayerChange) -> None:
         if id(part) in self.session.done:

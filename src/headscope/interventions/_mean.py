@@ -16,6 +16,7 @@ from headscope.interventions._intervention import Intervention, Make, needs_whol
 from headscope.interventions._patch import layer_of, outputs_of
 from headscope.interventions._set_weights import laid
 from headscope.interventions._uniform import visible_of
+from headscope.interventions.means import RecordMeans
 from headscope.interventions.plan import LayerPlace
 from headscope.record import Layer, Record
 
@@ -24,10 +25,12 @@ from headscope.record import Layer, Record
 class _MeanOfRecords(Intervention):
     """What is made of several records."""
 
-    records: Sequence[Record]
+    records: Sequence[Record] | RecordMeans
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if isinstance(self.records, RecordMeans):
+            return
         if not self.records or not all(isinstance(record, Record) for record in self.records):
             raise InterventionError(
                 f"{type(self).__name__} needs the records whose mean is to be taken"
@@ -35,6 +38,7 @@ class _MeanOfRecords(Intervention):
 
     def layers(self, place: LayerPlace) -> list[Layer]:
         """The layer in each of the records."""
+        assert not isinstance(self.records, RecordMeans), "their means are taken as they are"
         return [layer_of(record, place) for record in self.records]
 
 
@@ -70,9 +74,7 @@ class Mean(_MeanOfRecords):
 
     def maker(self, place: LayerPlace, heads: tuple[int, ...]) -> Make:
         """See `Intervention`."""
-        whole = torch.from_numpy(
-            mean_map([layer.weights_of()[list(heads)] for layer in self.layers(place)])
-        )
+        whole = torch.from_numpy(self._map(place, heads))
 
         def make(old: torch.Tensor, at: CallPositions) -> torch.Tensor:
             visible = visible_of(at).expand_as(old)
@@ -95,6 +97,11 @@ class Mean(_MeanOfRecords):
             return laid(cut, (old, at), place.name)
 
         return make
+
+    def _map(self, place: LayerPlace, heads: tuple[int, ...]) -> np.ndarray:
+        if isinstance(self.records, RecordMeans):
+            return self.records.of(place, heads)
+        return mean_map([layer.weights_of()[list(heads)] for layer in self.layers(place)])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -124,8 +131,11 @@ class MeanOutput(_MeanOfRecords):
 
     def maker(self, place: LayerPlace, heads: tuple[int, ...]) -> Make:
         """See `Intervention`."""
-        outputs = np.concatenate([outputs_of(layer, heads) for layer in self.layers(place)], axis=1)
-        mean = torch.from_numpy(outputs.mean(axis=1))
+        if isinstance(self.records, RecordMeans):
+            mean = torch.from_numpy(self.records.of(place, heads))
+        else:
+            outputs = [outputs_of(layer, heads) for layer in self.layers(place)]
+            mean = torch.from_numpy(np.concatenate(outputs, axis=1).mean(axis=1))
         return lambda old, at: mean.to(old).expand_as(old)
 
 

@@ -2,6 +2,7 @@
 is held in tests/corpus/test_study_runs.py.
 """
 
+import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification
@@ -9,6 +10,7 @@ from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassificatio
 import headscope as hs
 from headscope import tasks
 from headscope.errors import InterventionError, RecordError, RunError, TextError
+from headscope.studies.ablation._averaged_in_parts import chosen_of
 from headscope.testing import tiny_model, tiny_tokenizer
 
 ROWS = [
@@ -74,6 +76,59 @@ def test_progress_names_the_two_runs_of_a_screen(masked, tokenizer, capsys):
     assert capsys.readouterr().err.startswith("2 of 2 texts, 0 left")
 
 
+@pytest.mark.parametrize("by", ["mean attention", "mean output"])
+@pytest.mark.parametrize("name", ["gpt2", "llama"])  # llama shares key/value heads
+def test_means_are_those_of_the_whole_task(name, by, tokenizer, tmp_path):
+    model = tiny_model(name, writes=True)
+    texts = ["the cat sat on us", "a bee", "on it she ran", "he, too", "a bee"]
+    given = {"tokenizer": tokenizer, "by": by, "progress": False}
+    result = hs.ablate(model, "next-word", texts=texts, part_size=2, **given)
+    other = hs.ablate(model, "next-word", texts=texts[::-1], out=tmp_path / "run", **given)
+    held = hs.ablate(model, tasks.next_word(tokenizer, texts, batch=1), by=by)
+    np.testing.assert_array_equal(result.scores, other.scores)
+    np.testing.assert_allclose(np.sort(result.change), np.sort(held.change), atol=1e-6)
+    assert (result.by, result.cells) == (held.by, held.cells)
+    assert np.abs(result.change).max() > 1e-3
+    # The mean of one text is another one.
+    alone = hs.ablate(model, "next-word", texts=texts[:1], part_size=2, **given)
+    longest = np.argmax(np.isclose(result.intact, alone.intact[0]))
+    assert (alone.scores[0] != result.scores[longest]).any()
+
+
+def test_means_of_random_weights_are_their_own(tokenizer):
+    model = tiny_model("gpt2", writes=True)
+    texts = ["the cat sat on us", "it ran by me and all", "on us"]
+    given = {"tokenizer": tokenizer, "texts": texts, "by": "mean output", **FEW}
+    both = hs.ablate(model, "next-word", random_weights=True, part_size=2, **given)
+    task = tasks.next_word(tokenizer, texts, batch=1)
+    held = hs.ablate(model, task, by="mean output", random_weights=True, **FEW)
+    assert both.control.change == pytest.approx(held.control.change, abs=1e-6)
+    assert both.change == pytest.approx(held.change, abs=1e-6)
+
+
+def test_progress_names_the_choice_of_examples_and_the_old_name_warns(masked, tokenizer, capsys):
+    texts = ["the cat sat on us", "it ran by me and all"]
+    with pytest.warns(DeprecationWarning, match="is called 'mean attention' now"):
+        hs.ablate(masked, "masked-word", by="mean", tokenizer=tokenizer, texts=texts, part_size=2)
+    lines = [line.partition(",")[0] for line in capsys.readouterr().err.splitlines()]
+    assert lines == ["1 of 2", "2 of 2"]
+
+
+def test_examples_for_means_are_the_longest_and_those_with_the_lowest_numbers():
+    rows = [(float(length), (length * 37) % 211, str(length)) for length in range(200)]
+    chosen = chosen_of(rows)
+    assert len(chosen) == 64
+    assert chosen[0] == rows[-1]
+    assert chosen[1:] == sorted(rows[:-1], key=lambda row: row[1])[:63]
+    for size in (1, 7, 90):
+        parts = [rows[at : at + size] for at in range(0, len(rows), size)]
+        kept = []
+        for part in reversed(parts):
+            kept = chosen_of([*kept, *chosen_of(part)])
+        assert kept == chosen
+    assert chosen_of([]) == []
+
+
 def two_columns(model, tokenizer, rows):
     return tasks.next_word(tokenizer, rows)
 
@@ -83,7 +138,6 @@ def two_columns(model, tokenizer, rows):
     [
         (lambda model, tokenizer, rows: model, {"workers": 2}, RunError, "cannot go to other"),
         ("masked-word", {"by": lambda **at: hs.Zero(**at), "workers": 2}, RunError, "given as by"),
-        ("masked-word", {"by": "mean output", "part_size": 9}, RunError, "means over the examples"),
         ("masked-word", {"top": 3, "part_size": 9}, InterventionError, "needs screen='gradient'"),
         ("masked-word", {"resume": "a", "part_size": 9}, RunError, "resume is not for runs"),
         ("masked-word", {"depth": 1, "part_size": 9}, RunError, "has no option 'depth'"),

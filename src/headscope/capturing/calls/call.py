@@ -92,7 +92,7 @@ class Call:
         return self.of_texts([example])
 
     def of_texts(self, examples: Sequence[int]) -> Call:
-        """The call of some texts alone, one after the other; views where it is one, or all."""
+        """The call of some texts alone, one after the other; views where they follow each other."""
         batch, _, queries, _ = self.size
         names = ("query", "key", "value", "mask", "bias", "context", "weights", "added")
         output = None if self.output is None else self.output.reshape(batch, queries, -1)
@@ -104,9 +104,8 @@ class Call:
 
 
 def some_of(tensor: torch.Tensor, examples: Sequence[int]) -> torch.Tensor:
-    """Some texts of a batch; a view where it is one, or all."""
-    if list(examples) == list(range(len(tensor))):
-        return tensor
-    if len(examples) == 1:
-        return tensor[examples[0] : examples[0] + 1]
+    """Some texts of a batch; a view where they follow each other."""
+    first, count = examples[0], len(examples)
+    if list(examples) == list(range(first, first + count)):
+        return tensor if count == len(tensor) else tensor[first : first + count]
     return tensor[list(examples)]

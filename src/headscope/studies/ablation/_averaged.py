@@ -19,20 +19,16 @@ from headscope.tasks import Task
 
 AVERAGED = 64
 """Examples whose attention is averaged; those of the last batch, the longest, come first."""
-KEEPING = {
-    False: KeepChoice(frozenset({"weights"}), auto=False),
-    True: KeepChoice(frozenset({"weights", "values"}), auto=False),
-}
-"""What is kept of each example, without and with what heads hand on."""
+KEEPING = KeepChoice(frozenset({"weights", "values"}), auto=False)
+"""What is kept of each example. Values tell how many key/value heads there are, too."""
 
 
-def averaged(model: nn.Module, task: Task, *, values: bool = False) -> tuple[Record, ...]:
+def averaged(model: nn.Module, task: Task) -> tuple[Record, ...]:
     """Records of examples from all over the task.
 
     Args:
         model: in evaluation mode.
         task: whose examples it reads.
-        values: whether values are kept, too, of which outputs are made.
 
     Raises:
         InterventionError: where what the task runs cannot be captured.
@@ -47,11 +43,11 @@ def averaged(model: nn.Module, task: Task, *, values: bool = False) -> tuple[Rec
             for one in _singly(arguments):
                 if len(records) == AVERAGED:
                     return tuple(records)
-                records.append(_record(model, one, KEEPING[values]))
+                records.append(_record(model, one))
     return tuple(records)
 
 
-def _record(model: nn.Module, arguments: dict[str, torch.Tensor], keeping: KeepChoice) -> Record:
+def _record(model: nn.Module, arguments: dict[str, torch.Tensor]) -> Record:
     sides = [arguments.get("input_ids"), arguments.get("decoder_input_ids")]
     source, target = (
         () if ids is None else tuple(map(numbered_tokens, ids.tolist())) for ids in sides
@@ -64,7 +60,7 @@ def _record(model: nn.Module, arguments: dict[str, torch.Tensor], keeping: KeepC
             "captured"
         )
     try:
-        return run(model, Inputs(arguments, source, target, origins), keeping)[0]
+        return run(model, Inputs(arguments, source, target, origins), KEEPING)[0]
     except CaptureError as error:
         raise InterventionError(
             f"The attention of the examples cannot be averaged: {error}"

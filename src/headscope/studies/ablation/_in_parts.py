@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from headscope.errors import RunError
+from headscope.studies.ablation._averaged_in_parts import averaged_job
 from headscope.studies.ablation._examples import examples_of
 from headscope.studies.ablation._in_parts_job import AblationJob
 from headscope.studies.ablation._result import Ablation
 from headscope.studies.ablation._screen import TOP, check_screen
 from headscope.studies.ablation._screen_in_parts import screened_job
-from headscope.studies.ablation._study import MEANS
+from headscope.studies.ablation._study import renamed_way
 from headscope.studies.shared._corpus_run import (
     RunSettings,
     check_correction,
@@ -49,6 +50,7 @@ def ablated_over(model: Any, task: Any, by: Any, options: dict[str, Any]) -> Abl
         RecordError: where there are no examples.
         TextError: where there is no such task.
     """
+    by = renamed_way(by)
     _check(task, by, options)
     judging = taken(options, JUDGING)
     check_correction(judging)
@@ -67,13 +69,16 @@ def ablated_over(model: Any, task: Any, by: Any, options: dict[str, Any]) -> Abl
     job.check_engine(running.engine)
     has_control = options.pop("random_weights", False)
     check_no_more(job.study, options)
-    if screen is None:
+    if screen is None and not job.takes_means:
         ran = running.with_control if has_control else running.result
         return ran(job, texts, judging)
     with running.with_folder() as running:
-        job, texts, estimates = screened_job(job, texts, running, top or TOP)
+        if job.takes_means:
+            job, texts = averaged_job(job, texts, running)
+        else:
+            job, texts, judging["estimates"] = screened_job(job, texts, running, top or TOP)
         ran = running.with_control if has_control else running.result
-        return ran(job, texts, {**judging, "estimates": estimates})
+        return ran(job, texts, judging)
 
 
 def _needs_of(task: Any) -> str:
@@ -89,12 +94,6 @@ def _check(task: Any, by: Any, options: dict[str, Any]) -> None:
             "it out, or leave out=, workers= and executor= out"
         )
     check_screen(options, by)
-    if isinstance(by, str) and by in (*MEANS, "mean"):
-        raise RunError(
-            f"by={by!r} takes means over the examples of the whole task, which no part has; give "
-            "functools.partial(headscope.MeanOutput, records=...) with records of your own, or "
-            "leave out=, workers= and executor= out"
-        )
     if isinstance(task, str) and ":" not in task:
         check_task(task, Path())
         check_single_examples(task)

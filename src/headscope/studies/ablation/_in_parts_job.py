@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import json
 import pickle
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,13 +21,16 @@ from headscope.capturing.run import at_rest, unwrapped
 from headscope.capturing.threads import one_at_a_time
 from headscope.corpus import CorpusText, Engine, FinishedRun, Kept, PartTally, key_of, this_process
 from headscope.errors import InterventionError, RunError
+from headscope.interventions.means import RecordMeans
 from headscope.interventions.plan import ModelPlan
 from headscope.interventions.session import plan_on
+from headscope.studies.ablation._averaged import averaged
 from headscope.studies.ablation._examples import row_of
 from headscope.studies.ablation._journal import Journal
 from headscope.studies.ablation._result import Ablation, Cell
 from headscope.studies.ablation._run import TaskRun
 from headscope.studies.ablation._study import (
+    MEANS,
     By,
     ablation_of,
     cells_of,
@@ -55,6 +59,7 @@ class AblationJob(ModelJob):
         disabled: heads, layers, stack and whether layers are shared, by name.
         masked: see `AblationOptions`.
         chosen: the heads that a screen left, of all that were to be disabled; None without one.
+        averaged: the examples whose mean takes the place of what a head does, where one does.
     """
 
     STUDY: ClassVar[str] = "ablate"
@@ -63,20 +68,30 @@ class AblationJob(ModelJob):
     disabled: tuple[tuple[str, Any], ...] = ()
     masked: bool | None = None
     chosen: tuple[Cell, ...] | None = None
+    averaged: tuple[Any, ...] = ()
 
     @property
     def stage(self) -> str:
-        """After a screen the second of two."""
+        """After a screen, or the choice of examples for a mean, the second of two."""
+        if self.averaged:
+            return "2 of 2, without each head"
         return "" if self.chosen is None else "2 of 2, without each chosen head"
+
+    @property
+    def takes_means(self) -> bool:
+        """Whether heads do what they do on average over examples."""
+        return isinstance(self.by, str) and self.by in MEANS
 
     def options(self) -> dict[str, Any]:
         """What the numbers depend on, known before a model is loaded."""
         disabled = {name: _listed(chosen) for name, chosen in self.disabled if name != "share"}
+        over = _digest(self.averaged) if self.averaged else None
         return super().options() | {
             "task": _called(self.task),
             "code of the task": _code_of(self.task),
             "by": _called(self.by),
             "masked": self.masked,
+            "means over": over,
             "screened": None if self.chosen is None else [list(cell) for cell in self.chosen],
             **disabled,
         }
@@ -198,8 +213,10 @@ class AblationMeasurer:
         self.model, self.tokenizer = model, tokenizer
         self._job = job
         self._plan: ModelPlan | None = None
+        self._run: TaskRun | None = None
         self._cells: tuple[Cell, ...] = ()
         self._shared = ""
+        self._means: RecordMeans | None = None
 
     def values_of(
         self, texts: Sequence[CorpusText], failed: Callable[[int, Exception], None]
@@ -242,7 +259,11 @@ class AblationMeasurer:
             if self._plan is None:
                 self._plan = plan_on(self.model, lambda: task.values(self.model, 0))
                 self._cells = self._chosen(cells_of(self._plan, dict(self._job.disabled)))
-            run = TaskRun(self.model, task, self._plan, self._make(task))
+            make = self._make(task)
+            if self._run is None:
+                self._run = TaskRun(self.model, task, self._plan, make)
+            # What was found out about the model on the first example is not tried again.
+            run = self._run.of(task, make)
             with closing(Journal(None, {})) as journal:
                 share = dict(self._job.disabled).get("share", True)
                 self._shared = run.all(self._cells, journal, share=share, progress=False)
@@ -264,7 +285,20 @@ class AblationMeasurer:
         return tuple(cell for cell in cells if cell[2] < 0 or cell in left)
 
     def _make(self, task: Task) -> By:
-        return parse_by(self._job.by, self.model, task)
+        if not self._job.takes_means:
+            return parse_by(self._job.by, self.model, task)
+        means, change = self._averaged(), MEANS[str(self._job.by)]
+        return lambda **where: change(records=means, **where)
+
+    def _averaged(self) -> RecordMeans:
+        """What heads do on average, taken once in a process: every one finds the same."""
+        if self._means is None:
+            means = RecordMeans(outputs=self._job.by == "mean output")
+            for given in self._job.averaged:
+                for record in averaged(self.model, self._job.task_of(self, CorpusText(given))):
+                    means.update(record)
+            self._means = means
+        return self._means
 
 
 class ScoredPart:
@@ -305,6 +339,10 @@ def _called(given: Any) -> str:
     if isinstance(given, str):
         return given
     return f"{getattr(given, '__module__', '')}.{getattr(given, '__qualname__', repr(given))}"
+
+
+def _digest(examples: tuple[Any, ...]) -> str:
+    return hashlib.sha256(json.dumps(examples, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _code_of(task: Any) -> str:

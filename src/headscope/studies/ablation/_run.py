@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from copy import copy
 from typing import Any
 
 import numpy as np
 from torch import nn
 
 from headscope._progress import Progress
+from headscope.capturing.run import uncompiled
+from headscope.capturing.seam import Copies
 from headscope.errors import FileError
 from headscope.interventions import Intervention, intervene
+from headscope.interventions.copies import in_copies, may_be_copied
 from headscope.interventions.importance import one_of
 from headscope.interventions.plan import ModelPlan
 from headscope.studies.ablation._journal import Journal
 from headscope.studies.ablation._result import Cell
+from headscope.studies.ablation._stacks import StackedPass, Stacks
 from headscope.studies.ablation.prefix import Prefix
 from headscope.tasks import Task
 
@@ -41,6 +46,13 @@ class TaskRun:
         self._model, self._task, self._make = model, task, make
         self._places = {(place.stack, place.layer): place for place in plan.places}
         self._prefix = Prefix(model, plan.places)
+        self._stacks = Stacks(self._prefix)
+
+    def of(self, task: Task, make: Callable[..., Intervention]) -> TaskRun:
+        """The same for another task: what was found out about the model is not tried again."""
+        other = copy(self)
+        other._task, other._make = task, make
+        return other
 
     def all(self, cells: Sequence[Cell], journal: Journal, *, share: bool, progress: bool) -> str:
         """Find what is not in the journal yet; tell whether layers were passed over.
@@ -48,40 +60,76 @@ class TaskRun:
         Raises:
             FileError: where the intact model does not give what the journal holds.
         """
-        shares, is_checked = share, False
-        with _bar(len(self._task.batches) * len(cells), journal, progress) as step:
+        total = len(self._task.batches) * len(cells)
+        # A compiled layer would not ask for what stands in the place of its forward.
+        with uncompiled(self._model), _bar(total, journal, progress) as step:
             for number in range(len(self._task.batches)):
                 missing = [cell for cell in cells if (number, cell) not in journal]
                 if _is_done(number, missing, journal):
                     continue
-                if shares and not is_checked:
-                    shares, is_checked = self._can_share(number), True
-                self._intact(number, journal, shares=shares and bool(missing))
-                for cell in missing:
-                    journal.add(number, cell, self._without(number, cell, shares=shares))
+                scores = self._intact(number, shares=share, records=bool(missing))
+                _add_intact(number, journal, scores)
+                shares = share and self._prefix.works
+                for cell, values in self._changed(number, missing, shares=shares):
+                    journal.add(number, cell, values)
                     step()
         self._prefix.forget()
-        return _sharing_text(self._prefix.reason, asked=share, shares=shares)
+        return _sharing_text(self._prefix.reason, asked=share)
 
-    def _can_share(self, number: int) -> bool:
-        """Whether passing over layers leaves what the model returns as it is, tried on a batch."""
-        self._prefix.check(lambda: self._task.values(self._model, number), self._places.values())
-        return self._prefix.works
+    def _intact(self, number: int, *, shares: bool, records: bool) -> np.ndarray:
+        """The scores of the intact model; layers are kept where they are needed.
 
-    def _intact(self, number: int, journal: Journal, *, shares: bool) -> None:
-        with self._prefix.recording() if shares else nullcontext():
-            scores = self._task.values(self._model, number)
-        if (number, None) not in journal:
-            journal.add(number, None, scores)
+        The first time it is found out whether passing over layers, and running copies, leaves what
+        the model returns as it is.
+        """
+
+        def act() -> np.ndarray:
+            return self._task.values(self._model, number)
+
+        if shares and not self._prefix.is_checked:
+            return self._prefix.check(act, self._places.values())
+        with self._prefix.recording() if shares and records else nullcontext():
+            return act()
+
+    def _changed(
+        self, number: int, cells: Sequence[Cell], *, shares: bool
+    ) -> Iterator[tuple[Cell, np.ndarray]]:
+        """The scores of a batch without each cell."""
+        for place, own in _by_place(cells).items():
+            rest = own
+            while rest:
+                size = self._stacks.size(self._places[place], len(rest)) if shares else 1
+                yield from self._together(number, rest[:size], shares=shares)
+                rest = rest[size:]
+
+    def _together(
+        self, number: int, cells: Sequence[Cell], *, shares: bool
+    ) -> Iterator[tuple[Cell, np.ndarray]]:
+        """The same of cells of one layer, in one pass through it and those behind it."""
+        place = self._places[cells[0][:2]]
+        changes = [one_of(cell, self._make) for cell in cells] if len(cells) > 1 else []
+        if not changes or not all(may_be_copied(change, place) for change in changes):
+            for cell in cells:
+                yield cell, self._without(number, cell, shares=shares)
             return
-        kept = journal[number, None]
-        if kept.shape != scores.shape or not np.allclose(
-            kept, scores, rtol=CLOSE, atol=CLOSE, equal_nan=True
-        ):
-            raise FileError(
-                "The file to resume holds other scores of the intact model on batch "
-                f"{number}; was the score changed? Name another file"
-            )
+        copies = Copies()
+        stacked = self._stacks.stacked(place, copies, len(cells))
+        with intervene(self._model, *in_copies(changes, copies)), stacked.first():
+            values = self._task.values(self._model, number)
+        yield from self._each(number, cells, values, stacked)
+
+    def _each(
+        self, number: int, cells: Sequence[Cell], values: np.ndarray, stacked: StackedPass
+    ) -> Iterator[tuple[Cell, np.ndarray]]:
+        """The scores of every copy, beginning with those of the first."""
+        for at, cell in enumerate(cells):
+            if at and not stacked.is_missed:
+                with stacked.again(at):
+                    values = self._task.values(self._model, number)
+            if stacked.is_missed:
+                self._stacks.is_given_up = True
+                values = self._without(number, cell, shares=True)
+            yield cell, values
 
     def _without(self, number: int, cell: Cell, *, shares: bool) -> np.ndarray:
         place = self._places[cell[:2]]
@@ -92,10 +140,33 @@ class TaskRun:
             return self._task.values(self._model, number)
 
 
-def _sharing_text(reason: str, *, asked: bool, shares: bool) -> str:
+def _add_intact(number: int, journal: Journal, scores: np.ndarray) -> None:
+    """Note the scores of the intact model, or compare them with those that were noted."""
+    if (number, None) not in journal:
+        journal.add(number, None, scores)
+        return
+    kept = journal[number, None]
+    if kept.shape != scores.shape or not np.allclose(
+        kept, scores, rtol=CLOSE, atol=CLOSE, equal_nan=True
+    ):
+        raise FileError(
+            "The file to resume holds other scores of the intact model on batch "
+            f"{number}; was the score changed? Name another file"
+        )
+
+
+def _by_place(cells: Sequence[Cell]) -> dict[tuple[str, int], list[Cell]]:
+    """The heads of each layer, and the layer as a whole."""
+    places: dict[tuple[str, int], list[Cell]] = {}
+    for cell in cells:
+        places.setdefault(cell[:2], []).append(cell)
+    return places
+
+
+def _sharing_text(reason: str, *, asked: bool) -> str:
     if not asked:
         return WHOLE
-    return SHARED if shares else f"{WHOLE}: {reason}"
+    return f"{WHOLE}: {reason}" if reason else SHARED
 
 
 def _is_done(number: int, missing: list[Cell], journal: Journal) -> bool:

@@ -5,7 +5,7 @@ again.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,19 +15,13 @@ from torch import nn
 from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.seam import unseen
 from headscope.interventions.plan import LayerPlace
-
-SCALARS = (bool, int, float, str, torch.dtype, torch.device, type(None))
-
-
-@dataclass(frozen=True, eq=False)
-class _ModuleCall:
-    """One call of a module: what it was given, what it returned, and how often these tensors had
-    been written to.
-    """
-
-    given: Any
-    returned: Any
-    versions: tuple[int, ...]
+from headscope.studies.ablation._module_calls import (
+    NOT_KEPT,
+    ModuleCall,
+    same,
+    tensors_of,
+    wrapped,
+)
 
 
 @dataclass
@@ -60,10 +54,11 @@ class Prefix:
 
     def __init__(self, model: nn.Module, places: Iterable[LayerPlace]) -> None:
         places = tuple(places)
-        self._model = model
+        self.model = model
+        self.is_checked = self.is_rest_alone = False
         self._blocks = blocks_of(model, places)
         self._inner = {place.module: projections_of(model, place) for place in places}
-        self._kept: dict[str, list[_ModuleCall]] = {}
+        self._kept: dict[str, list[ModuleCall]] = {}
         shared = any(place.visit for place in places)
         self.reason: str = ""
         if shared:
@@ -76,6 +71,19 @@ class Prefix:
         """Whether anything can be passed over."""
         return not self.reason
 
+    @property
+    def blocks(self) -> list[str]:
+        """Names of the layers."""
+        return self._blocks
+
+    def projections(self, place: LayerPlace) -> list[str]:
+        """Names of the projections in the attention of a place."""
+        return self._inner[place.module]
+
+    def kept(self, name: str) -> list[ModuleCall]:
+        """The calls of a layer or projection in the recorded run."""
+        return self._kept.get(name, [])
+
     @contextmanager
     def recording(self) -> Generator[None]:
         """Keep what every layer is given and returns, in place of what was kept before."""
@@ -84,39 +92,40 @@ class Prefix:
         if not self.works:
             yield
             return
-        with self._wrapped(names, self._recorded):
+        with wrapped(self.model, names, self._recorded):
             yield
         # What was written to in place after its call is no longer what the module was given; an
         # empty call keeps its place, as later calls are known by their number.
         for calls in self._kept.values():
-            calls[:] = [
-                call if _versions(call) == call.versions else _ModuleCall(None, None, ())
-                for call in calls
-            ]
+            calls[:] = [call if call.is_known else NOT_KEPT for call in calls]
 
     @contextmanager
-    def sharing(self, place: LayerPlace) -> Generator[None]:
+    def sharing(self, place: LayerPlace, *, only: bool = False) -> Generator[None]:
         """Until a place is reached, pass over layers that are given what they were given in the
         recorded run.
+
+        Args:
+            place: the changed one.
+            only: whether later layers are passed over, too, where they are given the same.
         """
         if not self.works:
             yield
             return
         state = _State()
         # The changed layer itself runs, but for the projections of its attention.
-        others = [name for name in self._blocks if not f"{place.module}.".startswith(f"{name}.")]
+        others = [name for name in self._blocks if not is_within(place, name)]
         handles = [
-            hook_before(self._model, lambda *_: state.begin()),
-            hook_before(self._model.get_submodule(place.module), lambda *_: state.reach()),
+            hook_before(self.model, lambda *_: state.begin()),
+            hook_before(self.model.get_submodule(place.module), lambda *_: state.reach()),
         ]
+        until = None if only else state
         try:
             with (
-                self._wrapped(
-                    others, lambda name, forward: self._passed_over(name, forward, state)
-                ),
-                self._wrapped(
-                    self._inner[place.module],
-                    lambda name, forward: self._passed_over(name, forward, None),
+                wrapped(self.model, others, lambda *given: self._passed_over(*given, until)),
+                wrapped(
+                    self.model,
+                    self.projections(place),
+                    lambda *given: self._passed_over(*given, None),
                 ),
             ):
                 yield
@@ -124,67 +133,74 @@ class Prefix:
             for handle in handles:
                 handle.remove()
 
+    @contextmanager
+    def passing_over_all(self) -> Generator[None]:
+        """Pass over every layer that is given what it was given in the recorded run."""
+        with wrapped(self.model, self._blocks, lambda *given: self._passed_over(*given, None)):
+            yield
+
     def forget(self) -> None:
         """Free what was kept."""
         self._kept = {}
 
-    def check(self, act: Callable[[], Any], places: Iterable[LayerPlace]) -> None:
+    def check(self, act: Callable[[], Any], places: Iterable[LayerPlace]) -> Any:
         """Give up passing over where the model then gives anything else than a whole run, which is
         done and recorded.
 
         Args:
             act: runs the model, changing nothing.
             places: its attention layers.
+
+        Returns:
+            What the act gave in the whole run.
         """
-        with self.recording(), _outputs(self._model) as whole:
-            act()
-        for place in places:
+        self.is_checked = True
+        with self.recording(), outputs_of(self.model) as whole:
+            given = act()
+        # One layer runs and all others are passed over. The last comes first: what a layer below
+        # leaves by the side was used up in the whole run, and is not made anew by an earlier trial.
+        for place in reversed(tuple(places)):
             if not self.works:
-                return
-            with self.sharing(place), _outputs(self._model) as outputs:
+                return given
+            with self.sharing(place, only=True), outputs_of(self.model) as outputs:
                 act()
-            if not _same(whole, outputs):
+            if not same(whole, outputs):
                 self.reason = (
                     f"passing over the layers below {place.name} changes what the model returns"
                 )
-
-    @contextmanager
-    def _wrapped(
-        self, names: Iterable[str], wrap: Callable[[str, Callable], Callable]
-    ) -> Generator[None]:
-        with ExitStack() as undo:
-            for name in names:
-                module = self._model.get_submodule(name)
-                own = module.__dict__.get("forward")
-                module.forward = wrap(name, module.forward)
-                undo.callback(_restore, module, own)
-            yield
+        if self.works:
+            with self.passing_over_all(), outputs_of(self.model) as outputs:
+                act()
+            self.is_rest_alone = same(whole, outputs)
+        return given
 
     def _recorded(self, name: str, forward: Callable) -> Callable:
         def record(*args: Any, **options: Any) -> Any:
             returned = forward(*args, **options)
-            call = _ModuleCall((args, options), returned, ())
-            versions = _versions(call)
-            self._kept[name].append(_ModuleCall(call.given, returned, versions))
+            self._kept[name].append(ModuleCall.of((args, options), returned))
             return returned
 
         return record
 
     def _passed_over(self, name: str, forward: Callable, state: _State | None) -> Callable:
-        calls = iter(self._kept.get(name, ()))
+        calls = iter(self.kept(name))
 
         def run(*args: Any, **options: Any) -> Any:
             call = next(calls, None)
             below = state is None or not state.reached
-            known = call is not None and call.given is not None
-            if below and known and _versions(call) == call.versions:
+            if below and call is not None and call.is_known:
                 # Comparing runs torch functions, which the watch of attention must not see.
                 with unseen():
-                    if _same(call.given, (args, options)):
+                    if same(call.given, (args, options)):
                         return call.returned
             return forward(*args, **options)
 
         return run
+
+
+def is_within(place: LayerPlace, block: str) -> bool:
+    """Whether a place is in the layer of this name."""
+    return f"{place.module}.".startswith(f"{block}.")
 
 
 def blocks_of(model: nn.Module, places: Iterable[LayerPlace]) -> list[str]:
@@ -211,7 +227,7 @@ def projections_of(model: nn.Module, place: LayerPlace) -> list[str]:
 
 
 @contextmanager
-def _outputs(model: nn.Module) -> Generator[list[Any]]:
+def outputs_of(model: nn.Module) -> Generator[list[Any]]:
     """The tensors that the model returns, call by call, while the block is open."""
     outputs: list[Any] = []
     handle = hook_after(
@@ -223,62 +239,6 @@ def _outputs(model: nn.Module) -> Generator[list[Any]]:
         handle.remove()
 
 
-def _plain(returned: Any) -> Any:
-    """What a model returned as a list of tensors that stay as they are."""
-    values = returned.values() if isinstance(returned, dict) else returned
-    several = values if isinstance(returned, dict | list | tuple) else [returned]
-    return [value.clone() for value in several if isinstance(value, torch.Tensor)]
-
-
-def _restore(module: nn.Module, own: Any) -> None:
-    # A module has no forward of its own but that of its class, unless somebody patched it before.
-    if own is None:
-        del module.forward
-    else:
-        module.forward = own
-
-
-def _versions(call: _ModuleCall) -> tuple[int, ...]:
-    """How often each tensor of a call was written to; -1 for those that are not counted."""
-    # torch counts writes in _version, but not of tensors made in inference mode, where reading it
-    # raises.
-    return tuple(
-        -1 if tensor.is_inference() else tensor._version
-        for tensor in _tensors((call.given, call.returned))
-    )
-
-
-def _tensors(value: Any) -> Iterable[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, tuple | list):
-        for part in value:
-            yield from _tensors(part)
-    elif isinstance(value, dict):
-        yield from _tensors(list(value.values()))
-
-
-def _same(one: Any, two: Any) -> bool:
-    """Whether two arguments are equal to the last bit; False for anything that keeps a state, such
-    as a cache.
-    """
-    if isinstance(one, torch.Tensor):
-        return _same_tensor(one, two)
-    if type(one) is not type(two):
-        return False
-    if type(one) in (tuple, list):
-        return len(one) == len(two) and all(map(_same, one, two))
-    if type(one) is dict:
-        return one.keys() == two.keys() and all(
-            _same(value, two[name]) for name, value in one.items()
-        )
-    return isinstance(one, SCALARS) and one == two
-
-
-def _same_tensor(one: torch.Tensor, two: Any) -> bool:
-    if not isinstance(two, torch.Tensor) or one.is_inference() or two.is_inference():
-        return False
-    if one is two:
-        return True
-    alike = one.shape == two.shape and one.dtype == two.dtype and one.device == two.device
-    return alike and torch.equal(one, two)
+def _plain(returned: Any) -> list[torch.Tensor]:
+    """The tensors in what a model returned, as they are now."""
+    return [tensor.clone() for tensor in tensors_of(returned)]
