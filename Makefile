@@ -6,7 +6,11 @@ PIP := $(BIN)/pip --disable-pip-version-check
 BUNDLE := src/headscope/views/static/page.js
 FRONTEND := frontend/package.json frontend/package-lock.json $(shell find frontend/src frontend/tools -type f)
 
-TYPED := $(addprefix tests/,measures norms record evidence patterns comparison tasks capturing/statistics capturing/test_capture.py capturing/test_models_left_alone.py views/test_payload.py)
+# Test files that run with types: of these folders all but those that call no function with arrays that no other of
+# them calls, and take longest.
+UNTYPED := $(addprefix tests/,patterns/test_batch_values.py patterns/test_table.py record/test_from_nnsight_real.py record/test_from_transformer_lens_real.py)
+TYPED := $(filter-out $(UNTYPED),$(foreach folder,measures norms record evidence patterns comparison tasks capturing/statistics,$(sort $(wildcard tests/$(folder)/test_*.py)))) \
+  $(addprefix tests/,capturing/test_capture.py views/test_payload.py)
 QUICK := $(addprefix tests/,measures norms record evidence patterns storage tasks views) --ignore tests/views/figures
 
 # Workers, and all processes that tests start, share what one of them compiled, whatever the shell says.
@@ -42,7 +46,7 @@ test-python: setup
 # Shapes and types of every call are checked in the tests that call the most functions with arrays, which run here and
 # nowhere else. In all tests that would take half of the time.
 test-types: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile \
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
 	  --jaxtyping-packages=headscope,beartype.beartype $(TYPED)
 
 check: setup ## Lint, format, types, import borders, contract, description of the package

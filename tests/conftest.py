@@ -26,11 +26,46 @@ settings.load_profile("headscope")
 
 SLOW_FOLDERS = ("docs", "studies")
 """Folders with the files that take longest: one of them begun last keeps a single core busy."""
+SLOW_FILES = (
+    "tests/browser/test_hostile.py",
+    "tests/browser/test_accessibility.py",
+    "tests/corpus/test_study_runs.py",
+    "tests/corpus/test_dask.py",
+    "tests/views/figures/test_hostile.py",
+)
+"""Files elsewhere that take as long."""
+
+
+def pytest_configure(config):
+    """Each worker begins to collect at another place: of a new checkout it compiles the files of a
+    third, and finds the others compiled.
+    """
+    if hasattr(config, "workerinput"):
+        places = _places(config)
+        number = int(config.workerinput["workerid"].removeprefix("gw"))
+        start = number * len(places) // config.workerinput["workercount"]
+        config.args = places[start:] + places[:start]
+
+
+def _places(config):
+    """What a run collects, where that is all tests the folders and files in them."""
+    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return config.args
+    left_out = {Path(path).absolute() for path in config.getoption("ignore") or ()}
+    places = [place for place in sorted(Path(__file__).parent.iterdir()) if place not in left_out]
+    return [str(place) for place in places if place.is_dir() or place.match("test_*.py")]
 
 
 def pytest_collection_modifyitems(items):
-    """Slow files first: with ``--no-loadscope-reorder`` workers take them in this order."""
-    items.sort(key=lambda item: item.path.parent.name not in SLOW_FOLDERS)
+    """Slow files first: with ``--no-loadscope-reorder`` workers take them in this order, which has
+    to be the same in all of them.
+    """
+    items.sort(key=_turn)
+
+
+def _turn(item):
+    is_slow = item.path.parent.name in SLOW_FOLDERS or item.nodeid.startswith(SLOW_FILES)
+    return not is_slow, str(item.path)
 
 
 def pytest_sessionstart(session):

@@ -83,6 +83,7 @@ def test_unknown_name_lists_those_there_are():
         "headscope.page",
         "import headscope.cli._app",
         "from headscope.capturing import check_text, check_name",
+        "from headscope.testing import random_record; random_record()",
     ],
 )
 def test_torch_and_transformers_stay_unloaded(code):

@@ -5,18 +5,20 @@ import subprocess
 import sys
 import threading
 import time
+from importlib.util import find_spec
 
 import pytest
-
-pytest.importorskip("distributed", reason="needs the extra distributed")
-
 from study_runs import STUDIES, model_of
 from words_job import WordsJob, digest
 
 from headscope.corpus import CorpusText, dask_cluster, given, run
 from headscope.errors import RunError
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+# Looked for, not imported: every worker collects this file, and one runs it.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.skipif(find_spec("distributed") is None, reason="needs the extra distributed"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Tables of results, with the real libraries."""
 
 import math
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -8,9 +9,11 @@ import pytest
 from headscope.patterns import Changes, heads, mechanism
 from headscope.testing import tiny_model, tiny_tokenizer
 
-pandas = pytest.importorskip("pandas", reason="needs pandas")
-polars = pytest.importorskip("polars", reason="needs polars")
-pyarrow = pytest.importorskip("pyarrow", reason="needs pyarrow")
+# Looked for, not imported: every worker collects this file, and one runs it.
+pytestmark = [
+    pytest.mark.skipif(find_spec(name) is None, reason=f"needs {name}")
+    for name in ("pandas", "polars", "pyarrow")
+]
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +33,10 @@ def test_tables_hold_what_the_result_holds(results, name):
     found = results[name]
     columns = found.columns()
     size = len(next(iter(columns.values())))
+    import pandas
+    import polars
+    import pyarrow
+
     frame, table, arrow = found.to_pandas(), found.to_polars(), found.to_arrow()
     assert isinstance(frame, pandas.DataFrame)
     assert isinstance(table, polars.DataFrame)
@@ -86,5 +93,7 @@ def test_types_are_those_of_numbers_truths_and_words(results):
     assert best["next"] == max(
         label.score for label in results["heads"].labels if label.pattern == "next"
     )
+    import polars
+
     held = results["heads"].to_polars().filter(polars.col("holds"))
     assert held.height == len(results["heads"].labels)

@@ -3,8 +3,8 @@ too) were run.
 """
 
 import dataclasses
-import warnings
 from importlib.metadata import version
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -12,13 +12,14 @@ import torch
 
 import headscope as hs
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    lens = pytest.importorskip(
-        "transformer_lens", reason="transformer_lens is not installed; no extra of ours needs it"
-    )
-
-pytestmark = pytest.mark.filterwarnings("ignore")
+# Looked for, not imported: every worker collects this file, and one runs it.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.skipif(
+        find_spec("transformer_lens") is None,
+        reason="transformer_lens is not installed; no extra of ours needs it",
+    ),
+]
 TOKENS = list("abcdefg")
 SIZES = {
     "vocab_size": 50,
@@ -181,6 +182,8 @@ def test_the_tokens_of_the_model_fit_its_cache(folder):
 def hooked(name="HookedTransformer", **options):
     if version("transformer_lens") >= "4":
         pytest.skip("HookedTransformer went away in TransformerLens 4.0; install 3.9 to run this")
+    import transformer_lens as lens
+
     torch.manual_seed(0)
     sizes = {
         "n_layers": 2,

@@ -352,8 +352,8 @@ def test_the_table_has_every_rate(pairs):
 
 
 def test_a_model_that_was_taught_the_cipher_aligns_it():
-    model, tokenizer, loss = cipher_translator(steps=300)
-    assert loss < 0.3
+    model, tokenizer, loss = cipher_translator(steps=200)
+    assert loss < 0.5  # in nats; untaught models have 3.5
     pairs = cipher_pairs(24, seed=10**6)
     pairs.append(AlignedPair("ba " * 40, "BA", frozenset({(0, 0)})))
     study = hs.alignment_study(model, tokenizer, pairs)

@@ -1,13 +1,14 @@
 import pytest
-import torch
 
-from headscope.testing import tiny_model, tiny_tokenizer
+# Whoever starts the workers of a run reads this file, too: torch is imported where it is used.
 
 TEXTS = ["the cat sat on it.", "a bee", "on it she ran", "he, too", "so far so good, no"]
 
 
 @pytest.fixture(scope="session")
 def tokenizer():
+    from headscope.testing import tiny_tokenizer
+
     tokenizer = tiny_tokenizer()
     tokenizer.add_special_tokens({"mask_token": "[UNK]"})
     return tokenizer
@@ -15,11 +16,14 @@ def tokenizer():
 
 @pytest.fixture(scope="session")
 def writer():
+    from headscope.testing import tiny_model
+
     return tiny_model("gpt2", writes=True)
 
 
 @pytest.fixture(scope="session")
 def classifier():
+    import torch
     from transformers import AutoConfig, AutoModelForSequenceClassification
 
     sizes = {
@@ -40,6 +44,7 @@ def classifier():
 @pytest.fixture
 def scored():
     """The scores of a task in the order of its examples, and the values they are made of."""
+    import torch
 
     def scored(task, model):
         with torch.no_grad():

@@ -1,5 +1,12 @@
-import { afterEach, expect, test, vi } from "vitest";
-import { whenIdle } from "../../src/state/idle";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+
+let whenIdle: typeof import("../../src/state/idle").whenIdle;
+
+beforeEach(async () => {
+  // Tests of other files may have left tasks that wait in the one list of the process.
+  vi.resetModules();
+  ({ whenIdle } = await import("../../src/state/idle"));
+});
 
 afterEach(() => {
   vi.useRealTimers();

@@ -1,11 +1,12 @@
 import pytest
-import torch
 
-from headscope.capturing.statistics import _engine
+# Whoever starts the workers of a run reads this file, too: torch is imported where it is used.
 
 
 @pytest.fixture(autouse=True)
 def _no_gradients():
+    import torch
+
     with torch.no_grad():
         yield
 
@@ -13,5 +14,7 @@ def _no_gradients():
 @pytest.fixture
 def small_tiles(monkeypatch):
     """Tiles of so few rows and heads that every example takes many."""
+    from headscope.capturing.statistics import _engine
+
     monkeypatch.setattr(_engine, "TILE", 150)
     monkeypatch.setattr(_engine, "ROWS_AT_ONCE", 4)
