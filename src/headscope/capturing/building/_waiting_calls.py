@@ -16,6 +16,7 @@ import torch
 from headscope.capturing.building._checks import TOLERANCE
 from headscope.capturing.calls.attention import QueryRows, has_own_weights
 from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.softmax import softmax_of
 from headscope.capturing.calls.visibility import Visibility, state_of
 from headscope.errors import CaptureError
 from headscope.record import Mask
@@ -95,7 +96,7 @@ def write_weights(waiting: Sequence[WaitingCall]) -> None:
     visible = _visible(first, queries, keys)
     if visible is not None:
         scores.masked_fill_(~visible, torch.finfo(scores.dtype).min)
-    weights = torch.softmax(scores, -1)
+    weights = softmax_of(scores)
     mask = first.layer["visible"]
     if mask.dead.any():
         weights *= torch.from_numpy(~mask.dead).to(weights.device)[:, None]
