@@ -19,7 +19,7 @@ from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs.inputs import Inputs, encode, position_limit
 from headscope.capturing.inputs.parse import parse_many
 from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs
-from headscope.capturing.inputs.tokens import tokens_from_encoding
+from headscope.capturing.inputs.tokens import SpecialTokens, tokens_from_encoding
 from headscope.capturing.many import OF_ONE_INPUT, reason_of, warn_of_input
 from headscope.capturing.options import RecordOptions, keeping_of, kept_of
 from headscope.capturing.run import at_rest, run, run_together, unwrapped
@@ -323,10 +323,11 @@ class _Batches:
             name: torch.tensor([row[name] for row in rows], device=device) for name in rows[0]
         }
         arguments["attention_mask"] = torch.ones_like(arguments["input_ids"])
-        tokens = [
-            tokens_from_encoding(self._words, text.encoding, text.item.texts, text.example)
-            for text in texts
-        ]
+        specials = SpecialTokens.of(self._words)
+        tokens = []
+        for text in texts:
+            given = (text.encoding, text.item.texts, text.example)
+            tokens.append(tokens_from_encoding(self._words, *given, specials=specials))
         tokens += tokens[:1] * copies
         return Inputs(arguments, tuple(tokens))
 

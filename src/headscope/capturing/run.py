@@ -116,7 +116,7 @@ def run_together(model: nn.Module, inputs: Inputs, count: int) -> TextBatch:
         uncompiled(model, modules.all),
         needing(model, inputs.arguments),
     ):
-        builder = _watched(model, inputs, KEEPING, None, make=make)
+        builder = _watched(model, inputs, KEEPING, None, make=make, modules=modules)
         if not isinstance(builder, BatchBuilder) or not builder.seen:
             raise CaptureError(f"{type(model).__name__} computed no attention that could be seen")
         return builder.batch(facts_of(model))
@@ -188,11 +188,14 @@ def _watched(
     note: Callable[[Call], None] | None,
     *,
     make: Make = Builder,
+    modules: ModelModules | None = None,
 ) -> Builder:
-    """What was seen while the model ran once, watched at the modules of its plan or everywhere."""
+    """What was seen while the model ran once, watched at the modules of its plan or everywhere;
+    the modules are found anew where they are not given, since interventions may add some.
+    """
     if note is not None or inputs.input_positions is not None or sessions():
         return _passed(model, inputs, keeping, note, make=make)[0]
-    modules = ModelModules.of(model)
+    modules = ModelModules.of(model) if modules is None else modules
     plan = plan_of(modules)
     if plan is not None:
         try:

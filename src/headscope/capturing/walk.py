@@ -55,7 +55,16 @@ def _named_modules_of(model: nn.Module) -> list[tuple[str, nn.Module]]:
 
 def modules_of(model: nn.Module) -> list[nn.Module]:
     """All modules, each once, in the order of ``model.modules()``."""
-    return [module for _, module in named_modules_of(model)]
+    # Without the names, which take half of the time.
+    modules, seen, ahead = [], set(), [model]
+    while ahead:
+        module = ahead.pop()
+        if id(module) in seen:
+            continue
+        seen.add(id(module))
+        modules.append(module)
+        ahead += [child for child in reversed(module._modules.values()) if child is not None]
+    return modules
 
 
 def arguments_of(model: nn.Module | type[nn.Module]) -> tuple[str, ...]:

@@ -49,7 +49,9 @@ def row_entropy(
     weights = np.asarray(weights, np.float64)
     if smoothing:
         weights = (1 - smoothing) * weights + smoothing / weights.shape[-1]
+    tiny = np.finfo(np.float64).tiny
     # 0 times any logarithm is 0; one of some places only takes twice as long.
-    logs = np.log(np.maximum(weights, np.finfo(np.float64).tiny))
+    has_zeros = weights.size and weights.min() < tiny
+    logs = np.log(np.maximum(weights, tiny) if has_zeros else weights)
     # Weights a little above 1 by rounding would give an entropy below 0; "0.0 -" avoids -0.0.
-    return np.maximum(0.0, 0.0 - np.multiply(weights, logs, out=logs).sum(axis=-1))
+    return np.maximum(0.0, 0.0 - np.einsum("hqk,hqk->hq", weights, logs))

@@ -37,6 +37,10 @@ EVEN_KNOWN = 256
 """Number of layouts for which the scores of uniform rows are kept."""
 
 
+PairFactors = tuple[Float[np.ndarray, "text column pair"], Bool[np.ndarray, "text column"]]
+"""As of `BatchPairs.factors`."""
+
+
 @dataclass(frozen=True)
 class _BatchText:
     """One text of a batch.
@@ -81,6 +85,13 @@ class _LayerGroup:
     heads: np.ndarray
     visible: Bool[np.ndarray, "query key"]
     first: int
+
+    @property
+    def run(self) -> slice | None:
+        """The heads as a slice; None where they are not side by side, each once."""
+        first, count = int(self.heads[0]), len(self.heads)
+        is_run = np.array_equal(self.heads, np.arange(first, first + count))
+        return slice(first, first + count) if is_run else None
 
     def maps(self, texts: slice, tokens: QueryKeyTokens) -> AttentionMaps:
         """The maps of all heads on some of the texts, as those of one text."""
@@ -139,16 +150,34 @@ class BatchValues:
         )
         values = np.full((len(texts), self.rows, len(stack.cells)), np.nan)
         values[:, -1] = len(stack.query[0])
+        by_row = values.transpose(1, 0, 2)[:-1]
         for visible, blocks in _blocks(texts, stack):
             factors = pairs.factors(visible) if self._of_pairs else None
             for some, block in blocks:
-                of_block = np.full((self.rows - 1, *block.weights.shape[2:]), np.nan)
-                self._measure(some, block, of_block)
-                if factors is not None:
-                    self._pairs(block, factors, of_block)
-                at = np.array([text.index for text in some])[:, None]
-                values[at, :-1, block.heads] = of_block.transpose(1, 2, 0)
-        return values
+                self._of_block(some, block, factors, by_row)
+        given = np.empty_like(values)
+        given[[text.index for text in texts]] = values
+        return given
+
+    def _of_block(
+        self,
+        texts: Sequence[_BatchText],
+        block: _LayerGroup,
+        factors: PairFactors | None,
+        values: Float[np.ndarray, "row text head"],
+    ) -> None:
+        """Put the values of a block among those of the batch."""
+        at, heads = slice(block.first, block.first + len(texts)), block.run
+        # Heads side by side need no array of their own.
+        if heads is None:
+            own = np.full((self.rows - 1, *block.weights.shape[2:]), np.nan)
+        else:
+            own = values[:, at, heads]
+        self._measure(texts, block, own)
+        if factors is not None:
+            self._pairs(block, factors, own)
+        if heads is None:
+            values[:, at, block.heads] = own
 
     def _measure(self, texts: Sequence[_BatchText], block: _LayerGroup, values: np.ndarray) -> None:
         """Score everything but pairs."""
@@ -203,7 +232,7 @@ class BatchValues:
     def _pairs(
         self,
         block: _LayerGroup,
-        factors: tuple[Float[np.ndarray, "text column pair"], Bool[np.ndarray, "text column"]],
+        factors: PairFactors,
         values: np.ndarray,
     ) -> None:
         """Score patterns of content: one product of all heads with the pairs of all patterns and

@@ -23,7 +23,13 @@ from headscope.capturing.building._masks import Masks
 from headscope.capturing.building._order import OrderSample, not_proved, sample_of
 from headscope.capturing.building._postponed import PostponedWeights, postponed
 from headscope.capturing.building._put_away import put_away
-from headscope.capturing.building._real_tokens import ROWS_CHECKED, RealTokens, plain, stored
+from headscope.capturing.building._real_tokens import (
+    ROWS_CHECKED,
+    RealTokens,
+    padding_of,
+    plain,
+    stored,
+)
 from headscope.capturing.building._rotation import Rotations
 from headscope.capturing.building._statistics_plan import plan_of
 from headscope.capturing.building._weights import kept_weights
@@ -135,10 +141,7 @@ class Builder:
         rows_and_padding = self._rows_and_padding_of(call, sides)
         if not explained(call, visibility, rows_and_padding[0]):
             call.query = call.key = None
-        unpadded = [
-            RealTokens(call, example, *(side.positions[example] for side in sides))
-            for example in range(call.size[0])
-        ]
+        unpadded = self._unpadded(call, sides)
         layers, weights = self._facts(unpadded, visibility, rows_and_padding)
         group, block = self._sides.group_of(call, sides), block_of(call.name)
         own_number, chosen = getattr(call.module, "layer_idx", None), {}
@@ -346,15 +349,17 @@ class Builder:
         """The rows at which a call is checked, and ``[text key]``, True for its padding, if any."""
         key = (*map(id, sides), call.size[2:])
         if key not in self._rows_and_padding:
-            query, keys = sides
-            padding = torch.ones(call.size[0], call.size[3], dtype=torch.bool)
-            for row, positions in zip(padding, keys.positions, strict=True):
-                row[positions.cpu()] = False
-            self._rows_and_padding[key] = (
-                QueryRows.spread(query.positions, call.size[2], ROWS_CHECKED),
-                padding.to(call.context.device) if bool(padding.any()) else None,
-            )
+            query, keys = (side.positions for side in sides)
+            rows = QueryRows.spread(query, call.size[2], ROWS_CHECKED)
+            self._rows_and_padding[key] = rows, padding_of(call, keys)
         return self._rows_and_padding[key]
+
+    def _unpadded(self, call: Call, sides: tuple[SideTokens, SideTokens]) -> list[RealTokens]:
+        """The real tokens of each text."""
+        return [
+            RealTokens(call, example, *(side.positions[example] for side in sides))
+            for example in range(call.size[0])
+        ]
 
     def _facts(
         self,

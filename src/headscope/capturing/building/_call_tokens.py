@@ -150,7 +150,7 @@ class CallTokens:
         tokens = self._inputs.source if role == "source" else self._inputs.target
         mask = self._real(call, role, size)
         if tokens and mask is not None and len(tokens) == len(mask):
-            positions = tuple(row.nonzero()[:, 0] for row in mask)
+            positions = _positions_in(mask)
             # Tokens may be given with padding or without it.
             kept = tuple(
                 whole if len(whole) == len(where) else whole.take(where.tolist())
@@ -436,6 +436,13 @@ class _MarkedTokens:
             if mask is not None and not mask.all():
                 return _looked_at(call, marks.shape)
         return np.ones(marks.shape, bool)
+
+
+def _positions_in(mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Where each row of ``[batch position]`` is not zero."""
+    if bool(mask.all()):
+        return (torch.arange(mask.shape[1], device=mask.device),) * len(mask)
+    return tuple(row.nonzero()[:, 0] for row in mask)
 
 
 def _marks_of(call: Call) -> tuple[np.ndarray | None, np.ndarray | None]:

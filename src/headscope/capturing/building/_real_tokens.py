@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +39,21 @@ class RealTokens:
         example = self.example if tensor.shape[0] > 1 else 0
         whole = tensor[example].expand(tensor.shape[1], *self.call.size[2:])
         return _picked(whole, self.queries)[:, :, self.keys]
+
+
+def padding_of(call: Call, positions: Sequence[torch.Tensor]) -> torch.Tensor | None:
+    """``[text key]``, True for the padding of a call; None without any.
+
+    Args:
+        call: the call.
+        positions: of the real keys of each text.
+    """
+    if all(real.numel() == call.size[3] for real in positions):
+        return None
+    padding = torch.ones(call.size[0], call.size[3], dtype=torch.bool)
+    for row, real in zip(padding, positions, strict=True):
+        row[real.cpu()] = False
+    return padding.to(call.context.device)
 
 
 def stored(tensor: torch.Tensor, dtype: np.dtype) -> np.ndarray:

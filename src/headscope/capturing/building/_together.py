@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -53,6 +52,7 @@ class BatchBuilder(Builder):
         self._kept_texts = count
         self._waiting: list[WaitingCall] = []
         self._held = 0
+        self._whole: set[tuple] = set()
 
     def batch(self, facts: ModelFacts) -> TextBatch:
         """The weights of all texts.
@@ -80,6 +80,17 @@ class BatchBuilder(Builder):
         ordered = {name: stacks[name] for name in sorted(stacks, key=order_of)}
         return TextBatch(stacks=ordered, model=facts)
 
+    def _unpadded(self, call: Call, sides: tuple[SideTokens, SideTokens]) -> list[RealTokens]:
+        """The tokens of the first text, which stand for those of all: none has padding."""
+        queries, keys = call.size[2:]
+        known = (*map(id, sides), queries, keys)
+        if known not in self._whole:
+            for side, size in zip(sides, (queries, keys), strict=True):
+                if any(positions.numel() != size for positions in side.positions):
+                    raise CaptureError(f"{call.name}: some of the batch is padding")
+            self._whole.add(known)
+        return [RealTokens(call, 0, *(side.positions[0] for side in sides))]
+
     def _facts(
         self,
         unpadded: list[RealTokens],
@@ -89,8 +100,6 @@ class BatchBuilder(Builder):
         """Mask and weights of all texts as one layer, and nothing more to be known of them."""
         whole = unpadded[0].call
         _, _, queries, keys = whole.size
-        if any((len(text.queries), len(text.keys)) != (queries, keys) for text in unpadded):
-            raise CaptureError(f"{whole.name}: some of the batch is padding")
         call, visibility = _first_texts(whole, visibility, self._kept_texts)
         seen = visibility.visible
         if seen is not None and not bool((seen == seen[:1]).all()):
@@ -107,7 +116,7 @@ class BatchBuilder(Builder):
             if self._held > HELD:
                 self._write_waiting()
             return [layer], None
-        weights = _weights(call, unpadded[: self._kept_texts], visibility)
+        weights = _weights(call, unpadded[0], visibility)
         check_weights(weights, None, call.name)
         check_rows(weights, call, visible)
         verified(call, rows_and_padding[0].of(weights), rows_and_padding[0])
@@ -132,17 +141,15 @@ class BatchBuilder(Builder):
         return facts
 
 
-def _weights(call: Call, unpadded: Sequence[RealTokens], visibility: Visibility) -> torch.Tensor:
-    """Weights ``[text head query key]`` in single precision, as records hold them."""
+def _weights(call: Call, first: RealTokens, visibility: Visibility) -> torch.Tensor:
+    """Weights ``[text head query key]`` in single precision, as records hold them, of texts with
+    the positions of the first.
+    """
     if has_own_weights(call):
         return weights_of(call, visibility).to(torch.float32)
     weights = torch.zeros(call.size, device=call.context.device)
-    fill_weights(
-        call,
-        [text.queries for text in unpadded],
-        [text.keys for text in unpadded],
-        into=list(weights),
-    )
+    texts = len(weights)
+    fill_weights(call, [first.queries] * texts, [first.keys] * texts, into=list(weights))
     return weights
 
 

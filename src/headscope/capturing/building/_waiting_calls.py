@@ -16,6 +16,7 @@ import torch
 from headscope.capturing.building._checks import TOLERANCE
 from headscope.capturing.calls.attention import QueryRows, has_own_weights
 from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.softmax import softmax_of
 from headscope.capturing.calls.visibility import Visibility, state_of
 from headscope.errors import CaptureError
 from headscope.record import Mask
@@ -58,7 +59,9 @@ class WaitingCall:
         """The call, with a copy of the output that it is checked against."""
         texts, _, queries, _ = call.size
         output = rows.of(call.context.reshape(texts, queries, -1), axis=1)
-        return cls(call, visibility, rows, output.clone(), layer)
+        # Chosen rows are a copy already.
+        output = output.clone() if rows.at is None else output
+        return cls(call, visibility, rows, output, layer)
 
     @property
     def form(self) -> tuple:
@@ -95,7 +98,7 @@ def write_weights(waiting: Sequence[WaitingCall]) -> None:
     visible = _visible(first, queries, keys)
     if visible is not None:
         scores.masked_fill_(~visible, torch.finfo(scores.dtype).min)
-    weights = torch.softmax(scores, -1)
+    weights = softmax_of(scores)
     mask = first.layer["visible"]
     if mask.dead.any():
         weights *= torch.from_numpy(~mask.dead).to(weights.device)[:, None]
@@ -127,12 +130,15 @@ def _check_outputs(
     some = weights if rows.at is None else weights.index_select(3, rows.at)
     shared = math.prod(value.shape[:3])
     ours = torch.bmm(some.reshape(shared, -1, some.shape[-1]), value.view(shared, *value.shape[3:]))
-    ours = ours.view(layers, texts, heads, some.shape[3], -1).transpose(2, 3).flatten(3)
+    ours = ours.view(layers, texts, heads, some.shape[3], -1)
     apart = []
     for each, of_layer in zip(waiting, ours, strict=True):
-        theirs = each.output.flatten(1)
-        difference = of_layer.flatten(1) - theirs
-        apart.append(torch.stack([difference.abs().amax(1), theirs.abs().amax(1)]))
+        # Theirs has the heads of a row side by side.
+        theirs = each.output.reshape(texts, -1, heads, of_layer.shape[-1]).transpose(1, 2)
+        difference = (of_layer - theirs).flatten(1).abs_()
+        flat = each.output.flatten(1)
+        largest = torch.maximum(flat.amax(1), -flat.amin(1))
+        apart.append(torch.stack([difference.amax(1), largest]))
     worst, largest = torch.stack(apart, dim=1)
     # not (... <= ...) is true of NaN, too
     if not bool((worst <= TOLERANCE[torch.float32] * largest).all()):

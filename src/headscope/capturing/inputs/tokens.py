@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -13,8 +14,37 @@ from headscope.record import Tokens
 UNDECODABLE = "\ufffd"
 
 
+@dataclass(frozen=True)
+class SpecialTokens:
+    """The special tokens of a tokenizer. It takes long to tell them, which many texts of one call
+    need not ask for again.
+
+    Args:
+        roles: of those that have one, by id; see `roles_of`.
+        ids: of all that count as special.
+    """
+
+    roles: Mapping[int, str]
+    ids: frozenset[int]
+
+    @classmethod
+    def of(cls, tokenizer: Any) -> SpecialTokens:
+        """Those of a tokenizer as it is now."""
+        roles = roles_of(tokenizer)
+        # The token for an unknown word replaces a word of the text, so it is not special. But
+        # GPT-2's tokenizer has one token for all roles, unknown words included, which stays
+        # special.
+        ids = (set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}) | set(roles)
+        return cls(roles, frozenset(ids))
+
+
 def tokens_from_encoding(
-    tokenizer: Any, encoding: Any, texts: tuple[str, ...] = (), example: int = 0
+    tokenizer: Any,
+    encoding: Any,
+    texts: tuple[str, ...] = (),
+    example: int = 0,
+    *,
+    specials: SpecialTokens | None = None,
 ) -> Tokens:
     """Tokens of one example of a `transformers.BatchEncoding`, padding included.
 
@@ -23,25 +53,31 @@ def tokens_from_encoding(
         encoding: an encoding with ``input_ids`` of one text or of a batch.
         texts: one text, or two for a sentence pair; without them the tokens have no offsets.
         example: index of the example in the batch.
+        specials: of the tokenizer, where they are known already.
     """
     ids = _plain(encoding["input_ids"], example)
     # Only the tokenizers written in Rust know from which characters a token comes.
     if not getattr(encoding, "is_fast", False):
-        return tokens_from_ids(tokenizer, ids, texts=texts)
+        return tokens_from_ids(tokenizer, ids, texts=texts, specials=specials)
     sources, words = encoding.sequence_ids(example), encoding.word_ids(example)
     segments = _filled(sources)
     if not texts:
-        return tokens_from_ids(tokenizer, ids, segments=segments, words=tuple(words))
+        known: dict[str, Any] = {"segments": segments, "words": tuple(words)}
+        return tokens_from_ids(tokenizer, ids, specials=specials, **known)
     offsets = zip(encoding[example].offsets, sources, strict=True)
     spans = tuple(None if source is None else span for span, source in offsets)
     words = _words(words, spans, segments, texts)
-    return tokens_from_ids(
-        tokenizer, ids, texts=texts, offsets=spans, segments=segments, words=words
-    )
+    known = {"texts": texts, "offsets": spans, "segments": segments, "words": words}
+    return tokens_from_ids(tokenizer, ids, specials=specials, **known)
 
 
 def tokens_from_ids(
-    tokenizer: Any, ids: Sequence[int], *, texts: tuple[str, ...] = (), **known: Any
+    tokenizer: Any,
+    ids: Sequence[int],
+    *,
+    texts: tuple[str, ...] = (),
+    specials: SpecialTokens | None = None,
+    **known: Any,
 ) -> Tokens:
     """Tokens from vocabulary numbers alone, such as those that a model generated."""
     ids = [int(number) for number in ids]
@@ -49,11 +85,9 @@ def tokens_from_ids(
     pieces = [
         piece if isinstance(piece, str) else "" for piece in tokenizer.convert_ids_to_tokens(ids)
     ]
-    roles = roles_of(tokenizer)
-    # The token for an unknown word replaces a word of the text, so it is not special. But GPT-2's
-    # tokenizer has one token for all roles, unknown words included, which stays special.
-    special_ids = (set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}) | set(roles)
-    special = tuple(number in special_ids for number in ids)
+    specials = SpecialTokens.of(tokenizer) if specials is None else specials
+    roles = specials.roles
+    special = tuple(number in specials.ids for number in ids)
     written = _written(len(ids), texts, known)
     labels = []
     for piece, is_special, text in zip(pieces, special, written, strict=True):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.softmax import softmax_of
 from headscope.capturing.calls.visibility import RowVisibility
 
 QueryRows = torch.Tensor | slice
@@ -105,7 +106,7 @@ class FromScores:
         log_sum = scores[..., 0] if self.call.sinks is None else scores.logsumexp(-1)
         share = self._share(heads, log_sum, visibility)
         weights = weights if into is None else into
-        torch.softmax(scores, -1, out=weights)
+        softmax_of(scores, out=weights)
         return Tile(weights=weights, start=visibility.start, share=share, spare=spare)
 
     def measured(
@@ -118,7 +119,7 @@ class FromScores:
         top = scores.amax(-1)
         # Less the largest score, so that p ln p below is made of small numbers; no row changes by
         # it.
-        torch.softmax(scores.sub_(top.unsqueeze(-1)), -1, out=weights)
+        softmax_of(scores.sub_(top.unsqueeze(-1)), out=weights)
         largest = weights.amax(-1)
         rest = -largest.log()  # log-sum-exp of the row, less its largest score
         # -sum p ln p with ln p = s - lse is lse - sum p s: no logarithm of a weight that became 0.
