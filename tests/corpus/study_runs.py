@@ -156,6 +156,9 @@ LONG = ("cat",) * 200
 BAD = " ".join(LONG)
 STUDIES = {
     "heads": StudyRun(texts, hs.heads, bad=BAD),
+    "heads by position": StudyRun(
+        texts, hs.heads, {"position_mean": True, "random_weights": True}, bad=BAD
+    ),
     "atlas": StudyRun(texts, hs.atlas, bad=BAD),
     "atlas with norms": StudyRun(texts, hs.atlas, {"norms": True}, bad=BAD),
     "capture": StudyRun(
