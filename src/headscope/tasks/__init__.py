@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from headscope.tasks._classification import classification, pictures
     from headscope.tasks._loss import masked_word, next_word, repeats, translation
     from headscope.tasks._minimal_pairs import minimal_pairs
-    from headscope.tasks._named import function_of, named_task, task_of_rows
+    from headscope.tasks._named import function_of, named_task, repeated_runs, task_of_rows
     from headscope.tasks._similarity import likeness
     from headscope.tasks._task import Task, parse_task
     from headscope.tasks._whole import check_single_examples, whole_task
@@ -32,7 +32,7 @@ _PLACES = {
     "_similarity": ("likeness",),
     "_loss": ("masked_word", "next_word", "repeats", "translation"),
     "_minimal_pairs": ("minimal_pairs",),
-    "_named": ("function_of", "named_task", "task_of_rows"),
+    "_named": ("function_of", "named_task", "repeated_runs", "task_of_rows"),
     "_task": ("Task", "parse_task"),
     "_whole": ("check_single_examples", "whole_task"),
 }
@@ -59,6 +59,7 @@ __all__ = [
     "read_labelled",
     "read_pairs",
     "read_rows",
+    "repeated_runs",
     "repeats",
     "task_of_rows",
     "translation",

@@ -9,15 +9,12 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import TextError
-from headscope.tasks import _loss, _minimal_pairs
+from headscope.tasks import _loss, _minimal_pairs, _similarity
 from headscope.tasks._classification import totals_of
 from headscope.tasks._task import Batch, Task, Values
 
-TOGETHER = {
-    "likeness": "scores pairs by a threshold or by ranks of all pairs",
-    "repeats": "makes its own examples",
-}
-"""Tasks that cannot be cut into parts, and why."""
+TOGETHER: Mapping[str, str] = {}
+"""Tasks that cannot be cut into parts, and why; today there is none."""
 
 
 def check_single_examples(name: str) -> None:
@@ -44,8 +41,18 @@ def whole_task(
         name: one of `NAMES`, or whatever a function of one's own is called.
         description: name, metric and columns of the task of one example.
         values: of the intact model.
+
+    Raises:
+        TextError: where all pairs of a likeness are as alike.
     """
     title, metric, columns = description
+    if name == "likeness":
+        # Beside each cosine stands how alike the two are.
+        metric, finish = _similarity.judged_by(values[:, 1])
+        totals = _similarity.TOTALS
+        return Task(
+            ({},), _scores_none, title, metric, tuple(columns), finish=finish, totals=totals
+        )
     return Task(
         ({},), _scores_none, title, metric, tuple(columns), totals=_totals(name, columns, values)
     )
@@ -58,7 +65,7 @@ def _totals(
         return totals_of(columns[0], int(values[:, 3].max()))
     if name == "minimal-pairs":
         return _minimal_pairs.TOTALS
-    return _loss.TOTALS if name in ("next-word", "masked-word", "translation") else {}
+    return _loss.TOTALS if name in ("next-word", "masked-word", "translation", "repeats") else {}
 
 
 def _scores_none(model: Any, batch: Batch) -> Any:
