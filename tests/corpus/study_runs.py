@@ -76,6 +76,7 @@ class StudyRun:
         refused: what is said of it.
         bits: of a result, all of them; what is the same where the texts come in another order.
         written: by the last step of a run.
+        many: texts above which sums alone are kept, in place of thousands.
     """
 
     texts: Callable[[int], list[Any]]
@@ -89,6 +90,7 @@ class StudyRun:
     refused: str = "truncate false, now true"
     bits: Callable[[Any], Any] = kept_bits
     written: str = "result.safetensors"
+    many: int | None = None
 
 
 def words_of(number):
@@ -212,6 +214,7 @@ STUDIES = {
         bad=passage(1000, LONG),
     ),
     "norms": StudyRun(texts, hs.norm_study, bad=BAD),
+    "norms in sums": StudyRun(texts, hs.norm_study, bad=BAD, many=5),
     "mechanism": StudyRun(texts, hs.mechanism, {"at": [(0, 1), (1, 0)], "pattern": "sep"}, bad=BAD),
     "alignment": StudyRun(
         lambda count: cipher_pairs(count // 2, seed=3),
