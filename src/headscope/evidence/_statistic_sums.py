@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -46,11 +46,24 @@ class StatisticSums:
         self._lengths: Counter[int] = Counter()
 
     @staticmethod
-    def of(statistic: Statistic) -> StatisticSums:
-        """The sums over the texts of a statistic, whose documents have no other texts."""
-        own = StatisticSums(statistic.shape, statistic.names)
+    def of(
+        statistic: Statistic,
+        made: Callable[[np.ndarray], np.ndarray] | None = None,
+        names: tuple[str, ...] | None = None,
+    ) -> StatisticSums:
+        """The sums over the texts of a statistic, whose documents have no other texts.
+
+        Args:
+            statistic: of all texts of these documents.
+            made: gives what is added up, of the values of some texts; by default the values.
+            names: of what is added up; by default those of the values.
+        """
+        nothing = np.empty((0, *statistic.shape))
+        shape = statistic.shape if made is None else made(nothing).shape[1:]
+        own = StatisticSums(shape, statistic.names if names is None else names)
         for values, groups in statistic.some_at_a_time(TOGETHER):
-            own.sums.update_many(values, [(group, 1) for group in groups])
+            rows = values if made is None else made(values)
+            own.sums.update_many(rows, [(group, 1) for group in groups])
         own.sums.close()
         known = [length for length in statistic.lengths if not np.isnan(length)]
         own._lengths = Counter(map(int, known))
