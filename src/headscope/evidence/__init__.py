@@ -25,6 +25,7 @@ from headscope.evidence._poisson import PoissonSums, times_drawn
 from headscope.evidence._ratio import redrawn_interval, redrawn_ratios, share_interval
 from headscope.evidence._statistic import Statistic, load_beside, load_statistic
 from headscope.evidence._statistic_sums import StatisticSums
+from headscope.evidence._wilson import wilson_of_sums
 from headscope.evidence.correction import benjamini_hochberg, holm
 from headscope.evidence.groups import effective_groups, parse_groups
 
@@ -61,6 +62,7 @@ __all__ = [
     "superiority",
     "times_drawn",
     "uniform_map",
+    "wilson_of_sums",
 ]
 
 _NAMES_OF_0_1 = {"length_said": "length_text", "p_shown": "p_text"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ from jaxtyping import Float, Int, UInt64
 from headscope.errors import RecordError
 from headscope.evidence._exact_sum import carried, floats, sums_of
 
+AT_ONCE = 256
+"""Texts that are added up together."""
 DRAWS = 1000
 """Enough for ends that differ from those of the exact bootstrap by a few hundredths of the width;
 see docs/intervals.md."""
@@ -73,16 +75,35 @@ class PoissonSums:
         Raises:
             RecordError: where values are not finite, or of another shape.
         """
+        name = text if group is None else group
+        self.update_many([(name, times)], np.asarray(values, np.float64)[None])
+
+    def update_many(
+        self, given: Sequence[tuple[str, int]], values: Float[np.ndarray, "text ..."]
+    ) -> None:
+        """Count several texts, many times faster than one by one.
+
+        Args:
+            given: the name of each text, or of its document, and how often it is there.
+            values: of each; see `update`.
+
+        Raises:
+            RecordError: where they are not finite, or of another shape.
+        """
         values = np.asarray(values, np.float64)
-        if values.shape != self.shape or not np.isfinite(values).all():
+        if values.shape[1:] != self.shape or not np.isfinite(values).all():
             raise RecordError(
-                f"Expected finite values of shape {self.shape}, got {values.shape}"
+                f"Expected finite values of shape {self.shape}, got {values.shape[1:]}"
                 f"{'' if np.isfinite(values).all() else ' with some that are not finite'}"
             )
-        drawn = times_drawn(text if group is None else group, self.draws)
-        weights = np.concatenate([[1], drawn])[:, None].astype(np.float64) * times
-        self._sums = carried(self._sums + np.moveaxis(sums_of(values[None], weights), 1, 0))
-        self.texts += times
+        for first in range(0, len(given), AT_ONCE):
+            some = given[first : first + AT_ONCE]
+            times = np.array([often for _, often in some])
+            drawn = np.stack([times_drawn(name, self.draws) for name, _ in some], axis=1)
+            weights = np.concatenate([np.ones((1, len(some)), np.int64), drawn]) * times
+            sums = sums_of(values[first : first + AT_ONCE], weights.astype(np.float64))
+            self._sums = carried(self._sums + np.moveaxis(sums, 1, 0))
+            self.texts += int(times.sum())
 
     def __add__(self, other: PoissonSums) -> PoissonSums:
         """The texts of both.

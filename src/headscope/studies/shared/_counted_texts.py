@@ -146,17 +146,30 @@ class CountingJob(ModelJob):
         """The study of the texts of a part without these, to be added to those of other parts."""
         raise NotImplementedError
 
+    def of_many(self, parts: Callable[[], Iterable[Any]], judging: Mapping[str, Any]) -> Any:
+        """The study of more texts than are held.
+
+        Args:
+            parts: gives the study of each part, one after the other, so that the texts of one alone
+                are in memory.
+            judging: see `made`.
+        """
+        return self.total(summed(self.in_sums(part) for part in parts()), judging)
+
     def made(self, finished: FinishedRun, judging: Mapping[str, Any]) -> Any:
         """The study of all parts."""
-        kept = (part for part in finished.parts() if "none" not in part[0])
-        parts = (self.restored(part) for part in kept)
+
+        def parts() -> Iterator[Any]:
+            for part in finished.parts():
+                if "none" not in part[0]:
+                    yield self.restored(part)
+
         if self.HAS_SUMS and counted_texts(finished) > MANY:
-            # One part after the other, so that the texts of one alone are in memory.
-            studies = summed(self.in_sums(part) for part in parts)
+            result = self.of_many(parts, judging)
         else:
-            studies = list(parts)
-        check_measured(finished, any_text=bool(studies))
-        result = self.total(studies, judging)
+            studies = list(parts())
+            check_measured(finished, any_text=bool(studies))
+            result = self.total(studies, judging)
         self.note_left_out(result, finished.failed)
         return result
 
