@@ -11,8 +11,8 @@ import pytest
 import headscope as hs
 from headscope.corpus import CorpusText
 from headscope.errors import ModelError, RecordError, RunError
-from headscope.evidence import MapSum
-from headscope.patterns import Heads, Tally, TallySums
+from headscope.evidence import MapSum, interval
+from headscope.patterns import Heads, Pattern, Tally, TallySums
 from headscope.studies._heads_measurer import HeadsMeasurer
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -163,6 +163,36 @@ def test_a_mean_map_is_as_large_as_the_longest_text():
     assert np.isnan(longer.mean[0, 2]).all()
     assert longer.texts == {"a", "b"}
     assert longer.padded(2) is longer
+
+
+def looks_first(maps):
+    """1 where the last query looks at the first token more than evenly, else 0."""
+    return (maps.weights[:, -1, 0] > 1 / maps.weights.shape[-1]).astype(float)
+
+
+@pytest.mark.parametrize("has_documents", [False, True])
+def test_scores_of_0_and_1_of_a_whole_run_have_wilsons_interval(folder, has_documents):
+    texts, groups = corpus(60)
+    groups = groups if has_documents else None
+    pattern = Pattern(name="first", says="", source="", threshold=0.5, score=looks_first)
+    given = {"patterns": (pattern,), "battery": False, "confidence": 0.9}
+    result = over(folder, texts, groups, **given)
+    held = hs.heads(folder, texts=texts, groups=groups, **given)
+    scores, _ = held.tally.judged(pattern)
+    assert set(np.unique(scores[~np.isnan(scores)])) == {0.0, 1.0}
+    exact = interval(scores, groups=groups, method="wilson", confidence=0.9)
+    rates = np.nanmean(scores, axis=0)
+    shared = 0
+    for label, ends, rate in zip(result.all_labels, exact, rates, strict=True):
+        assert label.score == pytest.approx(rate)
+        # Scores that are all 0 may be of any kind, and are no shares.
+        if rate > 0:
+            shared += 1
+            # Over documents the variance is linearised here, and there leaves one out.
+            limit = 0.03 if has_documents else 1e-9
+            assert (label.low, label.high) == pytest.approx(tuple(ends), abs=limit)
+            assert 0 <= label.low <= rate <= label.high <= 1
+    assert shared > 3
 
 
 def test_texts_that_cannot_be_read_are_named(folder, tmp_path):

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int, UInt64
 
 from headscope.errors import RecordError
 from headscope.evidence._exact_sum import carried, floats, sums_of
+from headscope.evidence._interval import expanded_tails
 
 AT_ONCE = 256
 """Texts that are added up together."""
@@ -134,20 +135,31 @@ class PoissonSums:
         return floats(self._sums[:, 1:])
 
     def interval(
-        self, of: Callable[[Any], Any], confidence: float = 0.95
+        self,
+        of: Callable[[Any], Any],
+        confidence: float = 0.95,
+        *,
+        documents: tuple[float, float] | None = None,
     ) -> Float[np.ndarray, "2 ..."]:
         """Percentile interval of a statistic of sums.
 
         Args:
             of: the statistic, of sums with an axis of draws before their own.
             confidence: how often it should hold the statistic of all texts that could have been.
+            documents: how many there are, and how many of one size would say as much: of few,
+                wider quantiles are taken, as `headscope.evidence.interval` does.
 
         Returns:
-            Lower and upper end.
+            Lower and upper end; NaN where no draw has the statistic.
         """
-        beyond = (1 - confidence) / 2
+        tails = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
+        if documents is not None:
+            tails = expanded_tails(confidence, *documents)
         values = np.asarray(of(self.redrawn), np.float64)
-        return np.nanquantile(values, [beyond, 1 - beyond], axis=0)
+        known = ~np.isnan(values).all(axis=0)
+        ends = np.full((2, *values.shape[1:]), np.nan)
+        ends[:, known] = np.nanquantile(values[:, known], tails, axis=0)
+        return ends
 
 
 def times_drawn(name: str, draws: int) -> Int[np.ndarray, " draw"]:

@@ -214,13 +214,21 @@ class SecondReading:
     def _above_ends(self, confidence: float) -> Float[np.ndarray, "key 2"]:
         """By Poisson's bootstrap: a ratio of sums over documents is no mean."""
         splits = np.maximum(self._splits, 1)
+        ends = np.full((len(self._keys), 2), np.nan)
+        for row, (groups, sizes) in enumerate(
+            zip(self._sums["groups"], self._sums["sizes"], strict=True)
+        ):
+            if groups < 2:
+                continue
 
-        def ratio(total: np.ndarray) -> np.ndarray:
-            parts, wholes = total[..., 0] / splits, total[..., 1]
-            return np.divide(parts, wholes, out=np.full(parts.shape, np.nan), where=wholes > 0)
+            def ratio(total: np.ndarray, row: int = row) -> np.ndarray:
+                parts, wholes = total[:, row, 0] / splits[row], total[:, row, 1]
+                return np.divide(parts, wholes, out=np.full(parts.shape, np.nan), where=wholes > 0)
 
-        ends = self._above.interval(ratio, confidence).T
-        return np.where((self._sums["groups"] > 1)[:, None], ends, np.nan)
+            effective = self._first.totals[self._keys[row]].whole ** 2 / sizes
+            documents = float(groups), float(effective)
+            ends[row] = self._above.interval(ratio, confidence, documents=documents)
+        return ends
 
 
 @dataclass(frozen=True, kw_only=True)
