@@ -2,6 +2,7 @@
 intervals near theirs.
 """
 
+import tracemalloc
 from collections import Counter
 
 import numpy as np
@@ -9,9 +10,11 @@ import pytest
 
 import headscope as hs
 from headscope.errors import RecordError
+from headscope.evidence import Statistic, StatisticSums
 from headscope.linguistics import Sentence, Treebank
 from headscope.studies.shared._answer_file import answers_of_kept, kept_of_answers
 from headscope.studies.shared._answer_sums import PartAnswers, hashed_halves, summed_answers
+from headscope.studies.shared._counted_texts import summed
 from headscope.studies.shared._held_out import DocumentHits, measured
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -180,3 +183,57 @@ def test_relations_of_many_sentences_say_what_is_not_known(tmp_path, monkeypatch
         summed.update(given[2].sentences[0], hs.capture(*given[:2], given[2].sentences[0].text))
     with pytest.raises(RecordError, match="'amod' was asked; there are all, "):
         summed.best("amod")
+
+
+def peak_of(parts):
+    """Bytes that adding up so many parts of 100 documents takes at most."""
+
+    def made():
+        for number in range(parts):
+            rng = np.random.default_rng(number)
+            hits = DocumentHits(
+                wholes=np.full(100, 9.0),
+                hits=rng.integers(0, 9, (HEADS, 100)).astype(float),
+                baselines=rng.integers(0, 9, (RULES, 100)).astype(float),
+            )
+            yield PartAnswers(
+                texts=100,
+                documents=tuple(f"d{number} {at}" for at in range(100)),
+                lengths=(3,) * 100,
+                asked={("max", kind): hits for kind in KINDS},
+            )
+
+    tracemalloc.start()
+    answers = summed_answers(made, list, judging=JUDGING)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert answers.documents == 100 * parts
+    return peak
+
+
+def test_memory_does_not_grow_with_the_documents():
+    # Before, code that is run first is loaded.
+    peak_of(2)
+    assert peak_of(40) < 1.05 * peak_of(10)
+
+
+def test_memory_of_a_statistic_does_not_grow_with_the_texts():
+    def peak(parts):
+        def studies():
+            for part in range(parts):
+                statistic = Statistic((40,))
+                for number in range(200):
+                    values = np.random.default_rng(200 * part + number).random(40)
+                    statistic.update(f"{part} {number}", values, length=number % 9)
+                yield StatisticSums.of(statistic)
+
+        tracemalloc.start()
+        (whole,) = summed(studies())
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert len(whole) == 200 * parts
+        return most
+
+    peak(2)
+    # Held, the values of 15 parts more would be three times as much.
+    assert peak(20) < 1.2 * peak(5)

@@ -176,6 +176,8 @@ class SecondReading:
         splits = self._splits[:, None]
         there = np.where((wholes > 0) & (splits > 0), above / np.maximum(splits, 1), np.nan)
         self._tested.update_many(there.T, [(None, 1)] * count)
+        # Else the values of some ten thousand documents wait to be added up together.
+        self._tested.close()
 
     def numbers(self, confidence: float, correction: str) -> list[dict[str, Any]]:
         """What `headscope.studies.shared._held_out.measured` gives of documents that are held."""
