@@ -100,5 +100,5 @@ def answers_of_kept(document: Mapping[str, Any], arrays: Mapping[str, np.ndarray
     )
 
 
-def _number(value: float | None) -> float:
+def _number(value: int | float | None) -> float:
     return np.nan if value is None else float(value)

@@ -191,7 +191,7 @@ class SecondReading:
         numbers = []
         for row, each in enumerate(totals):
             on_all = _on_all(each) | {"low": float(ends[row, 0]), "high": float(ends[row, 1])}
-            off = held_out_numbers(_held(each), each.whole, held_ends[row], above[row])
+            off = held_out_numbers(_held(each), float(each.whole), held_ends[row], above[row])
             tested = {"p": float(p[row]), "p_corrected": float(tests[row])}
             numbers.append(on_all | off | tested)
         return numbers
