@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from transformers import GPT2LMHeadModel
 
 import headscope as hs
 from headscope.cli import run
@@ -52,6 +53,21 @@ def test_next_words(folder, here, capsys):
     assert (here / "b.jsonl.part").read_bytes() == before
     assert run(["ablate", *arguments, "--resume", "b.jsonl.part"]) == 1
     assert "holds an ablation with another way of disabling heads" in capsys.readouterr().err
+
+
+def test_repeated_tokens_need_no_file_in_parts_either(saved, here, capsys):
+    config = tiny_model("gpt2", writes=True).config
+    config.n_positions = 64
+    model = saved("longer", GPT2LMHeadModel(config).eval(), tiny_tokenizer())
+    given = ["ablate", "--task", "repeats", "--model", model, "--limit", "3", "--no-whole-layers"]
+    assert run([*given, "--out", "a.csv"]) == 0
+    assert run([*given, "--out", "run", "--part-size", "2"]) == 0
+    assert "repeats, 3 examples, median 60 tokens" in capsys.readouterr().out
+    with (here / "a.csv").open(encoding="utf-8", newline="") as file:
+        changes = [float(row["change"]) for row in csv.DictReader(file)]
+    kept = Ablation.load(here / "run" / "result.safetensors").columns()
+    assert len(changes) == 15
+    np.testing.assert_allclose(sorted(kept["change"]), sorted(changes), atol=1e-6)
 
 
 def test_other_tasks(folder, here, capsys):

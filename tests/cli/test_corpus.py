@@ -38,13 +38,27 @@ def test_a_folder_keeps_the_run_and_the_same_command_goes_on(texts, here, folder
     assert "truncate false, now true" in capsys.readouterr().err
 
 
+def test_a_figure_of_a_run_has_the_map_of_heads(texts, here, folder, capsys):
+    pytest.importorskip("matplotlib", reason="needs the extra figures")
+    command = ["heads", "--texts", texts, "--model", folder]
+    assert run([*command, "--out", "run", "--plot", "a.svg", "--position-mean"]) == 3
+    assert "map of all heads" in (here / "a.svg").read_text(encoding="utf-8")
+    # The same parts whether a figure is drawn now or not.
+    assert run([*command, "--out", "run", "--position-mean"]) == 3
+    assert run([*command, "--out", "other"]) == 3
+    assert "has no map" not in capsys.readouterr().err
+    assert run([*command, "--out", "other", "--plot", "b.svg"]) == 3
+    assert "map of all heads" not in (here / "b.svg").read_text(encoding="utf-8")
+    err = capsys.readouterr().err
+    assert "b.svg has no map of all heads, since the run in other was begun without --plot" in err
+
+
 @pytest.mark.parametrize(
     ("more", "code", "said"),
     [
         (["--workers", "0"], 2, "--workers"),
         (["--workers", "2", "--dask", "tcp://x:1"], 1, "a cluster has its own workers"),
         (["--out", "texts.txt/run"], 1, "texts.txt"),
-        (["--workers", "1", "--position-mean"], 1, "position_mean is not for runs"),
     ],
 )
 def test_bad_options_are_one_line(texts, folder, capsys, more, code, said):

@@ -30,6 +30,15 @@ def columns_of(result):
     }
 
 
+def on_all_of(result):
+    """What does not depend on how documents are divided into halves."""
+    table = result.columns()
+    left = {name for name in table if "held_out" in name or name in ("p", "p_corrected")}
+    left |= {"low", "high"}
+    accuracies = {what: result.accuracy(what) for what in dict.fromkeys(next(iter(table.values())))}
+    return {name: column for name, column in table.items() if name not in left} | accuracies
+
+
 def counts_of(result):
     """What was counted in all sentences."""
     return {"counts": result.statistic.total, "diagonal": result.diagonal.total}
@@ -76,6 +85,7 @@ class StudyRun:
         refused: what is said of it.
         bits: of a result, all of them; what is the same where the texts come in another order.
         written: by the last step of a run.
+        many: texts above which sums alone are kept, in place of thousands.
     """
 
     texts: Callable[[int], list[Any]]
@@ -89,6 +99,7 @@ class StudyRun:
     refused: str = "truncate false, now true"
     bits: Callable[[Any], Any] = kept_bits
     written: str = "result.safetensors"
+    many: int | None = None
 
 
 def words_of(number):
@@ -147,6 +158,28 @@ def ablate(model, tokenizer, texts, **options):
     return hs.ablate(model, tasks.next_word(tokenizer, texts), **options)
 
 
+def row(number):
+    """A pair of texts, and how alike they are."""
+    one, other = (" ".join(words_of(seed)) for seed in (number, number + 500))
+    return {"sentence1": one, "sentence2": other, "label": (number * 7 % 10) / 2}
+
+
+def alike(model, tokenizer, rows, **options):
+    if tokenizer is None or options.keys() & {"out", "workers"}:
+        return hs.ablate(model, "likeness", texts=rows, **options)
+    pairs = [(row["sentence1"], row["sentence2"]) for row in rows]
+    return hs.ablate(
+        model, tasks.likeness(tokenizer, pairs, [row["label"] for row in rows]), **options
+    )
+
+
+def repeats(model, tokenizer, rows, **options):
+    if tokenizer is None or options.keys() & {"out", "workers"}:
+        return hs.ablate(model, "repeats", texts=rows, **options)
+    task = tasks.named_task("repeats", model, tokenizer, None, limit=len(rows), period=4)
+    return hs.ablate(model, task, **options)
+
+
 def changes_of(result):
     """What does not depend on the order of the examples."""
     return {"change": result.change, "intact": result.baseline} | dict(result.totals)
@@ -156,6 +189,9 @@ LONG = ("cat",) * 200
 BAD = " ".join(LONG)
 STUDIES = {
     "heads": StudyRun(texts, hs.heads, bad=BAD),
+    "heads by position": StudyRun(
+        texts, hs.heads, {"position_mean": True, "random_weights": True}, bad=BAD
+    ),
     "atlas": StudyRun(texts, hs.atlas, bad=BAD),
     "atlas with norms": StudyRun(texts, hs.atlas, {"norms": True}, bad=BAD),
     "capture": StudyRun(
@@ -186,8 +222,28 @@ STUDIES = {
         {"splits": 2},
         bad=passage(1000, LONG),
     ),
+    "relations in sums": StudyRun(
+        lambda count: [sentence(number) for number in range(count)],
+        relations,
+        {"splits": 2, "random_weights": True},
+        bad=sentence(1000, LONG),
+        numbers=on_all_of,
+        many=5,
+    ),
+    "coref in sums": StudyRun(
+        lambda count: [passage(number) for number in range(count)],
+        hs.coref,
+        {"splits": 2},
+        bad=passage(1000, LONG),
+        numbers=on_all_of,
+        many=5,
+    ),
     "norms": StudyRun(texts, hs.norm_study, bad=BAD),
+    "norms in sums": StudyRun(texts, hs.norm_study, bad=BAD, many=5),
     "mechanism": StudyRun(texts, hs.mechanism, {"at": [(0, 1), (1, 0)], "pattern": "sep"}, bad=BAD),
+    "mechanism in sums": StudyRun(
+        texts, hs.mechanism, {"at": [(0, 1), (1, 0)], "pattern": "sep"}, bad=BAD, many=5
+    ),
     "alignment": StudyRun(
         lambda count: cipher_pairs(count // 2, seed=3),
         hs.alignment_study,
@@ -229,6 +285,23 @@ STUDIES = {
         needs="writer",
         bad=BAD,
         reason="index out of range",
+        numbers=changes_of,
+    ),
+    "ablate by likeness": StudyRun(
+        lambda count: [row(number) for number in range(count)],
+        alike,
+        {"heads": [(0, 1), (1, 2)], "layers": False},
+        bad={"sentence1": BAD, "sentence2": "the cat", "label": 0.5},
+        reason="expanded size",
+        numbers=changes_of,
+    ),
+    "ablate by repeats": StudyRun(
+        lambda count: tasks.repeated_runs(count // 2, period=4),
+        repeats,
+        {"heads": [(0, 1), (2, 3)], "layers": False},
+        needs="writer",
+        bad={"run": -1},
+        reason="repeated_runs",
         numbers=changes_of,
     ),
     "faithfulness": StudyRun(

@@ -1,5 +1,7 @@
 """A real Dask cluster of two processes gives the same, and survives what dies."""
 
+import atexit
+import logging
 import os
 import subprocess
 import sys
@@ -141,6 +143,21 @@ def test_a_killed_scheduler_leaves_a_run_that_goes_on(corpus, tmp_path):
             process.kill()
             process.wait()
     assert done(corpus, job, out=tmp_path / "run") == done(corpus, job)
+
+
+def test_workers_that_end_slowly_are_waited_for():
+    told = []
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: told.append(record.getMessage())
+    logger = logging.getLogger("distributed.nanny")
+    logger.addHandler(handler)
+    try:
+        with dask_cluster("local", workers=1) as executor:
+            # Longer than the 4 s after which Dask kills a worker by default, and warns of it.
+            executor.submit(atexit.register, time.sleep, 5).result()
+    finally:
+        logger.removeHandler(handler)
+    assert told == []
 
 
 def test_an_address_where_nobody_answers_is_an_error(monkeypatch):

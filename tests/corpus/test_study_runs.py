@@ -38,9 +38,12 @@ def over(study, folders):
 
     def run(texts, **options):
         options.setdefault("part_size", 4)
-        return study.call(
-            folders[study.needs], None, texts, progress=False, **study.options, **options
-        )
+        with pytest.MonkeyPatch.context() as patch:
+            if study.many is not None:
+                patch.setattr("headscope.studies.shared._counted_texts.MANY", study.many)
+            return study.call(
+                folders[study.needs], None, texts, progress=False, **study.options, **options
+            )
 
     return run
 

@@ -153,3 +153,11 @@ def test_bad_values_are_refused(values):
 def test_what_is_too_large_is_refused():
     with pytest.raises(RecordError, match="too large"):
         summed(np.full((1, 1), 2.0**30), ["a"])
+
+
+@pytest.mark.parametrize("value", [-1 / 18, -1e-9, -3.7, -(2.0**21) - 0.1, 1 / 18])
+def test_negative_values_are_as_exact_as_others(value):
+    sums = GroupSums((1,))
+    for _ in range(3):
+        sums.update(np.array([value]))
+    assert sums.mean[0] == pytest.approx(value, rel=1e-15, abs=1e-18)

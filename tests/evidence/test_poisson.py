@@ -101,3 +101,25 @@ def test_what_cannot_be_added_is_refused():
         sums.update("a", np.array([0, np.nan]))
     with pytest.raises(RecordError, match="cannot be added up"):
         sums + PoissonSums((2,), draws=6)
+
+
+def test_texts_together_are_texts_one_by_one():
+    part, whole, of = clustered(40)
+    one_by_one, together = sums_of(part, whole, of, draws=50), PoissonSums((2,), draws=50)
+    together.update_many([(f"document {each}", 1) for each in of], np.stack([part, whole], axis=1))
+    assert together._sums.tobytes() == one_by_one._sums.tobytes()
+    twice = PoissonSums((1,), draws=50)
+    twice.update_many([("a", 2), ("b", 1)], np.array([[0.25], [4.0]]))
+    thrice = PoissonSums((1,), draws=50)
+    for name, value in (("a", 0.25), ("b", 4.0), ("a", 0.25)):
+        thrice.update(name, np.array([value]))
+    assert twice._sums.tobytes() == thrice._sums.tobytes()
+    assert twice.texts == thrice.texts == 3
+
+
+def test_few_documents_have_wider_ends():
+    sums = sums_of(*clustered(12))
+    plain, wider = sums.interval(ratio), sums.interval(ratio, documents=(12.0, 9.5))
+    assert 1.15 * np.ptp(plain) < np.ptp(wider) < 1.6 * np.ptp(plain)
+    nothing = sums.interval(lambda total: np.full(len(total), np.nan))
+    assert np.isnan(nothing).all()

@@ -11,7 +11,8 @@ import pytest
 import headscope as hs
 from headscope.corpus import CorpusText
 from headscope.errors import ModelError, RecordError, RunError
-from headscope.patterns import Heads, Tally, TallySums
+from headscope.evidence import MapSum, interval
+from headscope.patterns import Heads, Pattern, Tally, TallySums
 from headscope.studies._heads_measurer import HeadsMeasurer
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -129,6 +130,71 @@ def test_random_weights_are_a_run_of_their_own(folder, tmp_path):
         assert result.levels[name] == pytest.approx(level, abs=1e-6)
 
 
+def test_a_mean_map_that_is_given_is_that_of_the_texts(folder, tmp_path):
+    texts, groups = corpus(24)
+    out = tmp_path / "run"
+    result = over(folder, texts, groups, out=out, position_mean=True, battery=False)
+    maps = MapSum(len(result.cells), 30)
+    for number, record in enumerate(hs.capture_many(folder, texts=texts)):
+        weights = [layer.weights_of() for layer in record["self"]]
+        maps.update(str(number), np.concatenate(weights))
+    given = over(folder, texts, groups, position_mean=maps.mean, battery=False)
+    without = over(folder, texts, groups, battery=False)
+    higher = 0
+    for own, same, less in zip(
+        result.all_labels, given.all_labels, without.all_labels, strict=True
+    ):
+        assert own.against == same.against
+        assert own.baseline == pytest.approx(same.baseline, abs=1e-6, nan_ok=True)
+        higher += "position" in own.against and own.baseline > less.baseline
+    assert higher > 10
+    # Another mean map is another run.
+    with pytest.raises(RunError, match='position mean "'):
+        over(folder, texts, groups, out=out, position_mean=maps.mean / 2, battery=False)
+
+
+def test_a_mean_map_is_as_large_as_the_longest_text():
+    one = MapSum(2, 1)
+    one.update("a", np.ones((2, 1, 1)))
+    longer = one.padded(3)
+    longer.update("b", np.full((2, 2, 3), 0.5))
+    assert longer.mean[:, 0, 0].tolist() == [0.75, 0.75]
+    assert longer.mean[0, 1].tolist() == [0.5, 0.5, 0.5]
+    assert np.isnan(longer.mean[0, 2]).all()
+    assert longer.texts == {"a", "b"}
+    assert longer.padded(2) is longer
+
+
+def looks_first(maps):
+    """1 where the last query looks at the first token more than evenly, else 0."""
+    return (maps.weights[:, -1, 0] > 1 / maps.weights.shape[-1]).astype(float)
+
+
+@pytest.mark.parametrize("has_documents", [False, True])
+def test_scores_of_0_and_1_of_a_whole_run_have_wilsons_interval(folder, has_documents):
+    texts, groups = corpus(60)
+    groups = groups if has_documents else None
+    pattern = Pattern(name="first", says="", source="", threshold=0.5, score=looks_first)
+    given = {"patterns": (pattern,), "battery": False, "confidence": 0.9}
+    result = over(folder, texts, groups, **given)
+    held = hs.heads(folder, texts=texts, groups=groups, **given)
+    scores, _ = held.tally.judged(pattern)
+    assert set(np.unique(scores[~np.isnan(scores)])) == {0.0, 1.0}
+    exact = interval(scores, groups=groups, method="wilson", confidence=0.9)
+    rates = np.nanmean(scores, axis=0)
+    shared = 0
+    for label, ends, rate in zip(result.all_labels, exact, rates, strict=True):
+        assert label.score == pytest.approx(rate)
+        # Scores that are all 0 may be of any kind, and are no shares.
+        if rate > 0:
+            shared += 1
+            # Over documents the variance is linearised here, and there leaves one out.
+            limit = 0.03 if has_documents else 1e-9
+            assert (label.low, label.high) == pytest.approx(tuple(ends), abs=limit)
+            assert 0 <= label.low <= rate <= label.high <= 1
+    assert shared > 3
+
+
 def test_texts_that_cannot_be_read_are_named(folder, tmp_path):
     texts, groups = corpus(24)
     bad = ["", 7, "cat " * 1000, {"image": object()}]
@@ -155,11 +221,6 @@ def test_other_weights_are_refused_by_name(folder, tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "match"),
     [
-        (
-            {"workers": 2, "position_mean": True},
-            RunError,
-            "position_mean is not for runs over a corpus: its baseline is a mean over records",
-        ),
         ({"workers": 2, "patern": 1}, RunError, "no option 'patern'"),
         ({"workers": 2, "correction": "bonferroni"}, RunError, "give one of holm"),
         ({"workers": 0}, RunError, "from 1 on, not 0"),

@@ -7,7 +7,7 @@ from scipy.stats import spearmanr
 import headscope as hs
 from headscope import FigureError, RecordError
 from headscope.cli import run
-from headscope.evidence import Statistic
+from headscope.evidence import Statistic, StatisticSums
 from headscope.record import Contributions
 from headscope.studies import NormStudy, load_norm_study
 from headscope.studies.norms._values import (
@@ -56,6 +56,42 @@ def records():
 @pytest.fixture
 def study(records):
     return hs.norm_study(records)
+
+
+def test_a_run_over_many_texts_keeps_sums_alone(tmp_path, monkeypatch):
+    model, tokenizer = tiny_model("bert"), tiny_tokenizer()
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(["the", "cat", "sat", "."], 2 + n % 5)) for n in range(60)]
+    groups = [f"d{number % 25}" if number % 3 else None for number in range(60)]
+    given = {"texts": texts, "groups": groups, "random_weights": True, "progress": False}
+    held = hs.norm_study(model, tokenizer, part_size=20, **given)
+    assert isinstance(held.statistic, Statistic)
+    monkeypatch.setattr("headscope.studies.shared._counted_texts.MANY", 59)
+    summed = hs.norm_study(model, tokenizer, part_size=20, out=tmp_path / "run", **given)
+    assert isinstance(summed.statistic, StatisticSums)
+    assert (summed.texts, summed.statistic.documents) == (60, held.statistic.documents)
+    np.testing.assert_allclose(summed.statistic.mean, held.statistic.mean, rtol=1e-13)
+    # Of so few documents the two intervals differ by some hundredths of their width.
+    apart = np.abs(summed.intervals - held.intervals).max(axis=-1)
+    wide = np.ptp(held.intervals, axis=-1)
+    assert np.nanmax(apart[wide > 1e-9] / wide[wide > 1e-9]) < 0.15
+    assert "95% t interval over 45 documents]" in summed.summary()
+    assert "95% interval over 45 documents]" in held.summary()
+    again = hs.load(tmp_path / "run")
+    assert again.summary() == summed.summary()
+    assert again.statistic.mean.tobytes() == summed.statistic.mean.tobytes()
+    assert again.intervals.tobytes() == summed.intervals.tobytes()
+
+
+def test_sums_and_texts_are_added_up(records):
+    one, other = hs.norm_study(records[:2]).in_sums(), NormStudy()
+    other.update("else", records[2])
+    both, turned = one + other, other + one
+    assert both.texts == turned.texts == 3
+    assert both.statistic.mean.tobytes() == turned.statistic.mean.tobytes()
+    np.testing.assert_allclose(both.statistic.mean, hs.norm_study(records[:3]).statistic.mean)
+    with pytest.raises(RecordError, match="Of 3 texts sums alone are known; count others"):
+        both.update("more", records[3])
 
 
 def test_every_token_is_in_one_class():

@@ -151,17 +151,23 @@ class _GivenTask:
 
 def _in_parts(given: _GivenTask, options: ModelOptions, chosen: dict[str, Any]) -> Any:
     """The ablation as a run over the examples of the file."""
-    from headscope.tasks import read_rows
-
-    if given.data is None:
-        raise RunError("A run in parts needs a file of examples; give --data")
-    rows = read_rows(given.data)[: given.limit]
+    rows = _rows_of(given)
     left_out.begin("example", of=len(rows))
     with status("Loading PyTorch and transformers"):
         from headscope.studies import ablate as ablated
     reading: dict[str, Any] = {"truncate": options.truncate, "allow_unfit": options.allow_unfit}
     reading |= options.loading | {"masked": given.masked, "texts": rows}
     return ablated(options.model, given.name, **reading, **chosen)
+
+
+def _rows_of(given: _GivenTask) -> list[Any]:
+    from headscope.tasks import read_rows, repeated_runs
+
+    if given.name == "repeats":
+        return repeated_runs(given.limit) if given.limit else repeated_runs()
+    if given.data is None:
+        raise RunError("A run in parts needs a file of examples; give --data")
+    return read_rows(given.data)[: given.limit]
 
 
 def _at_once(

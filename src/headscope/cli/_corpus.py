@@ -147,3 +147,10 @@ def is_folder(out: Path | None) -> bool:
 def table_of(out: Path | None) -> Path | None:
     """The file of a table that ``--out`` names; None for the folder of a run."""
     return None if is_folder(out) else out
+
+
+def begun_with(folder: Path) -> dict[str, Any] | None:
+    """The options of the run that a folder holds; None where none was begun."""
+    from headscope.corpus import RunFolder
+
+    return RunFolder(folder).facts()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from headscope.cli._corpus import CorpusOptions, table_of
+from headscope.cli._corpus import CorpusOptions, begun_with, is_folder, table_of
 from headscope.cli._run import ModelOptions
 from headscope.cli._study import (
     check_results,
@@ -94,8 +95,24 @@ def heads(
         "battery": battery,
         "margin": margin,
     }
-    more: dict[str, Any] = {} if running.asks(out) else {"distances": plot is not None}
+    more = {"distances": _adds_distances(out, plot)}
     reading = running.reading(options, out, given=given, texts=texts, masked=predictive)
     with few_texts_as_a_line(), reading as (source, how):
         result = heads_of(*source, given, **how, **judged, **more)
     tell(result, table, plot, **({"classes": True} if classes else {}))
+
+
+def _adds_distances(out: Path | None, plot: Path | None) -> bool:
+    """Whether distances of heads are added up, for the map of them in a figure."""
+    wanted = plot is not None
+    begun = begun_with(out) if out is not None and is_folder(out) else None
+    if begun is None:
+        return wanted
+    # Parts that are kept have them or not, whatever is drawn now.
+    has = bool(begun.get("distances"))
+    if wanted and not has:
+        sys.stderr.write(
+            f"headscope: {plot} has no map of all heads, since the run in {out} was begun without "
+            "--plot and added up no distances of heads; give another folder to have it\n"
+        )
+    return has

@@ -122,9 +122,14 @@ def dask_cluster(address: str, workers: int | None = None) -> Generator[Executor
         raise RunError("Dask is not installed: pip install 'headscope[distributed]'")
     from distributed import Client, LocalCluster
 
+    from headscope.corpus._patient_nanny import PatientNanny
+
     if address == LOCAL:
         cluster = LocalCluster(
-            n_workers=workers or os.cpu_count() or 1, threads_per_worker=1, processes=True
+            n_workers=workers or os.cpu_count() or 1,
+            threads_per_worker=1,
+            processes=True,
+            worker_class=PatientNanny,
         )
         with cluster, Client(cluster) as client:
             yield _executor_of(client)

@@ -18,12 +18,14 @@ from headscope.evidence._effect import effect_size, p_above, superiority
 from headscope.evidence._flips import least_p, p_flipped
 from headscope.evidence._group_sums import GroupSums
 from headscope.evidence._interval import interval
-from headscope.evidence._lengths import length_text
+from headscope.evidence._lengths import length_text, median_of
 from headscope.evidence._map_sum import MapSum, position_map
 from headscope.evidence._p_text import p_text
 from headscope.evidence._poisson import PoissonSums, times_drawn
 from headscope.evidence._ratio import redrawn_interval, redrawn_ratios, share_interval
 from headscope.evidence._statistic import Statistic, load_beside, load_statistic
+from headscope.evidence._statistic_sums import StatisticSums
+from headscope.evidence._wilson import wilson_of_sums
 from headscope.evidence.correction import benjamini_hochberg, holm
 from headscope.evidence.groups import effective_groups, parse_groups
 
@@ -32,6 +34,7 @@ __all__ = [
     "MapSum",
     "PoissonSums",
     "Statistic",
+    "StatisticSums",
     "benjamini_hochberg",
     "difference_interval",
     "effect_size",
@@ -42,6 +45,7 @@ __all__ = [
     "length_text",
     "load_beside",
     "load_statistic",
+    "median_of",
     "null_scores",
     "orders_of_words",
     "p_above",
@@ -58,6 +62,7 @@ __all__ = [
     "superiority",
     "times_drawn",
     "uniform_map",
+    "wilson_of_sums",
 ]
 
 _NAMES_OF_0_1 = {"length_said": "length_text", "p_shown": "p_text"}

@@ -77,5 +77,9 @@ def carried(numbers: Int[np.ndarray, "3 ..."]) -> Int[np.ndarray, "3 ..."]:
 
 def floats(numbers: Int[np.ndarray, "3 ..."]) -> Float[np.ndarray, "..."]:
     """The sum as one number each."""
-    top, middle, low = numbers
-    return top * PLACES[0] + (middle * PLACES[1] + low * PLACES[2])
+    # Of a sum a little below 0 the lower numbers are nearly 2^20, to whose last digit they would be
+    # rounded: a negative sum is turned first.
+    is_negative = carried(numbers)[0] < 0
+    top, middle, low = carried(np.where(is_negative, -numbers, numbers))
+    sums = top * PLACES[0] + (middle * PLACES[1] + low * PLACES[2])
+    return np.where(is_negative, -sums, sums)

@@ -96,6 +96,24 @@ class MapSum:
         both.texts = self.texts | other.texts
         return both
 
+    def padded(self, length: int) -> MapSum:
+        """The same sum with room for longer texts, or itself where there is room.
+
+        Args:
+            length: how many tokens of each text there is to be room for. What was left out of
+                longer texts before stays out, so that a sum should be as long as its longest text.
+        """
+        if length <= self.length:
+            return self
+        longer = MapSum(self.heads, length)
+        longer.texts = self.texts
+        room = ((0, length - self.length),) * 2
+        longer._count = np.pad(self._count, room)
+        longer._whole, longer._rest = (
+            np.pad(each, ((0, 0), *room)) for each in (self._whole, self._rest)
+        )
+        return longer
+
     @property
     def count(self) -> int:
         """Number of texts."""

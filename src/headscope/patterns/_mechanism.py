@@ -11,10 +11,11 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError
-from headscope.evidence import interval, length_text
+from headscope.evidence import length_text
 from headscope.measures import carriers
 from headscope.patterns._groups import Group, Groups
 from headscope.patterns._mechanism_tally import READINGS, SUMMARY, MechanismTally, Reading
+from headscope.patterns._mechanism_texts import HeldTexts, SummedTexts, mean_of
 from headscope.patterns._neuron import Neuron
 from headscope.patterns._pattern import Pattern
 from headscope.patterns.records import with_groups
@@ -99,7 +100,7 @@ class Mechanism(Result):
 
     def _known(self, layer: int, head: int, *, of: Reading) -> tuple[Neuron, ...]:
         """The neurons of a head; empty where no text shows anything."""
-        if np.isnan(self.tally.row("neurons", of)[:, self._cell(layer, head)]).all():
+        if not self._texts.count(of)[self._cell(layer, head)]:
             return ()
         return self.neurons(layer, head, of=of)
 
@@ -113,21 +114,12 @@ class Mechanism(Result):
         """
         cell, of = self._cell(layer, head), _parse_reading(of)
         units = self.tally.units[layer]
-        texts = self.tally.by_unit("adds", of)[:, cell, : len(units)]
-        # Texts that show nothing are left out, and so are their documents.
-        known = ~np.isnan(texts).any(axis=1)
-        groups = None if self._groups is None else np.array(self._groups, object)[known].tolist()
-        texts = texts[known]
-        if not len(texts):
+        numbers = self._texts.units(cell, of)
+        if numbers is None:
             raise RecordError(f"No text shows head {layer}-{head} anything of {self._looks_at}")
-        mean = texts.mean(axis=0)
-        ends = interval(texts, groups=groups, method="expanded", confidence=self.confidence)
+        mean, ends = numbers.adds, numbers.ends
         positive = np.maximum(mean, 0).sum()
-        carries = _mean(self.tally.by_unit("carries", of)[:, cell, : len(units)])
-        carrying, stable = (
-            carriers(mean, share=self.tally.share),
-            carriers(texts, share=self.tally.share).mean(axis=0),
-        )
+        carrying = carriers(mean, share=self.tally.share)
         neurons = [
             Neuron(
                 layer=layer,
@@ -139,8 +131,8 @@ class Mechanism(Result):
                 low=float(ends[unit, 0]),
                 high=float(ends[unit, 1]),
                 share=float(max(0.0, mean[unit]) / positive) if positive else 0.0,
-                carries=float(carries[unit]),
-                stable=float(stable[unit]),
+                carries=float(numbers.carries[unit]),
+                stable=float(numbers.stable[unit]),
                 holds=bool(carrying[unit] and ends[unit, 0] > 0),
             )
             for unit in range(len(units))
@@ -230,7 +222,7 @@ class Mechanism(Result):
         return "what each query looks at" if self.tally.pattern is None else self.tally.pattern.name
 
     def _card(self, layer: int, head: int) -> list[str]:
-        if np.isnan(self.tally.row("neurons", "margin")[:, self._cell(layer, head)]).all():
+        if not self._texts.count("margin")[self._cell(layer, head)]:
             return []
         contributing = [neuron for neuron in self.neurons(layer, head) if neuron.holds]
         lines = [f"  {neuron}" for neuron in contributing[:SHOWN]]
@@ -254,11 +246,10 @@ class Mechanism(Result):
         )
 
     def _rows(self, of: Reading) -> list[dict[str, Any]]:
-        values = {name: self.tally.row(name, of) for name in SUMMARY}
-        mass = _mean(self.tally.row("mass", of))
-        means = {name: _mean(each) for name, each in values.items()}
-        ends = {name: self._interval(values[name]) for name in ("neurons", "overlap")}
-        counts = (~np.isnan(values["neurons"])).sum(axis=0)
+        texts = self._texts
+        mass, counts = texts.mean("mass", of), texts.count(of)
+        means = {name: texts.mean(name, of) for name in SUMMARY}
+        ends = {name: texts.ends(name, of) for name in ("neurons", "overlap")}
         return [
             {
                 "layer": layer,
@@ -276,27 +267,25 @@ class Mechanism(Result):
         ]
 
     def _group(self, label: str, chosen: list[int], of: Reading) -> Group:
-        neurons, overlap, chance = (self.tally.row(name, of)[:, chosen] for name in SUMMARY)
+        neurons, overlap, chance = self._texts.group(chosen, of).values()
         fixed = np.divide(
             overlap - chance, 1 - chance, out=np.full(overlap.shape, np.nan), where=chance < 1
         )
-        means = {"neurons": _mean(neurons.T), "fixed": _mean(fixed.T)}
+        means = {"neurons": mean_of(neurons.T), "fixed": mean_of(fixed.T)}
         numbers: dict[str, float] = {}
         for name, texts in means.items():
-            ends = self._interval(texts[:, None])[0]
+            ends = self._texts.interval(texts[:, None])[0]
             numbers |= {
-                name: float(_mean(texts[:, None])[0]),
+                name: float(mean_of(texts[:, None])[0]),
                 f"{name}_low": float(ends[0]),
                 f"{name}_high": float(ends[1]),
             }
         return Group(label=label, heads=len(chosen), **numbers)
 
-    @property
-    def _groups(self) -> tuple[str | None, ...] | None:
-        return self.tally.statistic.groups
-
-    def _interval(self, texts: np.ndarray) -> np.ndarray:
-        return interval(texts, groups=self._groups, method="expanded", confidence=self.confidence)
+    @cached_property
+    def _texts(self) -> HeldTexts | SummedTexts:
+        kind = SummedTexts if self.tally.is_summed else HeldTexts
+        return kind(self.tally, self.confidence)
 
     def _cell(self, layer: int, head: int) -> int:
         if (layer, head) not in self.cells:
@@ -393,10 +382,3 @@ def _with_ends(
     """The mean of one number of a head, and the ends of its interval."""
     low, high = ends[name][cell]
     return {name: float(means[name][cell]), f"{name}_low": float(low), f"{name}_high": float(high)}
-
-
-def _mean(values: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-    known = ~np.isnan(values)
-    count = known.sum(axis=0)
-    sums = np.where(known, values, 0.0).sum(axis=0)
-    return np.divide(sums, count, out=np.full(values.shape[1:], np.nan), where=count > 0)

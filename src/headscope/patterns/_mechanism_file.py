@@ -10,18 +10,35 @@ from typing import Any
 import numpy as np
 
 from headscope.errors import RecordError
-from headscope.evidence import Statistic
+from headscope.evidence import Statistic, StatisticSums
 from headscope.patterns._groups import Group, Groups
 from headscope.patterns._mechanism import Mechanism
-from headscope.patterns._mechanism_tally import POSITIONS, MechanismTally, parse_pattern, row_names
+from headscope.patterns._mechanism_tally import (
+    POSITIONS,
+    MechanismTally,
+    parse_pattern,
+    row_names,
+    steady_names,
+)
 from headscope.patterns._pattern import Pattern
 from headscope.patterns._units import Units
 from headscope.results import Kept, reads
-from headscope.storage import PAIR, Finite, array_of, check_document, load_kept, reading, save_kept
+from headscope.storage import (
+    PAIR,
+    Finite,
+    array_of,
+    arrays_below,
+    check_document,
+    load_kept,
+    reading,
+    save_kept,
+)
 
 KIND = "mechanism tally"
 CONTROL = "random."
 """Prefix of the arrays of the same architecture with random weights."""
+SUMS, LENGTHS = "sums.", "sums of lengths"
+"""Prefix of the arrays of a tally of sums, and how many texts have each length."""
 GROUP_NUMBERS = ("neurons", "neurons_low", "neurons_high", "fixed", "fixed_low", "fixed_high")
 DOCUMENT: dict[str, Any] = {
     "at": ([PAIR], None),
@@ -63,15 +80,16 @@ def kept_of_tally(tally: MechanismTally) -> Kept:
         "units": [[layer, each.members, each.frequencies] for layer, each in tally.units.items()],
         "names": tally.statistic.names,
         "texts": tally.statistic.texts,
-        "groups": tally.statistic.groups,
-        "lengths": [
-            None if np.isnan(length) else int(length) for length in tally.statistic.lengths
-        ],
     }
-    return document, {
-        "values": tally.statistic.values,
-        "carried": tally._carried,
-        "seen": tally._seen,
+    arrays = {"carried": tally._carried, "seen": tally._seen}
+    statistic = tally.statistic
+    if isinstance(statistic, StatisticSums):
+        known, sums = statistic.kept
+        arrays |= {f"{SUMS}{name}": array for name, array in sums.items()}
+        return document | {LENGTHS: known["lengths"]}, arrays
+    lengths = [None if np.isnan(length) else int(length) for length in statistic.lengths]
+    return document | {"groups": statistic.groups, "lengths": lengths}, arrays | {
+        "values": statistic.values
     }
 
 
@@ -175,7 +193,12 @@ def _made(
         )
         for layer, members, frequencies in document["units"]
     }
-    tally.statistic = Statistic(arrays["values"].shape[1:], tuple(document["names"]))
+    tally._carried, tally._seen = arrays["carried"], arrays["seen"]
+    if LENGTHS in document:
+        known = {"names": document["names"], "lengths": document[LENGTHS]}
+        tally.statistic = StatisticSums.of_kept(known, arrays_below(arrays, SUMS))
+        return tally
+    statistic = Statistic(arrays["values"].shape[1:], tuple(document["names"]))
     # Files of headscope 0.1 hold neither lengths nor documents.
     nothing = [None] * len(document["texts"])
     facts = (
@@ -185,8 +208,8 @@ def _made(
         document.get("groups") or nothing,
     )
     for text, values, length, group in zip(*facts, strict=True):
-        tally.statistic.update(text, values, length=length, group=group)
-    tally._carried, tally._seen = arrays["carried"], arrays["seen"]
+        statistic.update(text, values, length=length, group=group)
+    tally.statistic = statistic
     return tally
 
 
@@ -199,14 +222,20 @@ def _check(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     cells = [tuple(cell) for cell in document["cells"]]
     units = {layer: members for layer, members, _ in document["units"]}
     width = max((len(members) for members in units.values()), default=0)
+    is_summed = LENGTHS in document
     names = list(row_names(width)) if cells else []
+    names += steady_names(width) if is_summed else []
     names += [f"head {layer}-{head}" for layer, head in cells]
     of_one_tally = document["names"] == names and {layer for layer, _ in cells} == set(units)
     if not of_one_tally or not 0 < document["share"] <= 1:
         raise ValueError("its rows, heads and units are not of one tally")
     _check_units(document["units"])
     rows = len(names) - len(cells)
-    array_of(arrays, "values", "f", (len(document["texts"]), len(cells), rows))
+    if is_summed:
+        check_document(document, {LENGTHS: [[int, int]]})
+        array_of(arrays, f"{SUMS}count", "i", (len(cells), rows))
+    else:
+        array_of(arrays, "values", "f", (len(document["texts"]), len(cells), rows))
     array_of(arrays, "carried", "i", (2, len(cells), POSITIONS, width))
     array_of(arrays, "seen", "i", (len(cells), POSITIONS))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable
+from copy import copy
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -12,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from headscope.errors import RecordError
-from headscope.evidence import Statistic
+from headscope.evidence import Statistic, StatisticSums
 from headscope.measures import carriers, neuron_scores, set_overlap
 from headscope.patterns._maps import AttentionMaps, QueryKeyTokens, maps_of
 from headscope.patterns._pattern import PATTERNS, Pattern
@@ -76,7 +77,8 @@ class MechanismTally(OneModelStudy):
         self.model: str = ""
         self.cells: list[tuple[int, int]] = []
         self.units: dict[int, Units] = {}
-        self.statistic: Statistic = Statistic((0, 0))
+        self.statistic: Statistic | StatisticSums = Statistic((0, 0))
+        """What was counted of each text; of a run over many texts its sums."""
         self._carried = np.zeros((2, 0, POSITIONS, 0), np.int64)
         self._seen = np.zeros((0, POSITIONS), np.int64)
 
@@ -99,8 +101,15 @@ class MechanismTally(OneModelStudy):
 
         Raises:
             RecordError: where the text was counted before, the heads are missing or differ from
-                those of the texts before, or queries and keys were not kept.
+                those of the texts before, queries and keys were not kept, or the tally has sums
+                alone.
         """
+        statistic = self.statistic
+        if not isinstance(statistic, Statistic):
+            raise RecordError(
+                f"Of {len(statistic)} texts sums alone are known; count others in a tally of their "
+                "own, and add the two"
+            )
         stack = record[self.stack or next(iter(record.stacks))]
         everyone = [(layer.layer, head) for layer in stack for head in range(layer.heads)]
         cells = self._chosen(everyone)
@@ -113,15 +122,15 @@ class MechanismTally(OneModelStudy):
                 "time"
             )
         self._check_model(text, record, stack)
-        if text in self.statistic:
+        if text in statistic:
             raise RecordError(
                 f"Text {text!r} was counted before; give every text a name of its own, and each "
                 "one once"
             )
         if not self.cells:
-            self._begin(cells, units, record.model.name)
+            statistic = self._begin(cells, units, record.model.name)
         values = self._values_of(stack, layers.values())
-        self.statistic.update(text, values, group=group, length=len(stack.query))
+        statistic.update(text, values, group=group, length=len(stack.query))
 
     def _values_of(self, stack: Stack, layers: Iterable[Layer]) -> Float[np.ndarray, "head row"]:
         """The rows of one text, of the heads of all these layers."""
@@ -154,10 +163,55 @@ class MechanismTally(OneModelStudy):
                 "These tallies looked into other heads or patterns, and cannot be added up"
             )
         both = MechanismTally(self.at, pattern=self.pattern, stack=self.stack, share=self.share)
-        both.statistic = self.statistic + other.statistic
+        one, two = self, other
+        if self.is_summed != other.is_summed:
+            one, two = self.in_sums(), other.in_sums()
+        both.statistic = one.statistic + two.statistic
         both.cells, both.units, both.model = self.cells, self.units, self.model
         both._carried, both._seen = self._carried + other._carried, self._seen + other._seen
         return both
+
+    @property
+    def is_summed(self) -> bool:
+        """Whether sums over the texts are all that is known."""
+        return isinstance(self.statistic, StatisticSums)
+
+    def in_sums(self) -> MechanismTally:
+        """The same without the values of single texts: sums, which do not grow with the texts, and
+        Student's intervals.
+        """
+        statistic = self.statistic
+        if not isinstance(statistic, Statistic) or not self.cells:
+            return self
+        summed = copy(self)
+        rows = len(self._rows)
+        names = (*statistic.names[:rows], *steady_names(self.width), *statistic.names[rows:])
+        summed.statistic = StatisticSums.of(statistic, self._with_steady, names)
+        return summed
+
+    def _with_steady(
+        self, values: Float[np.ndarray, "text head row"]
+    ) -> Float[np.ndarray, "text head more"]:
+        """The values of some texts, and whether each unit is among those that carry the mean score
+        of a text.
+        """
+        parts = [values]
+        for of in READINGS:
+            first = self.place(f"adds {of} 0")
+            adds = values[:, :, first : first + self.width]
+            steady = np.full(adds.shape, np.nan)
+            for cell, (layer, _) in enumerate(self.cells):
+                own = adds[:, cell, : len(self.units[layer])]
+                known = ~np.isnan(own).any(axis=1)
+                steady[known, cell, : own.shape[1]] = carriers(own[known], share=self.share)
+            parts.append(steady)
+        return np.concatenate(parts, axis=2)
+
+    def place(self, name: str, of: Reading | None = None) -> int:
+        """The row of a number; of a reading, unless it is named or the same for both."""
+        if of is not None and name != "mass":
+            name = f"{name} {of}"
+        return (*self._rows, *steady_names(self.width)).index(name)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Save the counts as one .safetensors file, for `load_mechanism_tally`; the texts
@@ -196,9 +250,7 @@ class MechanismTally(OneModelStudy):
 
     def row(self, name: str, of: Reading) -> Float[np.ndarray, "text head"]:
         """One value of `SUMMARY`, or ``"mass"``, for each text and head."""
-        return self.statistic.values[
-            :, :, self._rows.index(name if name == "mass" else f"{name} {of}")
-        ]
+        return self._values_held[:, :, self.place(name, of)]
 
     def by_unit(
         self, name: Literal["adds", "carries"], of: Reading
@@ -206,8 +258,14 @@ class MechanismTally(OneModelStudy):
         """What each unit adds to the score, or the share of queries whose score it helps to
         carry.
         """
-        first = self._rows.index(f"{name} {of} 0")
-        return self.statistic.values[:, :, first : first + self.width]
+        first = self.place(f"{name} {of} 0")
+        return self._values_held[:, :, first : first + self.width]
+
+    @property
+    def _values_held(self) -> Float[np.ndarray, "text head row"]:
+        if not isinstance(self.statistic, Statistic):
+            raise RecordError(f"Of {len(self.statistic)} texts sums alone are known")
+        return self.statistic.values
 
     def carried_at(self, cell: int, of: Reading) -> Float[np.ndarray, "position unit"]:
         """Share of texts in which a unit carries the score of the query at a position; NaN where no
@@ -232,12 +290,16 @@ class MechanismTally(OneModelStudy):
             raise RecordError(f"There is no head {layer}-{head}; heads go from {first} to {last}")
         return there if self.at is None else [cell for cell in there if cell in self.at]
 
-    def _begin(self, cells: list[tuple[int, int]], units: dict[int, Units], model: str) -> None:
+    def _begin(
+        self, cells: list[tuple[int, int]], units: dict[int, Units], model: str
+    ) -> Statistic:
         self.cells, self.units, self.model = cells, units, model
         self._carried = np.zeros((2, len(cells), POSITIONS, self.width), np.int64)
         self._seen = np.zeros((len(cells), POSITIONS), np.int64)
         heads = (f"head {layer}-{head}" for layer, head in cells)
-        self.statistic = Statistic((len(cells), len(self._rows)), (*self._rows, *heads))
+        statistic = Statistic((len(cells), len(self._rows)), (*self._rows, *heads))
+        self.statistic = statistic
+        return statistic
 
     def _values(
         self, maps: AttentionMaps, layer: Layer, wanted: Bool[np.ndarray, "query key"] | None
@@ -289,6 +351,11 @@ def row_names(width: int) -> tuple[str, ...]:
     readings = [f"{name} {of}" for name in ("adds", "carries") for of in READINGS]
     of_units = (f"{reading} {unit}" for reading in readings for unit in range(width))
     return ("mass", *(f"{name} {of}" for of in READINGS for name in SUMMARY), *of_units)
+
+
+def steady_names(width: int) -> tuple[str, ...]:
+    """Names of the further numbers of sums: whether a unit is among those that carry a text."""
+    return tuple(f"steady {of} {unit}" for of in READINGS for unit in range(width))
 
 
 def parse_pattern(pattern: Pattern | str | None) -> Pattern | None:

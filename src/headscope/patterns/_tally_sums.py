@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from headscope.errors import RecordError
-from headscope.evidence import GroupSums, MapSum, Statistic
+from headscope.evidence import GroupSums, MapSum, Statistic, median_of
 from headscope.patterns._pattern import Pattern
 from headscope.patterns._tally import BASELINES, TOKENS, Tally
 
@@ -369,21 +369,3 @@ def length_of(number: int) -> int:
     if number <= EXACT_LENGTHS:
         return number
     return int(np.ceil(EXACT_LENGTHS * 2 ** ((number - EXACT_LENGTHS) / IN_OCTAVE)))
-
-
-def median_of(counts: Mapping[int, int]) -> float:
-    """Median of numbers with their frequencies; NaN for an empty mapping.
-
-    Example:
-        >>> median_of({3: 2, 9: 2})
-        6.0
-    """
-    total, before = sum(counts.values()), 0
-    middle: list[int] = []
-    for number in sorted(counts):
-        # For an even count the two in the middle; for an odd one the same number twice.
-        for wanted in ((total - 1) // 2, total // 2):
-            if before <= wanted < before + counts[number]:
-                middle.append(number)
-        before += counts[number]
-    return float(np.mean(middle)) if middle else float("nan")

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from headscope.errors import RecordError
-from headscope.evidence import effect_size, interval, p_above, p_text
+from headscope.evidence import effect_size, interval, median_of, p_above, p_text
 from headscope.evidence.correction import CORRECTIONS
 from headscope.patterns._pattern import Pattern
 from headscope.patterns._tally import Tally
-from headscope.patterns._tally_sums import MANY, TallySums, median_of
+from headscope.patterns._tally_sums import MANY, TallySums
 
 NUMBERS = (
     "score",

@@ -25,6 +25,7 @@ class HeadsMeasurer:
         stack: which stack of the records; None for the first.
         reading: options of `headscope.capturing.capture_batches`.
         distances: whether the distances of every two heads are measured, too.
+        position_mean: the mean map by position, for one more baseline; see `Tally`.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class HeadsMeasurer:
         stack: str | None = None,
         reading: Mapping[str, Any] | None = None,
         distances: bool = False,
+        position_mean: np.ndarray | None = None,
     ) -> None:
         self.model, self.tokenizer = model, tokenizer
         self.patterns, self.stack = patterns, stack
@@ -44,7 +46,7 @@ class HeadsMeasurer:
         """How many texts are tried out before a run; None for all of its sample."""
         self.rows: tuple[str, ...] = Tally(patterns).rows
         # Kept for all batches: what even rows score is worked out once for each layout of tokens.
-        self._batch_values = BatchValues(patterns)
+        self._batch_values = BatchValues(patterns, position_mean)
         self.cells: list[tuple[int, int]] = []
         """Known from the first text on."""
         self.name: str = ""

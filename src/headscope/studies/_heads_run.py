@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from headscope.corpus import CorpusText, FinishedRun, Kept, RunFolder
-from headscope.errors import RunError
 from headscope.evidence import MapSum
 from headscope.patterns import (
     PATTERNS,
@@ -23,6 +23,7 @@ from headscope.storage import arrays_below
 from headscope.studies._battery import induction_battery
 from headscope.studies._heads_measurer import HeadsMeasurer
 from headscope.studies._model_patterns import patterns_in_worker, patterns_without_model
+from headscope.studies._position_mean_run import MeanMap, mean_map_over
 from headscope.studies.shared._corpus_job import ModelJob, check_measured
 from headscope.studies.shared._corpus_model import corpus_texts, one_thread
 from headscope.studies.shared._corpus_run import (
@@ -48,10 +49,6 @@ DISTANCES = "distances."
 """Before the names of arrays of distances in the file of a part."""
 MEASURED = ("predictive", "related", "distances")
 JUDGING = ("confidence", "alpha", "correction", "margin")
-NOT_IN_RUNS = {
-    "position_mean": "its baseline is a mean over records, which a run does not keep",
-}
-"""Options of `heads` that runs do not have, and why."""
 FACTS = ("name", "says", "source", "threshold", "by_place", "by_word")
 """Of a pattern, what a file can hold."""
 
@@ -70,6 +67,7 @@ class HeadsJob(ModelJob):
         predictive: whether to look for words that a word can be predicted from, too.
         related: whether to look for related words, too.
         distances: whether to add up the distances of every two heads.
+        position_mean: the mean map by position, for one more baseline; None without it.
     """
 
     STUDY: ClassVar[str] = "heads"
@@ -82,6 +80,7 @@ class HeadsJob(ModelJob):
     predictive: bool = False
     related: bool = False
     distances: bool = False
+    position_mean: MeanMap | None = None
 
     @property
     def counted(self) -> tuple[Pattern, ...]:
@@ -107,6 +106,7 @@ class HeadsJob(ModelJob):
             "predictive": self.predictive,
             "related": self.related,
             "distances": self.distances,
+            "position mean": self.position_mean and self.position_mean.digest,
         }
 
     def begin(self) -> HeadsMeasurer:
@@ -124,6 +124,7 @@ class HeadsJob(ModelJob):
             stack=self.stack,
             reading=self.reading,
             distances=self.distances,
+            position_mean=None if self.position_mean is None else self.position_mean.load(),
         )
         if self.predictive:
             measurer.most_tried = TRIED
@@ -276,7 +277,7 @@ def over_texts(
     running = RunSettings.taken(options)
     judging = taken(options, JUDGING)
     check_correction(judging)
-    _check_options(options)
+    mean = options.pop("position_mean", None) if kind is HeadsJob else None
     stream: Iterable[Any] = corpus_texts(texts, options.pop("groups", None))
     measured = taken(options, MEASURED) if kind is HeadsJob else {}
     needs = "masked words" if measured.get("predictive") else kind.NEEDS
@@ -290,13 +291,18 @@ def over_texts(
     )
     check_patterns(job.patterns, job.model, running.engine)
     check_no_more(job.study, options)
-    if random_weights is True:
-        with running.with_folder() as running:
-            levels, stream = _levels(job, stream, running)
-            return running.result(replace(job, levels=levels), stream, judging)
     if isinstance(random_weights, Heads):
         job = replace(job, levels=tuple(sorted(levels_of(random_weights).items())))
-    return running.result(job, stream, judging)
+    with ExitStack() as folders:
+        if random_weights is True or mean is not None:
+            running = folders.enter_context(running.with_folder())
+        if mean is not None:
+            mean, stream = mean_map_over(job, mean, stream, running, stack=job.stack)
+            job = replace(job, position_mean=mean)
+        if random_weights is True:
+            levels, stream = _levels(job, stream, running)
+            job = replace(job, levels=levels)
+        return running.result(job, stream, judging)
 
 
 def _levels(
@@ -320,12 +326,3 @@ def _levels(
     )
     result = replace(running, out=random).result(twin, texts, {})
     return tuple(sorted(levels_of(result).items())), RunFolder(random).texts()
-
-
-def _check_options(options: dict[str, Any]) -> None:
-    for name, why in NOT_IN_RUNS.items():
-        if options.pop(name, None) not in (None, False):
-            raise RunError(
-                f"{name} is not for runs over a corpus: {why}; leave it out, or leave out=, "
-                "workers= and executor= out"
-            )

@@ -22,6 +22,7 @@ class MechanismJob(CountingJob):
 
     STUDY: ClassVar[str] = "mechanism"
     KEEP: ClassVar[Any] = "qk"
+    HAS_SUMS: ClassVar[bool] = True
 
     def options(self) -> dict[str, Any]:
         """What the numbers depend on, known before a model is loaded."""
@@ -54,6 +55,10 @@ class MechanismJob(CountingJob):
         """The counts that a part holds."""
         own = self._pattern if isinstance(self._pattern, Pattern) else None
         return MechanismTally.of_kept(*kept, own)
+
+    def in_sums(self, study: MechanismTally) -> MechanismTally:
+        """The counts without their texts."""
+        return study.in_sums()
 
     def total(self, studies: Sequence[Any], judging: Mapping[str, Any]) -> Mechanism:
         """What the counts of all parts say."""

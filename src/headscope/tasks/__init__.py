@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from headscope.tasks._classification import classification, pictures
     from headscope.tasks._loss import masked_word, next_word, repeats, translation
     from headscope.tasks._minimal_pairs import minimal_pairs
-    from headscope.tasks._named import function_of, named_task, task_of_rows
+    from headscope.tasks._named import function_of, named_task, repeated_runs, task_of_rows
     from headscope.tasks._similarity import likeness
     from headscope.tasks._task import Task, parse_task
-    from headscope.tasks._whole import check_single_examples, whole_task
+    from headscope.tasks._whole import whole_task
 
 _MODULES = {
     "_batches": ("ReadingOptions",),
@@ -32,9 +32,9 @@ _MODULES = {
     "_similarity": ("likeness",),
     "_loss": ("masked_word", "next_word", "repeats", "translation"),
     "_minimal_pairs": ("minimal_pairs",),
-    "_named": ("function_of", "named_task", "task_of_rows"),
+    "_named": ("function_of", "named_task", "repeated_runs", "task_of_rows"),
     "_task": ("Task", "parse_task"),
-    "_whole": ("check_single_examples", "whole_task"),
+    "_whole": ("whole_task",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -43,7 +43,6 @@ __all__ = [
     "SUFFIXES",
     "ReadingOptions",
     "Task",
-    "check_single_examples",
     "check_task",
     "classification",
     "function_of",
@@ -59,6 +58,7 @@ __all__ = [
     "read_labelled",
     "read_pairs",
     "read_rows",
+    "repeated_runs",
     "repeats",
     "task_of_rows",
     "translation",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,11 @@ from headscope.tasks._loss import masked_word, next_word, repeats, translation
 from headscope.tasks._minimal_pairs import minimal_pairs
 from headscope.tasks._names import NAMES, check_task
 from headscope.tasks._rows import given_labels, given_pairs, read_groups, read_rows
-from headscope.tasks._similarity import likeness
+from headscope.tasks._similarity import compared, likeness
 from headscope.tasks._task import Task, parse_task
+
+RUN = "run"
+"""The field of an example of repeated tokens."""
 
 
 def named_task(
@@ -46,22 +50,23 @@ def named_task(
         return parse_task(function_of(name)(model, tokenizer))
     check_task(name, path)
     if name == "repeats":
-        special = set(tokenizer.all_special_ids)
-        tokens = [number for number in range(model.config.vocab_size) if number not in special]
-        start = tokenizer.bos_token_id
-        return repeats(tokens, start=start, **({"count": limit} if limit else {}), **options)
+        count = {"count": limit} if limit else {}
+        return _repeats(model, tokenizer, **count, **options)
     path = Path(path or "")  # `check_task` refuses a task without its file
     rows = read_rows(path)[:limit]
-    return task_of_rows(name, model, tokenizer, (rows, str(path)), **options)
+    return _task_of((name, likeness), model, tokenizer, (rows, str(path)), **options)
 
 
 def task_of_rows(
     name: str, model: Any, tokenizer: Any, examples: tuple[list[Any], str], **options: Any
 ) -> Task:
-    """A task by its name, on rows of examples.
+    """A task by its name, on rows of a run that scores them in parts.
+
+    Of pairs that are judged together (``"likeness"``) it gives what `whole_task` judges. A row of
+    ``"repeats"`` says which run of the draw it is, see `repeated_runs`.
 
     Args:
-        name: one of `NAMES` but ``"repeats"``, which makes its own.
+        name: one of `NAMES`.
         model: see `named_task`.
         tokenizer: see `named_task`.
         examples: rows as of `read_rows`, and where they are from, for messages.
@@ -71,7 +76,73 @@ def task_of_rows(
         TextError: where no row can be read.
         FileError: where the rows lack a field.
     """
-    rows, path = examples
+    rows, _ = examples
+    if name == "repeats":
+        # One after the other as they are drawn, of which the last is wanted.
+        drawn = _repeats(model, tokenizer, batch=1, **_run_of(rows))
+        return replace(drawn, batches=drawn.batches[-1:])
+    return _task_of((name, compared), model, tokenizer, examples, **options)
+
+
+def repeated_runs(
+    count: int = 64, *, period: int = 20, times: int = 3, seed: int = 0
+) -> list[dict[str, int]]:
+    """The examples of the task ``"repeats"`` for a run in parts: which of its draw each is.
+
+    Args:
+        count: how many.
+        period: see `repeats`.
+        times: see `repeats`.
+        seed: see `repeats`.
+
+    Raises:
+        TextError: where there is none.
+
+    Example:
+        >>> repeated_runs(1)
+        [{'run': 0, 'period': 20, 'times': 3, 'seed': 0}]
+    """
+    if count < 1:
+        raise TextError(f"Expected one run of repeated tokens at least, got {count}")
+    how = {"period": period, "times": times, "seed": seed}
+    return [{RUN: number} | how for number in range(count)]
+
+
+def _run_of(rows: list[Any]) -> dict[str, int]:
+    """What `repeats` takes for the one run that a row names."""
+    (row,) = rows
+    wanted = repeated_runs(1)[0].keys()
+    if row.keys() != wanted or any(type(row[name]) is not int for name in wanted) or row[RUN] < 0:
+        raise TextError(
+            f"An example of repeats is {dict(row)}; give headscope.tasks.repeated_runs(64)"
+        )
+    how = {name: row[name] for name in wanted if name != RUN}
+    return how | {"count": 1 + row[RUN]}
+
+
+def _repeats(model: Any, tokenizer: Any, **options: Any) -> Task:
+    special = set(tokenizer.all_special_ids)
+    tokens = [number for number in range(model.config.vocab_size) if number not in special]
+    return repeats(tokens, start=tokenizer.bos_token_id, **options)
+
+
+def _task_of(
+    kind: tuple[str, Callable[..., Task]],
+    model: Any,
+    tokenizer: Any,
+    examples: tuple[list[Any], str],
+    **options: Any,
+) -> Task:
+    """A task of rows.
+
+    Args:
+        kind: one of `NAMES`, and what makes a likeness.
+        model: see `named_task`.
+        tokenizer: see `named_task`.
+        examples: see `task_of_rows`.
+        **options: see `named_task`.
+    """
+    (name, alike), (rows, path) = kind, examples
     texts = given_pairs(rows, path)
 
     def pairs() -> list[Any]:
@@ -86,7 +157,7 @@ def task_of_rows(
         "classification": lambda: classification(
             tokenizer, texts, _classes(rows, path, model), **options
         ),
-        "likeness": lambda: likeness(tokenizer, pairs(), given_labels(rows, path), **options),
+        "likeness": lambda: alike(tokenizer, pairs(), given_labels(rows, path), **options),
         "minimal-pairs": lambda: minimal_pairs(tokenizer, pairs(), **options),
         "translation": lambda: translation(tokenizer, pairs(), **options),
     }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
@@ -25,6 +26,9 @@ from headscope.tasks._batches import (
     run,
 )
 from headscope.tasks._task import Batch, Task, Values
+
+GOLD = "gold"
+"""How alike the two of each pair are, in a batch and beside the score."""
 
 
 def likeness(
@@ -58,6 +62,73 @@ def likeness(
     Example:
         >>> task = likeness(tokenizer, [("a cat", "one cat"), ("a cat", "two dogs")], [1, 0])
     """
+    batches, order, wanted, left_out = _read(tokenizer, pairs, gold, reading)
+    score = _cosines(pooling)
+    metric, finish = judged_by(wanted)
+    return Task(batches, score, "likeness", metric, (), order, finish, TOTALS, left_out=left_out)
+
+
+def compared(
+    tokenizer: Any,
+    pairs: Sequence[Any],
+    gold: Sequence[Any],
+    *,
+    pooling: Literal["mean", "first"] = "mean",
+    **reading: Unpack[ReadingOptions],
+) -> Task:
+    """Pairs of a `likeness` that is scored in parts: the cosine of each, and beside it how alike
+    the two are, by which all are judged together when all are known.
+
+    Args:
+        tokenizer: see `likeness`.
+        pairs: see `likeness`.
+        gold: see `likeness`.
+        pooling: see `likeness`.
+        **reading: see `ReadingOptions`.
+
+    Raises:
+        TextError: where no pair can be read.
+    """
+    batches, order, wanted, left_out = _read(tokenizer, pairs, gold, reading)
+    cosines = _cosines(pooling, _below_head)
+    golds = iter(wanted[list(order)])
+    labelled = []
+    for batch in batches:
+        pairs_of = len(batch["attention_mask"]) // 2
+        labelled.append(batch | {GOLD: torch.tensor(list(islice(golds, pairs_of)))})
+
+    def score(model: nn.Module, batch: Batch) -> torch.Tensor:
+        values = cosines(model, batch)
+        return torch.stack([values, batch[GOLD].to(values)], dim=1)
+
+    return Task(labelled, score, "likeness", "", (GOLD,), order, _not_alone, left_out=left_out)
+
+
+def judged_by(wanted: np.ndarray) -> tuple[str, Callable[[Values], np.ndarray]]:
+    """The metric of a likeness, and what makes the scores of all cosines.
+
+    Args:
+        wanted: how alike the two of each pair are.
+
+    Raises:
+        TextError: where all pairs are as alike.
+    """
+    if len(set(wanted.tolist())) < 2:
+        raise TextError(
+            "How alike the pairs are must differ between them; give both pairs that are and that "
+            "are not"
+        )
+    if set(wanted.tolist()) == {0.0, 1.0}:
+        return "accuracy", _binary(wanted)
+    return "Spearman's rho", _ranked(wanted)
+
+
+def _read(
+    tokenizer: Any, pairs: Sequence[Any], gold: Sequence[Any], reading: ReadingOptions
+) -> tuple[list[dict[str, torch.Tensor]], tuple[int, ...], np.ndarray, dict[int, str]]:
+    """Batches of the pairs that can be read, the number of each pair in them, how alike the two of
+    each are, and why the others cannot be read.
+    """
     check_counts(pairs, gold, "numbers")
     truncate = reading.get("truncate", False)
 
@@ -69,33 +140,48 @@ def likeness(
     read = read_examples(tokenizer, list(zip(pairs, gold, strict=True)), rows_of, reading)
     wanted = np.array([gold[number] for number in read.numbers], float)
     sides = tuple(zip(*read.rows, strict=True))
-    if len(set(wanted.tolist())) < 2:
-        raise TextError(
-            "How alike the pairs are must differ between them; give both pairs that are and that "
-            "are not"
-        )
     parts = by_length(
         [max(len(one["input_ids"]), len(two["input_ids"])) for one, two in read.rows],
         reading.get("batch", AT_ONCE),
     )
-    batches = [padded_pairs(sides, part) for part in parts]
-    order = tuple(number for part in parts for number in part)
+    batches = [padded_pairs(sides, part) | {GOLD: torch.from_numpy(wanted[part])} for part in parts]
+    return batches, tuple(number for part in parts for number in part), wanted, read.left_out
 
+
+def _states(model: nn.Module, batch: Batch) -> torch.Tensor:
+    return run(model, batch, without=(GOLD,))[0]
+
+
+def _below_head(model: nn.Module, batch: Batch) -> torch.Tensor:
+    """The states below the head that the model was saved with, if any: a run loads it so."""
+    base = getattr(model, "base_model", model)
+    if base is model:
+        return _states(model, batch)
+    seen: list[torch.Tensor] = []
+    # The whole model is run, since it is what heads are disabled in.
+    watch = base.register_forward_hook(lambda module, given, output: seen.append(output[0]))
+    try:
+        run(model, batch, without=(GOLD,))
+    finally:
+        watch.remove()
+    return seen[-1]
+
+
+def _cosines(
+    pooling: str, states_of: Callable[[nn.Module, Batch], torch.Tensor] = _states
+) -> Callable[[nn.Module, Batch], torch.Tensor]:
     def score(model: nn.Module, batch: Batch) -> torch.Tensor:
-        states = run(model, batch)[0].float()
+        states = states_of(model, batch).float()
         kept = batch["attention_mask"][..., None].to(states)
         means = states[:, 0] if pooling == "first" else (states * kept).sum(1) / kept.sum(1)
         # First texts of all pairs stand above the second ones, see `padded_pairs`.
         return functional.cosine_similarity(*means.chunk(2), dim=-1)
 
-    is_binary = set(wanted.tolist()) == {0.0, 1.0}
-    metric, finish = (
-        ("accuracy", _binary(wanted)) if is_binary else ("Spearman's rho", _ranked(wanted))
-    )
-    totals = {"mean cosine": _mean}
-    return Task(
-        batches, score, "likeness", metric, (), order, finish, totals, left_out=read.left_out
-    )
+    return score
+
+
+def _not_alone(values: Values) -> np.ndarray:
+    raise NotImplementedError("pairs are judged together, by `judged_by`")
 
 
 def threshold(cosines: np.ndarray, wanted: np.ndarray) -> float:
@@ -145,3 +231,6 @@ def _ranked(wanted: np.ndarray) -> Any:
 
 def _mean(values: Values) -> float:
     return float(np.nanmean(values[:, 0]))
+
+
+TOTALS = {"mean cosine": _mean}

@@ -8,29 +8,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from headscope.errors import TextError
-from headscope.tasks import _loss, _minimal_pairs
+from headscope.tasks import _loss, _minimal_pairs, _similarity
 from headscope.tasks._classification import totals_of
 from headscope.tasks._task import Batch, Task, Values
-
-TOGETHER = {
-    "likeness": "scores pairs by a threshold or by ranks of all pairs",
-    "repeats": "makes its own examples",
-}
-"""Tasks that cannot be cut into parts, and why."""
-
-
-def check_single_examples(name: str) -> None:
-    """Raise where the examples of a task cannot be scored one by one.
-
-    Raises:
-        TextError: saying why.
-    """
-    if name in TOGETHER:
-        raise TextError(
-            f"The task {name!r} {TOGETHER[name]}, so it does not run in parts; leave out=, "
-            "workers= and executor= out"
-        )
 
 
 def whole_task(
@@ -44,8 +24,18 @@ def whole_task(
         name: one of `NAMES`, or whatever a function of one's own is called.
         description: name, metric and columns of the task of one example.
         values: of the intact model.
+
+    Raises:
+        TextError: where all pairs of a likeness are as alike.
     """
     title, metric, columns = description
+    if name == "likeness":
+        # Next to each cosine stands how alike the two are.
+        metric, finish = _similarity.judged_by(values[:, 1])
+        totals = _similarity.TOTALS
+        return Task(
+            ({},), _scores_none, title, metric, tuple(columns), finish=finish, totals=totals
+        )
     return Task(
         ({},), _scores_none, title, metric, tuple(columns), totals=_totals(name, columns, values)
     )
@@ -58,7 +48,7 @@ def _totals(
         return totals_of(columns[0], int(values[:, 3].max()))
     if name == "minimal-pairs":
         return _minimal_pairs.TOTALS
-    return _loss.TOTALS if name in ("next-word", "masked-word", "translation") else {}
+    return _loss.TOTALS if name in ("next-word", "masked-word", "translation", "repeats") else {}
 
 
 def _scores_none(model: Any, batch: Batch) -> Any:

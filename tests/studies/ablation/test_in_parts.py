@@ -64,6 +64,17 @@ def test_hidden_words_are_drawn_by_what_a_text_says(masked, tokenizer):
     assert one.columns().keys() == other.columns().keys()
 
 
+def test_pairs_are_judged_together_by_what_lies_below_the_head(masked, tokenizer, tmp_path):
+    given = {"tokenizer": tokenizer, "texts": ROWS, **FEW}
+    result = hs.ablate(masked, "likeness", out=tmp_path / "run", random_weights=True, **given)
+    pairs = [(row["sentence1"], row["sentence2"]) for row in ROWS]
+    held = hs.ablate(masked.base_model, tasks.likeness(tokenizer, pairs, [1, 0, 1]), **FEW)
+    assert (result.metric, held.metric) == ("accuracy", "accuracy")
+    assert result.totals["mean cosine"] == pytest.approx(held.totals["mean cosine"], abs=1e-6)
+    assert sorted(result.intact) == sorted(held.intact)
+    assert hs.load(tmp_path / "run").control.intact.shape == (3,)
+
+
 def test_progress_names_the_two_runs_of_a_screen(masked, tokenizer, capsys):
     options = {"screen": "gradient", "top": 2, "layers": False, "part_size": 2}
     texts = ["the cat sat on us", "it ran by me and all"]
@@ -143,7 +154,19 @@ def two_columns(model, tokenizer, rows):
         ("masked-word", {"depth": 1, "part_size": 9}, RunError, "has no option 'depth'"),
         ("masked-word", {"texts": None, "part_size": 9}, RecordError, "needs its examples"),
         ("masked-word", {"texts": ["a"], "groups": [], "part_size": 9}, RecordError, "0 groups"),
-        ("likeness", {"part_size": 9}, TextError, "ranks of all pairs, so it does not run"),
+        (
+            "likeness",
+            {"texts": [{"text": "a", "text_b": "us", "label": 1}] * 2, "part_size": 9},
+            TextError,
+            "must differ between them",
+        ),
+        (
+            "likeness",
+            {"texts": ROWS, "screen": "gradient", "part_size": 9},
+            InterventionError,
+            "has no gradient",
+        ),
+        ("repeats", {"part_size": 9}, TextError, "give headscope.tasks.repeated_runs"),
         ("hidden-word", {"part_size": 9}, TextError, "There is no task 'hidden-word'"),
         (two_columns, {"part_size": 9}, InterventionError, "numbers of all examples together"),
         (tasks.repeats(range(9), period=3), {"part_size": 9}, RunError, "was given Task; give"),

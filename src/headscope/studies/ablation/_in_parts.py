@@ -21,7 +21,7 @@ from headscope.studies.shared._corpus_run import (
     parse_job,
     taken,
 )
-from headscope.tasks import Task, check_single_examples, check_task
+from headscope.tasks import Task, check_task
 
 JUDGING = ("confidence", "alpha", "correction")
 WHAT = ("heads", "layers", "stack", "share")
@@ -31,6 +31,7 @@ HEADS = {
     "masked-word": "masked words",
     "minimal-pairs": "sentences",
     "classification": "classifier",
+    "repeats": "next words",
 }
 """What a task needs of a model."""
 
@@ -96,7 +97,6 @@ def _check(task: Any, by: Any, options: dict[str, Any]) -> None:
     check_screen(options, by)
     if isinstance(task, str) and ":" not in task:
         check_task(task, Path())
-        check_single_examples(task)
     elif not isinstance(task, str) and (isinstance(task, Task) or not callable(task)):
         raise RunError(
             f"A run in parts makes a task of each example in its workers, and was given "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar, Unpack
 
@@ -16,6 +17,7 @@ from headscope.results import Kept, TextTable
 from headscope.studies.coreference._head import FIELDS, AntecedentHead
 from headscope.studies.coreference._table import blocks_of, summary_of
 from headscope.studies.coreference._tally import ALL, CANDIDATES, PassageHits, answers_of
+from headscope.studies.shared._answer_sums import PartAnswers
 from headscope.studies.shared._chosen_head import places_of
 from headscope.studies.shared._head_study import EvidenceOptions, HeadStudy
 from headscope.studies.shared._held_out import DocumentHits
@@ -84,21 +86,27 @@ class Coreference(HeadStudy):
     @property
     def passages(self) -> int:
         """Number of passages counted."""
-        return len(self._read)
+        return len(self._read) if self.summed is None else self.summed.texts
 
     @property
     def questions(self) -> int:
         """Number of mentions asked for."""
-        return len(self._documents)
+        return len(self._documents) if self.summed is None else self.summed.counts["questions"]
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """What can be asked for: all questions, kinds of mentions, groups of passages."""
-        names: dict[str, None] = {}
+        if self.summed is not None:
+            return self.summed.asked(CANDIDATES[0])
+        names: dict[str, int] = {}
         for each in self._listed:
-            names |= dict.fromkeys(kind for kinds in each.kinds for kind in kinds)
-        order = [name for name in (ALL, "pronoun", "proper", "nominal") if name in names]
-        return (*order, *sorted(set(names) - set(order)))
+            names |= dict.fromkeys((kind for kinds in each.kinds for kind in kinds), 0)
+        return self.ordered(names)
+
+    def ordered(self, counts: Mapping[str, int], /) -> tuple[str, ...]:
+        """Kinds of questions in the order of a table."""
+        order = [name for name in (ALL, "pronoun", "proper", "nominal") if name in counts]
+        return (*order, *sorted(set(counts) - set(order)))
 
     def accuracy(self, kind: str = ALL, candidates: str = "mentions") -> Float[np.ndarray, " head"]:
         """Share of questions that each head answers right; heads as in ``cells``.
@@ -106,7 +114,10 @@ class Coreference(HeadStudy):
         Raises:
             RecordError: where there is no such kind of mention or candidates.
         """
-        return self._hits[_index(candidates)][:, self._asked(kind)].mean(axis=-1)
+        index = _index(candidates)
+        if self.summed is not None:
+            return self._share_of_sums(candidates, kind)
+        return self._hits[index][:, self._asked(kind)].mean(axis=-1)
 
     def rule(self, name: str, kind: str = ALL) -> float:
         """Share of questions that a rule answers right: ``"nearest"``, ``"head match"`` or
@@ -117,6 +128,10 @@ class Coreference(HeadStudy):
         """
         if name not in RULES:
             raise RecordError(f"There is no rule {name!r}; there are {', '.join(RULES)}")
+        if self.summed is not None:
+            self._asked(kind)
+            right = self.summed.others[kind][list(RULES).index(name)]
+            return float(right / self.summed.wholes[CANDIDATES[0], kind])
         return float(self._rules[list(RULES).index(name), self._asked(kind)].mean())
 
     def heads_of(self, candidates: str = "mentions") -> tuple[AntecedentHead, ...]:
@@ -164,9 +179,10 @@ class Coreference(HeadStudy):
         return blocks_of(self)
 
     def _heads_of(self, candidates: str, /) -> tuple[AntecedentHead, ...]:
-        hits, nearest = self._hits[_index(candidates)], self._rules[:1]
-        asked = [self._asked_of(hits, nearest, self._asked(kind)) for kind in self.kinds]
-        numbers = self._measured(asked)
+        if self.summed is None:
+            numbers = self._measured([self._kind_hits(candidates, kind) for kind in self.kinds])
+        else:
+            numbers = [dict(self.summed.numbers[candidates, kind]) for kind in self.kinds]
         return tuple(
             self._head(kind, candidates, each)
             for kind, each in zip(self.kinds, numbers, strict=True)
@@ -188,6 +204,27 @@ class Coreference(HeadStudy):
             **numbers,
         )
 
+    def answers(self) -> PartAnswers:
+        """What was counted, as a part of many."""
+        asked, others = {}, {}
+        for kind in self.kinds:
+            others[kind] = self._rules[:, self._asked(kind)].sum(axis=1)
+            for candidates in CANDIDATES:
+                asked[candidates, kind] = self._kind_hits(candidates, kind)
+        # As the documents of hits are numbered, see `_documents`.
+        documents = sorted({each.document for each in self._listed if each.kinds})
+        return PartAnswers(
+            texts=self.passages,
+            documents=tuple(documents),
+            lengths=tuple(self._lengths.values()),
+            asked=asked,
+            others=others,
+            counts={"questions": self.questions},
+        )
+
+    def _kind_hits(self, candidates: str, kind: str) -> DocumentHits:
+        return self._asked_of(self._hits[_index(candidates)], self._rules[:1], self._asked(kind))
+
     def _asked_of(self, hits: np.ndarray, nearest: np.ndarray, asked: np.ndarray) -> DocumentHits:
         every = np.ones((1, len(self._documents)), bool)
         wholes, heads, rules = (self._by_document(each, asked) for each in (every, hits, nearest))
@@ -202,6 +239,8 @@ class Coreference(HeadStudy):
     @property
     def documents(self) -> int:
         """Number of documents that questions are of."""
+        if self.summed is not None:
+            return self.summed.documents
         return int(self._documents.max()) + 1 if len(self._documents) else 0
 
     @cached_property
@@ -225,6 +264,9 @@ class Coreference(HeadStudy):
         return np.concatenate([each.rules for each in self._listed], axis=-1)
 
     def _asked(self, kind: str) -> np.ndarray:
+        if self.summed is not None:
+            self._share_of_sums(CANDIDATES[0], kind)
+            return np.empty(0, int)
         kinds = [names for each in self._listed for names in each.kinds]
         columns = np.array([index for index, names in enumerate(kinds) if kind in names], int)
         if not len(columns):

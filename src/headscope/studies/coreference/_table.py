@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from headscope.evidence import p_text
 from headscope.results import TextTable
 from headscope.studies.coreference._tally import CANDIDATES
-from headscope.studies.shared._printing import above_of, left_out_lines, percent
+from headscope.studies.shared._printing import SUMMED, above_of, left_out_lines, percent
 
 if TYPE_CHECKING:
     from headscope.studies.coreference._result import Coreference
@@ -55,7 +55,8 @@ def blocks_of(coreference: Coreference) -> list[TextTable | str]:
         f"both ways; mean over {coreference.splits} splits. Intervals do not hold the spread over "
         f"splits. p: {coreference.correction} over kinds."
     )
-    return [*tables, "\n".join([note, *left_out_lines(coreference.left_out, "passages are")])]
+    notes = [note, *([SUMMED] if coreference.summed is not None else [])]
+    return [*tables, "\n".join([*notes, *left_out_lines(coreference.left_out, "passages are")])]
 
 
 def titled(coreference: Coreference) -> str:

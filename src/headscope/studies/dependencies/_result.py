@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar, Unpack
 
@@ -23,8 +24,10 @@ from headscope.studies.dependencies._tally import (
     corpus_of,
     read_heads,
 )
+from headscope.studies.shared._answer_sums import PartAnswers
 from headscope.studies.shared._chosen_head import places_of
 from headscope.studies.shared._head_study import EvidenceOptions, HeadStudy
+from headscope.studies.shared._held_out import DocumentHits
 
 COMMON = 100
 """How many words a relation has that is a label of heads."""
@@ -105,22 +108,32 @@ class Relations(HeadStudy):
     @property
     def sentences(self) -> int:
         """Number of sentences counted."""
-        return len(self._read)
+        return len(self._read) if self.summed is None else self.summed.texts
 
     @property
     def documents(self) -> int:
         """Number of documents that the sentences are of; one that nobody says counts as its own."""
+        if self.summed is not None:
+            return self.summed.documents
         return self.corpus.documents if self._read else 0
 
     @property
     def words(self) -> int:
         """Number of words counted."""
+        if self.summed is not None:
+            return self.summed.counts["words"]
         return sum(len(each.heads) for each in self._read.values())
 
     @property
     def relations(self) -> tuple[str, ...]:
         """All that can be asked for: groups of words, then relations, the most frequent first."""
-        return tuple(self.corpus.groups)
+        return tuple(self.corpus.groups) if self.summed is None else self.summed.asked("max")
+
+    def ordered(self, counts: Mapping[str, int], /) -> tuple[str, ...]:
+        """Groups of words, then relations, the most frequent first."""
+        groups = [name for name in GROUPS if name in counts]
+        rest = sorted(set(counts) - set(groups), key=lambda name: (-counts[name], name))
+        return (*groups, *rest)
 
     def accuracy(self, relation: str, score: str = "max") -> Float[np.ndarray, "direction head"]:
         """Share of a relation's words whose head each head names, for both `DIRECTIONS`; heads as
@@ -129,6 +142,9 @@ class Relations(HeadStudy):
         Raises:
             RecordError: where there is no such relation or score.
         """
+        self._check_score(score)
+        if self.summed is not None:
+            return self._share_of_sums(score, relation).reshape(len(DIRECTIONS), -1)
         return self._hits(score)[:, :, self._words(relation)].mean(axis=-1)
 
     def heads_of(self, score: str = "max") -> tuple[RelationHead, ...]:
@@ -138,7 +154,7 @@ class Relations(HeadStudy):
         Raises:
             RecordError: where there is no such score, or nothing was counted.
         """
-        self._hits(score)
+        self._check_score(score)
         return self._best_heads(score)
 
     def best(self, relation: str, score: str = "max") -> RelationHead:
@@ -178,6 +194,11 @@ class Relations(HeadStudy):
         """
         from headscope.studies.dependencies._evidence import heads_of
 
+        if self.summed is not None:
+            raise RecordError(
+                f"Labels are means over sentences, and of these {self.sentences} sums over "
+                "documents alone are known; read fewer, or leave out=, workers= and executor= out"
+            )
         fewest = min(COMMON, max(1, self.words // 20)) if least is None else least
         return heads_of(self, least=fewest, threshold=threshold)
 
@@ -202,12 +223,36 @@ class Relations(HeadStudy):
         return blocks_of(self)
 
     def _heads_of(self, score: str, /) -> tuple[RelationHead, ...]:
-        corpus, hits = self.corpus, (self._hits(score), self.corpus.offset_hits(score))
-        asked = [asked_of(corpus, hits, words) for words in corpus.groups.values()]
-        numbers = self._measured(asked)
+        if self.summed is None:
+            numbers = self._measured(list(self._asked(score).values()))
+        else:
+            numbers = [dict(self.summed.numbers[score, name]) for name in self.relations]
         return tuple(
             self._head(relation, score, each)
-            for relation, each in zip(corpus.groups, numbers, strict=True)
+            for relation, each in zip(self.relations, numbers, strict=True)
+        )
+
+    def _asked(self, score: str) -> dict[str, DocumentHits]:
+        """What heads and offsets get right in each document, by relation."""
+        corpus, hits = self.corpus, (self._hits(score), self.corpus.offset_hits(score))
+        return {name: asked_of(corpus, hits, words) for name, words in corpus.groups.items()}
+
+    def answers(self) -> PartAnswers:
+        """What was counted, as a part of many."""
+        asked = {}
+        for score in self.scores:
+            asked |= {(score, name): each for name, each in self._asked(score).items()}
+        # As the documents of hits are numbered, see `AllSentences.document_of_sentence`.
+        documents = []
+        for name in self.names:
+            document = self._read[name].document
+            documents.append(f"document {document}" if document else f"sentence {name}")
+        return PartAnswers(
+            texts=self.sentences,
+            documents=tuple(dict.fromkeys(documents)),
+            lengths=tuple(self._lengths.values()),
+            asked=asked,
+            counts={"words": self.words},
         )
 
     def _head(self, relation: str, score: str, numbers: dict[str, Any]) -> RelationHead:
@@ -250,14 +295,20 @@ class Relations(HeadStudy):
     def _hits_of(self) -> dict[str, np.ndarray]:
         return {}
 
-    def _hits(self, score: str) -> np.ndarray:
+    def _check_score(self, score: str) -> None:
         if score not in self.scores:
             raise RecordError(f"score is {score!r}; it may be {', '.join(self.scores)}")
+
+    def _hits(self, score: str) -> np.ndarray:
+        self._check_score(score)
         if score not in self._hits_of:
             self._hits_of[score] = self.corpus.hits(score)
         return self._hits_of[score]
 
     def _words(self, relation: str) -> np.ndarray:
+        if self.summed is not None:
+            self._share_of_sums("max", relation)
+            return np.empty(0, int)
         if relation not in self.corpus.groups:
             raise RecordError(
                 f"No word has the relation {relation!r}; there are {', '.join(self.relations)}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from headscope.evidence import p_text
 from headscope.linguistics.dependencies import ALL, NO_PUNCT, NO_ROOT
 from headscope.results import TextTable
-from headscope.studies.shared._printing import above_of, left_out_lines, percent
+from headscope.studies.shared._printing import SUMMED, above_of, left_out_lines, percent
 
 if TYPE_CHECKING:
     from headscope.studies.dependencies._result import Relations
@@ -63,6 +63,7 @@ def blocks_of(relations: Relations) -> list[TextTable | str]:
         *_rare(relations),
         *_trees(relations),
         _note(relations),
+        *([SUMMED] if relations.summed is not None else []),
         *left_out_lines(relations.left_out, "sentences are"),
     ]
     return [*_tables(relations), "\n".join(notes)]

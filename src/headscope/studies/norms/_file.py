@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from headscope.errors import RecordError
-from headscope.evidence import Statistic, load_statistic
+from headscope.evidence import Statistic, StatisticSums, load_statistic
 from headscope.results import Kept, reads
 from headscope.storage import (
     STATISTIC,
@@ -33,6 +33,35 @@ DOCUMENT: dict[str, Any] = {
     "lengths": [(int, None)],
 }
 """Of a file."""
+
+
+SUMS: dict[str, Any] = {
+    "stack": (str, None),
+    "confidence": Finite,
+    "model": str,
+    "refused": [[int, str]],
+    "names": [str],
+    "sums of lengths": [[int, int]],
+}
+"""Of a file of sums, without single texts."""
+
+
+def kept_of(study: NormStudy) -> Kept:
+    """What a file of a study holds: the values of each text, or sums."""
+    known: dict[str, Any] = {
+        "stack": study.stack,
+        "confidence": study.confidence,
+        "model": study.model,
+        "refused": list(study.refused.items()),
+        "names": study.statistic.names,
+    }
+    statistic = study.statistic
+    if isinstance(statistic, StatisticSums):
+        document, arrays = statistic.kept
+        return known | {"sums of lengths": document["lengths"]}, arrays
+    lengths = [None if np.isnan(length) else int(length) for length in statistic.lengths]
+    of_texts = {"texts": statistic.texts, "groups": statistic.groups, "lengths": lengths}
+    return known | of_texts, {"values": statistic.values}
 
 
 @reads(NormStudy.KIND)
@@ -77,9 +106,13 @@ def norm_study_of(kept: Kept, path: str | os.PathLike[str]) -> NormStudy:
     """
     document, arrays = kept
     with reading(path, "study of norms"):
-        check_document(document, DOCUMENT)
+        is_summed = "sums of lengths" in document
+        check_document(document, SUMS if is_summed else DOCUMENT)
         study = NormStudy(stack=document["stack"], confidence=document["confidence"])
         study.model, study.refused = document["model"], dict(document["refused"])
+        if is_summed:
+            sums = document | {"lengths": document["sums of lengths"]}
+            return _with_statistic(path, study, StatisticSums.of_kept(sums, arrays))
         # One line for each text, whose number of rows and columns the names tell below.
         values = array_of(arrays, "values", "f", (len(document["texts"]), None, None))
         statistic = Statistic(values.shape[1:], tuple(document["names"]))
@@ -96,7 +129,7 @@ def norm_study_of(kept: Kept, path: str | os.PathLike[str]) -> NormStudy:
 
 
 def _with_statistic(
-    path: str | os.PathLike[str], study: NormStudy, statistic: Statistic
+    path: str | os.PathLike[str], study: NormStudy, statistic: Statistic | StatisticSums
 ) -> NormStudy:
     """The study with what was counted of it.
 
@@ -120,7 +153,8 @@ def _with_statistic(
             raise ValueError(
                 f"it has values {list(statistic.shape)} for {len(study.layers)} layers"
             )
-    study.statistic = statistic if rows == ROWS else _filled(statistic, study.layers)
+    is_old = rows != ROWS and isinstance(statistic, Statistic)
+    study.statistic = _filled(statistic, study.layers) if is_old else statistic
     return study
 
 

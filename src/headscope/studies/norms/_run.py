@@ -20,6 +20,7 @@ class NormsJob(CountingJob):
 
     STUDY: ClassVar[str] = "norms"
     KEEP: ClassVar[Any] = KEPT
+    HAS_SUMS: ClassVar[bool] = True
 
     def empty(self, **judging: Any) -> NormStudy:
         """The study, of no text."""
@@ -28,6 +29,10 @@ class NormsJob(CountingJob):
     def restored(self, kept: Kept) -> NormStudy:
         """The study that a part holds."""
         return norm_study_of(kept, "a part of the run")
+
+    def in_sums(self, study: NormStudy) -> NormStudy:
+        """The study without its texts."""
+        return study.in_sums()
 
     def total(self, studies: Sequence[Any], judging: Mapping[str, Any]) -> NormStudy:
         """The sum of the studies of all parts, judged as the user wants."""

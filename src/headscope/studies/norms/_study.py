@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -11,7 +12,7 @@ from jaxtyping import Float
 
 from headscope.corpus import asks_for_run
 from headscope.errors import RecordError
-from headscope.evidence import Statistic, interval, length_text
+from headscope.evidence import Statistic, StatisticSums, interval, length_text
 from headscope.patterns.records import OneModelStudy, with_groups
 from headscope.record import Record, Stack
 from headscope.results import Kept, Result, TextTable
@@ -61,7 +62,8 @@ class NormStudy(OneModelStudy, Result):
         self.layers: tuple[int, ...] = ()
         self.refused: dict[int, str] = {}
         self.control: NormStudy | None = None
-        self.statistic: Statistic = Statistic((len(ROWS), 0))
+        self.statistic: Statistic | StatisticSums = Statistic((len(ROWS), 0))
+        """What was counted of each text; of a run over many texts its sums."""
 
     def update(self, text: str, record: Record, *, group: Any = None) -> None:
         """Count one text.
@@ -73,8 +75,14 @@ class NormStudy(OneModelStudy, Result):
                 other.
 
         Raises:
-            RecordError: where norms were not kept, the text was counted before, or layers differ.
+            RecordError: where norms were not kept, the text was counted before, layers differ, or
+                the study has sums alone.
         """
+        if not isinstance(self.statistic, Statistic):
+            raise RecordError(
+                f"Of {self.texts} texts sums alone are known; count others in a NormStudy of their "
+                "own, and add the two"
+            )
         stack = record[self.stack or next(iter(record.stacks))]
         layers = tuple(layer.layer for layer in stack)
         self._check(text, stack, layers)
@@ -104,20 +112,20 @@ class NormStudy(OneModelStudy, Result):
             both.control = self.control + other.control
         return both
 
+    def in_sums(self) -> NormStudy:
+        """The same without the values of single texts: sums, which do not grow with the texts, and
+        Student's intervals.
+        """
+        summed = copy(self)
+        summed.__dict__.pop("intervals", None)
+        if isinstance(self.statistic, Statistic):
+            summed.statistic = StatisticSums.of(self.statistic)
+        return summed
+
     def _kept(self) -> Kept:
-        document = {
-            "stack": self.stack,
-            "confidence": self.confidence,
-            "model": self.model,
-            "refused": list(self.refused.items()),
-            "names": self.statistic.names,
-            "texts": self.statistic.texts,
-            "groups": self.statistic.groups,
-            "lengths": [
-                None if np.isnan(length) else int(length) for length in self.statistic.lengths
-            ],
-        }
-        return document, {"values": self.statistic.values}
+        from headscope.studies.norms._file import kept_of
+
+        return kept_of(self)
 
     @property
     def texts(self) -> int:
@@ -136,6 +144,8 @@ class NormStudy(OneModelStudy, Result):
     @cached_property
     def intervals(self) -> Float[np.ndarray, "row column 2"]:
         """Interval of every mean over texts, or over documents where these are known."""
+        if isinstance(self.statistic, StatisticSums):
+            return self.statistic.interval(self.confidence)
         values = self.statistic.values
         rows = values.reshape(len(values), -1)
         ends = interval(
@@ -211,7 +221,8 @@ class NormStudy(OneModelStudy, Result):
         over = "texts"
         if self.statistic.documents != self.texts:
             over = f"{self.statistic.documents} documents"
-        level = f"{self.confidence:.0%} interval over {over}"
+        kind = "t interval" if isinstance(self.statistic, StatisticSums) else "interval"
+        level = f"{self.confidence:.0%} {kind} over {over}"
         pooled = self._ranks("all heads pooled", "spearman")
         within = self._ranks("within heads", "spearman within heads")
         return "\n".join([f"{first}; [{level}]", *map(self._shares, BY), *pooled, *within])

@@ -70,7 +70,7 @@ def with_maps(
         while number in failed:
             number += 1
         try:
-            items[number] = _mapped(sentences[number], record)
+            items[number] = mapped(sentences[number], record)
         except RecordError as error:
             on_error(number, error)
     return items
@@ -166,7 +166,7 @@ def with_table(path: Path, items: dict[int, ProbeItem]) -> dict[int, ProbeItem]:
     }
 
 
-def _mapped(sentence: Sentence, record: Record) -> ProbeItem:
+def mapped(sentence: Sentence, record: Record) -> ProbeItem:
     """Attention between words, and between words and the special tokens at both ends."""
     stack = next((stack for stack in record.stacks.values() if stack.query == stack.key), None)
     if stack is None:

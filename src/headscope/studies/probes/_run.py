@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,10 +14,11 @@ from headscope.capturing import MOST_UNKNOWN, parse_input
 from headscope.capturing.facts import facts_of
 from headscope.capturing.run import unwrapped
 from headscope.corpus import CorpusText, Kept
-from headscope.errors import HeadscopeError
+from headscope.errors import HeadscopeError, RecordError
 from headscope.linguistics import Sentence
+from headscope.record import Record
 from headscope.studies.probes._items import ProbeItem
-from headscope.studies.probes._read_sentences import with_embeddings, with_maps, with_states
+from headscope.studies.probes._read_sentences import mapped, with_embeddings, with_states
 from headscope.studies.shared._corpus_job import check_unique
 from headscope.studies.shared._corpus_run import run_study
 from headscope.studies.shared._counted_texts import CountingMeasurer, OneByOneJob, added
@@ -83,18 +84,60 @@ class ProbeJob(OneByOneJob):
         """What the tokenizer reads of a sentence."""
         return [sentence_of(text.given).text]
 
+    def studies_of(
+        self,
+        measurer: CountingMeasurer,
+        texts: Sequence[CorpusText],
+        failed: Callable[[int, Exception], None],
+    ) -> Iterator[tuple[int, ReadSentences]]:
+        """Each sentence with what the model made of it; attention of sentences of as many tokens at
+        once. See `headscope.corpus.Measurer`.
+        """
+        if self.reads == "states":
+            yield from super().studies_of(measurer, texts, failed)
+            return
+        from headscope.capturing import capture_batches
+
+        sentences = [sentence_of(text.given) for text in texts]
+        given = [sentence.text for sentence in sentences]
+        batches = capture_batches(
+            measurer.model,
+            measurer.tokenizer,
+            given,
+            keep="weights",
+            on_error=failed,
+            **self.reading,
+        )
+        for together in batches:
+            number = together.numbers[0]
+            assert isinstance(together.batch, Record), "as keep= makes them"
+            try:
+                item = mapped(sentences[number], together.batch)
+            except RecordError as error:
+                failed(number, error)
+            else:
+                yield number, self._read(measurer, item)
+
     def study_of(self, measurer: CountingMeasurer, text: CorpusText) -> ReadSentences:
-        """One sentence with what the model made of it."""
-        model, sentence = measurer.model, sentence_of(text.given)
-        read = with_states if self.reads == "states" else with_maps
+        """One sentence with its hidden states."""
+        sentence = sentence_of(text.given)
         unknown = 1.0 if self.allow_unfit else MOST_UNKNOWN
         given = [parse_input(sentence.text)]
-        items = read(
-            model, measurer.tokenizer, [sentence], given, on_error=_stop, max_unknown=unknown
+        items = with_states(
+            measurer.model,
+            measurer.tokenizer,
+            [sentence],
+            given,
+            on_error=_stop,
+            max_unknown=unknown,
         )
+        return self._read(measurer, items[0])
+
+    def _read(self, measurer: CountingMeasurer, item: ProbeItem) -> ReadSentences:
+        model = measurer.model
         if self.has_embeddings:
-            items = with_embeddings(model, measurer.tokenizer, items)
-        return ReadSentences(facts_of(unwrapped(model)).name, {sentence.name: items[0]})
+            item = with_embeddings(model, measurer.tokenizer, {0: item})[0]
+        return ReadSentences(facts_of(unwrapped(model)).name, {item.sentence.name: item})
 
     def renamed(self, study: ReadSentences, text: CorpusText, number: int) -> ReadSentences:
         """The same: a sentence has a name of its own, and says what document it is of."""

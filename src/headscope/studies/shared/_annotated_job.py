@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from headscope.corpus import CorpusText
 from headscope.errors import RecordError
+from headscope.studies.shared._answer_sums import summed_answers
 from headscope.studies.shared._corpus_run import taken
 from headscope.studies.shared._counted_texts import CountingJob
 from headscope.studies.shared._head_study import HeadStudy
@@ -39,6 +40,8 @@ class AnnotatedJob(CountingJob):
     Args:
         source: what they are called together.
     """
+
+    HAS_SUMS: ClassVar[bool] = True
 
     source: str = ""
 
@@ -72,6 +75,20 @@ class AnnotatedJob(CountingJob):
     def total(self, studies: Sequence[Any], judging: Mapping[str, Any]) -> Any:
         """The sum of the studies of all parts, judged as the user wants."""
         result = super().total(studies, judging)
+        setattr(result, result.SOURCE, self.source)
+        return result
+
+    def of_many(self, parts: Callable[[], Iterable[Any]], judging: Mapping[str, Any]) -> Any:
+        """The study of more texts than are held: what the best heads answer, from sums over
+        documents.
+        """
+        result = self.empty(**judging)
+        first = next(iter(parts()))
+        result.cells, result.model = first.cells, first.model
+        how = {name: getattr(result, name) for name in result.EVIDENCE_OPTIONS}
+        result.summed = summed_answers(
+            lambda: (part.answers() for part in parts()), result.ordered, judging=how
+        )
         setattr(result, result.SOURCE, self.source)
         return result
 

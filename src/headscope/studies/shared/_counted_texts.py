@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -15,6 +15,10 @@ from headscope.errors import HeadscopeError, RecordError
 from headscope.studies.shared._corpus_job import ModelJob, as_given, check_measured
 from headscope.studies.shared._corpus_model import one_thread
 
+MANY = 2000
+"""Texts above which a study that has sums keeps these alone, as labels of `heads` come from sums
+above so many.
+"""
 NONE: Kept = {"none": True}, {"none": np.zeros(0)}
 """Kept of a part of which no text could be measured."""
 
@@ -24,8 +28,9 @@ class CountingJob(ModelJob):
     """What a run of a study does to each text that keeps what it counted of every one.
 
     A part is the study itself, of its texts, and the result is their sum: what is counted of all
-    texts is held when the parts are put together. Rows are in the order of their names, which are
-    made of what the texts say.
+    texts is held when the parts are put together; of more than `MANY` texts sums alone, where the
+    study has them, one part after the other. Rows are in the order of their names, which are made
+    of what the texts say.
 
     Args:
         how: options of the study that what is counted of a text depends on, by name.
@@ -33,6 +38,8 @@ class CountingJob(ModelJob):
 
     KEEP: ClassVar[Any] = ("weights",)
     """What records of the texts keep."""
+    HAS_SUMS: ClassVar[bool] = False
+    """Whether `in_sums` leaves the texts of a study out."""
     how: tuple[tuple[str, Any], ...] = ()
 
     def options(self) -> dict[str, Any]:
@@ -135,11 +142,34 @@ class CountingJob(ModelJob):
         """The sum of the studies of all parts, judged as the user wants."""
         return self.empty(**judging) + added(studies)
 
+    def in_sums(self, study: Any) -> Any:
+        """The study of the texts of a part without these, to be added to those of other parts."""
+        raise NotImplementedError
+
+    def of_many(self, parts: Callable[[], Iterable[Any]], judging: Mapping[str, Any]) -> Any:
+        """The study of more texts than are held.
+
+        Args:
+            parts: gives the study of each part, one after the other, so that the texts of one alone
+                are in memory.
+            judging: see `made`.
+        """
+        return self.total(summed(self.in_sums(part) for part in parts()), judging)
+
     def made(self, finished: FinishedRun, judging: Mapping[str, Any]) -> Any:
         """The study of all parts."""
-        kept = [part for part in finished.parts() if "none" not in part[0]]
-        check_measured(finished, any_text=bool(kept))
-        result = self.total([self.restored(part) for part in kept], judging)
+
+        def parts() -> Iterator[Any]:
+            for part in finished.parts():
+                if "none" not in part[0]:
+                    yield self.restored(part)
+
+        if self.HAS_SUMS and counted_texts(finished) > MANY:
+            result = self.of_many(parts, judging)
+        else:
+            studies = list(parts())
+            check_measured(finished, any_text=bool(studies))
+            result = self.total(studies, judging)
         self.note_left_out(result, finished.failed)
         return result
 
@@ -265,6 +295,19 @@ def row_name(text: CorpusText, number: int) -> str:
     if text.group is None and not number:
         return text.name
     return f"{text.name} of {text.unit}, {number}"
+
+
+def counted_texts(finished: FinishedRun) -> int:
+    """How many texts of a run were counted, each as often as it is there."""
+    return finished.corpus.texts - sum(each.get("times", 0) for each in finished.failed)
+
+
+def summed(studies: Iterable[Any]) -> list[Any]:
+    """The sum of studies that come one after the other, alone in a list; nothing of none."""
+    whole = None
+    for study in studies:
+        whole = study if whole is None else whole + study
+    return [] if whole is None else [whole]
 
 
 def added(studies: Sequence[Any]) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 
 from headscope.results import Kept
 from headscope.storage import PAIR, Finite, Seed, check_document, load_kept, reading
+from headscope.studies.shared._answer_file import SUMMED, answers_of_kept, kept_of_answers
 from headscope.studies.shared._head_study import Study
 
 DOCUMENT: dict[str, Any] = {
@@ -43,6 +44,10 @@ def kept_of_study(
         facts: what it lists of a text beside its name.
         axes: the arrays of each text by name, with the axis along which they are joined.
     """
+    if study.summed is not None:
+        summed, arrays = kept_of_answers(study.summed)
+        known = study._document() | {study.SOURCE: getattr(study, study.SOURCE), texts: []}
+        return known | summed, arrays
     kept = [study._read[name] for name in study.names]
     listed = [[name, *facts(each)] for name, each in zip(study.names, kept, strict=True)]
     document = study._document() | {study.SOURCE: getattr(study, study.SOURCE), texts: listed}
@@ -90,6 +95,10 @@ def study_of(
     document, arrays = kept
     check_document(document, wanted)
     study = _anew(kind, document)
+    if SUMMED in document:
+        study.summed = answers_of_kept(document, arrays)
+        setattr(study, study.SOURCE, document[study.SOURCE])
+        return study
     fill(study, document, arrays)
     return study
 

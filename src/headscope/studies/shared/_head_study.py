@@ -19,6 +19,7 @@ from headscope.linguistics import Words, word_attention
 from headscope.patterns.records import OneModelStudy
 from headscope.record import Record, Stack
 from headscope.results import Result
+from headscope.studies.shared._answer_sums import PartAnswers, SummedAnswers
 from headscope.studies.shared._chosen_head import columns_of
 from headscope.studies.shared._held_out import SPLITS, DocumentHits, halves_of, measured
 from headscope.studies.shared._printing import cells_of
@@ -94,6 +95,8 @@ class HeadStudy(OneModelStudy, Result):
         self.cells: tuple[tuple[int, int], ...] = ()
         self.left_out: dict[str, str] = {}
         self.control: Any = None
+        self.summed: SummedAnswers | None = None
+        """What is known of a run over more texts than are held; else None."""
         self._read: dict[str, Any] = {}
         self._lengths: dict[str, int] = {}
 
@@ -112,6 +115,31 @@ class HeadStudy(OneModelStudy, Result):
         both = added(self, other)
         setattr(both, self.SOURCE, joined(getattr(self, self.SOURCE), getattr(other, self.SOURCE)))
         return both
+
+    def answers(self) -> PartAnswers:
+        """What was counted, as a part of many; its documents have no texts but these."""
+        raise NotImplementedError
+
+    def ordered(self, counts: Mapping[str, int], /) -> Sequence[str]:
+        """What was asked, of how often each was, in the order of a table."""
+        raise NotImplementedError
+
+    def _share_of_sums(self, how: str, what: str) -> Float[np.ndarray, " choice"]:
+        """Share that every head, or head and direction, answers right.
+
+        Raises:
+            RecordError: where that was not asked.
+        """
+        summed = self._known_sums
+        if (how, what) not in summed.wholes:
+            there = ", ".join(summed.asked(how))
+            raise RecordError(f"Nothing of the kind {what!r} was asked; there are {there}")
+        return summed.hits[how, what] / summed.wholes[how, what]
+
+    @property
+    def _known_sums(self) -> SummedAnswers:
+        assert self.summed is not None, "that is asked before"
+        return self.summed
 
     def best(self, question: str, how: str, /) -> Any:
         """The best head for one question, asked in one way."""
@@ -175,7 +203,7 @@ class HeadStudy(OneModelStudy, Result):
     @property
     def length_text(self) -> str:
         """How long the texts are, as tables print it."""
-        return length_text(self._lengths.values())
+        return length_text(self._lengths.values() if self.summed is None else self.summed.lengths)
 
     length_said: ClassVar[RenamedAttribute] = RenamedAttribute("length_text")
 
@@ -186,6 +214,11 @@ class HeadStudy(OneModelStudy, Result):
             RecordError: where the text was counted before, or the record has other layers and
                 heads.
         """
+        if self.summed is not None:
+            raise RecordError(
+                f"Of {self.summed.texts} {self.TEXT}s sums alone are known; count others in a "
+                "study of their own"
+            )
         stack = record[self.stack or next(iter(record.stacks))]
         cells = cells_of(stack)
         if self.cells and cells != self.cells:
@@ -229,6 +262,12 @@ def added(first: Study, second: Study) -> Study:
         RecordError: where they share a text, or heads or options differ.
     """
     first._check_models(second)
+    for each in (first, second):
+        if each.summed is not None:
+            raise RecordError(
+                f"Of {each.summed.texts} {each.TEXT}s sums alone are known, and the best heads of "
+                "them; give a run all texts that are to be judged together"
+            )
     if not _can_be_added(first, second):
         raise RecordError(
             f"These are of other models or options, or share a {first.TEXT}; they cannot be added "

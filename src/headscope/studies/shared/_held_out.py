@@ -142,7 +142,7 @@ def measured(
     for number, (each, own) in enumerate(zip(asked, held, strict=True)):
         low, high = ends[number]
         on_all = _on_all(each, best[number]) | {"low": float(low), "high": float(high)}
-        off = _held_out_numbers(each, own, held_ends[number], above[number])
+        off = held_out_numbers(own, each.wholes.sum(), held_ends[number], above[number])
         tested = {"p": float(p[number]), "p_corrected": float(tests[number])}
         numbers.append(on_all | off | tested)
     return numbers
@@ -161,14 +161,20 @@ def _on_all(asked: DocumentHits, best: int) -> dict[str, Any]:
     }
 
 
-def _held_out_numbers(
-    asked: DocumentHits,
+def held_out_numbers(
     held: HeldOutHits,
+    whole: float,
     ends: Float[np.ndarray, " 2"],
     above: Float[np.ndarray, " 2"],
 ) -> dict[str, Any]:
-    """Of what was chosen on one half and measured on the other; NaN where nothing could be."""
-    whole = float(asked.wholes.sum())
+    """Of what was chosen on one half and measured on the other; NaN where nothing could be.
+
+    Args:
+        held: what was chosen, and what it got right.
+        whole: how much was asked.
+        ends: of the interval of the share.
+        above: of that of its difference from the rule.
+    """
     heads, rules = held.head.sum(axis=1) / whole, held.rule.sum(axis=1) / whole
     # With no split to choose by there are no choices, and ends would be those of zeros.
     if held.most(0) is None:

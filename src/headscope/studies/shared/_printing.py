@@ -16,6 +16,13 @@ def cells_of(stack: Stack) -> tuple[tuple[int, int], ...]:
     return tuple((layer.layer, head) for layer in stack for head in range(layer.heads))
 
 
+SUMMED = (
+    "Intervals are from sums over documents, divided into halves by their names: above the "
+    "rule by Poisson's bootstrap, else Wilson's."
+)
+"""A note below tables of more texts than are held."""
+
+
 def left_out_lines(left_out: Mapping[str, str], what: str) -> list[str]:
     """Lines that count and name what was left out."""
     if not left_out:

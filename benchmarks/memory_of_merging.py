@@ -1,0 +1,131 @@
+"""Measure the memory that the result of a run takes while its parts are put together.
+
+    python benchmarks/memory_of_merging.py                       # 1,000 and 8,000 texts
+    python benchmarks/memory_of_merging.py --texts 1000 4000 --studies norms relations
+
+A tiny model reads made-up texts, in parts of 500. Each run is put together twice from the same
+finished parts: with the values of all texts held, as up to 2,000 texts, and from sums, as above.
+What is printed is the peak of what Python and NumPy allocate meanwhile (tracemalloc), and the
+processor time without that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+import tracemalloc
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import headscope as hs
+from headscope.linguistics import Mention, Passage, Sentence, Treebank
+from headscope.studies.shared import _counted_texts
+from headscope.testing import tiny_model, tiny_tokenizer
+
+PART = 500
+WORDS = ("the", "cat", "dog", "sat", "ran", "on", "by", "it", "us", "me", "all")
+MIB = 2**20
+WAYS = {"held": 10**9, "sums": 0}
+"""Texts above which sums alone are kept."""
+
+
+def words_of(number: int) -> list[str]:
+    # Words of the number make every text another one.
+    digits = [WORDS[int(digit)] for digit in str(number)]
+    return [*digits, *np.random.default_rng(number).choice(WORDS, 4).tolist()]
+
+
+def sentence(number: int) -> Sentence:
+    words = tuple(words_of(number))
+    rng = np.random.default_rng(number)
+    heads = (0, *(int(rng.integers(1, at + 1)) for at in range(1, len(words))))
+    relations = ("root", *rng.choice(["nsubj", "obj", "det"], len(words) - 1).tolist())
+    return Sentence(name=f"s{number}", words=words, heads=heads, relations=relations)
+
+
+def passage(number: int) -> Passage:
+    words, spans, start = words_of(number), [], 0
+    for word in words:
+        spans.append((start, start + len(word)))
+        start += len(word) + 1
+    mentions = tuple(
+        Mention(start=at, stop=at + 1, entity=f"e{at % 2}", kind=("pronoun", "proper")[at // 2])
+        for at in range(4)
+    )
+    return Passage(name=f"p{number}", text=" ".join(words), spans=tuple(spans), mentions=mentions)
+
+
+def texts_of(count: int) -> list[str]:
+    return [" ".join(words_of(number)) for number in range(count)]
+
+
+STUDIES: dict[str, Callable[..., Any]] = {
+    "norms": lambda model, count, **run: hs.norm_study(*model, texts_of(count), **run),
+    "mechanism": lambda model, count, **run: hs.mechanism(
+        *model, texts_of(count), at=[(0, 1), (1, 2)], **run
+    ),
+    "relations": lambda model, count, **run: hs.relations(
+        *model, Treebank("made up", tuple(map(sentence, range(count)))), **run
+    ),
+    "coref": lambda model, count, **run: hs.coref(*model, list(map(passage, range(count))), **run),
+}
+
+
+@contextmanager
+def measured(many: int, *, traced: bool) -> Iterator[dict[str, float]]:
+    """What putting the parts together takes, in a block that does it."""
+    spent: dict[str, float] = {}
+    made, before = _counted_texts.CountingJob.made, _counted_texts.MANY
+
+    def watched(job: Any, *given: Any) -> Any:
+        if traced:
+            tracemalloc.start()
+        begun = time.process_time()
+        result = made(job, *given)
+        result.summary()
+        spent["seconds"] = time.process_time() - begun
+        if traced:
+            spent["peak"] = tracemalloc.get_traced_memory()[1] / MIB
+            tracemalloc.stop()
+        return result
+
+    _counted_texts.CountingJob.made, _counted_texts.MANY = watched, many
+    try:
+        yield spent
+    finally:
+        _counted_texts.CountingJob.made, _counted_texts.MANY = made, before
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--texts", type=int, nargs="+", default=[1000, 8000])
+    parser.add_argument("--studies", nargs="+", choices=STUDIES, default=list(STUDIES))
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    model = tiny_model("bert"), tiny_tokenizer()
+    print("| study | texts | held, MiB | sums, MiB | held, s | sums, s |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    for name in options.studies:
+        for count in options.texts:
+            with tempfile.TemporaryDirectory() as folder:
+                run = {"out": Path(folder) / "run", "part_size": PART, "progress": False}
+                STUDIES[name](model, count, **run)
+                cells = {}
+                for way, many in WAYS.items():
+                    for traced in (True, False):
+                        with measured(many, traced=traced) as spent:
+                            STUDIES[name](model, count, **run)
+                        cells |= {(way, what): value for what, value in spent.items()}
+            numbers = [f"{cells[way, 'peak']:.1f}" for way in WAYS]
+            numbers += [f"{cells[way, 'seconds']:.1f}" for way in WAYS]
+            print(f"| {name} | {count:,} | {' | '.join(numbers)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
