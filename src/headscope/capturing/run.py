@@ -106,16 +106,13 @@ def run_together(model: nn.Module, inputs: Inputs, count: int) -> TextBatch:
     Raises:
         CaptureError: if these texts cannot share arrays; `run` may still capture each of them.
     """
-    modules = ModelModules.of(model)
 
     def make(inputs: Inputs, _: KeepChoice, model: nn.Module) -> BatchBuilder:
         return BatchBuilder(inputs, model, count)
 
-    with (
-        one_at_a_time(model),
-        uncompiled(model, modules.all),
-        needing(model, inputs.arguments),
-    ):
+    with walked_once(), one_at_a_time(model), needing(model, inputs.arguments), ExitStack() as undo:
+        modules = ModelModules.of(model)
+        undo.enter_context(uncompiled(model, modules.all))
         builder = _watched(model, inputs, KEEPING, None, make=make, modules=modules)
         if not isinstance(builder, BatchBuilder) or not builder.seen:
             raise CaptureError(f"{type(model).__name__} computed no attention that could be seen")

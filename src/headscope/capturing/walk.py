@@ -55,6 +55,9 @@ def _named_modules_of(model: nn.Module) -> list[tuple[str, nn.Module]]:
 
 def modules_of(model: nn.Module) -> list[nn.Module]:
     """All modules, each once, in the order of ``model.modules()``."""
+    walked = (_walked.get() or {}).get(id(model))
+    if walked is not None:
+        return [module for _, module in walked]
     # Without the names, which take half of the time.
     modules, seen, ahead = [], set(), [model]
     while ahead:
