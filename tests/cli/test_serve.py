@@ -19,7 +19,10 @@ from headscope.views import _html
 
 pytest.importorskip("uvicorn", reason="needs the extra server: pip install 'headscope[server]'")
 
+# Where the tests run in the background, shells have them and their children ignore SIGINT.
 SERVE = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from headscope.views import _html
 _html.bundle = lambda name="page.js": f"export const name = '{name}';"
 from headscope.cli import main

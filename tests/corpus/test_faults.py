@@ -16,8 +16,10 @@ from headscope.corpus import CorpusText, given, pool, run
 from headscope.errors import FileError, RunError
 
 HERE = Path(__file__).parent
+# Where the tests run in the background, shells have them and their children ignore SIGINT.
 DRIVER = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, {here!r})
 from headscope.corpus import CorpusText, pool, run
 from words_job import WordsJob
