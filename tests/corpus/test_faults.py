@@ -7,12 +7,15 @@ import subprocess
 import sys
 import time
 from concurrent.futures import Executor, Future
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
 from words_job import WordsJob, digest
 
 from headscope.corpus import CorpusText, given, pool, run
+from headscope.corpus._folder import UNDER_WAY, RunFolder
+from headscope.corpus._journal import PartJournal
 from headscope.errors import FileError, RunError
 
 HERE = Path(__file__).parent
@@ -92,6 +95,51 @@ def test_a_text_that_ends_its_worker_is_named_and_the_rest_goes_on(corpus, tmp_p
         "it ended its worker"
     }
     assert result[1] == done(corpus)[1]
+
+
+class EndedByEveryPart(Executor):
+    """Workers of which one dies at every part, of its first text, until that is named."""
+
+    def __init__(self, workers):
+        self._max_workers = workers
+
+    def submit(self, function, /, task, *args):
+        future = Future()
+        if not hasattr(task, "part"):
+            future.set_result(function(task, *args))
+            return future
+        folder = RunFolder(task.folder)
+        journal, killer = PartJournal(folder.path, task.part), folder.texts_of(task.part)[0].name
+        if killer in journal.killers:
+            future.set_result(function(task, *args))
+            return future
+        # What a worker leaves: with others the text was only begun, afterwards it was alone.
+        left = f"!{killer}\n" if journal.deaths else ""
+        name = f"{task.part}.{journal.deaths:03d}.1"
+        (folder.path / UNDER_WAY / name).write_text(left, encoding="ascii")
+        future.set_exception(BrokenProcessPool("it died"))
+        return future
+
+
+@pytest.mark.parametrize("workers", [1, 2, 7])
+def test_a_text_in_every_part_that_ends_its_worker_is_named(corpus, tmp_path, workers):
+    """So many deaths, one after the other, look as if there were too little memory."""
+    out = tmp_path / "run"
+    done(corpus, out=out, part_size=5, engine=given(EndedByEveryPart(workers)))
+    assert len(named(out)) == len(parts(out)) > 8
+
+
+def test_workers_that_die_before_any_text_end_the_run(corpus, tmp_path):
+    class NeverBegun(EndedByEveryPart):
+        def submit(self, function, /, task, *args):
+            future = super().submit(function, task, *args)
+            if hasattr(task, "part"):
+                for left in (Path(task.folder) / UNDER_WAY).iterdir():
+                    left.unlink()
+            return future
+
+    with pytest.raises(RunError, match="died 8 times, one after the other: there may be too"):
+        done(corpus, out=tmp_path / "run", part_size=5, engine=given(NeverBegun(2)))
 
 
 def test_a_part_that_fails_once_is_tried_again(corpus, tmp_path):

@@ -130,11 +130,16 @@ class Scheduler:
     def _submit(self, waiting: list[str]) -> bool:
         """Hand out what there is room for; false where the executor is broken."""
         try:
-            while waiting and len(self._running) < self._engine.ahead * self._engine.width:
+            # Where every part has a text that ends its worker, suspects would pile up, and so many
+            # deaths in a row look as if there were too little memory.
+            may_go_on = len(self._alone) < self._engine.width
+            room = self._engine.ahead * self._engine.width
+            while waiting and may_go_on and len(self._running) < room:
                 self._hand_out(waiting[-1])
                 waiting.pop()
-            # Suspects one by one, with nobody beside them, so that the guilty one is known.
-            if self._alone and not waiting and not self._running:
+            # Suspects one by one, with no other part at the same time, so that the guilty one is
+            # known.
+            if self._alone and not (waiting and may_go_on) and not self._running:
                 self._hand_out(self._alone[-1])
                 self._alone.pop()
         except RuntimeError as error:
@@ -176,12 +181,7 @@ class Scheduler:
             stop(self._executor)
             self._executor = self._engine.make()
         self._fruitless += 1
-        if self._fruitless >= DEATHS_WITHOUT_A_NAME * (1 + len(self._named)):
-            raise RunError(
-                f"Workers of {self._engine.name} died {self._fruitless} times, one after the "
-                "other: there may be too little memory for so many; finished parts are kept, and "
-                "the same call resumes the run"
-            )
+        # First, since a text that is named now shows that these deaths were not for nothing.
         for part in dead:
             if not was_left(self._folder.path, part):
                 waiting.append(part)
@@ -189,6 +189,14 @@ class Scheduler:
                 self.failed[part] = "its worker died every time, and no text of it alone"
             else:
                 self._alone.append(part)
+        # Each worker may have died once at a part of its own before the first of them runs alone.
+        most = DEATHS_WITHOUT_A_NAME * (1 + len(self._named)) + 2 * self._engine.width
+        if self._fruitless >= most:
+            raise RunError(
+                f"Workers of {self._engine.name} died {self._fruitless} times, one after the "
+                "other: there may be too little memory for so many; finished parts are kept, and "
+                "the same call resumes the run"
+            )
 
     def _is_hopeless(self, part: str) -> bool:
         journal = PartJournal(self._folder.path, part)
