@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from headscope._missing_packages import missing_package
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 DEBUG = "HEADSCOPE_DEBUG"
 INTERRUPTED, TERMINATED = 130, 143
 """Exit codes of shells for a process ended by SIGINT or SIGTERM: 128 plus the signal number."""
+INTERRUPTED_AGAIN_AFTER = 0.05
+"""Seconds; most objects are deleted within microseconds."""
 UNREAD = 141
 """The same for SIGPIPE."""
 
@@ -40,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # Python allows signal handlers in the main thread only.
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _terminate)
+        sys.unraisablehook = partial(_deliver_again, sys.unraisablehook)
     sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
 
 
@@ -108,6 +113,23 @@ def _help_of(error: CycloptsError) -> str:
 
 def _terminate(number: int, frame: object) -> None:
     raise Terminated
+
+
+def _deliver_again(
+    others: Callable[[sys.UnraisableHookArgs], object], dropped: sys.UnraisableHookArgs
+) -> None:
+    """Interrupt again where a signal came while an object was being deleted: Python prints what is
+    raised there, and goes on.
+    """
+    if not isinstance(dropped.exc_value, KeyboardInterrupt):
+        others(dropped)
+        return
+    is_end = isinstance(dropped.exc_value, Terminated)
+    number = signal.SIGTERM if is_end else signal.SIGINT
+    # Later, and so outside of this function, in which it would be dropped as well.
+    again = threading.Timer(INTERRUPTED_AGAIN_AFTER, _thread.interrupt_main, (number,))
+    again.daemon = True
+    again.start()
 
 
 def _one_line(error: BaseException) -> str:
