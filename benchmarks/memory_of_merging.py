@@ -25,6 +25,7 @@ import numpy as np
 
 import headscope as hs
 from headscope.linguistics import Mention, Passage, Sentence, Treebank
+from headscope.studies.ablation._in_parts_job import AblationJob
 from headscope.studies.shared import _counted_texts
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -74,6 +75,9 @@ STUDIES: dict[str, Callable[..., Any]] = {
         *model, Treebank("made up", tuple(map(sentence, range(count)))), **run
     ),
     "coref": lambda model, count, **run: hs.coref(*model, list(map(passage, range(count))), **run),
+    "ablate": lambda model, count, **run: hs.ablate(
+        model[0], "next-word", tokenizer=model[1], texts=texts_of(count), **run
+    ),
 }
 
 
@@ -81,25 +85,32 @@ STUDIES: dict[str, Callable[..., Any]] = {
 def measured(many: int, *, traced: bool) -> Iterator[dict[str, float]]:
     """What putting the parts together takes, in a block that does it."""
     spent: dict[str, float] = {}
-    made, before = _counted_texts.CountingJob.made, _counted_texts.MANY
+    before = _counted_texts.MANY
+    kinds = {kind: kind.made for kind in (_counted_texts.CountingJob, AblationJob)}
 
     def watched(job: Any, *given: Any) -> Any:
         if traced:
             tracemalloc.start()
         begun = time.process_time()
+        made = next(made for kind, made in kinds.items() if isinstance(job, kind))
         result = made(job, *given)
-        result.summary()
+        # Intervals and tests are made when they are asked for.
+        str(result)
         spent["seconds"] = time.process_time() - begun
         if traced:
             spent["peak"] = tracemalloc.get_traced_memory()[1] / MIB
             tracemalloc.stop()
         return result
 
-    _counted_texts.CountingJob.made, _counted_texts.MANY = watched, many
+    _counted_texts.MANY = many
+    for kind in kinds:
+        kind.made = watched
     try:
         yield spent
     finally:
-        _counted_texts.CountingJob.made, _counted_texts.MANY = made, before
+        _counted_texts.MANY = before
+        for kind, made in kinds.items():
+            kind.made = made
 
 
 def main() -> None:
@@ -108,10 +119,11 @@ def main() -> None:
     parser.add_argument("--studies", nargs="+", choices=STUDIES, default=list(STUDIES))
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    model = tiny_model("bert"), tiny_tokenizer()
+    readers = {"ablate": tiny_model("gpt2", writes=True)}
     print("| study | texts | held, MiB | sums, MiB | held, s | sums, s |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for name in options.studies:
+        model = readers.get(name) or tiny_model("bert"), tiny_tokenizer()
         for count in options.texts:
             with tempfile.TemporaryDirectory() as folder:
                 run = {"out": Path(folder) / "run", "part_size": PART, "progress": False}

@@ -269,6 +269,16 @@ STUDIES = {
         reason="index out of range",
         numbers=changes_of,
     ),
+    "ablate in sums": StudyRun(
+        lambda count: texts(count // 2),
+        ablate,
+        {"heads": [(0, 1), (2, 3)], "layers": False, "random_weights": True},
+        needs="writer",
+        bad=BAD,
+        reason="index out of range",
+        numbers=changes_of,
+        many=3,
+    ),
     "ablate after a screen": StudyRun(
         lambda count: texts(count // 2),
         ablate,
