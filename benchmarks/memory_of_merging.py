@@ -22,9 +22,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from transformers import AutoModelForSequenceClassification
 
 import headscope as hs
 from headscope.linguistics import Mention, Passage, Sentence, Treebank
+from headscope.studies import CounterfactualAttention
 from headscope.studies.ablation._in_parts_job import AblationJob
 from headscope.studies.shared import _counted_texts
 from headscope.testing import tiny_model, tiny_tokenizer
@@ -75,10 +78,24 @@ STUDIES: dict[str, Callable[..., Any]] = {
         *model, Treebank("made up", tuple(map(sentence, range(count)))), **run
     ),
     "coref": lambda model, count, **run: hs.coref(*model, list(map(passage, range(count))), **run),
+    "faithfulness": lambda model, count, **run: hs.faithfulness(
+        *model,
+        texts_of(count),
+        counterfactual=CounterfactualAttention(permutations=2),
+        allow_unfit=True,
+        **run,
+    ),
     "ablate": lambda model, count, **run: hs.ablate(
         model[0], "next-word", tokenizer=model[1], texts=texts_of(count), **run
     ),
 }
+
+
+def classifier() -> Any:
+    config = tiny_model("bert").config
+    config.num_labels = 3
+    torch.manual_seed(0)
+    return AutoModelForSequenceClassification.from_config(config).eval()
 
 
 @contextmanager
@@ -119,7 +136,7 @@ def main() -> None:
     parser.add_argument("--studies", nargs="+", choices=STUDIES, default=list(STUDIES))
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    readers = {"ablate": tiny_model("gpt2", writes=True)}
+    readers = {"ablate": tiny_model("gpt2", writes=True), "faithfulness": classifier()}
     print("| study | texts | held, MiB | sums, MiB | held, s | sums, s |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for name in options.studies:

@@ -322,6 +322,15 @@ STUDIES = {
         bad=BAD,
         numbers=means_of,
     ),
+    "faithfulness in sums": StudyRun(
+        lambda count: texts(count // 2),
+        hs.faithfulness,
+        {"counterfactual": CounterfactualAttention(permutations=3), "random_weights": True},
+        needs="classifier",
+        bad=BAD,
+        numbers=means_of,
+        many=3,
+    ),
 }
 
 
