@@ -18,6 +18,7 @@ import tracemalloc
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,10 @@ from transformers import AutoModelForSequenceClassification
 
 import headscope as hs
 from headscope.linguistics import Mention, Passage, Sentence, Treebank
-from headscope.studies import CounterfactualAttention
+from headscope.studies import AlignedPair, CounterfactualAttention
 from headscope.studies.ablation._in_parts_job import AblationJob
 from headscope.studies.shared import _counted_texts
-from headscope.testing import tiny_model, tiny_tokenizer
+from headscope.testing import cipher_pairs, cipher_translator, tiny_model, tiny_tokenizer
 
 PART = 500
 WORDS = ("the", "cat", "dog", "sat", "ran", "on", "by", "it", "us", "me", "all")
@@ -85,10 +86,17 @@ STUDIES: dict[str, Callable[..., Any]] = {
         allow_unfit=True,
         **run,
     ),
+    "alignment": lambda model, count, **run: hs.alignment_study(
+        *model, numbered(cipher_pairs(count)), **run
+    ),
     "ablate": lambda model, count, **run: hs.ablate(
         model[0], "next-word", tokenizer=model[1], texts=texts_of(count), **run
     ),
 }
+
+
+def numbered(pairs: list[AlignedPair]) -> list[AlignedPair]:
+    return [replace(pair, name=f"pair {number}") for number, pair in enumerate(pairs)]
 
 
 def classifier() -> Any:
@@ -141,6 +149,8 @@ def main() -> None:
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for name in options.studies:
         model = readers.get(name) or tiny_model("bert"), tiny_tokenizer()
+        if name == "alignment":
+            model = cipher_translator(steps=1)[:2]
         for count in options.texts:
             with tempfile.TemporaryDirectory() as folder:
                 run = {"out": Path(folder) / "run", "part_size": PART, "progress": False}

@@ -44,6 +44,13 @@ def counts_of(result):
     return {"counts": result.statistic.total, "diagonal": result.diagonal.total}
 
 
+def totals_of(result):
+    """The same of sums, where single sentences are not kept."""
+    if result.sums is None:
+        return counts_of(result)
+    return {"counts": result.sums.counts, "diagonal": result.sums.diagonal}
+
+
 def means_of(result):
     """Means of all but what is drawn at random."""
     return {
@@ -250,6 +257,15 @@ STUDIES = {
         needs="translator",
         bad=AlignedPair.of("ba " * 200, "BA", "0-0", name="long"),
         numbers=counts_of,
+    ),
+    "alignment in sums": StudyRun(
+        lambda count: cipher_pairs(count // 2, seed=3),
+        hs.alignment_study,
+        {"random_weights": True},
+        needs="translator",
+        bad=AlignedPair.of("ba " * 200, "BA", "0-0", name="long"),
+        numbers=totals_of,
+        many=3,
     ),
     "probe": StudyRun(
         lambda count: [sentence(number) for number in range(2 * count)],
