@@ -18,15 +18,20 @@ import tracemalloc
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from transformers import AutoModelForSequenceClassification
 
 import headscope as hs
 from headscope.linguistics import Mention, Passage, Sentence, Treebank
+from headscope.studies import AlignedPair, CounterfactualAttention
+from headscope.studies.ablation._in_parts_job import AblationJob
 from headscope.studies.shared import _counted_texts
-from headscope.testing import tiny_model, tiny_tokenizer
+from headscope.testing import cipher_pairs, cipher_translator, tiny_model, tiny_tokenizer
 
 PART = 500
 WORDS = ("the", "cat", "dog", "sat", "ran", "on", "by", "it", "us", "me", "all")
@@ -74,32 +79,63 @@ STUDIES: dict[str, Callable[..., Any]] = {
         *model, Treebank("made up", tuple(map(sentence, range(count)))), **run
     ),
     "coref": lambda model, count, **run: hs.coref(*model, list(map(passage, range(count))), **run),
+    "faithfulness": lambda model, count, **run: hs.faithfulness(
+        *model,
+        texts_of(count),
+        counterfactual=CounterfactualAttention(permutations=2),
+        allow_unfit=True,
+        **run,
+    ),
+    "alignment": lambda model, count, **run: hs.alignment_study(
+        *model, numbered(cipher_pairs(count)), **run
+    ),
+    "ablate": lambda model, count, **run: hs.ablate(
+        model[0], "next-word", tokenizer=model[1], texts=texts_of(count), **run
+    ),
 }
+
+
+def numbered(pairs: list[AlignedPair]) -> list[AlignedPair]:
+    return [replace(pair, name=f"pair {number}") for number, pair in enumerate(pairs)]
+
+
+def classifier() -> Any:
+    config = tiny_model("bert").config
+    config.num_labels = 3
+    torch.manual_seed(0)
+    return AutoModelForSequenceClassification.from_config(config).eval()
 
 
 @contextmanager
 def measured(many: int, *, traced: bool) -> Iterator[dict[str, float]]:
     """What putting the parts together takes, in a block that does it."""
     spent: dict[str, float] = {}
-    made, before = _counted_texts.CountingJob.made, _counted_texts.MANY
+    before = _counted_texts.MANY
+    kinds = {kind: kind.made for kind in (_counted_texts.CountingJob, AblationJob)}
 
     def watched(job: Any, *given: Any) -> Any:
         if traced:
             tracemalloc.start()
         begun = time.process_time()
+        made = next(made for kind, made in kinds.items() if isinstance(job, kind))
         result = made(job, *given)
-        result.summary()
+        # Intervals and tests are made when they are asked for.
+        str(result)
         spent["seconds"] = time.process_time() - begun
         if traced:
             spent["peak"] = tracemalloc.get_traced_memory()[1] / MIB
             tracemalloc.stop()
         return result
 
-    _counted_texts.CountingJob.made, _counted_texts.MANY = watched, many
+    _counted_texts.MANY = many
+    for kind in kinds:
+        kind.made = watched
     try:
         yield spent
     finally:
-        _counted_texts.CountingJob.made, _counted_texts.MANY = made, before
+        _counted_texts.MANY = before
+        for kind, made in kinds.items():
+            kind.made = made
 
 
 def main() -> None:
@@ -108,10 +144,13 @@ def main() -> None:
     parser.add_argument("--studies", nargs="+", choices=STUDIES, default=list(STUDIES))
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    model = tiny_model("bert"), tiny_tokenizer()
+    readers = {"ablate": tiny_model("gpt2", writes=True), "faithfulness": classifier()}
     print("| study | texts | held, MiB | sums, MiB | held, s | sums, s |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for name in options.studies:
+        model = readers.get(name) or tiny_model("bert"), tiny_tokenizer()
+        if name == "alignment":
+            model = cipher_translator(steps=1)[:2]
         for count in options.texts:
             with tempfile.TemporaryDirectory() as folder:
                 run = {"out": Path(folder) / "run", "part_size": PART, "progress": False}

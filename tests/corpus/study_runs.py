@@ -44,6 +44,13 @@ def counts_of(result):
     return {"counts": result.statistic.total, "diagonal": result.diagonal.total}
 
 
+def totals_of(result):
+    """The same of sums, where single sentences are not kept."""
+    if result.sums is None:
+        return counts_of(result)
+    return {"counts": result.sums.counts, "diagonal": result.sums.diagonal}
+
+
 def means_of(result):
     """Means of all but what is drawn at random."""
     return {
@@ -251,6 +258,15 @@ STUDIES = {
         bad=AlignedPair.of("ba " * 200, "BA", "0-0", name="long"),
         numbers=counts_of,
     ),
+    "alignment in sums": StudyRun(
+        lambda count: cipher_pairs(count // 2, seed=3),
+        hs.alignment_study,
+        {"random_weights": True},
+        needs="translator",
+        bad=AlignedPair.of("ba " * 200, "BA", "0-0", name="long"),
+        numbers=totals_of,
+        many=3,
+    ),
     "probe": StudyRun(
         lambda count: [sentence(number) for number in range(2 * count)],
         hs.probe,
@@ -268,6 +284,16 @@ STUDIES = {
         bad=BAD,
         reason="index out of range",
         numbers=changes_of,
+    ),
+    "ablate in sums": StudyRun(
+        lambda count: texts(count // 2),
+        ablate,
+        {"heads": [(0, 1), (2, 3)], "layers": False, "random_weights": True},
+        needs="writer",
+        bad=BAD,
+        reason="index out of range",
+        numbers=changes_of,
+        many=3,
     ),
     "ablate after a screen": StudyRun(
         lambda count: texts(count // 2),
@@ -311,6 +337,15 @@ STUDIES = {
         needs="classifier",
         bad=BAD,
         numbers=means_of,
+    ),
+    "faithfulness in sums": StudyRun(
+        lambda count: texts(count // 2),
+        hs.faithfulness,
+        {"counterfactual": CounterfactualAttention(permutations=3), "random_weights": True},
+        needs="classifier",
+        bad=BAD,
+        numbers=means_of,
+        many=3,
     ),
 }
 

@@ -266,6 +266,41 @@ def test_what_cannot_be_is_said(model, tokenizer):
         faithfulness(None, None, [TEXT])
 
 
+def test_a_run_over_many_texts_keeps_sums_alone(model, tokenizer, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(["the", "cat", "sat", "on"], 3 + n % 4)) for n in range(60)]
+    groups = [f"d{number % 25}" if number % 3 else None for number in range(60)]
+    given = {"texts": texts, "groups": groups, "progress": False, "part_size": 20}
+    given |= {"counterfactual": CounterfactualAttention(permutations=2), "random_weights": True}
+    held = faithfulness(model, tokenizer, **given)
+    assert held.sums is None
+    monkeypatch.setattr("headscope.studies.shared._counted_texts.MANY", 59)
+    summed = faithfulness(model, tokenizer, out=tmp_path / "run", **given)
+    assert (summed.texts, summed.groups, summed.text_count) == ((), None, 60)
+    assert (summed.signals, dict(summed.missing)) == (held.signals, dict(held.missing))
+    assert list(summed.means) == list(held.means)
+    for own, theirs in ((summed, held), (summed.control, held.control)):
+        for name, (mean, deviation, low, high, count) in theirs.means.items():
+            mine = own.means[name]
+            assert mine[:2] == pytest.approx((mean, deviation), rel=1e-6, abs=1e-9)
+            assert mine[4] == count
+            # Of so few documents the two intervals differ by some hundredths of their width.
+            assert mine[2:4] == pytest.approx((low, high), abs=0.15 * (high - low) + 1e-9)
+    for measure in ("comprehensiveness", "sufficiency"):
+        curve, wanted = (each.erasure("attention", measure) for each in (summed, held))
+        assert curve[:, 0] == pytest.approx(wanted[:, 0], rel=1e-9)
+        assert np.abs(curve - wanted).max() < 0.15 * np.ptp(wanted[:, 1:], axis=1).max()
+    assert "95% t interval over documents]" in str(summed)
+    assert "95% interval over documents]" in str(held)
+    assert summed.summary() == held.summary()
+    again = hs.load(tmp_path / "run")
+    assert (str(again), again.columns()) == (str(summed), summed.columns())
+    assert held.in_sums().columns() == summed.columns()
+    for read in (lambda: again.values, again.agreement):
+        with pytest.raises(RecordError, match="Of 60 texts sums alone are known; give fewer"):
+            read()
+
+
 def test_a_text_that_cannot_be_explained_is_reported_and_the_rest_goes_on(model, tokenizer):
     told = []
     texts = ["a", "a bee", "it sat " * 400]

@@ -22,7 +22,12 @@ from headscope.evidence._lengths import length_text, median_of
 from headscope.evidence._map_sum import MapSum, position_map
 from headscope.evidence._p_text import p_text
 from headscope.evidence._poisson import PoissonSums, times_drawn
-from headscope.evidence._ratio import redrawn_interval, redrawn_ratios, share_interval
+from headscope.evidence._ratio import (
+    interval_of_draws,
+    redrawn_interval,
+    redrawn_ratios,
+    share_interval,
+)
 from headscope.evidence._statistic import Statistic, load_beside, load_statistic
 from headscope.evidence._statistic_sums import StatisticSums
 from headscope.evidence._wilson import wilson_of_sums
@@ -41,6 +46,7 @@ __all__ = [
     "effective_groups",
     "holm",
     "interval",
+    "interval_of_draws",
     "least_p",
     "length_text",
     "load_beside",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from headscope.tasks._named import function_of, named_task, repeated_runs, task_of_rows
     from headscope.tasks._similarity import likeness
     from headscope.tasks._task import Task, parse_task
+    from headscope.tasks._total_sums import TotalSums
     from headscope.tasks._whole import whole_task
 
 _MODULES = {
@@ -34,6 +35,7 @@ _MODULES = {
     "_minimal_pairs": ("minimal_pairs",),
     "_named": ("function_of", "named_task", "repeated_runs", "task_of_rows"),
     "_task": ("Task", "parse_task"),
+    "_total_sums": ("TotalSums",),
     "_whole": ("whole_task",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
@@ -43,6 +45,7 @@ __all__ = [
     "SUFFIXES",
     "ReadingOptions",
     "Task",
+    "TotalSums",
     "check_task",
     "classification",
     "function_of",

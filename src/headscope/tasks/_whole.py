@@ -36,16 +36,23 @@ def whole_task(
         return Task(
             ({},), _scores_none, title, metric, tuple(columns), finish=finish, totals=totals
         )
-    return Task(
-        ({},), _scores_none, title, metric, tuple(columns), totals=_totals(name, columns, values)
-    )
+    largest = int(values[:, 3].max()) if name == "classification" else 0
+    totals = totals_of_task(name, columns, largest)
+    return Task(({},), _scores_none, title, metric, tuple(columns), totals=totals)
 
 
-def _totals(
-    name: str, columns: Sequence[str], values: Float[np.ndarray, "example column"]
+def totals_of_task(
+    name: str, columns: Sequence[str], largest: int
 ) -> Mapping[str, Callable[[Values], float]]:
+    """What is said of all values of a task by its name, but for a likeness.
+
+    Args:
+        name: see `whole_task`.
+        columns: of the task of one example.
+        largest: number of a class.
+    """
     if name == "classification":
-        return totals_of(columns[0], int(values[:, 3].max()))
+        return totals_of(columns[0], largest)
     if name == "minimal-pairs":
         return _minimal_pairs.TOTALS
     return _loss.TOTALS if name in ("next-word", "masked-word", "translation", "repeats") else {}

@@ -55,6 +55,82 @@ def test_classes_of_rows_with_documents_and_random_weights(tokenizer, tmp_path):
     assert hs.load(tmp_path / "run").control.intact.shape == (3,)
 
 
+def apart(one, other):
+    """The larger difference of both ends, as a share of the other's width."""
+    wide = np.ptp(other, axis=1)
+    return (np.abs(one - other).max(axis=1)[wide > 0] / wide[wide > 0]).max()
+
+
+def test_intervals_and_tests_from_sums_are_near_those_of_held_examples(tokenizer, monkeypatch):
+    model = tiny_model("gpt2", writes=True)
+    rng = np.random.default_rng(1)
+    texts = [" ".join(rng.choice(["the", "cat", "sat", "on", "us"], 2 + n % 5)) for n in range(120)]
+    given = {"tokenizer": tokenizer, "texts": texts, "part_size": 50, "progress": False}
+    given["groups"] = [f"d{number % 50}" for number in range(120)]
+    held = hs.ablate(model, "next-word", **given)
+    monkeypatch.setattr("headscope.studies.shared._counted_texts.MANY", 119)
+    summed = hs.ablate(model, "next-word", **given)
+    assert (held.sums, summed.scores.shape) == (None, (0, len(held.cells)))
+    assert apart(summed.intervals, held.intervals) < 0.1
+    np.testing.assert_allclose(summed.p, held.p, atol=0.02)
+    # Some heads matter and some do not, so that both ends of the test are compared.
+    assert held.p.min() < 0.01
+    assert held.p.max() > 0.2
+    np.testing.assert_array_equal(summed.significant, held.significant)
+
+
+def test_a_run_over_many_examples_keeps_sums_alone(tokenizer, tmp_path, monkeypatch):
+    model = with_head(AutoModelForSequenceClassification)
+    rng = np.random.default_rng(0)
+    rows = [
+        {
+            "sentence": " ".join(rng.choice(["the", "cat", "sat", "on", "us"], 2 + number % 5)),
+            "label": number % 2,
+            "group": f"d{number % 60}" if number % 3 else None,
+        }
+        for number in range(150)
+    ]
+    given = {"tokenizer": tokenizer, "texts": rows, "part_size": 40, "allow_unfit": True}
+    given |= {"heads": [(0, 1), (1, 2)], "layers": [1], "progress": False}
+    held = hs.ablate(model, "classification", random_weights=True, **given)
+    assert held.sums is None
+    monkeypatch.setattr("headscope.studies.shared._counted_texts.MANY", 149)
+    out = tmp_path / "run"
+    summed = hs.ablate(model, "classification", random_weights=True, out=out, **given)
+    assert (summed.scores.shape, summed.intact.shape, summed.groups) == ((0, 3), (0,), None)
+    assert (summed.examples, summed.documents) == (150, held.documents)
+    assert summed.tokens == held.tokens
+    assert summed.totals.keys() == held.totals.keys() == {"log likelihood", "F1"}
+    for name, values in held.totals.items():
+        assert summed.totals[name] == pytest.approx(values, rel=1e-12)
+    np.testing.assert_allclose(summed.change, held.change, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(summed.control.change, held.control.change, rtol=1e-12, atol=1e-15)
+    assert summed.baseline == pytest.approx(held.baseline, rel=1e-12)
+    # Right and wrong answers: Wilson's interval either way, its variance linearised.
+    assert apart(summed.baseline_interval[None], held.baseline_interval[None]) < 0.01
+    again = hs.load(out)
+    assert str(again) == str(summed)
+    assert again.columns() == summed.columns()
+    words = " ".join(str(summed).split())
+    assert f"150 examples of {held.documents} documents" in words
+    assert "95% t interval" in words
+    assert "*: paired t-test over documents, holm" in words
+    assert "paired sign-flip test over documents" in str(held)
+    with pytest.raises(RecordError, match="Of 150 examples sums alone are known; give fewer"):
+        _ = again.changes
+    same = held.in_sums()
+    assert same.columns() == summed.columns()
+    assert same.in_sums().columns() == summed.columns()
+
+
+def test_pairs_of_a_likeness_are_held_however_many(masked, tokenizer, monkeypatch):
+    given = {"tokenizer": tokenizer, "texts": ROWS, "part_size": 2, **FEW}
+    held = hs.ablate(masked, "likeness", **given)
+    monkeypatch.setattr("headscope.studies.shared._counted_texts.MANY", 1)
+    many = hs.ablate(masked, "likeness", **given)
+    np.testing.assert_array_equal(many.scores, held.scores)
+
+
 def test_hidden_words_are_drawn_by_what_a_text_says(masked, tokenizer):
     texts = ["the cat sat on us", "it ran by me and all", "on us"]
     given = {"tokenizer": tokenizer, **FEW}

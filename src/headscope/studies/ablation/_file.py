@@ -23,6 +23,7 @@ from headscope.storage import (
     reading,
 )
 from headscope.studies.ablation._result import Ablation, Cell
+from headscope.studies.ablation._sums import AblationSums
 
 VERSION = 1
 """Of the format of headscope 0.1."""
@@ -55,21 +56,33 @@ DOCUMENT: dict[str, Any] = {
     "random_totals": {str: [float]},
     "estimates": ([[str, int, int, float]], None),
     "cells": [[str, int, int]],
+    "is_summed": (bool, None),
 }
 
 
 def kept_of(ablation: Ablation) -> Kept:
-    """What a file of it holds: the score of every example, and those with random weights."""
+    """What a file of it holds: the score of every example, or sums, and those with random
+    weights.
+    """
     document: dict[str, Any] = {name: getattr(ablation, name) for name in FIELDS}
     document |= {"totals": dict(ablation.totals), "cells": ablation.cells}
     if ablation.estimates is not None:
         document["estimates"] = [[*cell, value] for cell, value in ablation.estimates.items()]
-    arrays = {"scores": ablation.scores, "intact": ablation.intact}
+    if ablation.sums is not None:
+        document["is_summed"] = True
+    arrays = _arrays_of(ablation, "")
     control = ablation.control
     if control is not None:
         document["random_totals"] = dict(control.totals)
-        arrays |= {"random_scores": control.scores, "random_intact": control.intact}
+        arrays |= _arrays_of(control, "random_")
     return document, arrays
+
+
+def _arrays_of(ablation: Ablation, before: str) -> dict[str, np.ndarray]:
+    """Scores, or sums; ``before`` begins their names."""
+    if ablation.sums is not None:
+        return ablation.sums.arrays(before)
+    return {f"{before}scores": ablation.scores, f"{before}intact": ablation.intact}
 
 
 @reads(Ablation.KIND)
@@ -109,14 +122,15 @@ def _ablation(words: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Ablati
     words["estimates"] = _estimates(words.get("estimates"), cells)
     _check_cells(cells, [*totals.values(), *theirs.values()])
     _check_options(words)
-    scores, intact = _pair(arrays, "", len(cells), words["groups"])
-    control = None
-    if "random_scores" in arrays:
-        pair = _pair(arrays, "random_", len(cells), words["groups"])
+    is_summed = bool(words.pop("is_summed", None))
+    read = _summed if is_summed else _pair
+    own, control = read(arrays, "", len(cells), words["groups"]), None
+    if any(name.startswith("random_") for name in arrays):
+        beside = read(arrays, "random_", len(cells), words["groups"])
         # The screen ranked the heads of the trained model.
         of_control: dict[str, Any] = words | {"estimates": None}
-        control = Ablation(cells, *pair, totals=theirs, **of_control)
-    return Ablation(cells, scores, intact, totals=totals, **words, control=control)
+        control = Ablation(cells, totals=theirs, **beside, **of_control)
+    return Ablation(cells, totals=totals, **own, **words, control=control)
 
 
 def _estimates(rows: list[list[Any]] | None, cells: tuple[Cell, ...]) -> dict[Cell, float] | None:
@@ -146,10 +160,20 @@ def _check_options(words: dict[str, Any]) -> None:
 
 def _pair(
     arrays: Mapping[str, np.ndarray], before: str, cells: int, groups: tuple | None
-) -> tuple[np.ndarray, np.ndarray]:
+) -> dict[str, Any]:
     """Scores of the changed models and of the intact one; ``before`` begins their names."""
     intact = array_of(arrays, f"{before}intact", "f", (None,))
     scores = array_of(arrays, f"{before}scores", "f", (len(intact), cells))
     if not len(intact) or len(groups or intact) != len(intact):
         raise ValueError(f"it has {len(intact)} examples, and documents of {len(groups or ())}")
-    return scores, intact
+    return {"scores": scores, "intact": intact}
+
+
+def _summed(
+    arrays: Mapping[str, np.ndarray], before: str, cells: int, groups: tuple | None
+) -> dict[str, Any]:
+    """Sums in place of scores; of no single example."""
+    if groups is not None:
+        raise ValueError("it has sums over examples, and documents of single ones")
+    sums = AblationSums.of_arrays(arrays, before, cells)
+    return {"scores": np.empty((0, cells)), "intact": np.empty(0), "sums": sums}

@@ -38,11 +38,14 @@ from headscope.studies.ablation._study import (
     parse_by,
     without_cache,
 )
+from headscope.studies.ablation._summed_parts import summed_parts
 from headscope.studies.shared._corpus_job import ModelJob, as_given, check_measured
 from headscope.studies.shared._corpus_model import one_thread
-from headscope.studies.shared._counted_texts import NONE, row_name
+from headscope.studies.shared._counted_texts import NONE, has_many, row_name
 from headscope.tasks import Task, function_of, parse_task, task_of_rows, whole_task
 
+JUDGED = ("confidence", "alpha", "correction")
+"""Options of a result that its examples are judged by."""
 TRIED = 2
 """Examples that are tried out before a run: each is scored alone, so that nothing can depend on its
 company.
@@ -169,6 +172,8 @@ class AblationJob(ModelJob):
 
     def made(self, finished: FinishedRun, judging: Mapping[str, Any]) -> Any:
         """The `Ablation` of all parts; examples in the order of their names."""
+        if has_many(finished) and self.task != "likeness":
+            return self._of_many(finished, judging)
         kept = [part for part in finished.parts() if "none" not in part[0]]
         check_measured(finished, any_text=bool(kept))
         names: list[str] = []
@@ -186,15 +191,35 @@ class AblationJob(ModelJob):
         task = whole_task(name, description, values[:, 0])
         if any(group is not None for group in groups):
             task = replace(task, groups=tuple(groups[at] for at in order))
-        cells = tuple((stack, layer, head) for stack, layer, head in known["cells"])
-        facts = {name: known[name] for name in ("by", "model", "shared")}
+        facts = _facts_of(known, judging)
         facts["tokens"] = None if np.isnan(lengths).any() else float(np.median(lengths))
         by_cell = values.transpose(1, 0, 2).copy()
-        facts["estimates"] = judging.get("estimates")
-        return ablation_of(task, cells, by_cell, dict(judging), facts=facts)
+        return ablation_of(task, _cells_of(known), by_cell, dict(judging), facts=facts)
+
+    def _of_many(self, finished: FinishedRun, judging: Mapping[str, Any]) -> Ablation:
+        """The `Ablation` of more examples than are held: their sums, one part after the other."""
+        known = finished.checked
+        name = self.task if isinstance(self.task, str) else ""
+        parts = (part for part in finished.parts() if "none" not in part[0])
+        sums, totals = summed_parts(parts, name, known["columns"])
+        cells, nothing = _cells_of(known), np.empty(0)
+        facts = _facts_of(known, judging) | totals
+        return Ablation(
+            cells,
+            np.empty((0, len(cells))),
+            nothing,
+            task=known["name"],
+            metric=known["metric"],
+            sums=sums,
+            **{name: judging[name] for name in JUDGED if name in judging},
+            **facts,
+        )
 
     def with_control(self, result: Ablation, control: Ablation) -> Ablation:
         """The result with that of random weights beside it."""
+        # One of them may have left out more examples than the other.
+        if result.sums is not None or control.sums is not None:
+            result, control = result.in_sums(), control.in_sums()
         return replace(result, control=replace(control, totals={}, estimates=None))
 
 
@@ -326,6 +351,16 @@ class ScoredPart:
         groups = [self._rows[name][0] for name in names]
         arrays = {"values": rows[:, :-1].copy(), "tokens": rows[:, -1, 0].copy()}
         return {"names": names, "groups": groups}, arrays
+
+
+def _cells_of(known: Mapping[str, Any]) -> tuple[Cell, ...]:
+    return tuple((stack, layer, head) for stack, layer, head in known["cells"])
+
+
+def _facts_of(known: Mapping[str, Any], judging: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a result that do not come from its examples."""
+    facts = {name: known[name] for name in ("by", "model", "shared")}
+    return facts | {"estimates": judging.get("estimates")}
 
 
 def _listed(chosen: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ from headscope.errors import RecordError
 from headscope.evidence import interval, least_p, p_flipped, p_text, parse_groups
 from headscope.evidence.correction import CORRECTIONS
 from headscope.results import Kept, Result, TextTable
+from headscope.studies.ablation._sums import AblationSums
 
 FIELDS = (
     "stack",
@@ -49,8 +50,8 @@ class Ablation(Result):
 
     Args:
         cells: stack, layer and head that were disabled; the head is -1 where the whole layer was.
-        scores: ``[example cell]``, higher is better.
-        intact: ``[example]`` of the model as it is.
+        scores: ``[example cell]``, higher is better; of no example where ``sums`` are known.
+        intact: ``[example]`` of the model as it is; the same.
         task: name of the task.
         metric: what the mean score is.
         by: what was done to the heads.
@@ -66,6 +67,7 @@ class Ablation(Result):
         tokens: median length of the examples; None where they are no tokens, or it was not kept.
         estimates: where heads were screened, the change of every one of them to first order, by
             stack, layer and head; else None.
+        sums: of a run over more than 2,000 examples, in place of the score of each; else None.
     """
 
     KIND: ClassVar[str] = "ablation"
@@ -86,23 +88,28 @@ class Ablation(Result):
     groups: tuple[str | None, ...] | None = None
     tokens: float | None = None
     estimates: Mapping[Cell, float] | None = None
+    sums: AblationSums | None = None
 
     @property
     def documents(self) -> int:
         """Number of documents that the examples are of; an example without one counts as its
         own.
         """
+        if self.sums is not None:
+            return self.sums.documents
         numbers = parse_groups(self.groups, self.examples)
         return self.examples if numbers is None else len(np.unique(numbers))
 
     @property
     def examples(self) -> int:
         """Number of examples."""
-        return len(self.intact)
+        return len(self.intact) if self.sums is None else self.sums.examples
 
     @property
     def baseline(self) -> float:
         """Mean score of the intact model."""
+        if self.sums is not None:
+            return float(self.sums.intact.mean[0])
         return float(self.intact.mean())
 
     @cached_property
@@ -110,6 +117,8 @@ class Ablation(Result):
         """Interval of `baseline` over examples, or over their documents; Wilson's where answers are
         right or wrong.
         """
+        if self.sums is not None:
+            return self.sums.intact.interval(self.confidence)[0]
         return interval(self.intact[:, None], groups=self.groups, confidence=self.confidence)[0]
 
     @property
@@ -119,19 +128,32 @@ class Ablation(Result):
 
     @cached_property
     def changes(self) -> Float[np.ndarray, "example cell"]:
-        """Change of each example's score; negative where what was disabled helps."""
+        """Change of each example's score; negative where what was disabled helps.
+
+        Raises:
+            RecordError: where sums alone are known.
+        """
+        if self.sums is not None:
+            raise RecordError(
+                f"Of {self.examples} examples sums alone are known; give fewer examples to have "
+                "the change of each, or leave out=, workers= and executor= out"
+            )
         return self.scores - self.intact[:, None]
 
     @cached_property
     def change(self) -> Float[np.ndarray, " cell"]:
         """Mean change of the score."""
+        if self.sums is not None:
+            return self.sums.changes.mean
         return self.changes.mean(axis=0)
 
     @cached_property
     def intervals(self) -> Float[np.ndarray, "cell 2"]:
         """Intervals of `change`: examples, or documents, are resampled, with and without the head
-        together.
+        together. Of `sums` Student's, see `headscope.evidence.GroupSums`.
         """
+        if self.sums is not None:
+            return self.sums.changes.interval(self.confidence, shares=False)
         return interval(
             self.changes, groups=self.groups, method="expanded", confidence=self.confidence
         )
@@ -139,14 +161,23 @@ class Ablation(Result):
     @cached_property
     def p(self) -> Float[np.ndarray, " cell"]:
         """Paired test of each change by flipping signs, two-sided; see
-        `headscope.evidence.p_flipped`.
+        `headscope.evidence.p_flipped`. Of `sums` a paired t-test over examples, or documents.
         """
+        if self.sums is not None:
+            return self.sums.changes.p_apart()
         return p_flipped(self.changes, groups=self.groups, flips=self._flips)
 
     @property
     def least_p(self) -> float:
         """The least that `p` can be: of few documents, or by the number of random flips."""
+        if self.sums is not None:
+            return 2.0 ** (1 - self.documents)
         return least_p(self.documents, flips=self._flips)
+
+    @property
+    def test(self) -> str:
+        """What `p` is of."""
+        return "paired sign-flip test" if self.sums is None else "paired t-test"
 
     @property
     def _flips(self) -> int:
@@ -245,6 +276,19 @@ class Ablation(Result):
             columns |= _intact_columns("random_intact", self.control)
         return columns | {name: list(values[1:]) for name, values in self.totals.items()}
 
+    def in_sums(self) -> Ablation:
+        """The same without the scores of single examples: sums, which do not grow with the
+        examples, Student's intervals and t-tests.
+        """
+        control = None if self.control is None else self.control.in_sums()
+        if self.sums is not None:
+            return replace(self, control=control)
+        sums = AblationSums.of(self.scores, self.intact, self.groups)
+        nothing = np.empty((0, len(self.cells)))
+        return replace(
+            self, scores=nothing, intact=nothing[:, 0], groups=None, sums=sums, control=control
+        )
+
     def _kept(self) -> Kept:
         from headscope.studies.ablation._file import kept_of
 
@@ -320,7 +364,11 @@ class Ablation(Result):
 
     @property
     def _of(self) -> str:
-        return "" if self.groups is None else f" of {self.documents} documents"
+        return f" of {self.documents} documents" if self._has_groups else ""
+
+    @property
+    def _has_groups(self) -> bool:
+        return self.groups is not None if self.sums is None else self.sums.has_groups
 
     @property
     def _long(self) -> str:
@@ -376,7 +424,8 @@ class Ablation(Result):
         return TextTable.of_rows(self._rows(layers), says=SAYS) if len(layers) else None
 
     def _rows(self, chosen: np.ndarray) -> list[tuple[str, ...]]:
-        rows = [("disabled", "change", f"{self.confidence:.0%} interval", "p", "corrected")]
+        kind = "interval" if self.sums is None else "t interval"
+        rows = [("disabled", "change", f"{self.confidence:.0%} {kind}", "p", "corrected")]
         for at in chosen:
             stack, layer, head = self.cells[at]
             name = f"{layer}-{head}" if head >= 0 else f"layer {layer}"
@@ -410,10 +459,9 @@ class Ablation(Result):
         return "\n".join(["The same architecture with random weights:", *lines, comparison])
 
     def _notes(self) -> str:
-        over = "examples" if self.groups is None else "documents"
+        over = "documents" if self._has_groups else "examples"
         test = (
-            f"*: paired sign-flip test over {over}, {self.correction} over all heads (and over "
-            "all layers), "
+            f"*: {self.test} over {over}, {self.correction} over all heads (and over all layers), "
         )
         return f"{test}alpha {self.alpha:g}" + (f"; {self.shared}" if self.shared else "")
 

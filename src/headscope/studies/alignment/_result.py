@@ -19,6 +19,7 @@ from headscope.record import Record
 from headscope.results import Kept, Result, TextTable
 from headscope.studies.alignment._best_layer_or_head import BestLayerOrHead, chosen_cells
 from headscope.studies.alignment._counts import counts_of, diagonal_counts, rates_of
+from headscope.studies.alignment._sums import AlignmentSums, Key
 from headscope.studies.alignment._table import LEAST, blocks_of, columns_of, summary_of
 from headscope.studies.alignment._word_alignment import (
     BY,
@@ -68,6 +69,8 @@ class AlignmentStudy(OneModelStudy, Result):
         self.statistic: Statistic = Statistic((2, len(STATES), len(BY), 0, 1))
         self.diagonal: Statistic = Statistic((2,))
         self.control: AlignmentStudy | None = None
+        self.sums: AlignmentSums | None = None
+        """Of a run over more than 2,000 sentences, in place of each."""
 
     def update(
         self,
@@ -90,9 +93,10 @@ class AlignmentStudy(OneModelStudy, Result):
                 belongs to no other.
 
         Raises:
-            RecordError: where it was counted before, layers differ, or a link names a word that
-                does not exist.
+            RecordError: where it was counted before, layers differ, a link names a word that does
+                not exist, or sums alone are known.
         """
+        self._check_held("count others in a study of their own")
         stack = record[self.stack]
         layers, gold = tuple(layer.layer for layer in stack), (frozenset(sure), frozenset(possible))
         if self.layers and (layers, stack.heads) != (self.layers, self.heads):
@@ -132,10 +136,13 @@ class AlignmentStudy(OneModelStudy, Result):
         """The sentences of both.
 
         Raises:
-            RecordError: where they share a sentence, or layers, heads or options differ.
+            RecordError: where they share a sentence, layers, heads or options differ, or sums
+                alone are known of one.
         """
         if not isinstance(other, AlignmentStudy):
             return NotImplemented
+        for each in (self, other):
+            each._check_held("give all sentences to one run")
         self._check_models(other)
         if not self._can_be_added_to(other):
             raise RecordError(
@@ -174,10 +181,15 @@ class AlignmentStudy(OneModelStudy, Result):
             self.statistic = first.statistic + second.statistic
         self.diagonal = first.diagonal + second.diagonal
 
+    def _check_held(self, instead: str) -> None:
+        """Raise where single sentences are not known."""
+        if self.sums is not None:
+            raise RecordError(f"Of {self.sentences} sentences sums alone are known; {instead}")
+
     @property
     def sentences(self) -> int:
         """Number of sentences counted."""
-        return len(self.statistic)
+        return len(self.statistic) if self.sums is None else self.sums.sentences
 
     def error_rates(self, by: str, state: str = "input") -> Float[np.ndarray, "layer head_and_all"]:
         """Alignment error rate of every head; in the last column of all heads of a layer together.
@@ -188,12 +200,15 @@ class AlignmentStudy(OneModelStudy, Result):
         Raises:
             RecordError: where ``by`` or ``state`` is not what it may be.
         """
-        return rates_of(self.statistic.total)[_index(by, state)]
+        counts = self.statistic.total if self.sums is None else self.sums.counts
+        return rates_of(counts)[_index(by, state)]
 
     def intervals(self, by: str, state: str = "input") -> Float[np.ndarray, "layer head_and_all 2"]:
         """Interval of `error_rates` over sentences, or over their documents; NaN for fewer than
         two.
         """
+        if self.sums is not None:
+            return self.sums.ends[_index(by, state)]
         return self._quantiles(
             self._redrawn[(slice(None), *_index(by, state))], self._wholes[_whole(by, state)]
         )
@@ -204,6 +219,9 @@ class AlignmentStudy(OneModelStudy, Result):
         """
         # An error rate, and so below 0 where the norm aligns better.
         apart = self.error_rates("norm", state) - self.error_rates("weight", state)
+        if self.sums is not None:
+            ends = self.sums.apart[STATES.index(state)]
+            return np.concatenate([apart[..., None], ends], axis=-1)
         # Both ways are of the same draws, so their difference is paired.
         drawn = [self._redrawn[(slice(None), *_index(by, state))] for by in BY]
         ends = self._quantiles(drawn[1] - drawn[0], self._wholes[_whole("norm", state)])
@@ -214,14 +232,18 @@ class AlignmentStudy(OneModelStudy, Result):
         """Error rate of position alone: each target word linked to the source word at its relative
         place.
         """
-        return float(rates_of(self.diagonal.total))
+        counts = self.diagonal.total if self.sums is None else self.sums.diagonal
+        return float(rates_of(counts))
 
     @property
     def baseline_interval(self) -> tuple[float, float]:
         """Interval of `baseline` over sentences, or over their documents; NaN for fewer than
         two.
         """
-        low, high = self._interval_of(self.diagonal.values)
+        if self.sums is None:
+            low, high = self._interval_of(self.diagonal.values)
+        else:
+            low, high = self.sums.diagonal_ends.tolist()
         return low, high
 
     def best(
@@ -248,8 +270,10 @@ class AlignmentStudy(OneModelStudy, Result):
 
         Raises:
             RecordError: where there are fewer than four sentences, or two documents, or nothing was
-                counted.
+                counted; or sums alone are known, of other splits.
         """
+        if self.sums is not None:
+            return self._best_of_sums((by, state, of_heads), (seed, splits))
         if self.sentences < LEAST or self.statistic.documents < 2:
             raise RecordError(
                 f"There are {self.sentences} sentences; two halves to choose on and measure on "
@@ -283,6 +307,15 @@ class AlignmentStudy(OneModelStudy, Result):
             spread=float(each.std()),
             chosen=times / len(cells),
         )
+
+    def _best_of_sums(self, key: Key, drawn: tuple[int, int]) -> BestLayerOrHead:
+        assert self.sums is not None, "that is asked before"
+        _index(*key[:2])
+        if drawn != (0, SPLITS):
+            self._check_held("what was chosen is of the usual seed and splits")
+        if key not in self.sums.best:
+            raise RecordError(f"Nothing was counted by {key[0]} on both halves of any split")
+        return self.sums.best[key]
 
     def columns(self) -> dict[str, list[Any]]:
         """Every rate with its interval as a table, one list for each column; head None is all heads

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +15,7 @@ from headscope.studies.alignment._capturing import captured, check_model, digest
 from headscope.studies.alignment._file import OPTIONS, alignment_study_of
 from headscope.studies.alignment._pair import AlignedPair
 from headscope.studies.alignment._result import AlignmentStudy
+from headscope.studies.alignment._sums import summed_alignment
 from headscope.studies.shared._corpus_job import check_unique
 from headscope.studies.shared._corpus_run import run_study, taken
 from headscope.studies.shared._counted_texts import CountingMeasurer, OneByOneJob, row_name
@@ -30,6 +31,7 @@ class AlignmentJob(OneByOneJob):
     """
 
     STUDY: ClassVar[str] = "alignment"
+    HAS_SUMS: ClassVar[bool] = True
     target_tokenizer: Any = None
 
     def options(self) -> dict[str, Any]:
@@ -91,6 +93,18 @@ class AlignmentJob(OneByOneJob):
     def restored(self, kept: Kept) -> AlignmentStudy:
         """The study that a part holds."""
         return alignment_study_of(kept, "a part of the run")
+
+    def of_many(
+        self, parts: Callable[[], Iterable[AlignmentStudy]], judging: Mapping[str, Any]
+    ) -> AlignmentStudy:
+        """The study of more sentences than are held, from sums over documents."""
+        study = self.empty(**judging)
+        for part in parts():
+            study.layers, study.heads, study.model = part.layers, part.heads, part.model
+            study.fingerprint = part.fingerprint
+            study.refused |= part.refused
+        study.sums = summed_alignment(parts, study.layers, study.confidence)
+        return study
 
     def note_left_out(self, result: Any, failed: Sequence[Mapping[str, Any]]) -> None:
         """Names and reasons of the sentences that were left out."""

@@ -93,6 +93,9 @@ def _chosen_of(study: AlignmentStudy, by: str, state: str) -> list[BestLayerOrHe
     """The best layer and the best head, each held out, where there are enough sentences to tell."""
     if study.sentences < LEAST:
         return []
+    if study.sums is not None:
+        kinds = [(by, state, of_heads) for of_heads in (False, True)]
+        return [study.sums.best[key] for key in kinds if key in study.sums.best]
     counted = study.error_rates(by, state)
     chosen = []
     for of_heads, part in ((False, counted[:, -1:]), (True, counted[:, :-1])):
@@ -107,7 +110,8 @@ def summary_of(study: AlignmentStudy) -> str:
     """
     if not study.sentences:
         return repr(study)
-    length = f"{length_text(study.lengths.values())} of the source"
+    lengths = study.lengths.values() if study.sums is None else study.sums.lengths
+    length = f"{length_text(lengths)} of the source"
     baseline = percent(study.baseline)
     subject = f"{study.model or 'a model'}: {study.sentences} sentences ({length}). "
     parts = []

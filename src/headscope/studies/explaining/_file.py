@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from headscope.evidence import StatisticSums
 from headscope.evidence.groups import group_of
 from headscope.results import Kept, reads
 from headscope.storage import Finite, array_of, check_document, load_kept, reading
 from headscope.studies.explaining._explained import ExplainedText
 from headscope.studies.explaining._result import Faithfulness
+from headscope.studies.explaining._sums import ROWS, FaithfulnessSums
 
 KIND = "faithfulness"
 CONTROL = "random."
@@ -26,6 +28,14 @@ TEXT: dict[str, Any] = {
     "largest": Finite,
     "adversarial": (Finite, None),
 }
+SUMS: dict[str, Any] = {
+    "confidence": Finite,
+    "model": str,
+    "layer": int,
+    "missing": {str: str},
+    "statistic": {"names": [str], "lengths": [[int, int]]},
+}
+"""Of a file of sums, without single texts."""
 DOCUMENT: dict[str, Any] = {
     "confidence": Finite,
     "model": str,
@@ -36,13 +46,23 @@ DOCUMENT: dict[str, Any] = {
 
 
 def kept_of(faithfulness: Faithfulness) -> Kept:
-    """What a file of it holds: every number of each text, and those with random weights."""
-    document, arrays = _of_texts(faithfulness)
+    """What a file of it holds: the numbers of each text, or sums, and those with random weights."""
+    document, arrays = _of_one(faithfulness)
     document["control"] = None
     if faithfulness.control is not None:
-        document["control"], theirs = _of_texts(faithfulness.control)
+        document["control"], theirs = _of_one(faithfulness.control)
         arrays |= {f"{CONTROL}{name}": array for name, array in theirs.items()}
     return document, arrays
+
+
+def _of_one(faithfulness: Faithfulness) -> Kept:
+    """Without random weights."""
+    sums = faithfulness.sums
+    if sums is None:
+        return _of_texts(faithfulness)
+    statistic, arrays = sums.statistic.kept
+    document = {name: getattr(faithfulness, name) for name in ("confidence", "model", "layer")}
+    return document | {"missing": dict(sums.missing), "statistic": statistic}, arrays
 
 
 def _of_texts(faithfulness: Faithfulness) -> Kept:
@@ -116,6 +136,8 @@ def faithfulness_of(kept: Kept) -> Faithfulness:
 def _made(
     document: dict[str, Any], arrays: dict[str, np.ndarray], control: Faithfulness | None
 ) -> Faithfulness:
+    if "statistic" in document:
+        return _of_sums(document, arrays, control)
     check_document(document, DOCUMENT)
     if not 0 < document["confidence"] < 1 or not document["texts"]:
         raise ValueError(
@@ -138,6 +160,20 @@ def _made(
     groups = _groups(document["groups"], len(texts))
     model, layer = document["model"], document["layer"]
     return Faithfulness(tuple(texts), document["confidence"], model, layer, control, groups)
+
+
+def _of_sums(
+    document: dict[str, Any], arrays: dict[str, np.ndarray], control: Faithfulness | None
+) -> Faithfulness:
+    check_document(document, SUMS)
+    statistic = StatisticSums.of_kept(document["statistic"], arrays)
+    if statistic.names != ROWS or statistic.shape != (len(ROWS),) or not len(statistic):
+        raise ValueError(f"it has other measures, or sums of {len(statistic)} texts")
+    if not 0 < document["confidence"] < 1:
+        raise ValueError(f"its confidence is {document['confidence']}")
+    sums = FaithfulnessSums(statistic, document["missing"])
+    facts = {name: document[name] for name in ("confidence", "model", "layer")}
+    return Faithfulness((), control=control, sums=sums, **facts)
 
 
 def _groups(groups: list[str | None] | None, texts: int) -> tuple[str | None, ...] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -15,14 +15,19 @@ from headscope.errors import RecordError
 from headscope.evidence import interval, length_text
 from headscope.results import Kept, Result, TextTable
 from headscope.studies.explaining._explained import SIGNALS, ExplainedText
+from headscope.studies.explaining._measures import (
+    ADVERSARIAL,
+    AGAINST,
+    AGREEMENT,
+    ERASURE,
+    PERMUTED,
+    Name,
+    measures_of,
+    names_of,
+)
+from headscope.studies.explaining._sums import FaithfulnessSums
 
-AGAINST = ("gradient", "leave_one_out")
-AGREEMENT = ("kendall", "spearman")
-ERASURE = ("comprehensiveness", "sufficiency")
-PERMUTED, ADVERSARIAL = "output moved, attention shuffled", "attention moved, output held"
 FIELDS = ("measure", "signal", "against", "mean", "deviation", "low", "high", "texts")
-Name = tuple[str, str, str]
-
 
 SAYS = {
     "kendall, gradient": "rank correlation (tau-b) with gradient times input",
@@ -69,12 +74,13 @@ class Faithfulness(Result):
     intervals.
 
     Args:
-        texts: one by one.
+        texts: one by one; none where ``sums`` are known.
         confidence: of the intervals over texts, or over their documents.
         model: its name.
         layer: whose attention was looked at; counted from the end where negative.
         control: the same of a classifier with random weights, where that was run.
         groups: the document that each text is of; None where nobody knows.
+        sums: of a run over more than 2,000 texts, in place of each; else None.
     """
 
     KIND: ClassVar[str] = "faithfulness"
@@ -85,55 +91,80 @@ class Faithfulness(Result):
     layer: int = -1
     control: Faithfulness | None = None
     groups: tuple[Any, ...] | None = None
+    sums: FaithfulnessSums | None = None
+
+    @property
+    def text_count(self) -> int:
+        """Number of texts."""
+        return len(self.texts) if self.sums is None else self.sums.texts
+
+    @property
+    def over(self) -> str:
+        """What intervals are over: ``"texts"``, or ``"documents"``."""
+        has_groups = self.groups is not None if self.sums is None else self.sums.has_groups
+        return "documents" if has_groups else "texts"
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """By name, why a signal cannot be had of the model, as the first text has it."""
+        return self.texts[0].missing if self.sums is None else self.sums.missing
+
+    def in_sums(self) -> Faithfulness:
+        """The same without single texts: sums, which do not grow with the texts, and Student's
+        intervals.
+        """
+        control = None if self.control is None else self.control.in_sums()
+        sums = self.sums or FaithfulnessSums.of(self.texts, self.groups, self.missing)
+        return replace(self, texts=(), groups=None, sums=sums, control=control)
 
     def agreement(
         self, first: str = "attention", second: str = "gradient"
     ) -> Float[np.ndarray, "text 2"]:
         """Kendall's tau-b and Spearman's rho of two signals on each text; NaN where one of them is
         all ties.
+
+        Raises:
+            RecordError: where sums alone are known.
         """
+        self._check_held()
         return np.array([text.agreement(first, second) for text in self.texts])
 
     @property
     def signals(self) -> tuple[str, ...]:
         """The signals that could be had of every text."""
+        if self.sums is not None:
+            return self.sums.signals
         return tuple(name for name in SIGNALS if all(name in text.signals for text in self.texts))
 
     @cached_property
     def values(self) -> dict[Name, Float[np.ndarray, " text"]]:
-        """One value for each text, NaN for none, by measure, signal and what it is set against."""
-        values = self._agreements() | self._erasures()
-        moved = [np.median(text.permuted) if len(text.permuted) else np.nan for text in self.texts]
-        apart = [np.nan if text.adversarial is None else text.adversarial for text in self.texts]
-        values[PERMUTED, "attention", ""] = np.array(moved, float)
-        values[ADVERSARIAL, "attention", ""] = np.array(apart, float)
+        """One value for each text, NaN for none, by measure, signal and what it is set against.
+
+        Raises:
+            RecordError: where sums alone are known.
+        """
+        self._check_held()
+        rows = [measures_of(text) for text in self.texts]
+        names = names_of(self.signals)
+        values = {name: np.array([row[name] for row in rows], float) for name in names}
         # What no text has a value of, such as where there was no adversary, is left out.
         return {name: column for name, column in values.items() if np.isfinite(column).any()}
 
-    def _agreements(self) -> dict[Name, np.ndarray]:
-        values: dict[Name, np.ndarray] = {}
-        for against in AGAINST:
-            for signal in self.signals:
-                if signal == against:
-                    continue
-                columns = self.agreement(signal, against).T
-                for measure, column in zip(AGREEMENT, columns, strict=True):
-                    values[measure, signal, against] = column
-        return values
-
-    def _erasures(self) -> dict[Name, np.ndarray]:
-        values: dict[Name, np.ndarray] = {}
-        for measure in ERASURE:
-            for signal in self.signals:
-                column = [getattr(text, measure)[signal] for text in self.texts]
-                values[measure, signal, ""] = np.array(column)
-        return values
+    def _check_held(self) -> None:
+        """Raise where single texts are not known."""
+        if self.sums is not None:
+            raise RecordError(
+                f"Of {self.text_count} texts sums alone are known; give fewer texts to have the "
+                "numbers of each, or leave out=, workers= and executor= out"
+            )
 
     @cached_property
     def means(self) -> dict[Name, tuple[float, float, float, float, int]]:
         """Of each of `values`: mean, standard deviation, lower and upper end of the interval, and
         number of texts.
         """
+        if self.sums is not None:
+            return self.sums.means(self.confidence)
         ends = self._interval(np.stack(list(self.values.values()), axis=1))
         return {
             name: (
@@ -165,6 +196,8 @@ class Faithfulness(Result):
                 f"There is no {measure!r} by {signal!r}; there are {', '.join(ERASURE)} by "
                 f"{', '.join(self.signals)}"
             )
+        if self.sums is not None:
+            return self.sums.erasure(signal, measure, self.confidence)
         values = np.stack([text.erased[signal][ERASURE.index(measure)] for text in self.texts])
         ends = self._interval(values)
         return np.concatenate([values.mean(axis=0)[:, None], ends], axis=1)
@@ -189,7 +222,7 @@ class Faithfulness(Result):
         return kept_of(self)
 
     def __repr__(self) -> str:
-        return f"<Faithfulness of {len(self.texts)} texts>"
+        return f"<Faithfulness of {self.text_count} texts>"
 
     @property
     def summary(self) -> MeansOrSummary:
@@ -207,18 +240,17 @@ class Faithfulness(Result):
             name = ("kendall", "attention", against)
             if name in self.means:
                 parts.append(f"Kendall's tau {self.means[name][0]:.2f} with {words}")
-        length = length_text(len(text.pieces) for text in self.texts)
-        texts = f"{len(self.texts)} texts, {length} without special ones"
+        lengths = [len(text.pieces) for text in self.texts]
+        length = length_text(lengths if self.sums is None else self.sums.lengths)
+        texts = f"{self.text_count} texts, {length} without special ones"
         agreement = " and ".join(parts) or "no rank correlation, since all ties"
         return f"{self.model or 'a model'}: {texts}. Attention has {agreement}"
 
     def _blocks(self) -> list[TextTable | str]:
-        over = "texts" if self.groups is None else "documents"
-        first = f"mean (standard deviation) [{self.confidence:.0%} interval over {over}]"
+        kind = "interval" if self.sums is None else "t interval"
+        first = f"mean (standard deviation) [{self.confidence:.0%} {kind} over {self.over}]"
         blocks: list[TextTable | str] = [first, *self._tables()]
-        blocks.append(
-            "\n".join(f"{name} is left out: {why}" for name, why in self.texts[0].missing.items())
-        )
+        blocks.append("\n".join(f"{name} is left out: {why}" for name, why in self.missing.items()))
         if self.control is not None:
             blocks += ["The same with random weights:", *self.control._tables()]
         return blocks

@@ -15,6 +15,7 @@ from headscope.studies.explaining._explained import ExplainedText
 from headscope.studies.explaining._file import faithfulness_of, kept_of
 from headscope.studies.explaining._result import Faithfulness
 from headscope.studies.explaining._study import RANDOM, explained, read_text
+from headscope.studies.explaining._sums import FaithfulnessSums
 from headscope.studies.shared._corpus_job import as_given
 from headscope.studies.shared._corpus_model import corpus_texts
 from headscope.studies.shared._corpus_run import run_study
@@ -44,6 +45,11 @@ class ExplainedTexts:
         """The texts of both."""
         return replace(self, texts={**self.texts, **other.texts})
 
+    def in_sums(self) -> ExplainedSums:
+        """The same without its texts, whose documents have no others."""
+        result = self.result(0.95).in_sums()
+        return ExplainedSums(min(self.texts), result)
+
     def result(self, confidence: float) -> Faithfulness:
         """The texts in the order of their names."""
         names = sorted(self.texts)
@@ -58,6 +64,33 @@ class ExplainedTexts:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class ExplainedSums:
+    """Sums over texts; two of them add up.
+
+    Args:
+        first: the least name of a text, whose reasons for missing signals are those of the result.
+        part: a result of these texts, in sums.
+    """
+
+    first: str
+    part: Faithfulness
+
+    def __add__(self, other: ExplainedSums) -> ExplainedSums:
+        """The texts of both, which share no document."""
+        first = min(self, other, key=lambda each: each.first)
+        own, theirs = self.part.sums, other.part.sums
+        assert own is not None, "these are sums"
+        assert theirs is not None, "these are sums"
+        statistic = own.statistic + theirs.statistic
+        sums = FaithfulnessSums(statistic, first.part.missing)
+        return ExplainedSums(first.first, replace(self.part, sums=sums))
+
+    def result(self, confidence: float) -> Faithfulness:
+        """Of all texts."""
+        return replace(self.part, confidence=confidence)
+
+
 @dataclass(frozen=True, kw_only=True)
 class FaithfulnessJob(OneByOneJob):
     """What a run of `faithfulness` does to each text.
@@ -70,6 +103,7 @@ class FaithfulnessJob(OneByOneJob):
 
     STUDY: ClassVar[str] = "faithfulness"
     NEEDS: ClassVar[str] = "classifier"
+    HAS_SUMS: ClassVar[bool] = True
     layer: int = -1
     query: int | str = 0
     counterfactual: CounterfactualAttention = field(default_factory=CounterfactualAttention)
@@ -117,6 +151,10 @@ class FaithfulnessJob(OneByOneJob):
         return ExplainedTexts(
             part.model, part.layer, {name: (one, group) for name, one, group in texts}
         )
+
+    def in_sums(self, study: ExplainedTexts) -> ExplainedSums:
+        """The texts of a part as sums."""
+        return study.in_sums()
 
     def total(self, studies: Sequence[Any], judging: Mapping[str, Any]) -> Faithfulness:
         """What mattered in the texts of all parts."""

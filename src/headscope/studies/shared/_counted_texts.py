@@ -164,7 +164,7 @@ class CountingJob(ModelJob):
                 if "none" not in part[0]:
                     yield self.restored(part)
 
-        if self.HAS_SUMS and counted_texts(finished) > MANY:
+        if self.HAS_SUMS and has_many(finished):
             result = self.of_many(parts, judging)
         else:
             studies = list(parts())
@@ -300,6 +300,11 @@ def row_name(text: CorpusText, number: int) -> str:
 def counted_texts(finished: FinishedRun) -> int:
     """How many texts of a run were counted, each as often as it is there."""
     return finished.corpus.texts - sum(each.get("times", 0) for each in finished.failed)
+
+
+def has_many(finished: FinishedRun) -> bool:
+    """Whether more texts of a run were counted than are held."""
+    return counted_texts(finished) > MANY
 
 
 def summed(studies: Iterable[Any]) -> list[Any]:

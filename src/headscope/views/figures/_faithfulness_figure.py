@@ -63,7 +63,8 @@ def faithfulness_figure(faithfulness: Any, **options: Unpack[ResultOptions]) -> 
     Example:
         >>> faithfulness_figure(faithfulness(classifier, tokenizer, texts)).save("faithfulness.pdf")
     """
-    texts = f"{len(faithfulness.texts):,} text{'s' * (len(faithfulness.texts) != 1)}"
+    count = faithfulness.text_count
+    texts = f"{count:,} text{'s' * (count != 1)}"
     drawn = FigureWords(
         kind="faithfulness",
         title=f"{faithfulness.model or 'A classifier'}: what agrees with what mattered",
@@ -85,9 +86,9 @@ def _draw(sheet: Sheet, faithfulness: Any, y: float) -> tuple[float, list[str]]:
         "hollow Kendall’s tau-b",
         "comprehensiveness and sufficiency: means of the curves below",
     ]
-    if len(faithfulness.texts) > 1:
-        over = "texts" if faithfulness.groups is None else "documents"
-        notes.append(f"whiskers: {faithfulness.confidence:.0%} interval over {over}")
+    if faithfulness.text_count > 1:
+        level, over = f"{faithfulness.confidence:.0%}", faithfulness.over
+        notes.append(f"whiskers: {level} interval over {over}")
     if "random" in colours:
         notes.append(
             "random: one random draw for each text; its line, what any cut of tokens does, "
