@@ -55,9 +55,15 @@ class Opened:
         """Show what another address says: all that it leaves out is as when the page was opened."""
         parts = ["v=2"]
         for name, value in selection.items():
-            text = ",".join(map(str, value)) if isinstance(value, list) else value
+            if isinstance(value, list):
+                text = ",".join(map(str, value))
+            else:
+                text = int(value) if isinstance(value, bool) else value
             parts.append(f"{name}={text}")
         self.page.evaluate("fragment => { location.hash = fragment }", "&".join(parts))
+        if "view" in selection:
+            shown = f'[data-headscope][data-view="{selection["view"]}"]'
+            self.page.locator(shown).wait_for(state="attached")
         self.settle()
         return self
 
@@ -165,6 +171,118 @@ def show(open_file, tmp_path):
         return open_file(path, fragment=fragment, size=size, scheme=scheme, density=density)
 
     return show
+
+
+@pytest.fixture(scope="module")
+def page_open(windows, tmp_path_factory):
+    """The page of some HTML in a window of a kind, opened once for all tests of a module: a
+    `KeptPage`.
+    """
+    with ExitStack() as opened:
+        pages = {}
+
+        def page_open(html, **window):
+            key = (html, *window.values())
+            if key not in pages:
+                path = tmp_path_factory.mktemp("page") / "page.html"
+                path.write_text(html, encoding="utf-8")
+                view = opened.enter_context(file_opened(windows, path, **window))
+                pages[key] = KeptPage(view, path.as_uri(), window["size"])
+            return pages[key]
+
+        yield page_open
+
+
+@pytest.fixture
+def show_kept(page_open):
+    """Show a record as `show` does, in the page that an earlier test of the module opened for the
+    same, as it was when it was opened.
+
+    Not for tests that change what no element says, such as a function of the window.
+    """
+    import headscope as hs
+
+    used = []
+
+    def show_kept(record, *, size=(1280, 800), scheme="light", density=1, **options):
+        html = hs.page(record, **{"view": "head"} | options).html
+        kept = page_open(html, size=size, scheme=scheme, density=density)
+        assert kept not in used, "this test shows the page already: ask for `show`"
+        used.append(kept)
+        return kept.as_opened()
+
+    yield show_kept
+    for kept in used:
+        kept.check()
+
+
+STATE = """() => {
+    const elements = [...document.querySelector("#headscope").shadowRoot.querySelectorAll("*")];
+    const ofOtherViews = ["data-lines", "data-cell", "data-query"];
+    const isSeen = (part) => part.checkVisibility({ opacityProperty: true, visibilityProperty: true });
+    const told = (part) => [
+        part.localName,
+        ...part.getAttributeNames().sort().filter((name) => part.localName !== "main" || !ofOtherViews.includes(name))
+            .map((name) => `${name}=${part.getAttribute(name)}`),
+        part.value, part.checked, part.scrollTop, part.scrollLeft,
+        part.childElementCount ? "" : part.textContent,
+    ];
+    return JSON.stringify([
+        elements.filter((part) => part.localName !== "canvas" && isSeen(part)).map(told),
+        [document.documentElement.style.cssText, document.body.style.cssText, scrollX, scrollY],
+        [document.activeElement === document.body, localStorage.length, sessionStorage.length, location.hash],
+    ]);
+}"""
+"""All that is seen of a page but for its canvases, which are drawn of the same."""
+
+PUT_BACK = """() => {
+    document.activeElement.shadowRoot?.activeElement?.blur();
+    document.activeElement.blur();
+    scrollTo(0, 0);
+    location.hash = "";
+}"""
+
+
+class KeptPage:
+    """A page that one test after the other is given as it was when it was opened."""
+
+    def __init__(self, view, uri, size):
+        self._view, self._uri, self._size = view, uri, size
+        self._first = self._state()
+
+    def as_opened(self):
+        """The page with its own selection, and nothing pointed at, focused or unfolded."""
+        view, page = self._view, self._view.page
+        page.keyboard.press("Escape")
+        page.mouse.move(0, 0)  # what lies under the pointer hears that it leaves only in the window
+        page.emulate_media(media="null")
+        page.set_viewport_size({"width": self._size[0], "height": self._size[1]})
+        view.settle()  # the address is written before it is changed
+        if self._state() != self._first:
+            page.evaluate(PUT_BACK)
+            if self._state() != self._first:
+                self._load()
+        return view
+
+    def _load(self):
+        """Open it anew: a test unfolded or chose what is in no address."""
+        self._view.page.evaluate("localStorage.clear(); sessionStorage.clear()")
+        self._view.page.goto("about:blank")
+        self._view.go(self._uri)
+
+    def _state(self):
+        self._view.settle()
+        return self._view.page.evaluate(STATE)
+
+    def check(self):
+        """Nothing was asked for, and nothing went wrong, since the last check."""
+        errors, requests = self._view.errors.copy(), self._view.requests.copy()
+        self._view.errors.clear()
+        self._view.requests.clear()
+        assert [
+            url for url in requests if url.split("#")[0] not in (self._uri, "about:blank")
+        ] == []
+        assert errors == []
 
 
 @pytest.fixture

@@ -58,8 +58,8 @@ def page_of(records, found, kept_pages):
     return page_of
 
 
-def test_tiles_carry_the_labels_that_hold(show, records, found):
-    view = show(records[0], evidence=found, view="model", label="next")
+def test_tiles_carry_the_labels_that_hold(show_kept, records, found):
+    view = show_kept(records[0], evidence=found).follow(view="model", label="next")
     told = {f"{label.layer}-{label.head}" for label in found.labels if label.pattern == "next"}
     assert told == {"0-1", "1-3"}
     bright = view.page.locator(".grid-cell:not([data-dim])")
@@ -70,20 +70,20 @@ def test_tiles_carry_the_labels_that_hold(show, records, found):
     assert "next {}, 95 % interval {} to {} over 16 texts".format(*wanted) in said
 
 
-def test_a_dimmed_head_is_fainter_than_before(show, records, found):
+def test_a_dimmed_head_is_fainter_than_before(show_kept, records, found):
     ink = f"""() => {{
         const cell = {SHADOW}.querySelector('[data-cell="2-0"]');
         return getComputedStyle(cell).backgroundColor;
     }}"""
-    view = show(records[0], evidence=found, view="model")
+    view = show_kept(records[0], evidence=found).follow(view="model")
     before = view.page.evaluate(ink)
     view.page.locator('[data-label="next"]').click()
     view.settle()
     assert view.page.evaluate(ink) != before
 
 
-def test_sorted_tiles_keep_their_names_and_open_their_head(show, records, found):
-    view = show(records[0], evidence=found, view="model")
+def test_sorted_tiles_keep_their_names_and_open_their_head(show_kept, records, found):
+    view = show_kept(records[0], evidence=found).follow(view="model")
     view.page.locator('[data-axis="sort by"]').select_option("entropy")
     view.settle()
     order = np.argsort(-found.measures["entropy"], kind="stable")
@@ -97,7 +97,7 @@ def test_sorted_tiles_keep_their_names_and_open_their_head(show, records, found)
     assert f"{view.state('layer')}-{view.state('heads')}" == wanted[2]
 
 
-def test_the_canvas_of_sorted_tiles_shows_them_in_their_order(show, records, found):
+def test_the_canvas_of_sorted_tiles_shows_them_in_their_order(show_kept, records, found):
     pixels = f"""(cell) => {{
         const canvas = {SHADOW}.querySelector('[data-canvas="grid"]');
         const box = {SHADOW}.querySelector(`[data-cell="${{cell}}"]`).getBoundingClientRect();
@@ -107,7 +107,7 @@ def test_the_canvas_of_sorted_tiles_shows_them_in_their_order(show, records, fou
             Math.round((box.left - own.left) * scale), Math.round((box.top - own.top) * scale), 50, 50);
         return [...part.data].join();
     }}"""
-    view = show(records[0], evidence=found, view="model", sort="entropy")
+    view = show_kept(records[0], evidence=found).follow(view="model", sort="entropy")
     view.page.locator('[data-option="matrices"]').click()
     view.settle()
     first = {cell: view.page.evaluate(pixels, cell) for cell in ("0-1", "1-3", "2-2")}
@@ -117,8 +117,8 @@ def test_the_canvas_of_sorted_tiles_shows_them_in_their_order(show, records, fou
     assert len(set(first.values())) == 3
 
 
-def test_dots_stand_where_their_measures_are(show, records, found):
-    view = show(records[0], evidence=found, view="scatter", x="distance", y="next")
+def test_dots_stand_where_their_measures_are(show_kept, records, found):
+    view = show_kept(records[0], evidence=found).follow(view="scatter", x="distance", y="next")
     boxes = [
         view.page.locator(f'[data-dot="{layer}-{head}"]').bounding_box()
         for layer, head in found.cells
@@ -132,8 +132,10 @@ def test_dots_stand_where_their_measures_are(show, records, found):
     assert np.corrcoef(up, scores)[0, 1] > 0.9999
 
 
-def test_pointing_at_a_dot_previews_its_card_and_a_click_chooses_the_head(show, records, found):
-    view = show(records[0], evidence=found, view="scatter")
+def test_pointing_at_a_dot_previews_its_card_and_a_click_chooses_the_head(
+    show_kept, records, found
+):
+    view = show_kept(records[0], evidence=found).follow(view="scatter")
     dot = view.page.locator('[data-dot="1-3"]')
     dot.hover()
     view.settle()
@@ -142,7 +144,7 @@ def test_pointing_at_a_dot_previews_its_card_and_a_click_chooses_the_head(show, 
     assert "heads" not in view.address()
     dot.click()
     wait(view, "heads", "3")
-    assert view.address() == "#v=2&layer=1&heads=3"
+    assert view.address() == "#v=2&view=scatter&layer=1&heads=3"
     view.page.mouse.move(2, 2)
     view.settle()
     assert card.get_attribute("data-head-card") == "1-3"
@@ -156,8 +158,8 @@ def test_pointing_at_a_dot_previews_its_card_and_a_click_chooses_the_head(show, 
     assert (view.state("layer"), view.state("heads")) == (layer, head)
 
 
-def test_the_card_has_what_python_has(show, records, found):
-    view = show(records[0], evidence=found, layer=0, head=1)
+def test_the_card_has_what_python_has(show_kept, records, found):
+    view = show_kept(records[0], evidence=found).follow(layer=0, heads=[1])
     label = next(label for label in found.head(0, 1).labels if label.pattern == "next")
     said = view.text('[data-evidence-of="next"]')
     for value in (label.score, label.low, label.high, label.baseline):
@@ -189,8 +191,8 @@ def test_evidence_reaches_a_served_page(served, records, found):
         assert "Stress" in view.text("[data-map-note]")
 
 
-def test_the_call_that_the_page_shows_opens_the_same_picture(show, records, found):
-    view = show(records[0], evidence=found, view="scatter", label="next", min_score=40)
+def test_the_call_that_the_page_shows_opens_the_same_picture(show_kept, records, found):
+    view = show_kept(records[0], evidence=found).follow(view="scatter", label="next", min_score=40)
     view.page.locator('[data-axis="x axis"]').select_option("map")
     call = view.text("[data-call]")
     again = eval(call, {"hs": hs, "record": records[0], "found": found})

@@ -42,8 +42,8 @@ def numbers(view, side):
     return [float(text) if text.startswith((".", "0.", "1.")) else None for text in found]
 
 
-def test_it_opens_with_all_heads_of_the_first_layer(show, pair):
-    view = show(pair)
+def test_it_opens_with_all_heads_of_the_first_layer(show_kept, pair):
+    view = show_kept(pair)
     assert (view.state("stack"), view.state("layer"), view.state("heads")) == (
         "self",
         "0",
@@ -61,8 +61,8 @@ def test_what_python_chose_is_shown_first(show, pair):
     assert (view.state("layer"), view.state("heads")) == ("2", "1,3")
 
 
-def test_layers_change_by_button_by_drop_down_and_by_key(show, pair):
-    view = show(pair)
+def test_layers_change_by_button_by_drop_down_and_by_key(show_kept, pair):
+    view = show_kept(pair)
     view.page.get_by_role("button", name="Next layer").click()
     wait(view, "layer", "1")
     view.page.get_by_role("combobox", name="Layer").select_option("2")
@@ -75,8 +75,8 @@ def test_layers_change_by_button_by_drop_down_and_by_key(show, pair):
     wait(view, "layer", "2")
 
 
-def test_heads_toggle_stand_alone_and_come_back(chromium_only, show, pair):
-    view = show(pair)
+def test_heads_toggle_stand_alone_and_come_back(chromium_only, show_kept, pair):
+    view = show_kept(pair)
     view.head(1).click()
     wait(view, "heads", "0,2,3")
     assert view.head(1).get_attribute("aria-pressed") == "false"
@@ -93,8 +93,10 @@ def test_heads_toggle_stand_alone_and_come_back(chromium_only, show, pair):
 
 
 @pytest.mark.parametrize(("side", "other", "axis"), [("query", "key", 0), ("key", "query", 1)])
-def test_hover_isolates_a_token_and_shows_the_mean_over_the_heads(side, other, axis, show, pair):
-    view = show(pair, layer=1, heads=[0, 3])
+def test_hover_isolates_a_token_and_shows_the_mean_over_the_heads(
+    side, other, axis, show_kept, pair
+):
+    view = show_kept(pair).follow(layer=1, heads=[0, 3])
     view.token(side, 3).hover()
     wanted = pair["self"].weights(1)[[0, 3]].mean(axis=0).take(3, axis=axis)
     shown = numbers(view, other)
@@ -106,8 +108,8 @@ def test_hover_isolates_a_token_and_shows_the_mean_over_the_heads(side, other, a
     assert all(found is None for found in numbers(view, other))
 
 
-def test_click_pins_and_escape_releases(show, pair):
-    view = show(pair)
+def test_click_pins_and_escape_releases(show_kept, pair):
+    view = show_kept(pair)
     view.token("query", 6).click()
     view.page.mouse.move(2, 2)
     assert any(numbers(view, "key"))
@@ -120,8 +122,8 @@ def test_click_pins_and_escape_releases(show, pair):
     assert not any(numbers(view, "query"))
 
 
-def test_everything_is_reached_by_keyboard(show, pair):
-    view = show(pair)
+def test_everything_is_reached_by_keyboard(show_kept, pair):
+    view = show_kept(pair)
     view.token("query", 0).focus()
     view.page.keyboard.press("ArrowDown")
     view.page.keyboard.press("ArrowDown")
@@ -136,8 +138,8 @@ def test_everything_is_reached_by_keyboard(show, pair):
     view.page.mouse.move(2, 2)
 
 
-def test_sentence_pair_filters_tile_all_lines(show, pair):
-    view = show(pair, fragment="#v=2&top_percent=100")
+def test_sentence_pair_filters_tile_all_lines(show_kept, pair):
+    view = show_kept(pair).follow(top_percent=100)
     everything = int(view.state("lines"))
     parts = []
     for name in ("aa", "ab", "ba", "bb"):
@@ -151,8 +153,8 @@ def test_sentence_pair_filters_tile_all_lines(show, pair):
     assert sum(parts) == everything == int(stored.sum())
 
 
-def test_muting_special_tokens_says_what_it_hides(show, pair):
-    view = show(pair)
+def test_muting_special_tokens_says_what_it_hides(show_kept, pair):
+    view = show_kept(pair)
     before = int(view.state("lines"))
     view.page.locator("[data-hide-special]").check()
     hidden = view.page.locator("[data-hidden-part]")
@@ -166,14 +168,14 @@ def test_muting_special_tokens_says_what_it_hides(show, pair):
     )
 
 
-def test_a_sentence_pair_is_needed_for_its_filters(show, uneven):
-    view = show(uneven)
+def test_a_sentence_pair_is_needed_for_its_filters(show_kept, uneven):
+    view = show_kept(uneven)
     assert view.page.locator("[data-filter]").count() == 0
     assert view.page.locator("[data-hide-special]").count() == 0
 
 
-def test_stacks_of_uneven_size_are_chosen(show, uneven):
-    view = show(uneven)
+def test_stacks_of_uneven_size_are_chosen(show_kept, uneven):
+    view = show_kept(uneven)
     assert view.state("stack") == "encoder"
     for name, queries, keys in (("cross", 7, 5), ("decoder", 7, 7), ("encoder", 5, 5)):
         view.page.locator(f'[data-option="{name}"]').click()
@@ -288,9 +290,9 @@ def test_a_broken_page_says_so(damage, message, pair, browser, tmp_path):
     page.close()
 
 
-def test_a_reader_hears_numbers(show, pair):
+def test_a_reader_hears_numbers(show_kept, pair):
     """Roles, names and numbers in the accessibility tree, without looking at the canvas."""
-    view = show(pair, layer=0, heads=[2])
+    view = show_kept(pair).follow(layer=0, heads=[2])
     view.token("query", 1).click()
     strongest = int(pair["self"].weights(0, 2)[1].argmax())
     view.settle()

@@ -97,8 +97,8 @@ def arcs(view, half):
 @pytest.mark.parametrize(
     ("layer", "heads"), [(0, [2]), (1, [0]), (2, [3]), (1, [1, 3]), (2, [0, 1, 2, 3])]
 )
-def test_hits_are_those_of_python(layer, heads, show, record):
-    view = show(record, links=TREE, layer=layer, heads=heads)
+def test_hits_are_those_of_python(layer, heads, show_kept, record):
+    view = show_kept(record, links=TREE).follow(layer=layer, heads=heads)
     gold = [head - 1 for head in TREE.heads]
     for direction, chosen in zip(DIRECTIONS, predicted(record, layer, heads), strict=True):
         view.page.locator(f'[data-option="{direction}"]').click()
@@ -128,8 +128,8 @@ def test_the_heads_of_the_record_differ_so_that_the_comparison_can_fail(record):
     assert len(told) > 8
 
 
-def test_another_layer_and_head_are_told_anew(show, record):
-    view = show(record, links=TREE, layer=0, heads=[2])
+def test_another_layer_and_head_are_told_anew(show_kept, record):
+    view = show_kept(record, links=TREE).follow(layer=0, heads=[2])
     before = listed(view)
     view.page.locator('[data-cell="2-1"]').click()
     view.page.locator('[data-headscope][data-layer="2"][data-heads="1"]').wait_for(state="attached")
@@ -141,8 +141,8 @@ def test_another_layer_and_head_are_told_anew(show, record):
     assert view.text("[data-links-told]").startswith("Layer 2, head 1: ")
 
 
-def test_a_click_pins_the_word_and_its_gold_head(show, record):
-    view = show(record, links=TREE, view="text", layer=1, heads=[0])
+def test_a_click_pins_the_word_and_its_gold_head(show_kept, record):
+    view = show_kept(record, links=TREE).follow(view="text", layer=1, heads=[0])
     view.page.locator("[data-word-choice^='1-'] button").click()
     assert "query=2&key=9" in view.address()
     assert view.page.locator("[data-word-choice] [aria-pressed=true]").count() == 1
@@ -155,8 +155,8 @@ def test_a_click_pins_the_word_and_its_gold_head(show, record):
     assert "query=" not in view.address()
 
 
-def test_hovering_shows_the_word_everywhere(show, record):
-    view = show(record, links=TREE, layer=1, heads=[0])
+def test_hovering_shows_the_word_everywhere(show_kept, record):
+    view = show_kept(record, links=TREE).follow(layer=1, heads=[0])
     view.page.locator("[data-word-choice^='4-'] button").hover()
     assert "leaves" in view.text("[data-inspector] .chosen-token")
     assert view.page.locator("[data-arc][data-active]").count() == 2
@@ -165,14 +165,14 @@ def test_hovering_shows_the_word_everywhere(show, record):
     assert view.address() == "" or "query=" not in view.address()
 
 
-def test_hits_and_misses_can_be_seen_alone(show, record):
+def test_hits_and_misses_can_be_seen_alone(show_kept, record):
     layer, head = next(
         (layer, head)
         for layer in range(LAYERS)
         for head in range(HEADS)
         if 0 < (predicted(record, layer, [head])[0][:5] == np.array(TREE.heads[:5]) - 1).sum() < 5
     )
-    view = show(record, links=TREE, layer=layer, heads=[head])
+    view = show_kept(record, links=TREE).follow(layer=layer, heads=[head])
     every = listed(view)
     for name, wanted in (("hits", True), ("misses", False)):
         view.page.locator(f'[data-option="{name}"]').click()
@@ -182,8 +182,8 @@ def test_hits_and_misses_can_be_seen_alone(show, record):
         )
 
 
-def test_a_row_is_read_as_a_sentence(show, record):
-    view = show(record, links=TREE, layer=1, heads=[0])
+def test_a_row_is_read_as_a_sentence(show_kept, record):
+    view = show_kept(record, links=TREE).follow(layer=1, heads=[0])
     chosen = predicted(record, 1, [0])[0][0]
     told = (
         "hit: the det of strawberries"
@@ -195,8 +195,8 @@ def test_a_row_is_read_as_a_sentence(show, record):
     assert re.sub(r" ,", ",", told) in snapshot
 
 
-def test_views_of_all_heads_have_no_panel_and_others_have(show, record):
-    view = show(record, links=TREE, layer=1, heads=[0])
+def test_views_of_all_heads_have_no_panel_and_others_have(show_kept, record):
+    view = show_kept(record, links=TREE).follow(layer=1, heads=[0])
     for name, count in (
         ("matrix", 1),
         ("model", 0),
@@ -207,7 +207,7 @@ def test_views_of_all_heads_have_no_panel_and_others_have(show, record):
     ):
         view.choose(name)
         assert view.page.locator("[data-links]").count() == count, name
-    assert show(record).page.locator("[data-links]").count() == 0
+    assert show_kept(record).page.locator("[data-links]").count() == 0
 
 
 def test_arcs_follow_the_words_and_scroll_within_their_panel(show, record):

@@ -55,8 +55,8 @@ def record():
 
 
 @pytest.fixture
-def overview(show, record):
-    view = show(record, view="overview")
+def overview(show_kept, record):
+    view = show_kept(record, view="overview")
     view.page.locator("[data-story] button").first.wait_for()
     return view
 
@@ -69,8 +69,8 @@ def tile(view, name):
     return view.page.locator(f'[data-tile="{name}"]')
 
 
-def test_a_page_opens_on_the_clearest_head_and_says_what_all_do(show, record):
-    view = show(record, view="overview")
+def test_a_page_opens_on_the_clearest_head_and_says_what_all_do(show_kept, record):
+    view = show_kept(record, view="overview")
     assert headline(view) == "Head 2-0 looks at the next token"
     story = " ".join(view.text("[data-story]").split())
     assert story.startswith("On this text, of 15 heads 3 look at the next token, 3 at the previous")
@@ -100,6 +100,7 @@ def test_the_head_in_full_follows_the_pointer_and_a_click_keeps_it(overview):
 
 def test_shares_that_keys_get_stand_beside_them_and_a_token_shows_its_own(overview):
     tile(overview, "2-2").click()
+    overview.settle()
     assert overview.token("key", 0).locator(".number").inner_text() == ".91"
     overview.token("query", 3).hover()
     overview.settle()
@@ -258,8 +259,8 @@ def test_a_longer_sentence_takes_room_from_the_cards(show, record):
     assert ends[4] <= 900
 
 
-def test_the_ten_numbers_are_named_in_full(show, record):
-    view = show(record, view="overview", size=(1280, 800))
+def test_the_ten_numbers_are_named_in_full(show_kept, record):
+    view = show_kept(record, view="overview", size=(1280, 800))
     cut = view.page.evaluate(
         "() => [...document.querySelector('#headscope').shadowRoot.querySelectorAll('.ten dt')]"
         ".filter(name => name.scrollWidth > name.clientWidth).map(name => name.textContent)"

@@ -67,8 +67,8 @@ def test_the_patches_lie_over_the_picture(show, record, scheme):
     assert patch["height"] == pytest.approx(box["height"] / 2, abs=1)
 
 
-def test_names_are_shown_where_they_are_looked_for(show, record):
-    view = show(record, view="text")
+def test_names_are_shown_where_they_are_looked_for(show_kept, record):
+    view = show_kept(record).follow(view="text")
     seen = "word => getComputedStyle(word.querySelector('.label')).opacity"
     patch = view.token("query", 3)
     assert patch.evaluate(seen) == "0"
@@ -96,8 +96,8 @@ def test_a_narrow_page_holds_the_whole_picture(show, record):
     assert box["x"] + box["width"] < 400
 
 
-def test_a_patch_stands_beside_its_name(show, record):
-    view = show(record, view="head")
+def test_a_patch_stands_beside_its_name(show_kept, record):
+    view = show_kept(record).follow(view="head")
     view.settle()
     assert view.page.locator("[data-column=key] .patch").count() == 6
     height, width = (whole // parts for whole, parts in zip(SIZE, GRID, strict=True))
@@ -165,8 +165,8 @@ def test_without_a_picture_the_scale_hides_all(show, record):
     assert "/" not in view.page.locator(".text-view .scale-bar").get_attribute("style")
 
 
-def test_arrows_lead_from_row_to_row(show, record):
-    view = show(record, view="text")
+def test_arrows_lead_from_row_to_row(show_kept, record):
+    view = show_kept(record).follow(view="text")
     focused = f"{SHADOW}.activeElement.dataset.token"
     view.token("query", 0).focus()
     for key, token in [("Down", 1), ("Right", 2), ("Down", 5), ("Left", 4), ("Up", 1), ("Up", 0)]:
@@ -262,7 +262,7 @@ def compared(record, rng):
 
 
 @pytest.mark.parametrize("served_page", [False, True])
-def test_each_record_is_shown_on_its_own_picture(show, served, compared, served_page):
+def test_each_record_is_shown_on_its_own_picture(show_kept, served, compared, served_page):
     def check(view):
         for quantity, records in [
             ("other", "a"),
@@ -290,11 +290,11 @@ def test_each_record_is_shown_on_its_own_picture(show, served, compared, served_
             view.page.locator(".pictured .under").first.wait_for(state="attached")
             check(view)
     else:
-        check(show(compared, view="text"))
+        check(show_kept(compared).follow(view="text"))
 
 
-def test_a_difference_is_seen_on_both_pictures_at_once(show, compared):
-    view = show(compared, view="text", query=[0])
+def test_a_difference_is_seen_on_both_pictures_at_once(show_kept, compared):
+    view = show_kept(compared).follow(view="text", query=[0])
     view.settle()
     heat = backgrounds(view)
     assert len(heat) == 12
@@ -313,8 +313,8 @@ def test_a_difference_is_seen_on_both_pictures_at_once(show, compared):
     assert view.page.locator(".pictured [data-token='3'][aria-selected=true]").count() == 2
 
 
-def test_a_patch_of_both_records_stands_beside_its_name(show, compared):
-    view = show(compared, view="head")
+def test_a_patch_of_both_records_stands_beside_its_name(show_kept, compared):
+    view = show_kept(compared).follow(view="head")
     view.settle()
     patches = view.page.locator("[data-side=key][data-token='6'] .patch")
     assert patches.count() == 2

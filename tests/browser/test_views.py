@@ -85,15 +85,15 @@ def wait(view, name, value):
     view.page.locator(f'[data-headscope][data-{name}="{value}"]').wait_for(state="attached")
 
 
-def test_the_grid_opens_a_head(show, scored):
-    view = show(scored, view="model")
+def test_the_grid_opens_a_head(show_kept, scored):
+    view = show_kept(scored).follow(view="model")
     view.page.locator('[data-cell="2-1"]').click()
     wait(view, "view", "head")
     assert (view.state("layer"), view.state("heads")) == ("2", "1")
 
 
-def test_the_grid_is_walked_with_arrows(show, scored):
-    view = show(scored, view="model")
+def test_the_grid_is_walked_with_arrows(show_kept, scored):
+    view = show_kept(scored).follow(view="model")
     view.page.locator('[data-cell="0-0"]').focus()
     for key in ("ArrowDown", "ArrowRight", "ArrowRight", "ArrowLeft", "End", "ArrowRight"):
         view.page.keyboard.press(key)
@@ -103,8 +103,8 @@ def test_the_grid_is_walked_with_arrows(show, scored):
     assert (view.state("layer"), view.state("heads")) == ("1", "3")
 
 
-def test_the_map_chooses_and_adds_heads_and_stays(show, scored):
-    view = show(scored, view="matrix")
+def test_the_map_chooses_and_adds_heads_and_stays(show_kept, scored):
+    view = show_kept(scored).follow(view="matrix")
     view.page.locator('[data-cell="1-0"]').click()
     wait(view, "heads", "0")
     view.page.locator('[data-cell="1-2"]').click(modifiers=["Shift"])
@@ -114,14 +114,14 @@ def test_the_map_chooses_and_adds_heads_and_stays(show, scored):
     assert chosen.evaluate_all("cells => cells.map(cell => cell.dataset.cell)") == ["1-0", "1-2"]
 
 
-def test_heads_that_share_keys_are_framed(show, scored, sinking):
-    assert show(scored).page.locator(".kv-frame").count() == LAYERS * KV_HEADS
-    assert show(sinking).page.locator(".kv-frame").count() == 0
+def test_heads_that_share_keys_are_framed(show_kept, scored, sinking):
+    assert show_kept(scored).page.locator(".kv-frame").count() == LAYERS * KV_HEADS
+    assert show_kept(sinking).page.locator(".kv-frame").count() == 0
 
 
 @pytest.mark.parametrize("style", ["lines", "matrices"])
-def test_thumbnails_are_drawn_in_both_styles(style, show, scored):
-    view = show(scored, view="model")
+def test_thumbnails_are_drawn_in_both_styles(style, show_kept, scored):
+    view = show_kept(scored).follow(view="model")
     view.page.locator(f'[data-option="{style}"]').click()
     assert view.colours("grid") > 20
     assert view.page.locator("[data-scale]").count() == (style == "matrices")
@@ -133,8 +133,8 @@ def cell_at(view, query, key):
     return box["x"] + (key + 0.5) * side, box["y"] + (query + 0.5) * side
 
 
-def test_the_matrix_says_weight_and_score_of_the_cell_under_the_pointer(show, scored):
-    view = show(scored, view="matrix", layer=1, heads=[3])
+def test_the_matrix_says_weight_and_score_of_the_cell_under_the_pointer(show_kept, scored):
+    view = show_kept(scored).follow(view="matrix", layer=1, heads=[3])
     weights, scores = scored["cross"].weights(1, 3), scored["cross"].scores(1, 3)
     for query, key in ((0, 0), (3, 6), (5, 8), (2, 1)):
         view.page.mouse.move(*cell_at(view, query, key))
@@ -145,8 +145,8 @@ def test_the_matrix_says_weight_and_score_of_the_cell_under_the_pointer(show, sc
     assert "query=2&key=1" in view.address()
 
 
-def test_the_matrix_is_walked_and_zoomed_by_keyboard(show, scored):
-    view = show(scored, view="matrix", heads=[0])
+def test_the_matrix_is_walked_and_zoomed_by_keyboard(show_kept, scored):
+    view = show_kept(scored).follow(view="matrix", heads=[0])
     view.page.locator(".matrix-plane").focus()
     for key in ("ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight", "Enter"):
         view.page.keyboard.press(key)
@@ -158,8 +158,8 @@ def test_the_matrix_is_walked_and_zoomed_by_keyboard(show, scored):
     assert float(view.state("cell")) == before
 
 
-def test_scores_are_shown_with_how_far_they_agree_with_weights(show, scored):
-    view = show(scored, view="matrix", heads=[2], layer=0)
+def test_scores_are_shown_with_how_far_they_agree_with_weights(show_kept, scored):
+    view = show_kept(scored).follow(view="matrix", heads=[2], layer=0)
     plain = view.colours("matrix")
     view.page.locator('[data-option="score"]').click()
     said = view.text("[data-agreement]")
@@ -175,17 +175,19 @@ def test_scores_are_shown_with_how_far_they_agree_with_weights(show, scored):
     assert float(bar.split("\n")[-1]) == pytest.approx(np.abs(scores[seen]).max(), rel=0.05)
 
 
-def test_what_a_query_may_not_see_has_a_look_of_its_own(show, scored, sinking):
-    assert show(scored, view="matrix").page.locator("[data-look]").all_inner_texts() == [
+def test_what_a_query_may_not_see_has_a_look_of_its_own(show_kept, scored, sinking):
+    assert show_kept(scored).follow(view="matrix").page.locator(
+        "[data-look]"
+    ).all_inner_texts() == [
         "masked",
         "almost 0",
     ]
-    view = show(sinking, view="matrix", sinks=False)
+    view = show_kept(sinking).follow(view="matrix", sinks=False)
     assert view.page.locator("[data-look]").all_inner_texts() == ["excluded", "almost 0"]
 
 
-def test_words_are_coloured_by_where_a_query_looks_and_who_looks_at_a_key(show, scored):
-    view = show(scored, view="text", layer=2, heads=[1])
+def test_words_are_coloured_by_where_a_query_looks_and_who_looks_at_a_key(show_kept, scored):
+    view = show_kept(scored).follow(view="text", layer=2, heads=[1])
     weights = scored["cross"].weights(2, 1)
     view.token("query", 3).hover()
     view.settle()
@@ -234,15 +236,15 @@ def test_patches_stand_where_they_are_in_their_picture(show, rng):
     assert not opened.errors
 
 
-def test_words_show_what_they_receive_when_nothing_is_chosen(show, scored):
-    view = show(scored, view="text", layer=0)
+def test_words_show_what_they_receive_when_nothing_is_chosen(show_kept, scored):
+    view = show_kept(scored).follow(view="text", layer=0)
     received = scored["cross"].weights(0).mean(axis=(0, 1))
     said = [printed(view.token("key", key).get_attribute("title")) for key in range(len(KEYS))]
     assert said == [near(value) for value in received]
 
 
-def test_neurons_are_shown_with_scores_and_weights(show, scored):
-    view = show(scored, view="neuron", layer=1, heads=[2], query=4)
+def test_neurons_are_shown_with_scores_and_weights(show_kept, scored):
+    view = show_kept(scored).follow(view="neuron", layer=1, heads=[2], query=4)
     scores, weights = scored["cross"].scores(1, 2)[4], scored["cross"].weights(1, 2)[4]
     rows = view.page.locator(".key-scroll .key-row")
     assert rows.count() == len(KEYS)
@@ -258,8 +260,8 @@ def test_neurons_are_shown_with_scores_and_weights(show, scored):
     assert view.colours("neurons") > 30
 
 
-def test_the_part_that_the_first_neurons_carry_is_printed(show, scored):
-    view = show(scored, view="neuron", layer=0, heads=[1], query=5, key=3)
+def test_the_part_that_the_first_neurons_carry_is_printed(show_kept, scored):
+    view = show_kept(scored).follow(view="neuron", layer=0, heads=[1], query=5, key=3)
     layer = scored["cross"].layer(0)
     added = np.sort(np.abs(layer.queries[1, 5] * layer.keys[0, 3] * layer.scale))[::-1]
     said = view.text("[data-pair-carried]")
@@ -275,15 +277,15 @@ def test_the_part_that_the_first_neurons_carry_is_printed(show, scored):
     assert "key=4" in view.address()
 
 
-def test_a_page_without_queries_and_keys_says_so(show, sinking):
-    view = show(sinking)
+def test_a_page_without_queries_and_keys_says_so(show_kept, sinking):
+    view = show_kept(sinking)
     view.page.locator('[data-option="neuron"]').click()
     assert 'capture with keep="qk"' in view.text("[data-no-neurons]")
 
 
 @pytest.mark.parametrize("quantity", ["weight", "score"])
-def test_a_pair_is_shown_for_all_heads_of_all_layers(quantity, show, scored):
-    view = show(scored, view="pair", query=3, key=5, quantity=quantity)
+def test_a_pair_is_shown_for_all_heads_of_all_layers(quantity, show_kept, scored):
+    view = show_kept(scored).follow(view="pair", query=3, key=5, quantity=quantity)
     of = scored["cross"].weights if quantity == "weight" else scored["cross"].scores
     for layer in range(LAYERS):
         for head in range(HEADS):
@@ -297,8 +299,8 @@ def test_a_pair_is_shown_for_all_heads_of_all_layers(quantity, show, scored):
     assert printed(view.text('[data-pair-cell="1-1"]')) == near(of(1, 1)[3, 0])
 
 
-def test_keys_that_take_most_are_found_and_left_out(show, sinking):
-    view = show(sinking, heads=[0, 2])
+def test_keys_that_take_most_are_found_and_left_out(show_kept, sinking):
+    view = show_kept(sinking).follow(heads=[0, 2])
     weights = sinking["cross"].weights(0)[[0, 2]]
     strip = view.text("[data-sinks]")
     assert "red" in strip
@@ -316,8 +318,8 @@ def test_keys_that_take_most_are_found_and_left_out(show, sinking):
     assert "sinks=0" in view.address()
 
 
-def test_the_call_that_the_page_shows_opens_the_same_picture(show, scored):
-    view = show(scored, view="matrix", heads=[0, 2], top_percent=30)
+def test_the_call_that_the_page_shows_opens_the_same_picture(show_kept, scored):
+    view = show_kept(scored).follow(view="matrix", heads=[0, 2], top_percent=30)
     view.page.mouse.click(*cell_at(view, 1, 3))
     view.page.get_by_role("button", name="Next layer").click()
     wait(view, "layer", "1")
@@ -331,8 +333,8 @@ def test_the_call_that_the_page_shows_opens_the_same_picture(show, scored):
     assert (selection["query"], selection["key"]) == ([1], [3])
 
 
-def test_several_tokens_are_followed_together(show, scored):
-    view = show(scored, layer=1, heads=[2])
+def test_several_tokens_are_followed_together(show_kept, scored):
+    view = show_kept(scored).follow(layer=1, heads=[2])
     view.token("query", 1).click()
     view.token("query", 4).click(modifiers=["Shift"])
     assert "query=1,4" in view.address()
