@@ -88,6 +88,25 @@ def pytest_collection_finish():
     gc.set_threshold(10_000, 20, 20)
 
 
+DURABLE = ("tests/storage/", "tests/corpus/", "tests/studies/ablation/")
+"""Where tests try whether files are on the disk when a call returns, and what is left of a run that
+ends in the middle: workers that die at once died faster than others finished a part.
+"""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_wait_for_the_disk(request):
+    """No test waits until what it saves is on the disk: each time takes some milliseconds in which
+    nothing is done.
+    """
+    if request.node.nodeid.startswith(DURABLE):
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(os, "fsync", os.fstat)  # which is an error, too, of what is not open
+        yield
+
+
 SHARED = Path(__file__).parent.parent.parent / "shared" / "data"
 
 
