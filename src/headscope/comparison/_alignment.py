@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Int
@@ -65,7 +65,7 @@ class TokenAlignment:
             [position for position, span in enumerate(self.spans) if span.kind in kinds], int
         )
 
-    places = RenamedAttribute("span_numbers")
+    places: ClassVar[RenamedAttribute] = RenamedAttribute("span_numbers")
 
     @cached_property
     def edits(self) -> int:

@@ -97,7 +97,7 @@ class BlockStack(BlockArrays):
         return tuple(self.norms[norm][number] for norm in norms)
 
 
-def shape_of(block: Block) -> tuple:
+def shape_of(block: Block) -> tuple[object, ...]:
     """What blocks of a stack must have in common."""
     shapes = []
     for name in ("weights", "values", "projection", "bias", "residual", "beside", "stream_again"):

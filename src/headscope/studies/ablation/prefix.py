@@ -55,7 +55,8 @@ class Prefix:
     def __init__(self, model: nn.Module, places: Iterable[LayerPlace]) -> None:
         places = tuple(places)
         self.model = model
-        self.is_checked = self.is_rest_alone = False
+        self.is_checked: bool = False
+        self.is_rest_alone: bool = False
         self._blocks = blocks_of(model, places)
         self._inner = {place.module: projections_of(model, place) for place in places}
         self._kept: dict[str, list[ModuleCall]] = {}
