@@ -178,6 +178,13 @@ def _block(path: ResidualPath, texts: list[RealTokens], missing: Missing) -> Blo
     if len(matrix) != heads * features:
         raise ValueError(f"it has {len(matrix)} inputs for {heads} heads of {features} features")
     residual, beside = _residual(path, texts, missing)
+    after = second = again = None
+    if residual is not None and path.after is not None:
+        after = path.after.norm
+    if path.second is not None:
+        second = path.second.norm
+    if path.again is not None:
+        again = path.rows(path.again, texts)
     return Block(
         weights=weights,
         values=values,
@@ -187,9 +194,9 @@ def _block(path: ResidualPath, texts: list[RealTokens], missing: Missing) -> Blo
         same=all(_has_same_tokens(path, number) for number in numbers),
         before=_before(path),
         beside=beside,
-        after=None if residual is None or path.after is None else path.after.norm,
-        second=None if path.second is None else path.second.norm,
-        stream_again=None if path.again is None else path.rows(path.again, texts),
+        after=after,
+        second=second,
+        stream_again=again,
         products=path.products,
     )
 
