@@ -87,11 +87,25 @@ def test_other_heads_keep_the_chosen_word(opened):
     expect(answered).to_contain_text("(head 1-3;", timeout=SLOW)
 
 
+def test_the_heads_shown_are_those_that_were_chosen_also_while_they_load(opened):
+    held = []
+    opened.route("**/chunk/**", lambda route: held.append(route))
+    opened.locator('[data-tile="0-2"]').click()
+    expect(opened.locator(".full-head .headline h2")).to_contain_text("0-2", timeout=SLOW)
+    opened.locator("[data-answer-shown]").click()
+    expect(opened.locator("[data-answered]")).to_contain_text("(head 0-2;", timeout=SLOW)
+    assert held
+    for route in held:
+        route.continue_()
+    opened.unroute("**/chunk/**")
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_is_wider_than_the_window(width, opened):
     opened.set_viewport_size({"width": width, "height": 860})
     expect(opened.locator("[data-answered]")).to_be_visible()
-    assert opened.evaluate("document.documentElement.scrollWidth") == width
+    # What is drawn for the window before is drawn anew.
+    opened.wait_for_function(f"document.documentElement.scrollWidth === {width}")
 
 
 def test_a_newer_question_ends_it_and_has_no_answer_yet(opened, model):

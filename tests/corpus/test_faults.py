@@ -177,6 +177,33 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path, engine):
     assert not list((out / "under_way").iterdir())
 
 
+@pytest.mark.parametrize("when", ["opened", "removed"])
+def test_an_interruption_around_a_journal_leaves_none(corpus, tmp_path, monkeypatch, when):
+    """Ctrl-C comes just after the file was made, or before those of a finished part are removed."""
+
+    opened = Path.open
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    def made(path, *args, **kwargs):
+        file = opened(path, *args, **kwargs)
+        if path.parent.name != UNDER_WAY:
+            return file
+        file.close()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        if when == "removed":
+            patched.setattr(PartJournal, "remove_all", interrupted)
+        else:
+            patched.setattr(Path, "open", made)
+        with pytest.raises(KeyboardInterrupt):
+            done(corpus, out=tmp_path / "run", part_size=12)
+    assert not list((tmp_path / "run" / "under_way").iterdir())
+    assert done(corpus, out=tmp_path / "run", part_size=12) == done(corpus)
+
+
 def test_a_worker_killed_from_outside_costs_nothing(tmp_path):
     driver, out = begun(tmp_path)
     workers = [child for child in children(driver) if "spawn_main" in " ".join(child.cmdline())]

@@ -239,5 +239,7 @@ function walk(event: KeyboardEvent, store: Store, choose: (head: number | null, 
   const { layers, heads } = store.stack.value;
   const row = layers.findIndex(({ layer }) => layer === store.layerNumber.value);
   const inside = (value: number, count: number) => Math.min(count - 1, Math.max(0, value));
-  choose(inside(row + step[0], layers.length) * heads + inside((store.heads.value[0] ?? 0) + step[1], heads), false);
+  // From the head that was asked for, which may still be loading.
+  const head = store.wantedHeads.value[0] ?? 0;
+  choose(inside(row + step[0], layers.length) * heads + inside(head + step[1], heads), false);
 }

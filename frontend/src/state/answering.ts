@@ -17,6 +17,15 @@ export function readHeads(words: string): HeatOf | null {
   return { heads: each.map((word) => word.split("-").map(Number) as [number, number]) };
 }
 
+/** The heads that are looked at, as they are typed: those that were asked for, which may still be loading. */
+export function headsLookedAt({ layerNumber, stack, wantedHeads }: Store): string {
+  const { head_numbers: numbers } = stack.peek();
+  return wantedHeads
+    .peek()
+    .map((at) => `${layerNumber.peek()}-${numbers[at]}`)
+    .join(" ");
+}
+
 /** What a model answers about a picture: tokens as they come, then where each word looked. */
 export function answeringState(live: Live, store: Store) {
   const tokens = signal<readonly WrittenToken[]>([]);

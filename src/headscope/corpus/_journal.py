@@ -61,18 +61,18 @@ class PartJournal:
         given up, and none where the process dies.
         """
         path = self._folder / f"{self._part}.{self.deaths:03d}.{os.getpid()}"
-        # Not buffered: what was written is there when the process is killed in the next moment.
-        with path.open("wb", buffering=0) as file:
-            self._file = file
-            _open.add(path)
-            try:
+        # Known before it is there until it is gone: Ctrl-C or SIGTERM may come at any statement.
+        _open.add(path)
+        try:
+            # Not buffered: what was written is there when the process is killed in the next moment.
+            with path.open("wb", buffering=0) as self._file:
                 yield self
-            except BaseException:
-                path.unlink(missing_ok=True)
-                raise
-            finally:
-                _open.discard(path)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            _open.discard(path)
+            raise
         self.remove_all()
+        _open.discard(path)
 
     def remove_all(self) -> None:
         """Remove what workers of this part left: its file is written."""
@@ -94,10 +94,16 @@ class PartJournal:
         return sorted(self._folder.glob(f"{self._part}.*"))
 
 
-def forget_own() -> None:
-    """Remove the journals of this process: it is ended from outside, and no text is to blame."""
+def forget_own(folder: Path | None = None) -> None:
+    """Remove the journals of this process: it is ended from outside, and no text is to blame.
+
+    Args:
+        folder: of the run that is ended; by default all of them.
+    """
     for path in list(_open):
-        path.unlink(missing_ok=True)
+        if folder is None or path.parent == folder / UNDER_WAY:
+            path.unlink(missing_ok=True)
+            _open.discard(path)
 
 
 def was_left(folder: Path, part: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 
 from headscope.corpus._engines import Engine, given, pool, this_process
 from headscope.corpus._folder import RunFolder, SplitCorpus, differing
-from headscope.corpus._journal import texts_under_way
+from headscope.corpus._journal import forget_own, texts_under_way
 from headscope.corpus._measurer import Job, Kept
 from headscope.corpus._progress import ProgressLine, RunStatus
 from headscope.corpus._scheduler import Scheduler
@@ -140,6 +140,8 @@ def run(
         try:
             finished = steps.finished()
         except KeyboardInterrupt:
+            # Where this process measures, it may have come while a journal was opened or removed.
+            forget_own(folder.path)
             if again:
                 sys.stderr.write(f"\n{again}\n")
             raise

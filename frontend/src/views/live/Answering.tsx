@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { Check } from "../../parts/Check";
-import { answeringState, readHeads } from "../../state/answering";
+import { answeringState, headsLookedAt, readHeads } from "../../state/answering";
 import { readable } from "../../state/label";
 import type { LiveParts } from "./LiveBar";
 import { TokenCount } from "./TokenCount";
@@ -52,11 +52,7 @@ export function Answering({ live, store }: LiveParts) {
             class="quiet"
             data-answer-shown
             onClick={() => {
-              const { layerNumber, stack, heads: shown } = store;
-              heads.value = shown
-                .peek()
-                .map((at) => `${layerNumber.peek()}-${stack.peek().head_numbers[at]}`)
-                .join(" ");
+              heads.value = headsLookedAt(store);
               again();
             }}
           >

@@ -20,7 +20,7 @@ export function TwoTexts({ live, store }: LiveParts) {
     state.show(other, ({ both }) => {
       const stack = store.stack.peek();
       const row = stack.layers.findIndex(({ layer }) => layer === store.layerNumber.peek());
-      const line = headLine(store, store.full.peek() ?? row * stack.heads + (store.heads.peek()[0] ?? 0));
+      const line = headLine(store, store.full.peek() ?? row * stack.heads + (store.wantedHeads.peek()[0] ?? 0));
       return replaceRecord(store, both.source, (now) => sideBySide(line, now));
     });
   return (
