@@ -15,13 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import save_file
 
 from headscope._version import __version__
 from headscope.errors import FileError
 from headscope.storage._file_array import checksum_of
-from headscope.storage._safetensors import FORMAT, RecordFile, document_with_sums
+from headscope.storage._safetensors import FORMAT, RecordFile, document_with_sums, write_tensors
 from headscope.storage.atomic import regular_or_none, written_whole
 from headscope.storage.npz import read_npz, reading, write_npz
 
@@ -85,10 +83,9 @@ def save_kept(
     tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     sums = {name: checksum_of(array) for name, array in tensors.items()}
     with written_whole(path) as temporary:
-        try:
-            save_file(tensors, temporary, metadata={"headscope": document_with_sums(header, sums)})
-        except SafetensorError as error:  # such as a full disk
-            raise FileError(f"Cannot write {path}: {error}; choose another place") from None
+        # Not by the library of the format: it puts a file of its own in place of this one, which
+        # no longer holds the lock that tells other writers of the same result to leave it alone.
+        write_tensors(temporary, tensors, document_with_sums(header, sums))
     return path
 
 
