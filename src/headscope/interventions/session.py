@@ -27,8 +27,8 @@ from headscope.capturing.media.input_positions import (
 from headscope.capturing.run import uncompiled, unwrapped
 from headscope.capturing.seam import LayerChange, changing, sessions
 from headscope.capturing.watching.interface import InterfaceWatch
-from headscope.capturing.watching.module_stack import ModuleStack
 from headscope.capturing.watching.operators import OperatorWatch
+from headscope.capturing.watching.tape import Tape
 from headscope.capturing.watching.watch_plan import ModelModules, WatchedModules
 from headscope.errors import InterventionError
 from headscope.interventions._intervention import Intervention
@@ -83,13 +83,11 @@ def intervene(model: nn.Module, *interventions: Intervention) -> Generator[Model
         if not any(
             isinstance(other, ModelSession) and other.model is model for other in sessions()
         ):
-            module_stack = undo.enter_context(
-                ModuleStack(WatchedModules.of(modules), attention_only=True)
-            )
-            operators = OperatorWatch(module_stack, None, 1)
+            tape = undo.enter_context(Tape(WatchedModules.of(modules), attention_only=True))
+            operators = OperatorWatch(tape, None, 1)
             operators.idle = True  # until there is something to change on this route
-            session.operators, session.module_stack = operators, module_stack
-            undo.enter_context(InterfaceWatch(module_stack, None, inside=operators.looking_away))
+            session.operators, session.tape = operators, tape
+            undo.enter_context(InterfaceWatch(tape, None, inside=operators.looking_away))
             undo.enter_context(operators)
         undo.enter_context(session.hooked())
         undo.enter_context(changing(session))
@@ -129,7 +127,7 @@ class ModelSession:
         self.model: nn.Module = modules.model
         self.done: set[Any] = set()
         self.operators: OperatorWatch | None = None
-        self.module_stack: ModuleStack | None = None
+        self.tape: Tape | None = None
         self._interventions, self._modules = interventions, modules
         self._hooks = ExitStack()
         self._parts: dict[tuple[str, int], list[LayerChange]] = {}
@@ -282,8 +280,8 @@ class ModelSession:
                 and other.operators is not None
             ):
                 other.operators.idle = False
-                if other.module_stack is not None:
-                    other.module_stack.follow_all()
+                if other.tape is not None:
+                    other.tape.follow_all()
 
 
 def _looked_at(call: Call) -> torch.Tensor | None:

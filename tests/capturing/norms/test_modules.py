@@ -15,7 +15,7 @@ from headscope.capturing.contributions._modules import (
     remembered,
     value_columns_of,
 )
-from headscope.capturing.watching._projection import MatrixUse
+from headscope.capturing.watching.tape import ModuleUse
 
 NORMS = {
     "LayerNorm": nn.LayerNorm(25),
@@ -104,8 +104,8 @@ def test_values_are_found_among_the_columns_of_a_matrix():
     # interleaved by head as in GPT-NeoX: query, key and value of each of three heads
     value = output.unflatten(-1, (3, 3, 4))[:, :, :, 2].transpose(1, 2)
     uses = [
-        MatrixUse(other, given, other(given).detach()),
-        MatrixUse(whole, given, output.detach()),
+        ModuleUse(other, given, other(given).detach()),
+        ModuleUse(whole, given, output.detach()),
     ]
     module, columns = value_columns_of(value.detach(), uses)
     assert module is whole

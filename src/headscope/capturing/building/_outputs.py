@@ -8,7 +8,7 @@ the values, and one whose input is weights times these values. Without it they a
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -19,12 +19,11 @@ from torch import nn
 from headscope.capturing.building._build import Builder
 from headscope.capturing.building._order import not_proved
 from headscope.capturing.calls.call import Call
-from headscope.capturing.hooks import hook_after
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
-from headscope.capturing.watching._projection import MatrixUse, is_affine
 from headscope.capturing.watching._watch import Watch
-from headscope.capturing.watching.module_stack import names_of
+from headscope.capturing.watching.tape import ModuleUse
+from headscope.capturing.watching.watch_plan import names_of
 from headscope.errors import CaptureError
 
 RETURNED = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")
@@ -51,7 +50,7 @@ def take_returned(
     """
     if not {"output_attentions", "kwargs"} & set(inspect.signature(model.forward).parameters):
         return None
-    builder, refused = Builder(inputs, keeping, model), []
+    builder, refused, applied = Builder(inputs, keeping, model), [], []
 
     def take(call: Call) -> None:
         try:
@@ -59,14 +58,14 @@ def take_returned(
         except CaptureError:  # may be proved below by what the model returns
             refused.append(call.name)
 
-    with Watch(model, inputs.count, take) as watch, MatrixWatch(model) as matrices:
+    with Watch(model, inputs.count, take, used=applied.append) as watch:
         outputs = model(**{**inputs.arguments, **options, "output_attentions": True})
     if builder.samples:
         raise not_proved(builder.samples[0].name, inputs.count)
     taken = {layer["projection"] for entry in builder.seen.values() for layer in entry.layers}
     proved = [
         call
-        for call in proved_calls(outputs, matrices.applied)
+        for call in proved_calls(outputs, applied, names_of(model))
         if call.projection_name not in taken
     ]
     for number, call in enumerate(proved, start=watch.count):
@@ -84,39 +83,15 @@ def take_returned(
     return None
 
 
-class MatrixWatch:
-    """Notes every use of a matrix while the block is open."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self._modules = [module for module in model.modules() if is_affine(module)]
-        self._names = names_of(model)
-        self._hooks: list = []
-        self.applied: list[MatrixUse] = []
-
-    def __enter__(self) -> MatrixWatch:
-        self._hooks = [hook_after(module, self._note, first=True) for module in self._modules]
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for hook in self._hooks:
-            hook.remove()
-
-    def _note(self, module: nn.Module, args: tuple, _: dict, output: Any) -> None:
-        if (
-            args
-            and isinstance(args[0], torch.Tensor)
-            and isinstance(output, torch.Tensor)
-            and args[0].ndim == 3
-        ):
-            self.applied.append(MatrixUse(module, args[0], output, self._names[id(module)]))
-
-
-def proved_calls(outputs: Any, applied: list[MatrixUse]) -> Iterator[Call]:
+def proved_calls(
+    outputs: Any, applied: Sequence[ModuleUse], names: Mapping[int, str]
+) -> Iterator[Call]:
     """The attention that a model returned, as calls, where the matrices that it applied prove it.
 
     Args:
         outputs: outputs of the model with ``output_attentions=True``.
         applied: the matrices, in the order in which they were applied.
+        names: of the model's modules, by id.
 
     Raises:
         CaptureError: where some tokens have global attention, with values of their own.
@@ -128,12 +103,13 @@ def proved_calls(outputs: Any, applied: list[MatrixUse]) -> Iterator[Call]:
             "Tokens with global attention use values of their own, which a record cannot hold; "
             "capture without global attention (AutoModel without global_attention_mask)"
         )
+    applied = [use for use in applied if use.given is not None and use.given.ndim == 3]
     for name in RETURNED:
         for returned in getattr(outputs, name, None) or ():
             weights = whole_weights(returned) if isinstance(returned, torch.Tensor) else None
             matrices = None if weights is None else _connected(weights, applied)
             if weights is not None and matrices is not None:
-                yield _call(weights, matrices, cross=name == "cross_attentions")
+                yield _call(weights, matrices, names, cross=name == "cross_attentions")
 
 
 def whole_weights(returned: torch.Tensor) -> torch.Tensor | None:
@@ -163,13 +139,13 @@ def whole_weights(returned: torch.Tensor) -> torch.Tensor | None:
 class _ConnectedMatrices:
     """The matrices of values and of the output, which the weights of a call connect."""
 
-    value: MatrixUse
-    projection: MatrixUse
+    value: ModuleUse
+    projection: ModuleUse
     values: torch.Tensor
     contexts: torch.Tensor
 
 
-def _connected(weights: torch.Tensor, applied: list[MatrixUse]) -> _ConnectedMatrices | None:
+def _connected(weights: torch.Tensor, applied: list[ModuleUse]) -> _ConnectedMatrices | None:
     """The first pair of matrices, for values and output projection, that the weights connect."""
     batch, heads, queries, keys = weights.shape
     rows = (
@@ -211,13 +187,16 @@ def _laid_out(tensor: torch.Tensor, heads: int, size: tuple[int, int]) -> Iterat
             yield batched[:, : size[1]].unflatten(-1, (heads, -1))
 
 
-def _call(weights: torch.Tensor, matrices: _ConnectedMatrices, *, cross: bool) -> Call:
+def _call(
+    weights: torch.Tensor, matrices: _ConnectedMatrices, names: Mapping[int, str], *, cross: bool
+) -> Call:
+    value, projection = (names[id(use.module)] for use in (matrices.value, matrices.projection))
     output = matrices.projection.output
     if output.shape[0] != weights.shape[0]:
         output = output.transpose(0, 1)
     return Call(
         module=matrices.projection.module,
-        name=_shared_path(matrices.value.name, matrices.projection.name),
+        name=_shared_path(value, projection),
         route="outputs",
         cross=cross,
         value=matrices.values,
@@ -225,7 +204,7 @@ def _call(weights: torch.Tensor, matrices: _ConnectedMatrices, *, cross: bool) -
         weights=weights,
         mask=(weights > 0).any(dim=1, keepdim=True),
         projection=matrices.projection.module,
-        projection_name=matrices.projection.name,
+        projection_name=projection,
         output=output[:, : weights.shape[2]],
     )
 

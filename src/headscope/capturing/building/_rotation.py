@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from headscope.capturing.building._real_tokens import RealTokens
-from headscope.capturing.watching._unrotated import is_one
+from headscope.capturing.watching._before_positions import is_one
 from headscope.record import Rotary
 from headscope.record.rotary import LEADS_WITHIN, rotary_between
 

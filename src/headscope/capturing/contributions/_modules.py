@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from headscope.capturing.device import in_memory
-from headscope.capturing.watching._projection import MatrixUse
+from headscope.capturing.watching.tape import ModuleUse
 from headscope.norms import Norm
 
 PROBES = 4
@@ -128,7 +128,7 @@ def _answer(module: nn.Module, rows: torch.Tensor) -> np.ndarray | None:
 
 
 def value_columns_of(
-    value: torch.Tensor, applied: Iterable[MatrixUse], *, known: Sequence[int] = ()
+    value: torch.Tensor, applied: Iterable[ModuleUse], *, known: Sequence[int] = ()
 ) -> tuple[nn.Module, list[int]] | None:
     """The matrix whose output holds the values, number by number, and its columns that do.
 

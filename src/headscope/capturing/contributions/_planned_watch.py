@@ -20,15 +20,14 @@ from headscope.capturing.contributions._modules import one_pass
 from headscope.capturing.contributions._norm_sites import NormSite
 from headscope.capturing.contributions._residual_path import (
     KnownOfCall,
-    ModuleInput,
     NormUse,
     ResidualPath,
 )
 from headscope.capturing.contributions._watch import first_tensor, known_norm_of, missing_of
 from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.seam import unseen
-from headscope.capturing.watching._projection import MatrixUse
 from headscope.capturing.watching.softmaxes import uncounted
+from headscope.capturing.watching.tape import ModuleUse
 from headscope.capturing.watching.watch_plan import ModelModules, PlanFailedError
 
 NUMBERS_TOGETHER = 2**18
@@ -65,7 +64,7 @@ class PlannedNormsWatch:
         self._modules, self._sites = modules, sites
         self._with_alti, self._put = with_alti, put
         self._given: dict[nn.Module, torch.Tensor] = {}
-        self._made: dict[nn.Module, MatrixUse] = {}
+        self._made: dict[nn.Module, ModuleUse] = {}
         self._waiting: list[tuple[NormSite, ResidualPath]] = []
         self._ended: list[tuple[NormSite, ResidualPath]] = []
         self._unwritten: list[TextsOfPath] = []
@@ -129,7 +128,7 @@ class PlannedNormsWatch:
             sides=known[0],
             visibility=known[1],
             weights=known[2],
-            reads=(ModuleInput(reader, residual),),
+            reads=(ModuleUse(reader, residual),),
             values=() if value is None else (value,),
             layers=layers,
             output=output,
@@ -158,7 +157,7 @@ class PlannedNormsWatch:
     def _matrix(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
         given = first_tensor(args, options)
         if given is not None and isinstance(output, torch.Tensor):
-            self._made[module] = MatrixUse(module, given, output)
+            self._made[module] = ModuleUse(module, given, output)
 
     def _normed(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
         """The norm took the sum of output and residual."""

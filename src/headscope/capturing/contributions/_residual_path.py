@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -23,7 +22,7 @@ from headscope.capturing.contributions._modules import (
     value_columns_of,
 )
 from headscope.capturing.contributions._norm_sites import FoundModules
-from headscope.capturing.watching._projection import MatrixUse
+from headscope.capturing.watching.tape import ModuleUse
 from headscope.norms import Norm, ProjectionProducts, expansion_rate
 
 SCALED_WITHIN = 2e-6
@@ -52,13 +51,6 @@ class NormUse:
 KnownOfCall = tuple[tuple[SideTokens, SideTokens], Visibility, torch.Tensor | None]
 """The tokens of a call, what its queries may look at, and its weights ``[text head query key]``
 where they were computed already."""
-
-
-class ModuleInput(NamedTuple):
-    """What a module was given first."""
-
-    module: nn.Module
-    given: torch.Tensor
 
 
 @dataclass(eq=False, kw_only=True)
@@ -99,8 +91,8 @@ class ResidualPath:
     call: Call
     sides: tuple[SideTokens, SideTokens]
     visibility: Visibility
-    reads: Sequence[ModuleInput]
-    values: Sequence[MatrixUse]
+    reads: Sequence[ModuleUse]
+    values: Sequence[ModuleUse]
     layers: list[dict]
     output: torch.Tensor
     weights: torch.Tensor | None = None

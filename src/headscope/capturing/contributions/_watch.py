@@ -28,7 +28,6 @@ from headscope.capturing.contributions._modules import norm_of, remembered
 from headscope.capturing.contributions._norm_sites import FoundModules
 from headscope.capturing.contributions._residual_path import (
     KnownOfCall,
-    ModuleInput,
     NormUse,
     ResidualPath,
     order_of,
@@ -37,9 +36,9 @@ from headscope.capturing.contributions._residual_path import (
 )
 from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.seam import unseen
-from headscope.capturing.watching._projection import MatrixUse, is_affine
-from headscope.capturing.watching.module_stack import names_of
 from headscope.capturing.watching.softmaxes import uncounted
+from headscope.capturing.watching.tape import ModuleUse
+from headscope.capturing.watching.watch_plan import is_affine, names_of
 from headscope.norms import Norm
 
 SUMS = {torch.add, torch.Tensor.add, torch.Tensor.__add__, torch.Tensor.__radd__}
@@ -80,8 +79,8 @@ class NormsWatch(TorchFunctionMode):
         super().__init__()
         self._with_alti, self._put = with_alti, put
         self._model, self._names = model, names_of(model)
-        self._reads: deque[ModuleInput] = deque(maxlen=READS_REMEMBERED)
-        self._applied: deque[MatrixUse] = deque(maxlen=MATRICES_REMEMBERED)
+        self._reads: deque[ModuleUse] = deque(maxlen=READS_REMEMBERED)
+        self._applied: deque[ModuleUse] = deque(maxlen=MATRICES_REMEMBERED)
         self._waiting: list[ResidualPath] = []
         self._summed: list[tuple[FoundModules, torch.Tensor]] = []
         self.called: dict[int, FoundModules] = {}
@@ -333,7 +332,7 @@ class NormsWatch(TorchFunctionMode):
                 self._note_taker(module, given)
             # The same stream is read by queries, keys and values: one copy of it is enough.
             if not any(_is_one(seen.given, given) for seen in self._reads):
-                self._reads.append(ModuleInput(module, given.detach()))
+                self._reads.append(ModuleUse(module, given.detach()))
 
     def _note_taker(self, module: nn.Module, given: torch.Tensor) -> None:
         """A module takes what some layers go on with."""
@@ -350,7 +349,7 @@ class NormsWatch(TorchFunctionMode):
             if given is None:
                 return
             if is_affine(module):
-                self._applied.append(MatrixUse(module, given.detach(), output.detach()))
+                self._applied.append(ModuleUse(module, given.detach(), output.detach()))
             paths = [path for path in self._waiting if path.takes(given)]
         # A block in which nothing is seen costs more than most modules have to say.
         if paths:

@@ -12,7 +12,7 @@ from torch import nn
 
 from headscope.capturing.calls.call import Call
 from headscope.capturing.watching._routers import block_of
-from headscope.capturing.watching.module_stack import names_of
+from headscope.capturing.watching.watch_plan import names_of
 from headscope.errors import CaptureError
 
 

@@ -7,17 +7,16 @@ and shows which calls are the heads of one layer that were computed one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
 
 import torch
 from torch import nn
 
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.layout import with_heads_first
-from headscope.capturing.hooks import hook_after
 from headscope.capturing.watching._joined_heads import are_heads_of_one, put_together
-from headscope.capturing.watching.watch_plan import WatchedModules
+from headscope.capturing.watching.tape import ModuleUse
 
 REMEMBERED = 8
 """How many calls may wait for their projection at once; more would be compared, and held in memory,
@@ -27,116 +26,75 @@ HEADS_REMEMBERED = 64
 """How many calls of one head each may wait: they may be heads of one layer."""
 
 
-class MatrixUse(NamedTuple):
-    """One use of a matrix.
+class ProjectedCalls(NamedTuple):
+    """The calls that a matrix was given.
 
     Args:
-        module: which holds it.
-        given: what went in.
-        output: what came out.
-        name: of the module, if it is needed.
+        calls: whose contexts lie side by side in the input, in the order in which they were made:
+            one, or the heads of one layer.
+        order: whether batch and heads of the call were read in the right order, have to be
+            exchanged, or either, since the numbers are the same.
     """
 
-    module: nn.Module
-    given: torch.Tensor
-    output: torch.Tensor
-    name: str = ""
+    calls: Sequence[Call]
+    order: Literal["right", "exchanged", "either"]
 
 
-class ProjectionWatch:
-    """Looks at the input of every affine module while the block is open.
+def find_projected(use: ModuleUse, waiting: Sequence[Call]) -> ProjectedCalls | None:
+    """The calls whose output projection this use of a matrix is; None where it is of none.
 
     Args:
-        watched: the modules that may be among them.
-        done: is called with each call that was expected, once its projection was seen or is given
-            up.
+        use: of a matrix, with its input.
+        waiting: calls whose projection was not seen yet, the latest first.
     """
-
-    def __init__(self, watched: WatchedModules, done: Callable[[Call], None]) -> None:
-        self._done, self._model = done, watched.modules.model
-        self._modules, self._names = watched.matrices, watched.modules.names
-        self._waiting: list[Call] = []
-        self._hooks: list = []
-
-    def __enter__(self) -> ProjectionWatch:
-        # before the user's own hooks, which may add to what the matrix gave (steering)
-        self._hooks = [hook_after(module, self._look, first=True) for module in self._modules]
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for hook in self._hooks:
-            hook.remove()
-        self._waiting.clear()
-
-    def give_up(self) -> None:
-        """No more modules will come: the calls that still wait have no projection."""
-        while self._waiting:
-            self._done(self._waiting.pop())
-
-    def expect(self, call: Call) -> None:
-        """From now on, look for the module that takes this call's context."""
-        self._waiting.insert(0, call)
-        several = sum(waiting.size[1] > 1 for waiting in self._waiting)
-        if several > REMEMBERED or len(self._waiting) > HEADS_REMEMBERED:
-            self._done(self._waiting.pop())
-
-    def _look(self, module: nn.Module, args: tuple, _: dict, output: Any) -> None:
-        given = args[0] if args else None
-        if not isinstance(given, torch.Tensor) or not isinstance(output, torch.Tensor):
-            return
-        for call in self._waiting:
-            if _is_given(given, call):
-                self._waiting.remove(call)
-                self._hand_on(call, module, output)
-                return
-        heads = self._heads_in(given)
-        if heads:
-            self._waiting = self._waiting[len(heads) :]
-            self._hand_on(put_together(heads, self._model), module, output)
-
-    def _hand_on(self, call: Call, module: nn.Module, output: torch.Tensor) -> None:
-        call.projection, call.projection_name, call.output = module, self._names[id(module)], output
-        self._done(call)
-
-    def _heads_in(self, given: torch.Tensor) -> list[Call]:
-        """The latest calls, first to last, whose contexts side by side are what a module was given;
-        none for others.
-        """
-        for count in range(2, len(self._waiting) + 1):
-            heads = self._waiting[:count][::-1]
-            if not are_heads_of_one(heads):
-                break
-            context = torch.cat([call.context for call in heads], dim=2)
-            if _same_numbers(given, context):
-                return heads
-        return []
+    if use.given is None:
+        return None
+    for call in waiting:
+        order = _order_in(use.given, call)
+        if order is not None:
+            return ProjectedCalls([call], order)
+    for count in range(2, len(waiting) + 1):
+        heads = waiting[:count][::-1]
+        if not are_heads_of_one(heads):
+            break
+        context = torch.cat([call.context for call in heads], dim=2)
+        if _same_numbers(use.given, context):
+            return ProjectedCalls(heads, "right")
+    return None
 
 
-def is_affine(module: nn.Module) -> bool:
-    """Whether a module multiplies with a matrix."""
-    weight = getattr(module, "weight", None)
-    return (
-        isinstance(weight, torch.Tensor)
-        and weight.ndim == 2
-        and not isinstance(module, nn.Embedding)
-    )
+def with_projection(
+    projected: ProjectedCalls, use: ModuleUse, model: nn.Module, names: Mapping[int, str]
+) -> Call:
+    """The one call of all heads, in the order that was proved, with its projection."""
+    call = projected.calls[0]
+    if len(projected.calls) > 1:
+        call = put_together(projected.calls, model)
+    elif call.layout.open:
+        if projected.order == "exchanged":
+            _exchange(call)
+        if projected.order != "either":  # numbers such as zeros prove nothing
+            call.layout.open = ""
+    call.projection, call.projection_name = use.module, names[id(use.module)]
+    call.output = use.output
+    return call
 
 
-def _is_given(given: torch.Tensor, call: Call) -> bool:
-    """Whether the input is a call's context; batch and heads are exchanged in the call where that
-    proves it.
-    """
-    fits = _same_numbers(given, call.context)
-    layout = call.layout
+def too_many(waiting: Sequence[Call]) -> bool:
+    """Whether the earliest of the calls that wait is to be given up."""
+    several = sum(call.size[1] > 1 for call in waiting)
+    return several > REMEMBERED or len(waiting) > HEADS_REMEMBERED
+
+
+def _order_in(given: torch.Tensor, call: Call) -> Literal["right", "exchanged", "either"] | None:
+    """In which order batch and heads of a call's context are in an input; None where it is not."""
+    fits, layout = _same_numbers(given, call.context), call.layout
     if not layout.open:
-        return fits
+        return "right" if fits else None
     exchanged = with_heads_first(call.context.transpose(1, 2), layout).transpose(1, 2)
-    fits_exchanged = _same_numbers(given, exchanged)
-    if fits_exchanged and not fits:
-        _exchange(call)
-    if fits != fits_exchanged:  # numbers that are the same either way, such as zeros, prove nothing
-        layout.open = ""
-    return fits or fits_exchanged
+    if _same_numbers(given, exchanged):
+        return "either" if fits else "exchanged"
+    return "right" if fits else None
 
 
 def _exchange(call: Call) -> None:

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from headscope.capturing.hooks import hook_after
-from headscope.capturing.watching.module_stack import names_of
+from headscope.capturing.watching.watch_plan import names_of
 from headscope.errors import CaptureError
 
 BLOCK = re.compile(r"(.*?)(?:^|\.)(\d+)(?:\.|$)")

@@ -9,12 +9,16 @@ from torch import nn
 
 from headscope.capturing.calls.call import Call
 from headscope.capturing.hooks import hook_after, hook_before
-from headscope.capturing.watching._projection import ProjectionWatch
-from headscope.capturing.watching._unrotated import UnrotatedWatch
+from headscope.capturing.watching._before_positions import (
+    BeforePositions,
+    find_before,
+    with_before,
+)
+from headscope.capturing.watching._projection import find_projected, too_many, with_projection
 from headscope.capturing.watching.interface import InterfaceWatch
-from headscope.capturing.watching.module_stack import ModuleStack
 from headscope.capturing.watching.operators import OperatorWatch
 from headscope.capturing.watching.softmaxes import counted
+from headscope.capturing.watching.tape import ModuleUse, Tape
 from headscope.capturing.watching.watch_plan import (
     AttentionSite,
     ModelModules,
@@ -36,6 +40,7 @@ class Watch:
             for instead: a call joined of several, or None while more of these are to come.
         watched: the modules at which it is watched; None for all. Where they are given, softmaxes
             are counted.
+        used: is called with each use of a matrix that may be an output projection.
     """
 
     def __init__(
@@ -46,19 +51,18 @@ class Watch:
         join: Callable[[Call], Call | None] = lambda call: call,
         *,
         watched: WatchedModules | None = None,
+        used: Callable[[ModuleUse], None] | None = None,
     ) -> None:
         self.count = self.softmaxes = 0
         self._counting = nullcontext() if watched is None else counted(self)
         watched = WatchedModules.of(ModelModules.of(model)) if watched is None else watched
-        self._take, self._join, self._watched = take, join, watched
-        self._module_stack, self._projections = (
-            ModuleStack(watched),
-            ProjectionWatch(watched, self._done),
-        )
-        self._before = UnrotatedWatch(watched, self._module_stack)
-        self._operators = OperatorWatch(self._module_stack, self._note, batch)
+        self._take, self._join, self._watched, self._tell = take, join, watched, used
+        self._tape = Tape(watched, self._used)
+        self._waiting: list[Call] = []
+        self._before = BeforePositions()
+        self._operators = OperatorWatch(self._tape, self._note, batch)
         self._interface = InterfaceWatch(
-            self._module_stack, self._note, inside=self._operators.looking_away
+            self._tape, self._note, inside=self._operators.looking_away
         )
         self._sites: dict[int, AttentionSite] = {}
         self._is_plain = True
@@ -67,8 +71,9 @@ class Watch:
 
     def __enter__(self) -> Watch:
         with ExitStack() as undo:
-            for part in (self._module_stack, self._before, self._projections, self._interface):
-                undo.enter_context(part)
+            undo.callback(self._waiting.clear)
+            undo.enter_context(self._tape)
+            undo.enter_context(self._interface)
             if self._watched.operators is None:
                 undo.enter_context(self._operators)
             else:
@@ -107,7 +112,8 @@ class Watch:
         """A pass is over: pass on the calls that nothing took further, before another pass changes
         their tensors.
         """
-        self._projections.give_up()
+        while self._waiting:
+            self._done(self._waiting.pop())
 
     def _note(self, call: Call) -> None:
         call.number = self.count
@@ -115,16 +121,37 @@ class Watch:
         made = self._operators.made.pop(id(call.module), 0)
         call.products = call.products if call.route == "operators" else made
         with self._operators.looking_away():
-            self._before.describe(call)
+            self._describe(call)
             whole = self._join(call)
         if whole is not call:
             self._is_plain = False
         if whole is None:
             return
-        if whole.projection is None:
-            self._projections.expect(whole)
-        else:
+        if whole.projection is not None:
             self._done(whole)
+            return
+        self._waiting.insert(0, whole)
+        if too_many(self._waiting):
+            self._done(self._waiting.pop())
+
+    def _describe(self, call: Call) -> None:
+        """Note how queries and keys were made, and let go of what made them."""
+        uses = self._tape.uses
+        self._before = find_before(call, uses, self._before)
+        with_before(call, self._before)
+        if self._before.next_piece[0] is None:
+            uses.clear()
+
+    def _used(self, use: ModuleUse) -> None:
+        """A matrix was used, which may be the projection of calls that wait."""
+        if self._tell is not None:
+            self._tell(use)
+        projected = find_projected(use, self._waiting) if self._waiting else None
+        if projected is not None:
+            for call in projected.calls:
+                self._waiting.remove(call)
+            modules = self._watched.modules
+            self._done(with_projection(projected, use, modules.model, modules.names))
 
     def _done(self, call: Call) -> None:
         layout = call.layout

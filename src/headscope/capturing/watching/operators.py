@@ -37,8 +37,8 @@ from headscope.capturing.watching._score_trace import (
     trace_of,
     visible_in,
 )
-from headscope.capturing.watching.module_stack import ModuleStack
 from headscope.capturing.watching.softmaxes import FUSED, original_of
+from headscope.capturing.watching.tape import Tape
 from headscope.errors import CaptureError
 
 PRODUCTS: set[Any] = {
@@ -78,7 +78,7 @@ class OperatorWatch(TorchFunctionMode):
     """Reports every attention that a model computes with torch's operators while the block is open.
 
     Args:
-        module_stack: knows the model's modules, and which of them is running.
+        tape: knows the model's modules, and which of them is running.
         tell: is called with each `Call`; None if calls are not reported and attention is only
             changed.
         batch: number of texts, which some models fold into the heads.
@@ -88,11 +88,9 @@ class OperatorWatch(TorchFunctionMode):
     seen.
     """
 
-    def __init__(
-        self, module_stack: ModuleStack, tell: Callable[[Call], None] | None, batch: int
-    ) -> None:
+    def __init__(self, tape: Tape, tell: Callable[[Call], None] | None, batch: int) -> None:
         super().__init__()
-        self._module_stack, self._tell = module_stack, tell
+        self._tape, self._tell = tape, tell
         self.batch: int = batch
         self._outer: OperatorWatch | None = None
         self._away = self._level = 0
@@ -163,13 +161,13 @@ class OperatorWatch(TorchFunctionMode):
         """The function's own result; a watch further out that would change it too does not see
         it.
         """
-        if self._outer is None or not (self._away or self._module_stack.innermost() is not None):
+        if self._outer is None or not (self._away or self._tape.innermost() is not None):
             return func(*args, **options)
         with self._outer.looking_away():
             return func(*args, **options)
 
     def _edit(self) -> Edit | None:
-        return None if self._away else edit_of(self._module_stack.innermost(), "operators")
+        return None if self._away else edit_of(self._tape.innermost(), "operators")
 
     def _look(
         self, func: Callable, args: tuple, options: dict, result: torch.Tensor
@@ -215,7 +213,7 @@ class OperatorWatch(TorchFunctionMode):
             # be weights, and the module is refused and not silently passed over.
             known = () if query is None or key is None else (Product(query, key.transpose(-1, -2)),)
             remember(result, ScoreTrace(known, sizes=((result.shape[-2], result.shape[-1]),)))
-            self.made[id(self._module_stack.innermost())] += 1
+            self.made[id(self._tape.innermost())] += 1
         return result
 
     def _weighted(
@@ -257,9 +255,9 @@ class OperatorWatch(TorchFunctionMode):
         """Note that the running module multiplied weights with values in a form that is not
         known.
         """
-        module = self._module_stack.innermost()
+        module = self._tape.innermost()
         if module is not None:
-            self.unread[self._module_stack.name_of(module)] = None
+            self.unread[self._tape.name_of(module)] = None
         return context
 
     def _known(self, trace: ScoreTrace, weights: torch.Tensor, split: Callable) -> dict[str, Any]:
@@ -270,7 +268,7 @@ class OperatorWatch(TorchFunctionMode):
                 known = queries_and_keys(trace, weights, split, self._beside)
             if (
                 known.get("mask") is None
-                and edit_of(self._module_stack.innermost(), "operators") is not None
+                and edit_of(self._tape.innermost(), "operators") is not None
             ):
                 known["mask"] = visible_in(trace, weights, split)
         return known | {"products": len(trace.products), "odd": _odd(trace, weights)}
@@ -369,11 +367,11 @@ class OperatorWatch(TorchFunctionMode):
         query, key, value, context = map(self._split, (*tensors, result))
         is_wide = mask is not None and mask.ndim > max(4, result.ndim)
         if query is None or key is None or value is None or context is None or is_wide:
-            module = self._module_stack.innermost()
+            module = self._tape.innermost()
             if module is None or self._tell is None:
                 return result
             raise CaptureError(
-                f"{self._module_stack.name_of(module)} computes attention on "
+                f"{self._tape.name_of(module)} computes attention on "
                 f"{list(tensors[0].shape)}, expected [batch head query feature]; "
                 "attention within windows or blocks of its own cannot be captured yet"
             )
@@ -400,11 +398,11 @@ class OperatorWatch(TorchFunctionMode):
         return mask[(None,) * (4 - mask.ndim)]
 
     def _flex(self, args: tuple, result: tuple) -> tuple:
-        module = self._module_stack.innermost()
+        module = self._tape.innermost()
         if module is None or (self._tell is None and self._edit() is None):
             return result
         with self.looking_away():
-            seen = seen_in_flex(args, self._module_stack.name_of(module))
+            seen = seen_in_flex(args, self._tape.name_of(module))
         layout = layout_of(result[0], self.batch)
         changed = self._report(**seen, context=result[0].transpose(1, 2), layout=layout)
         return (
@@ -420,13 +418,13 @@ class OperatorWatch(TorchFunctionMode):
         with self.looking_away():
             seen = seen_in_multi_head(args, options, result[0])
             weight, shift = seen.pop("weight"), seen.pop("shift")
-            projection = self._module_stack.owner_of(weight)
+            projection = self._tape.owner_of(weight)
             seen |= {} if edit is None else operands_of_multi_head(edit, seen)
 
         def projected(call: Call) -> torch.Tensor:
             return functional.linear(call.context.flatten(2).to(weight.dtype), weight, shift)
 
-        name = "" if projection is None else self._module_stack.name_of(projection)
+        name = "" if projection is None else self._tape.name_of(projection)
         changed = self._report(
             projection=projection, projection_name=name, projected=projected, **seen
         )
@@ -447,14 +445,14 @@ class OperatorWatch(TorchFunctionMode):
         **seen: Any,
     ) -> Call | None:
         """Report a call; returned is how a session changed it, or None where none did."""
-        module = self._module_stack.innermost()
+        module = self._tape.innermost()
         edit = edit_of(module, "operators")
         if module is None or (edit is None and self._tell is None):
             return None
         with self.looking_away():
-            name = self._module_stack.name_of(module)
+            name = self._tape.name_of(module)
             call = Call(module=module, name=name, route="operators", cross=cross, **seen)
-            call.cross = cross or self._module_stack.is_cross(module, *call.size[2:])
+            call.cross = cross or self._tape.is_cross(module, *call.size[2:])
             if edit is not None:
                 call = edit.changed(call, with_weights=self._tell is not None)
                 if projected is not None:

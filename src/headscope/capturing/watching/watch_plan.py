@@ -96,8 +96,18 @@ class WatchedModules:
             modules=modules,
             running=modules.all,
             makers=with_weight,
-            matrices=[module for module in with_weight if module.weight.ndim == 2],
+            matrices=[module for module in with_weight if is_affine(module)],
         )
+
+
+def names_of(model: nn.Module) -> dict[int, str]:
+    """First name of each module by its id, as if nothing had been compiled."""
+    return ModelModules.of(model).names
+
+
+def is_affine(module: nn.Module) -> bool:
+    """Whether a module multiplies with a matrix."""
+    return _has_weight(module) and getattr(module.weight, "ndim", 0) == 2
 
 
 def _chosen(modules: ModelModules, numbers: Iterable[int | None]) -> list[nn.Module]:

@@ -8,22 +8,17 @@ parts.
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
 from headscope.capturing.calls.call import Call
-from headscope.capturing.hooks import hook_after
-from headscope.capturing.watching.module_stack import ModuleStack
-from headscope.capturing.watching.watch_plan import WatchedModules
+from headscope.capturing.watching.tape import ModuleUse
 
-REMEMBERED = 8
 TOKENS_COMPARED = 64
 HEADS_COMPARED = 4
 EXACT = {torch.float32, torch.float64}
@@ -47,104 +42,82 @@ class UnrotatedVectors:
 
 
 @dataclass(frozen=True, eq=False)
-class ModuleOutput:
-    """What a module gave: ``[batch token ...]``, or ``[token ...]`` of pieces that are attended to
-    one by one.
+class BeforePositions:
+    """How queries and keys of a call were made.
 
     Args:
-        module: which gave it.
-        tensor: the output.
-        given: where in memory its input is.
+        queries: before positions; None where what made them is not known.
+        keys: the same of keys.
+        ways: of both, -1 where none is known.
+        next_piece: where outputs ``[token ...]`` of all pieces are attended to piece by piece: the
+            module, and the first token of the piece that it works on next; no module else.
     """
 
-    module: nn.Module
-    tensor: torch.Tensor
-    given: int | None
-
-    @property
-    def is_of_norm(self) -> bool:
-        """Whether it is what a norm gave."""
-        return isinstance(self.module.weight, torch.Tensor) and self.module.weight.ndim == 1
-
-    def piece(self, start: int, tokens: int) -> torch.Tensor:
-        """``[batch token ...]`` of the call that works on these tokens."""
-        return self.tensor[None, start : start + tokens] if self.tensor.ndim == 2 else self.tensor
-
-    def has_more(self, start: int) -> bool:
-        """Whether there are tokens from here on that no call has worked on."""
-        return self.tensor.ndim == 2 and len(self.tensor) > start
+    queries: UnrotatedVectors | None = None
+    keys: UnrotatedVectors | None = None
+    ways: tuple[int, int] = (-1, -1)
+    next_piece: tuple[nn.Module | None, int] = (None, 0)
 
 
-class UnrotatedWatch:
-    """Remembers what the matrices and norms of attention modules gave while the block is open.
+def find_before(
+    call: Call, uses: Sequence[ModuleUse], last: BeforePositions = BeforePositions()
+) -> BeforePositions:
+    """What queries and keys of a call were before positions.
 
     Args:
-        watched: the modules that may be among them.
-        module_stack: knows which module is running.
+        call: with queries and keys.
+        uses: of matrices and norms, the earliest first.
+        last: what was found of the call before: most layers are made alike.
     """
+    if call.query is None or call.key is None:
+        return BeforePositions(ways=last.ways)
+    module, start = last.next_piece
+    start = start if module is call.module else 0
+    recent = list(reversed(uses))
+    queries = _made(call.query, recent, call, start, first=last.ways[0])
+    keys = _made(call.key, recent, call, start, first=last.ways[1])
+    start += call.size[2]
+    has_more = any(_has_more(use, start) for use in recent)
+    return BeforePositions(
+        queries=queries,
+        keys=keys,
+        ways=(_way(queries), _way(keys)),
+        next_piece=(call.module, start) if has_more else (None, 0),
+    )
 
-    def __init__(self, watched: WatchedModules, module_stack: ModuleStack) -> None:
-        self._modules, self._module_stack = watched.makers, module_stack
-        self._is_planned = watched.is_planned
-        self._recent: deque[ModuleOutput] = deque(maxlen=REMEMBERED)
-        self._pieces: tuple[nn.Module | None, int] = (None, 0)
-        self._ways: tuple[int, ...] = (-1, -1)
-        self._hooks: list = []
 
-    def __enter__(self) -> UnrotatedWatch:
-        self._hooks = [hook_after(module, self._note) for module in self._modules]
-        return self
+def with_before(call: Call, before: BeforePositions) -> None:
+    """Note in a call how its queries and keys were made: by which norm, and from what."""
+    if call.query is None or call.key is None:
+        return
+    sides = (before.queries, before.keys)
+    call.makers = tuple(
+        module for made in sides for module in ((None,) if made is None else made.modules)
+    )
+    if before.queries is not None:
+        kind = type(before.queries.modules[0]).__name__
+        call.norm = kind if "norm" in kind.lower() else ""
+        call.query_before = before.queries.vectors
+    if before.keys is not None:
+        call.key_before = before.keys.vectors
 
-    def __exit__(self, *_: object) -> None:
-        for hook in self._hooks:
-            hook.remove()
-        self._recent.clear()
 
-    def describe(self, call: Call) -> None:
-        """Note how queries and keys were made: by which norm, and what they were before
-        positions.
-        """
-        module, start = self._pieces
-        recent = list(reversed(self._recent))
-        if call.query is None or call.key is None:
-            self._recent.clear()
-            return
-        start = start if module is call.module else 0
-        queries, keys = (
-            _made(sided, recent, call, start, first=first)
-            for sided, first in zip((call.query, call.key), self._ways, strict=True)
-        )
-        self._ways = tuple(-1 if made is None else made.way for made in (queries, keys))
-        start += call.size[2]
-        if any(output.has_more(start) for output in recent):
-            self._pieces = call.module, start
-        else:
-            self._pieces = None, 0
-            self._recent.clear()
-        call.makers = tuple(
-            module
-            for made in (queries, keys)
-            for module in ((None,) if made is None else made.modules)
-        )
-        if queries is not None:
-            kind = type(queries.modules[0]).__name__
-            call.norm = kind if "norm" in kind.lower() else ""
-            call.query_before = queries.vectors
-        if keys is not None:
-            call.key_before = keys.vectors
+def _way(made: UnrotatedVectors | None) -> int:
+    return -1 if made is None else made.way
 
-    def _note(self, module: nn.Module, given: tuple, _: dict, output: Any) -> None:
-        if not isinstance(output, torch.Tensor) or output.ndim < 2:
-            return
-        if self._is_planned or self._module_stack.in_attention:
-            first = given[0] if given and isinstance(given[0], torch.Tensor) else None
-            self._recent.append(
-                ModuleOutput(module, output, None if first is None else _storage(first))
-            )
+
+def _piece(output: torch.Tensor, start: int, tokens: int) -> torch.Tensor:
+    """``[batch token ...]`` of the call that works on these tokens."""
+    return output[None, start : start + tokens] if output.ndim == 2 else output
+
+
+def _has_more(use: ModuleUse, start: int) -> bool:
+    """Whether there are tokens from here on that no call has worked on."""
+    return use.output is not None and use.output.ndim == 2 and len(use.output) > start
 
 
 def _made(
-    after: torch.Tensor, recent: list[ModuleOutput], call: Call, start: int, *, first: int
+    after: torch.Tensor, recent: list[ModuleUse], call: Call, start: int, *, first: int
 ) -> UnrotatedVectors | None:
     """What made ``[batch head token feature]``: the same memory, or the same lengths.
 
@@ -189,27 +162,29 @@ def _scaled(
 
 
 def _ways(
-    after: torch.Tensor, recent: list[ModuleOutput], call: Call, start: int
+    after: torch.Tensor, recent: list[ModuleUse], call: Call, start: int
 ) -> Iterator[tuple[torch.Tensor, tuple[nn.Module, ...]]]:
     """Each way in which outputs may hold the heads of ``after``, and the modules that gave them."""
-    for output in recent:
-        modules = _made_by(output, recent)
-        if modules:
-            piece = output.piece(start, after.shape[2])
+    for use in recent:
+        modules = _made_by(use, recent)
+        if modules and use.output is not None and use.output.ndim >= 2:
+            piece = _piece(use.output, start, after.shape[2])
             for heads in _heads_of(piece, after, call):
                 yield heads, modules
 
 
-def _made_by(output: ModuleOutput, recent: list[ModuleOutput]) -> tuple[nn.Module, ...]:
+def _made_by(use: ModuleUse, recent: list[ModuleUse]) -> tuple[nn.Module, ...]:
     """The module that gave an output and, of a norm, the one whose output it took.
 
     Nothing of a norm of what had been turned already.
     """
-    if not output.is_of_norm:
-        return (output.module,)
+    if use.module.weight.ndim != 1:
+        return (use.module,)
+    if use.given is None:
+        return ()
     for other in recent:
-        if output.given == _storage(other.tensor):
-            return output.module, other.module
+        if other.output is not None and _storage(use.given) == _storage(other.output):
+            return use.module, other.module
     return ()
 
 

@@ -1,0 +1,204 @@
+"""The tape of a pass: which modules are running, and what those that matter took and gave.
+
+One pair of hooks writes it. What is read off it (output projections, queries and keys before
+positions, routers) is found by functions that are given uses of modules and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from headscope.capturing.hooks import hook_after, hook_before
+from headscope.capturing.seam import unseen
+from headscope.capturing.walk import arguments_of
+from headscope.capturing.watching.watch_plan import ATTENTION_NAME, WatchedModules
+
+SECOND_SOURCE = ("encoder_hidden_states", "key_value_states", "kv_states", "memory")
+CROSS_NAME = re.compile(r"cross|encoder_attn|enc_?dec", re.IGNORECASE)
+USES_REMEMBERED = 8
+
+
+class ModuleUse(NamedTuple):
+    """One use of a module; its tensors are the model's own.
+
+    Args:
+        module: which was used.
+        given: the first tensor that it was given; None where that is not wanted.
+        output: what it gave; None where that is not wanted.
+    """
+
+    module: nn.Module
+    given: Any = None  # of torch.Tensor | None; each reader knows which uses it is given
+    output: Any = None
+
+
+class Tape:
+    """Follows the modules of a model, by the thread that opened the block, while it is open.
+
+    Args:
+        watched: the modules that are followed.
+        used: is called with each use of a matrix that may be an output projection, with what its
+            ``forward`` returned; None where only running modules are followed.
+        attention_only: whether only the model itself and modules that call themselves attention are
+            followed, until `follow_all`.
+
+    ``uses`` are the last ones of matrices and norms that may have made queries and keys, the
+    earliest first, with what the model goes on with; of norms alone with what was given.
+    """
+
+    def __init__(
+        self,
+        watched: WatchedModules,
+        used: Callable[[ModuleUse], None] | None = None,
+        *,
+        attention_only: bool = False,
+    ) -> None:
+        self._watched, self._used = watched, used
+        self._followed: dict[int, nn.Module] = {
+            id(module): module
+            for module in watched.running
+            if not attention_only or _may_attend(module, watched.modules.model)
+        }
+        makers, matrices = ((), ()) if used is None else (watched.makers, watched.matrices)
+        self._makers = {id(module): module for module in makers}
+        self._norms = {id(module) for module in makers if module.weight.ndim == 1}
+        # What hooks of others make of the output of a matrix (steering) is not what it computed.
+        self._hooked = {id(module): module for module in matrices if module._forward_hooks}
+        self._matrices = {
+            id(module): module for module in matrices if id(module) not in self._hooked
+        }
+        self._names = watched.modules.names
+        self._lengths: dict[int, tuple[int, int]] = {}
+        self._running: list[nn.Module] = []
+        self.uses: deque[ModuleUse] = deque(maxlen=USES_REMEMBERED)
+        self._exit = ExitStack()
+
+    def __enter__(self) -> Tape:
+        with ExitStack() as undo:
+            for module in self._hooked.values():
+                undo.callback(hook_after(module, self._returned, first=True).remove)
+            for module in (self._followed | self._makers | self._matrices).values():
+                self._hook(module, undo)
+            self._exit = undo.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._exit.close()
+        self._running.clear()
+        self.uses.clear()
+
+    def __contains__(self, module: nn.Module) -> bool:
+        return id(module) in self._names
+
+    def name_of(self, module: nn.Module) -> str:
+        """The module's first name in the model."""
+        return self._names[id(module)]
+
+    def owner_of(self, weight: torch.Tensor) -> nn.Module | None:
+        """The module of the model that this matrix is the weight of."""
+        for module in self._watched.modules.all:
+            if getattr(module, "weight", None) is weight:
+                return module
+        return None
+
+    def is_cross(self, module: nn.Module, queries: int, keys: int) -> bool:
+        """Whether the module attends to another sequence: it was given one, or its name shows it.
+
+        Not where the tokens of both are queries and keys alike: that is joint attention (Stable
+        Diffusion 3).
+        """
+        own, second = self._lengths.get(id(module), (0, 0))
+        if own and second and queries == keys == own + second:
+            return False
+        return bool(second) or bool(CROSS_NAME.search(self.name_of(module)))
+
+    @property
+    def in_attention(self) -> bool:
+        """Whether a module is running that calls itself attention, or is known to compute it."""
+        if self._watched.is_planned:
+            return bool(self._running)
+        return any(ATTENTION_NAME.search(type(module).__name__) for module in self._running)
+
+    def innermost(self) -> nn.Module | None:
+        """The innermost module running that has parameters or parts: not a bare softmax or
+        dropout.
+        """
+        for module in reversed(self._running):
+            if (
+                next(module.children(), None) is not None
+                or next(module.parameters(recurse=False), None) is not None
+            ):
+                return module
+        return None
+
+    def follow_all(self) -> None:
+        """From now on follow all modules, where only some were."""
+        for module in self._watched.running:
+            if id(module) not in self._followed:
+                self._followed[id(module)] = module
+                self._hook(module, self._exit)
+
+    def _hook(self, module: nn.Module, undo: ExitStack) -> None:
+        is_followed = id(module) in self._followed
+        if is_followed:
+            undo.callback(hook_before(module, self._begin).remove)
+        undo.callback(hook_after(module, self._end, always=is_followed).remove)
+
+    def _begin(self, module: nn.Module, args: tuple, options: dict) -> None:
+        self._running.append(module)
+        if ATTENTION_NAME.search(type(module).__name__):
+            self._lengths[id(module)] = _lengths(module, args, options)
+
+    def _returned(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
+        """What a matrix itself gave."""
+        if self._used is not None and isinstance(output, torch.Tensor):
+            self._used(ModuleUse(module, first_tensor(args, options), output))
+
+    def _end(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
+        number = id(module)
+        if number in self._matrices:
+            self._returned(module, args, options, output)
+        if number in self._followed:
+            while self._running and self._running.pop() is not module:
+                pass
+        if number in self._makers and isinstance(output, torch.Tensor) and self.in_attention:
+            # What matrices took is not asked for, and would stay in memory in vain.
+            given = first_tensor(args, options) if number in self._norms else None
+            self.uses.append(ModuleUse(module, given, output))
+
+
+def _may_attend(module: nn.Module, model: nn.Module) -> bool:
+    return module is model or bool(ATTENTION_NAME.search(type(module).__name__))
+
+
+def first_tensor(args: tuple, options: dict) -> torch.Tensor | None:
+    """The first tensor of features among the arguments of a module."""
+    # Each question to a tensor would pass all modes by otherwise.
+    with unseen():
+        for given in (*args, *options.values()):
+            if isinstance(given, torch.Tensor) and given.is_floating_point() and given.ndim >= 2:
+                return given
+    return None
+
+
+def _lengths(module: nn.Module, args: tuple, options: dict) -> tuple[int, int]:
+    """How many tokens of its own a module was given, and how many of a second sequence.
+
+    0 where it is none.
+    """
+    named = arguments_of(module)
+    given = dict(zip(named, args, strict=False)) | options
+    lengths = {
+        name: given[name].shape[-2]
+        for name in (*named, *given)
+        if isinstance(given.get(name), torch.Tensor) and given[name].ndim > 1
+    }
+    own = next((length for name, length in lengths.items() if name not in SECOND_SOURCE), 0)
+    return own, next((lengths[name] for name in SECOND_SOURCE if name in lengths), 0)

@@ -1,0 +1,204 @@
+"""What is read off the tape of a pass, from records that are written by hand: no model runs."""
+
+import pytest
+import torch
+from torch import nn
+
+from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.layout import Layout
+from headscope.capturing.watching._before_positions import (
+    BeforePositions,
+    find_before,
+    with_before,
+)
+from headscope.capturing.watching._projection import find_projected, too_many, with_projection
+from headscope.capturing.watching.tape import ModuleUse
+
+BATCH, HEADS, TOKENS, SIZE = 2, 3, 5, 4
+WIDTH = HEADS * SIZE
+ATTENTION, MATRIX = nn.Module(), nn.Linear(WIDTH, 7)
+
+
+def drawn(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def call_of(context=None, **more):
+    context = drawn(BATCH, TOKENS, HEADS, SIZE) if context is None else context
+    batch, tokens, heads, size = context.shape
+    known = {"module": ATTENTION, "name": "attention", "route": "operators", "cross": False}
+    value = drawn(batch, heads, tokens, size, seed=9)
+    return Call(**known | {"value": value, "context": context} | more)
+
+
+def use_of(given, output=None, module=MATRIX):
+    return ModuleUse(module, given, output)
+
+
+def test_the_matrix_that_takes_a_context_is_its_projection():
+    call, other = call_of(), call_of(drawn(BATCH, TOKENS, HEADS, SIZE, seed=1))
+    use = use_of(call.context.flatten(2).clone(), drawn(BATCH, TOKENS, 7))
+    projected = find_projected(use, [other, call])
+    assert list(projected.calls) == [call]
+    assert projected.order == "right"
+    whole = with_projection(projected, use, ATTENTION, {id(MATRIX): "out"})
+    assert whole is call
+    assert (whole.projection, whole.projection_name) == (MATRIX, "out")
+    assert whole.output is use.output
+
+
+CHANGES = {
+    "scaled": lambda context: context * 1.001,
+    "narrower": lambda context: context[..., :-1],
+    "one text": lambda context: context[:1],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_matrix_that_takes_other_numbers_is_no_projection(change):
+    call = call_of()
+    assert find_projected(use_of(CHANGES[change](call.context.flatten(2))), [call]) is None
+    assert find_projected(use_of(None), [call]) is None
+    assert call.projection is None
+
+
+def test_the_input_proves_that_heads_come_before_the_batch():
+    true = drawn(BATCH, TOKENS, HEADS, SIZE)
+    # read as if [head batch ...] were [batch head ...]
+    folded = true.permute(2, 0, 1, 3).reshape(HEADS * BATCH, TOKENS, SIZE)
+    misread = folded.reshape(BATCH, HEADS, TOKENS, SIZE).transpose(1, 2)
+    call = call_of(misread, layout=Layout(open="folded"))
+    use = use_of(true.flatten(2))
+    projected = find_projected(use, [call])
+    assert projected.order == "exchanged"
+    assert call.layout.open == "folded"  # nothing is written by looking
+    whole = with_projection(projected, use, ATTENTION, {id(MATRIX): "out"})
+    assert torch.equal(whole.context, true)
+    assert (whole.layout.open, whole.layout.heads_first) == ("", "folded")
+
+
+def test_numbers_that_are_the_same_either_way_prove_no_order():
+    call = call_of(torch.zeros(BATCH, TOKENS, HEADS, SIZE), layout=Layout(open="folded"))
+    use = use_of(torch.zeros(BATCH, TOKENS, WIDTH))
+    projected = find_projected(use, [call])
+    assert projected.order == "either"
+    with_projection(projected, use, ATTENTION, {id(MATRIX): "out"})
+    assert call.layout.open == "folded"
+
+
+def test_heads_that_were_computed_one_by_one_are_found_side_by_side():
+    heads = nn.ModuleList(nn.Linear(2, 2) for _ in range(HEADS))
+    model = nn.ModuleDict({"layer": nn.ModuleDict({"heads": heads})})
+    names = {id(module): name for name, module in model.named_modules()}
+    whole = drawn(BATCH, TOKENS, HEADS, SIZE)
+    calls = [
+        call_of(whole[:, :, [head]], module=module, name=f"layer.heads.{head}")
+        for head, module in enumerate(heads)
+    ]
+    use = use_of(whole.flatten(2))
+    projected = find_projected(use, calls[::-1])
+    assert list(projected.calls) == calls
+    joined = with_projection(projected, use, model, names | {id(MATRIX): "out"})
+    assert joined.name == "layer"
+    assert joined.layout.one_by_one
+    assert torch.equal(joined.context, whole)
+    # in another order they are no heads of one layer
+    assert find_projected(use_of(whole.flip(2).flatten(2)), calls[::-1]) is None
+
+
+def test_few_calls_may_wait():
+    one = call_of()
+    assert not too_many([one] * 8)
+    assert too_many([one] * 9)
+    head = call_of(drawn(BATCH, TOKENS, 1, SIZE))
+    assert not too_many([head] * 64)
+    assert too_many([head] * 65)
+
+
+def turned(heads):
+    """Pairs of features turned by an angle for each token."""
+    angles = torch.arange(1, heads.shape[2] + 1)[:, None] * torch.tensor([1.0, 0.1])
+    first, second = heads.chunk(2, -1)
+    ahead = first * angles.cos() - second * angles.sin()
+    return torch.cat([ahead, second * angles.cos() + first * angles.sin()], -1)
+
+
+def heads_of(flat):
+    return flat.unflatten(-1, (-1, SIZE)).transpose(1, 2)
+
+
+def made_by(*modules):
+    """Uses of three matrices that gave queries, keys and values."""
+    return [
+        use_of(None, drawn(BATCH, TOKENS, WIDTH, seed=seed), module)
+        for seed, module in enumerate(modules)
+    ]
+
+
+MATRICES = [nn.Linear(2, 2) for _ in range(3)]
+
+
+def test_queries_and_keys_before_positions_are_found_by_their_lengths():
+    uses = made_by(*MATRICES)
+    queries, keys = (heads_of(use.output) for use in uses[:2])
+    call = call_of(query=turned(queries), key=turned(keys))
+    before = find_before(call, uses)
+    assert torch.equal(before.queries.vectors, queries)
+    assert torch.equal(before.keys.vectors, keys)
+    assert before.queries.modules == (MATRICES[0],)
+    assert before.keys.modules == (MATRICES[1],)
+    assert call.query_before is None  # nothing is written by looking
+    with_before(call, before)
+    assert torch.equal(call.query_before, queries)
+    assert call.makers == (MATRICES[0], MATRICES[1])
+    again = find_before(call, uses, before)
+    assert again.ways == before.ways
+    assert torch.equal(again.keys.vectors, keys)
+
+
+def test_queries_that_were_multiplied_are_before_positions_too():
+    uses = made_by(*MATRICES)
+    queries, keys = (heads_of(use.output) for use in uses[:2])
+    before = find_before(call_of(query=turned(queries) * 0.5, key=turned(keys)), uses)
+    assert torch.allclose(before.queries.vectors, queries * 0.5)
+
+
+def test_a_norm_names_the_matrix_whose_output_it_took():
+    uses = made_by(*MATRICES)
+    norm, other = nn.LayerNorm(SIZE), nn.LayerNorm(SIZE)
+    given = uses[0].output.unflatten(-1, (HEADS, SIZE))
+    normed = ModuleUse(norm, given, given / given.norm(dim=-1, keepdim=True))
+    queries, keys = normed.output.transpose(1, 2), heads_of(uses[1].output)
+    call = call_of(query=turned(queries), key=turned(keys))
+    before = find_before(call, [*uses, normed])
+    assert before.queries.modules == (norm, MATRICES[0])
+    with_before(call, before)
+    assert call.norm == "LayerNorm"
+    # a norm of what no matrix of the record gave had been turned already
+    stranger = ModuleUse(other, given.clone(), normed.output)
+    assert find_before(call, [*uses, stranger]).queries is None
+
+
+def test_what_nothing_in_the_record_made_is_not_known():
+    call = call_of(query=drawn(BATCH, HEADS, TOKENS, SIZE, seed=5), key=drawn(2, 3, 5, 4, seed=6))
+    before = find_before(call, made_by(*MATRICES))
+    assert before.queries is None
+    assert before.keys is None
+    assert find_before(call, []).ways == (-1, -1)
+    with_before(call, before)
+    assert call.makers == (None, None)
+
+
+def test_pieces_are_read_one_after_the_other():
+    uses = [
+        use_of(None, drawn(TOKENS, WIDTH, seed=seed), module)
+        for seed, module in enumerate(MATRICES)
+    ]
+    last = BeforePositions()
+    for start, tokens in ((0, 3), (3, 2)):
+        queries, keys = (heads_of(use.output[None, start : start + tokens]) for use in uses[:2])
+        context = drawn(1, tokens, HEADS, SIZE, seed=8)
+        last = find_before(call_of(context, query=turned(queries), key=turned(keys)), uses, last)
+        assert torch.equal(last.queries.vectors, queries)
+        assert torch.equal(last.keys.vectors, keys)
+    assert last.next_piece == (None, 0)
