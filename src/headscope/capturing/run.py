@@ -36,7 +36,7 @@ from headscope.capturing.keep import KeepChoice
 from headscope.capturing.media.input_positions import UnnamedPositions, followed
 from headscope.capturing.seam import InterventionLike, sessions
 from headscope.capturing.threads import evaluating, not_compiling, one_at_a_time
-from headscope.capturing.walk import arguments_of, modules_of, walked_once
+from headscope.capturing.walk import arguments_of, modules_of, one_pass
 from headscope.capturing.watching._flex import MODULE as FLEX
 from headscope.capturing.watching._routers import RouterWatch
 from headscope.capturing.watching._watch import Watch
@@ -91,7 +91,7 @@ def run(
         for session in sessions():
             session.prepare(model, inputs)
         # Interventions may have put in modules of their own: from here on all of them stay.
-        changed.enter_context(walked_once())
+        changed.enter_context(one_pass())
         return _run(model, inputs, keeping, note, numbers=numbers)
 
 
@@ -110,7 +110,7 @@ def run_together(model: nn.Module, inputs: Inputs, count: int) -> TextBatch:
     def make(inputs: Inputs, _: KeepChoice, model: nn.Module) -> BatchBuilder:
         return BatchBuilder(inputs, model, count)
 
-    with walked_once(), one_at_a_time(model), needing(model, inputs.arguments), ExitStack() as undo:
+    with one_pass(), one_at_a_time(model), needing(model, inputs.arguments), ExitStack() as undo:
         modules = ModelModules.of(model)
         undo.enter_context(uncompiled(model, modules.all))
         builder = _watched(model, inputs, KEEPING, None, make=make, modules=modules)

@@ -9,9 +9,8 @@ meant stays the same to the last bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -22,6 +21,7 @@ from headscope.capturing.calls.attention import visible_of, weights_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import visibility_of
 from headscope.capturing.media._position_marks import MARK
+from headscope.capturing.observers import observers, observing
 from headscope.errors import InterventionError
 
 Where = Literal["query", "key", "value", "weights", "output"]
@@ -121,41 +121,26 @@ class InterventionLike(Protocol):
         ...
 
 
-_sessions: ContextVar[tuple[ChangeSession, ...]] = ContextVar("headscope_sessions", default=())
-_level: ContextVar[int] = ContextVar("headscope_intact_level", default=0)
-
-
 def sessions() -> tuple[ChangeSession, ...]:
     """Those that are open, the outermost first."""
-    return _sessions.get()
+    return observers().sessions
 
 
-@contextmanager
-def changing(session: ChangeSession) -> Generator[None]:
+def changing(session: ChangeSession) -> AbstractContextManager[None]:
     """Let a session change layers while the block is open, after those that are open already."""
-    token = _sessions.set((*_sessions.get(), session))
-    try:
-        yield
-    finally:
-        _sessions.reset(token)
+    return observing(sessions=(*sessions(), session))
 
 
-@contextmanager
-def intact() -> Generator[None]:
+def intact() -> AbstractContextManager[None]:
     """Change nothing while the block is open, and let no watch see it that was open before."""
     # Watches compare the level they were opened at with that of now: a number tells runs inside a
     # run apart, where a flag could not be set back.
-    token, level = _sessions.set(()), _level.set(_level.get() + 1)
-    try:
-        yield
-    finally:
-        _level.reset(level)
-        _sessions.reset(token)
+    return observing(sessions=(), level=level() + 1)
 
 
 def level() -> int:
     """How many blocks of `intact` are open."""
-    return _level.get()
+    return observers().level
 
 
 def unseen() -> Any:
@@ -167,11 +152,11 @@ def edit_of(module: nn.Module | None, route: str) -> Edit | None:
     """What is to be changed in a module's attention, where it is seen on this route; None for
     nothing.
     """
-    if module is None or not _sessions.get():
+    if module is None or not sessions():
         return None
     changes = [
         (session, part)
-        for session in _sessions.get()
+        for session in sessions()
         for part in session.parts(module)
         if part.route == route
     ]

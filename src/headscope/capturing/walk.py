@@ -5,36 +5,49 @@ the attention of a short text.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Hashable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
+from typing import Any
 
 from torch import nn
 
-_walked: ContextVar[dict[int, list[tuple[str, nn.Module]]] | None] = ContextVar(
-    "headscope_walked", default=None
-)
+WALKED = "walked"
+
+_in_pass: ContextVar[dict[Hashable, Any] | None] = ContextVar("headscope_in_pass", default=None)
 
 
 @contextmanager
-def walked_once() -> Generator[None]:
-    """For the length of a pass, in which no model gets other modules, walk over each once."""
-    token = _walked.set({})
+def one_pass() -> Generator[None]:
+    """For the length of a pass, in which no model gets other modules and no weights change, find
+    out once what follows from these.
+    """
+    token = _in_pass.set({})
     try:
         yield
     finally:
-        _walked.reset(token)
+        _in_pass.reset(token)
+
+
+def once_a_pass(what: Hashable, make: Callable[[], Any]) -> Any:
+    """What follows from modules or weights; made once where a pass is open, else anew.
+
+    Args:
+        what: distinguishes it from all else.
+        make: makes it.
+    """
+    known = _in_pass.get()
+    if known is None:
+        return make()
+    if what not in known:
+        known[what] = make()
+    return known[what]
 
 
 def named_modules_of(model: nn.Module) -> list[tuple[str, nn.Module]]:
     """All modules, each once with its first name, in the order of ``model.named_modules()``."""
-    known = _walked.get()
-    if known is None:
-        return _named_modules_of(model)
-    if id(model) not in known:
-        known[id(model)] = _named_modules_of(model)
-    return known[id(model)]
+    return once_a_pass((WALKED, model), lambda: _named_modules_of(model))
 
 
 def _named_modules_of(model: nn.Module) -> list[tuple[str, nn.Module]]:
@@ -55,7 +68,7 @@ def _named_modules_of(model: nn.Module) -> list[tuple[str, nn.Module]]:
 
 def modules_of(model: nn.Module) -> list[nn.Module]:
     """All modules, each once, in the order of ``model.modules()``."""
-    walked = (_walked.get() or {}).get(id(model))
+    walked = (_in_pass.get() or {}).get((WALKED, model))
     if walked is not None:
         return [module for _, module in walked]
     # Without the names, which take half of the time.

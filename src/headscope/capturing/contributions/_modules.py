@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,6 +13,7 @@ import torch
 from torch import nn
 
 from headscope.capturing.device import in_memory
+from headscope.capturing.walk import once_a_pass
 from headscope.capturing.watching.tape import ModuleUse
 from headscope.norms import Norm
 
@@ -165,7 +165,7 @@ def remembered(modules: Sequence[nn.Module], what: Hashable, make: Callable[[], 
         what: distinguishes it from other things that follow from them.
         make: makes it.
     """
-    states = [_state_in_pass(module) for module in modules]
+    states = [once_a_pass(("state", module), partial(_state, module)) for module in modules]
     if None in states:
         return make()
     known = _known.setdefault(modules[0], {})
@@ -175,32 +175,6 @@ def remembered(modules: Sequence[nn.Module], what: Hashable, make: Callable[[], 
 
 
 _known: WeakKeyDictionary[nn.Module, dict[Hashable, tuple[list, Any]]] = WeakKeyDictionary()
-
-
-@contextmanager
-def one_pass() -> Generator[None]:
-    """For the length of a pass, in which weights do not change, look at those of each module once
-    at most.
-    """
-    token = _states.set({})
-    try:
-        yield
-    finally:
-        _states.reset(token)
-
-
-_states: ContextVar[dict[nn.Module, tuple | None] | None] = ContextVar(
-    "headscope_states", default=None
-)
-
-
-def _state_in_pass(module: nn.Module) -> tuple | None:
-    known = _states.get()
-    if known is None:
-        return _state(module)
-    if module not in known:
-        known[module] = _state(module)
-    return known[module]
 
 
 def _state(module: nn.Module) -> tuple | None:

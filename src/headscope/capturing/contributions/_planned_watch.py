@@ -16,7 +16,6 @@ from torch import nn
 from headscope.capturing.building._put_away import Put, put_away
 from headscope.capturing.calls.call import Call
 from headscope.capturing.contributions._build import TextsOfPath, texts_of, write_contributions
-from headscope.capturing.contributions._modules import one_pass
 from headscope.capturing.contributions._norm_sites import NormSite
 from headscope.capturing.contributions._residual_path import (
     KnownOfCall,
@@ -72,7 +71,6 @@ class PlannedNormsWatch:
 
     def __enter__(self) -> PlannedNormsWatch:
         with ExitStack() as undo:
-            undo.enter_context(one_pass())
             for module in self._modules_of("reader"):
                 undo.callback(hook_before(module, self._read).remove)
             for module in self._modules_of("value", "maker"):

@@ -137,9 +137,11 @@ class Watch:
     def _describe(self, call: Call) -> None:
         """Note how queries and keys were made, and let go of what made them."""
         uses = self._tape.uses
-        self._before = find_before(call, uses, self._before)
-        with_before(call, self._before)
-        if self._before.next_piece[0] is None:
+        before = find_before(call, uses, self._before)
+        with_before(call, before)
+        # Without the vectors, which the next call does not need.
+        self._before = BeforePositions(ways=before.ways, next_piece=before.next_piece)
+        if before.next_piece[0] is None:
             uses.clear()
 
     def _used(self, use: ModuleUse) -> None:

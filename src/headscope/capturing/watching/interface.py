@@ -10,13 +10,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
-from contextvars import ContextVar
 from typing import Any
 
 import torch
 from torch import nn
 
 from headscope.capturing.calls.call import Call
+from headscope.capturing.observers import observers, observing
 from headscope.capturing.seam import OPERANDS, Edit, alike, edit_of
 from headscope.capturing.watching._flex import dense_mask, is_block_mask
 from headscope.capturing.watching.tape import Tape
@@ -27,7 +27,6 @@ ADDING = ("eager", "flex_attention")
 one.
 """
 
-_watching: ContextVar[InterfaceWatch | None] = ContextVar("headscope_interface_watch", default=None)
 _lock = threading.Lock()
 _open = 0
 _original: Callable | None = None
@@ -63,8 +62,8 @@ class InterfaceWatch:
         with ExitStack() as undo:
             _install()
             undo.callback(_uninstall)
-            self._outer = _watching.get()
-            undo.callback(_watching.reset, _watching.set(self))
+            self._outer = observers().interface
+            undo.enter_context(observing(interface=self))
             self._exit = undo.pop_all()
         return self
 
@@ -198,7 +197,7 @@ def _install() -> None:
 
             def get_interface(self: Any, implementation: str, default: Callable) -> Callable:
                 function = original(self, implementation, default)
-                watch = _watching.get()
+                watch = observers().interface
                 return function if watch is None else watch.wrap(function, implementation)
 
             AttentionInterface.get_interface = get_interface  # ty: ignore[invalid-assignment]

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
-from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -20,6 +19,7 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode
 
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.layout import layout_of, split
+from headscope.capturing.observers import observers, observing
 from headscope.capturing.seam import OPERANDS, Edit, alike, edit_of, level
 from headscope.capturing.watching._einsum import attention_axes, exchanged, product_axes
 from headscope.capturing.watching._flex import is_flex, seen_in_flex
@@ -51,9 +51,6 @@ PRODUCTS: set[Any] = {
 SUMS_OF_PRODUCTS: set[Any] = {torch.baddbmm, torch.Tensor.baddbmm}
 SOFTMAXES: set[Any] = {torch.softmax, torch.Tensor.softmax, functional.softmax}
 HOLD_OPERANDS: set[Any] = PRODUCTS | SUMS_OF_PRODUCTS | {FUSED, torch.einsum}
-
-_changing: ContextVar[OperatorWatch | None] = ContextVar("headscope_operator_watch", default=None)
-"""The innermost watch that reports no calls: it is there to change attention."""
 
 
 @contextmanager
@@ -93,6 +90,7 @@ class OperatorWatch(TorchFunctionMode):
         self._tape, self._tell = tape, tell
         self.batch: int = batch
         self._outer: OperatorWatch | None = None
+        self._changing = nullcontext()
         self._away = self._level = 0
         self.idle = False
         self._beside: list[AddedScores] = []
@@ -100,16 +98,17 @@ class OperatorWatch(TorchFunctionMode):
         self.unread: dict[str, None] = {}
 
     def __enter__(self) -> OperatorWatch:
-        self._outer, self._level = _changing.get(), level()
+        self._outer, self._level = observers().operators, level()
         if self._tell is None:
-            _changing.set(self)
+            self._changing = observing(operators=self)
+            self._changing.__enter__()
         super().__enter__()
         return self
 
     def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
         super().__exit__(exc_type, exc_val, exc_tb)
         if self._tell is None:
-            _changing.set(self._outer)
+            self._changing.__exit__(None, None, None)
 
     @property
     def is_away(self) -> bool:

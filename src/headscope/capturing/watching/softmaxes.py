@@ -11,13 +11,14 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch.nn import functional
+
+from headscope.capturing.observers import observers, observing
 
 OPERATORS = "torch._higher_order_ops.flex_attention"
 FUSED: Any = functional.scaled_dot_product_attention
@@ -41,7 +42,6 @@ class SoftmaxCounter(Protocol):
         ...
 
 
-_counting: ContextVar[SoftmaxCounter | None] = ContextVar("headscope_softmaxes", default=None)
 _lock = threading.Lock()
 _open = 0
 _undo: list[Callable[[], None]] = []
@@ -57,22 +57,16 @@ def original_of(func: Any) -> Any:
 def counted(by: SoftmaxCounter) -> Generator[None]:
     """Count the softmaxes that this thread takes while the block is open."""
     _install()
-    token = _counting.set(by)
     try:
-        yield
+        with observing(counter=by):
+            yield
     finally:
-        _counting.reset(token)
         _uninstall()
 
 
-@contextmanager
-def uncounted() -> Generator[None]:
+def uncounted() -> AbstractContextManager[None]:
     """Count none while the block is open: what is computed inside is no part of the model."""
-    token = _counting.set(None)
-    try:
-        yield
-    finally:
-        _counting.reset(token)
+    return observing(counter=None)
 
 
 def _install() -> None:
@@ -103,7 +97,7 @@ def _replaced(holder: Any, name: str) -> Callable[[], None]:
 
     @wraps(original)
     def counting(*args: Any, **options: Any) -> Any:
-        by = _counting.get()
+        by = observers().counter
         if by is not None:
             by.softmax()
         return original(*args, **options)

@@ -1,0 +1,44 @@
+"""Who observes and changes what a thread runs: one record, which every watch and session asks."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+
+class Observers(NamedTuple):
+    """What is open in a thread.
+
+    Args:
+        sessions: those that change layers, the outermost first.
+        level: how many blocks of `headscope.capturing.seam.intact` are open.
+        interface: the innermost watch of transformers' interface.
+        operators: the innermost watch of torch's operators that is there to change attention.
+        counter: of softmaxes.
+    """
+
+    sessions: tuple[Any, ...] = ()
+    level: int = 0
+    interface: Any = None
+    operators: Any = None
+    counter: Any = None
+
+
+_observers: ContextVar[Observers] = ContextVar("headscope_observers", default=Observers())  # noqa: B039 - a tuple does not change
+
+
+def observers() -> Observers:
+    """Those of this thread now."""
+    return _observers.get()
+
+
+@contextmanager
+def observing(**changes: Any) -> Generator[None]:
+    """Some of the observers replaced while the block is open."""
+    token = _observers.set(_observers.get()._replace(**changes))
+    try:
+        yield
+    finally:
+        _observers.reset(token)
