@@ -17,6 +17,7 @@ class Observers(NamedTuple):
         interface: the innermost watch of transformers' interface.
         operators: the innermost watch of torch's operators that is there to change attention.
         counter: of softmaxes.
+        away: whether nobody is to look now: what runs is our own, or is reported elsewhere.
     """
 
     sessions: tuple[Any, ...] = ()
@@ -24,6 +25,7 @@ class Observers(NamedTuple):
     interface: Any = None
     operators: Any = None
     counter: Any = None
+    away: bool = False
 
 
 _observers: ContextVar[Observers] = ContextVar("headscope_observers", default=Observers())  # noqa: B039 - a tuple does not change

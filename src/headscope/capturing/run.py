@@ -38,8 +38,9 @@ from headscope.capturing.seam import InterventionLike, sessions
 from headscope.capturing.threads import evaluating, not_compiling, one_at_a_time
 from headscope.capturing.walk import arguments_of, modules_of, one_pass
 from headscope.capturing.watching._flex import MODULE as FLEX
-from headscope.capturing.watching._routers import RouterWatch
+from headscope.capturing.watching._routers import check_routers, find_routers, scores_of
 from headscope.capturing.watching._watch import Watch
+from headscope.capturing.watching.tape import ModuleOutputs, PassReader
 from headscope.capturing.watching.watch_plan import (
     ModelModules,
     PlanFailedError,
@@ -204,7 +205,7 @@ def _watched(
             plan_held(model)
             return builder
     builder, watch = _passed(model, inputs, keeping, watched=WatchedModules.of(modules), make=make)
-    remember(modules, watch.sites, watch.softmaxes)
+    remember(modules, watch.sites, watch.softmaxes, builder.router_sites)
     _remember_norms(modules, builder)
     return builder
 
@@ -225,14 +226,14 @@ def _planned(
             builder, watch = _passed(
                 model, inputs, keeping, watched=watched, make=make, norm_sites=norm_sites
             )
-            plan.check(watch.sites, watch.softmaxes)
+            plan.check(watch.sites, watch.softmaxes, builder.router_sites)
         except NormSitesFailedError:
             norm_sites_failed(model)
         else:
             norm_sites_held(model)
             return builder
     builder, watch = _passed(model, inputs, keeping, watched=watched, make=make)
-    plan.check(watch.sites, watch.softmaxes)
+    plan.check(watch.sites, watch.softmaxes, builder.router_sites)
     _remember_norms(modules, builder)
     return builder
 
@@ -255,7 +256,12 @@ def _passed(
 ) -> tuple[Builder, Watch]:
     """Everything that was seen in one pass."""
     builder = make(inputs, keeping, model)
-    routers = RouterWatch(model) if keeping.routers else nullcontext()
+    readers: list[PassReader] = []
+    routers = None
+    if keeping.routers:
+        check_routers(model)
+        routers = ModuleOutputs(modules_of(model) if watched is None else watched.routers)
+        readers.append(routers)
     norms, take, join = with_norms(builder, model, keeping, watched=watched, norm_sites=norm_sites)
     options = _without_cache(model, inputs)
     if keeping.routers:
@@ -269,13 +275,22 @@ def _passed(
     with (
         followed(model, inputs.arguments, inputs.input_positions) as (arguments, unfollowed),
         norms,
-        Watch(model, inputs.count, unfollowed(take), unfollowed(noted), watched=watched) as watch,
-        routers,
+        Watch(
+            model,
+            inputs.count,
+            unfollowed(take),
+            unfollowed(noted),
+            watched=watched,
+            readers=readers,
+        ) as watch,
     ):
         outputs = model(**arguments, **options)
     _check_order(model, inputs, builder, options)
-    if isinstance(routers, RouterWatch):
-        builder.routers = routers.scores(outputs, inputs.count)
+    if routers is not None:
+        modules = ModelModules.of(model) if watched is None else watched.modules
+        seen = find_routers(routers.uses, outputs, model)
+        builder.routers = scores_of(seen, modules.names, inputs.count)
+        builder.router_sites = modules.numbered([one and one.module for one in seen])
     # Logits may be large, and the postponed weights, computed next, need memory.
     del outputs
     builder.check_joined()

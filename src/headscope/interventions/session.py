@@ -27,7 +27,7 @@ from headscope.capturing.media.input_positions import (
 from headscope.capturing.run import uncompiled, unwrapped
 from headscope.capturing.seam import LayerChange, changing, sessions
 from headscope.capturing.watching.interface import InterfaceWatch
-from headscope.capturing.watching.operators import OperatorWatch
+from headscope.capturing.watching.operators import OperatorWatch, looking_away
 from headscope.capturing.watching.tape import Tape
 from headscope.capturing.watching.watch_plan import ModelModules, WatchedModules
 from headscope.errors import InterventionError
@@ -87,7 +87,7 @@ def intervene(model: nn.Module, *interventions: Intervention) -> Generator[Model
             operators = OperatorWatch(tape, None, 1)
             operators.idle = True  # until there is something to change on this route
             session.operators, session.tape = operators, tape
-            undo.enter_context(InterfaceWatch(tape, None, inside=operators.looking_away))
+            undo.enter_context(InterfaceWatch(tape, None, inside=looking_away))
             undo.enter_context(operators)
         undo.enter_context(session.hooked())
         undo.enter_context(changing(session))

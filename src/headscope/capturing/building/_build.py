@@ -118,6 +118,7 @@ class Builder:
         self.norms: NormsWatch | PlannedNormsWatch | None = None
         self.unread: list[str] = []
         self.routers: dict[str, list[np.ndarray]] = {}
+        self.router_sites: tuple[int | None, ...] = ()
 
     def join(self, call: Call) -> Call | None:
         """A call joined with others of the same attention; None while more are expected."""

@@ -24,8 +24,8 @@ from headscope.capturing.contributions._residual_path import (
 )
 from headscope.capturing.contributions._watch import first_tensor, known_norm_of, missing_of
 from headscope.capturing.hooks import hook_after, hook_before
+from headscope.capturing.observers import observing
 from headscope.capturing.seam import unseen
-from headscope.capturing.watching.softmaxes import uncounted
 from headscope.capturing.watching.tape import ModuleUse
 from headscope.capturing.watching.watch_plan import ModelModules, PlanFailedError
 
@@ -208,7 +208,7 @@ class PlannedNormsWatch:
         self._waiting.remove((site, path))
         if site.second is None:
             path.again = None
-        with uncounted(), unseen():
+        with observing(away=True), unseen():
             for texts in texts_of(path, with_alti=self._with_alti):
                 self._unwritten.append(texts)
                 # Layers of a short text are worked on together, which takes a fraction of the
@@ -220,7 +220,7 @@ class PlannedNormsWatch:
             self._check()
 
     def _write(self) -> None:
-        with uncounted(), unseen():
+        with observing(away=True), unseen():
             write_contributions(self._unwritten)
         self._unwritten.clear()
 
@@ -244,6 +244,6 @@ def _is_sum(first: torch.Tensor, second: torch.Tensor, whole: torch.Tensor) -> b
     """
     if first.numel() != whole.numel() or second.numel() != whole.numel():
         return False
-    with uncounted(), unseen():
+    with observing(away=True), unseen():
         added = first.reshape(whole.shape) + second.reshape(whole.shape)
         return torch.equal(added.to(whole.dtype), whole)

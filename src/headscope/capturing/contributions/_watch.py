@@ -35,8 +35,8 @@ from headscope.capturing.contributions._residual_path import (
     scale_of,
 )
 from headscope.capturing.hooks import hook_after, hook_before
+from headscope.capturing.observers import observing
 from headscope.capturing.seam import unseen
-from headscope.capturing.watching.softmaxes import uncounted
 from headscope.capturing.watching.tape import ModuleUse
 from headscope.capturing.watching.watch_plan import is_affine, names_of
 from headscope.norms import Norm
@@ -113,7 +113,7 @@ class NormsWatch(TorchFunctionMode):
         """See nothing inside."""
         self._away += 1
         try:
-            with uncounted(), unseen():
+            with observing(away=True), unseen():
                 yield
         finally:
             self._away -= 1

@@ -22,8 +22,15 @@ from headscope.capturing.keep import KeepChoice
 from headscope.capturing.run import at_rest, uncompiled
 from headscope.capturing.seam import level, sessions
 from headscope.capturing.threads import one_at_a_time, same_random_numbers
-from headscope.capturing.watching._routers import RouterSteps, RouterWatch
+from headscope.capturing.watching._routers import (
+    Router,
+    check_routers,
+    find_routers,
+    scores_of_steps,
+)
 from headscope.capturing.watching._watch import Watch
+from headscope.capturing.watching.tape import ModuleOutputs, Tape
+from headscope.capturing.watching.watch_plan import ModelModules, WatchedModules, names_of
 from headscope.errors import CaptureError, HeadscopeError
 from headscope.record import Record
 
@@ -72,11 +79,13 @@ class GenerationRun:
             uncompiled(self.model),
             left_as_it_was(self.model),
         ):
-            routers = RouterSteps(self.model, self._router_parts(texts[0].source))
-            with routers, seeded(self.seed, device_of(self.model)):
-                written = self._written(texts)
+            routers = self._routers(texts[0].source)
+            outputs = ModuleOutputs([router.module for router in routers if router is not None])
+            with seeded(self.seed, device_of(self.model)):
+                written = self._written(texts, outputs)
+            routed = scores_of_steps(routers, outputs.uses, names_of(self.model))
             records = [
-                text.record(self.model, ids, self.arguments, seed=self.seed, routers=routers.scores)
+                text.record(self.model, ids, self.arguments, seed=self.seed, routers=routed)
                 for text, ids in zip(texts, written, strict=True)
             ]
             self._check_padding(texts, written, records)
@@ -92,7 +101,7 @@ class GenerationRun:
             token_probabilities=TokenProbabilities(self.alternatives),
         )
 
-    def _written(self, texts: list[GeneratedText]) -> list[list[int]]:
+    def _written(self, texts: list[GeneratedText], routers: ModuleOutputs) -> list[list[int]]:
         """Run the model; returns the ids of each whole text, or of what the decoder read and
         wrote.
         """
@@ -102,7 +111,7 @@ class GenerationRun:
             tokens = (tokens_from_ids(self.tokenizer, texts[0].source),)
             session.prepare(model, Inputs(prompt, tokens))
         steps = _Steps(texts, ends_of(model, self.arguments))
-        with Watch(model, len(texts), steps.take) as watch:
+        with Watch(model, len(texts), steps.take, readers=[routers]) as watch:
             written = self._generated(prompt, steps, watch)
         if not watch.count:
             raise CaptureError(
@@ -160,12 +169,13 @@ class GenerationRun:
             "attention_mask": torch.tensor(real, device=device),
         }
 
-    def _router_parts(self, source: list[int]) -> dict[str, int]:
-        """Where router scores are found, where these are wanted: one pass over the prompt shows
-        it.
+    def _routers(self, source: list[int]) -> list[Router | None]:
+        """The routers of a model, where their scores are wanted: one pass over the prompt shows
+        them.
         """
         if not self.keeping.routers:
-            return {}
+            return []
+        check_routers(self.model)
         arguments = {"input_ids": torch.tensor([source], device=device_of(self.model))}
         if getattr(self.model.config, "is_encoder_decoder", False):
             start = (
@@ -175,8 +185,11 @@ class GenerationRun:
             arguments["decoder_input_ids"] = torch.tensor(
                 [[start or 0]], device=device_of(self.model)
             )
-        with RouterWatch(self.model) as watch:
-            return watch.parts(self.model(**arguments, output_router_logits=True, use_cache=False))
+        modules = ModelModules.of(self.model)
+        given = ModuleOutputs(modules.all)
+        with Tape(WatchedModules(modules, (), (), ()), readers=[given]):
+            outputs = self.model(**arguments, output_router_logits=True, use_cache=False)
+        return find_routers(given.uses, outputs, self.model)
 
     def _check_padding(
         self, texts: list[GeneratedText], written: list[list[int]], records: list[Record]

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import nn
 
-from headscope.capturing.hooks import hook_after
-from headscope.capturing.watching.watch_plan import names_of
+from headscope.capturing.watching.tape import ModuleUse
 from headscope.errors import CaptureError
 
 BLOCK = re.compile(r"(.*?)(?:^|\.)(\d+)(?:\.|$)")
@@ -23,102 +22,85 @@ RETURNED = {
 }
 
 
-class RouterWatch:
-    """Remembers what modules returned while the block is open, to find the module whose output a
-    model's router scores are.
-    """
-
-    def __init__(self, model: nn.Module) -> None:
-        if not {"output_router_logits", "kwargs"} & set(
-            inspect.signature(model.forward).parameters
-        ):
-            raise _offers_none(model)
-        self._model, self._names = model, names_of(model)
-        self._given: dict[int, tuple[str, int, torch.Tensor]] = {}
-        self._hooks: list = []
-
-    def __enter__(self) -> RouterWatch:
-        self._hooks = [hook_after(module, self._note) for module in self._model.modules()]
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for hook in self._hooks:
-            hook.remove()
-
-    def scores(self, outputs: Any, batch: int) -> dict[str, list[np.ndarray]]:
-        """Router scores ``[example][token expert]`` by the name of the router's module.
-
-        Raises:
-            CaptureError: where the model returned none.
-        """
-        return {name: list(_scores(tensor, batch)) for name, _, tensor in self._returned(outputs)}
-
-    def parts(self, outputs: Any) -> dict[str, int]:
-        """Which part of the output of which module the router scores are.
-
-        Raises:
-            CaptureError: where the model returned none.
-        """
-        return {name: part for name, part, _ in self._returned(outputs)}
-
-    def _returned(self, outputs: Any) -> list[tuple[str, int, torch.Tensor]]:
-        returned = [tensor for name in RETURNED for tensor in getattr(outputs, name, None) or ()]
-        noted = [self._given[id(tensor)] for tensor in returned if id(tensor) in self._given]
-        if not noted:
-            raise _offers_none(self._model)
-        return noted
-
-    def _note(self, module: nn.Module, _: tuple, __: dict, output: Any) -> None:
-        for number, part in enumerate(output if isinstance(output, tuple) else (output,)):
-            if isinstance(part, torch.Tensor) and part.ndim in (2, 3):
-                # the tensor is kept with the name, so that no other can take its id; the
-                # innermost module is meant
-                self._given.setdefault(id(part), (self._names[id(module)], number, part))
-
-
-class RouterSteps:
-    """Keeps what routers gave in every pass over one text while the block is open.
-
-    In a generation a model cannot return its router scores: their balance loss needs a mask
-    of their own length.
+class Router(NamedTuple):
+    """What a model returned as router scores.
 
     Args:
-        model: whose routers these are.
-        parts: of the scores among the outputs of modules, as `RouterWatch.parts` found them.
+        module: that gave them.
+        part: of its output.
+        scores: ``[... expert]``.
     """
 
-    def __init__(self, model: nn.Module, parts: Mapping[str, int]) -> None:
-        self._model, self._parts = model, parts
-        self._steps: dict[str, list[np.ndarray]] = {name: [] for name in parts}
-        self._hooks: list = []
+    module: nn.Module
+    part: int
+    scores: torch.Tensor
 
-    def __enter__(self) -> RouterSteps:
-        names = names_of(self._model)
-        modules = {names[id(module)]: module for module in self._model.modules()}
-        self._hooks = [
-            hook_after(modules[name], self._noting(name, part))
-            for name, part in self._parts.items()
-        ]
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        for hook in self._hooks:
-            hook.remove()
+def check_routers(model: nn.Module) -> None:
+    """Raise where a model cannot return router scores.
 
-    @property
-    def scores(self) -> dict[str, np.ndarray]:
-        """Router scores ``[token expert]`` of all passes, one after the other, by the name of the
-        router's module.
-        """
-        return {name: np.concatenate(steps) for name, steps in self._steps.items() if steps}
+    Raises:
+        CaptureError: naming the model.
+    """
+    parameters = inspect.signature(model.forward).parameters
+    if not {"output_router_logits", "kwargs"} & set(parameters):
+        raise _offers_none(model)
 
-    def _noting(self, name: str, part: int) -> Any:
-        def note(_: nn.Module, __: tuple, ___: dict, output: Any) -> None:
-            self._steps[name].append(
-                _scores(output[part] if isinstance(output, tuple) else output, 1)[0]
-            )
 
-        return note
+def find_routers(uses: Sequence[ModuleUse], outputs: Any, model: nn.Module) -> list[Router | None]:
+    """The router scores that a model returned, each with the module that gave it; None for one
+    that no module gave.
+
+    Args:
+        uses: of the modules that may have given them, with the parts of their outputs.
+        outputs: of the model.
+        model: whose they are.
+
+    Raises:
+        CaptureError: where none of these was returned.
+    """
+    given: dict[int, Router] = {}
+    for use in uses:
+        for number, part in enumerate(use.output):
+            if part is not None:  # the innermost module is meant, which ends first
+                given.setdefault(id(part), Router(use.module, number, part))
+    returned = [tensor for name in RETURNED for tensor in getattr(outputs, name, None) or ()]
+    routers = [given.get(id(tensor)) for tensor in returned]
+    if not any(routers):
+        raise _offers_none(model)
+    return routers
+
+
+def scores_of(
+    routers: Sequence[Router | None], names: Mapping[int, str], batch: int
+) -> dict[str, list[np.ndarray]]:
+    """Router scores ``[example][token expert]`` by the name of the router's module."""
+    return {
+        names[id(router.module)]: list(_scores(router.scores, batch))
+        for router in routers
+        if router is not None
+    }
+
+
+def scores_of_steps(
+    routers: Sequence[Router | None], uses: Sequence[ModuleUse], names: Mapping[int, str]
+) -> dict[str, np.ndarray]:
+    """Router scores ``[token expert]`` of all passes over one text, one after the other, by the
+    name of the router's module.
+
+    In a generation a model cannot return them: their balance loss needs a mask of their own length.
+
+    Args:
+        routers: as one pass showed them.
+        uses: of these modules in all passes.
+        names: of the model's modules, by id.
+    """
+    parts = {id(router.module): router.part for router in routers if router is not None}
+    steps: dict[str, list[np.ndarray]] = {}
+    for use in uses:
+        scores = _scores(use.output[parts[id(use.module)]], 1)[0]
+        steps.setdefault(names[id(use.module)], []).append(scores)
+    return {name: np.concatenate(scores) for name, scores in steps.items()}
 
 
 def routers_of(path: str, scores: Mapping[str, np.ndarray]) -> dict[int, np.ndarray]:

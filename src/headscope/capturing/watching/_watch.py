@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
+from typing import Any
 
 from torch import nn
 
 from headscope.capturing.calls.call import Call
-from headscope.capturing.hooks import hook_after, hook_before
+from headscope.capturing.observers import observing
 from headscope.capturing.watching._before_positions import (
     BeforePositions,
     find_before,
@@ -16,9 +17,9 @@ from headscope.capturing.watching._before_positions import (
 )
 from headscope.capturing.watching._projection import find_projected, too_many, with_projection
 from headscope.capturing.watching.interface import InterfaceWatch
-from headscope.capturing.watching.operators import OperatorWatch
+from headscope.capturing.watching.operators import OperatorWatch, looking_away
 from headscope.capturing.watching.softmaxes import counted
-from headscope.capturing.watching.tape import ModuleUse, Tape
+from headscope.capturing.watching.tape import ModuleUse, PassReader, Tape
 from headscope.capturing.watching.watch_plan import (
     AttentionSite,
     ModelModules,
@@ -41,7 +42,11 @@ class Watch:
         watched: the modules at which it is watched; None for all. Where they are given, softmaxes
             are counted.
         used: is called with each use of a matrix that may be an output projection.
+        readers: are told more of the pass.
     """
+
+    before: Sequence[nn.Module]
+    after: Sequence[nn.Module]
 
     def __init__(
         self,
@@ -52,18 +57,19 @@ class Watch:
         *,
         watched: WatchedModules | None = None,
         used: Callable[[ModuleUse], None] | None = None,
+        readers: Sequence[PassReader] = (),
     ) -> None:
         self.count = self.softmaxes = 0
         self._counting = nullcontext() if watched is None else counted(self)
         watched = WatchedModules.of(ModelModules.of(model)) if watched is None else watched
         self._take, self._join, self._watched, self._tell = take, join, watched, used
-        self._tape = Tape(watched, self._used)
+        # Of modules that compute attention with torch's operators it is told itself.
+        self.before = self.after = watched.operators or ()
+        self._tape = Tape(watched, self._used, readers=(*readers, self))
         self._waiting: list[Call] = []
         self._before = BeforePositions()
         self._operators = OperatorWatch(self._tape, self._note, batch)
-        self._interface = InterfaceWatch(
-            self._tape, self._note, inside=self._operators.looking_away
-        )
+        self._interface = InterfaceWatch(self._tape, self._note, inside=looking_away)
         self._sites: dict[int, AttentionSite] = {}
         self._is_plain = True
         self._inside = 0
@@ -78,9 +84,7 @@ class Watch:
                 undo.enter_context(self._operators)
             else:
                 undo.callback(self._close)
-                for module in self._watched.operators:
-                    undo.callback(hook_before(module, self._begin).remove)
-                    undo.callback(hook_after(module, self._end, always=True).remove)
+            undo.enter_context(observing(away=False))
             undo.enter_context(self._counting)
             self._exit = undo.pop_all()
         return self
@@ -106,7 +110,7 @@ class Watch:
 
     def softmax(self) -> None:
         """The model takes a softmax."""
-        self.softmaxes += not self._operators.is_away
+        self.softmaxes += 1
 
     def settle(self) -> None:
         """A pass is over: pass on the calls that nothing took further, before another pass changes
@@ -120,7 +124,7 @@ class Watch:
         self.count += 1
         made = self._operators.made.pop(id(call.module), 0)
         call.products = call.products if call.route == "operators" else made
-        with self._operators.looking_away():
+        with looking_away():
             self._describe(call)
             whole = self._join(call)
         if whole is not call:
@@ -160,16 +164,17 @@ class Watch:
         if layout.open or layout.one_by_one:
             self._is_plain = False
         self._sites[call.number] = site_of(self._watched.modules, call)
-        with self._operators.looking_away():
+        with looking_away():
             self._take(call)
 
-    def _begin(self, *_: object) -> None:
+    def begun(self, module: nn.Module, args: tuple, options: dict) -> None:
         """A module begins that computes attention with torch's operators."""
         self._inside += 1
         if self._inside == 1:
             self._operators.__enter__()
 
-    def _end(self, *_: object) -> None:
+    def ended(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
+        """Such a module has ended."""
         self._inside -= 1
         if self._inside == 0:
             self._operators.__exit__(None, None, None)

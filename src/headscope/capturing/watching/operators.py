@@ -54,18 +54,19 @@ HOLD_OPERANDS: set[Any] = PRODUCTS | SUMS_OF_PRODUCTS | {FUSED, torch.einsum}
 
 
 @contextmanager
-def modes_off(*kinds: type[TorchFunctionMode]) -> Generator[None]:
-    """Take the innermost modes off while the block is open, as far as they are of these kinds, so
-    that no function need pass them by.
+def looking_away() -> Generator[None]:
+    """Observe nothing inside: what happens there is our own, or is reported elsewhere. The
+    innermost modes are taken off, as far as they are ours, so that no function need pass them by.
     """
     off: list[TorchFunctionMode] = []
     innermost = _get_current_function_mode()
-    while isinstance(innermost, kinds):
+    while isinstance(innermost, OperatorWatch):
         TorchFunctionMode.__exit__(innermost, None, None, None)
         off.append(innermost)
         innermost = _get_current_function_mode()
     try:
-        yield
+        with observing(away=True):
+            yield
     finally:
         for mode in reversed(off):
             TorchFunctionMode.__enter__(mode)
@@ -91,7 +92,7 @@ class OperatorWatch(TorchFunctionMode):
         self.batch: int = batch
         self._outer: OperatorWatch | None = None
         self._changing = nullcontext()
-        self._away = self._level = 0
+        self._level = 0
         self.idle = False
         self._beside: list[AddedScores] = []
         self.made: Counter[int] = Counter()
@@ -110,22 +111,6 @@ class OperatorWatch(TorchFunctionMode):
         if self._tell is None:
             self._changing.__exit__(None, None, None)
 
-    @property
-    def is_away(self) -> bool:
-        """Whether observing is switched off now."""
-        return self._away > 0
-
-    @contextmanager
-    def looking_away(self) -> Generator[None]:
-        """Observe nothing inside: what happens there is reported elsewhere."""
-        outer = nullcontext() if self._outer is None else self._outer.looking_away()
-        self._away += 1
-        try:
-            with modes_off(OperatorWatch), outer:
-                yield
-        finally:
-            self._away -= 1
-
     def __torch_function__(
         self,
         func: Callable[..., Any],
@@ -142,10 +127,10 @@ class OperatorWatch(TorchFunctionMode):
         # These compute scores and weights in one function, so that queries, keys and values must be
         # changed before it runs.
         if (func in HOLD_OPERANDS or is_flex(func)) and (edit := self._edit()) is not None:
-            with self.looking_away():
+            with looking_away():
                 args, options = with_operands(edit, (func, args, options), self._split)
         result = self._run(func, args, options)
-        if self._away:
+        if observers().away:
             return result
         if func is functional.multi_head_attention_forward:
             return self._multi_head(args, options, result)
@@ -160,13 +145,13 @@ class OperatorWatch(TorchFunctionMode):
         """The function's own result; a watch further out that would change it too does not see
         it.
         """
-        if self._outer is None or not (self._away or self._tape.innermost() is not None):
+        if self._outer is None or not (observers().away or self._tape.innermost() is not None):
             return func(*args, **options)
-        with self._outer.looking_away():
+        with looking_away():
             return func(*args, **options)
 
     def _edit(self) -> Edit | None:
-        return None if self._away else edit_of(self._tape.innermost(), "operators")
+        return None if observers().away else edit_of(self._tape.innermost(), "operators")
 
     def _look(
         self, func: Callable, args: tuple, options: dict, result: torch.Tensor
@@ -262,7 +247,7 @@ class OperatorWatch(TorchFunctionMode):
     def _known(self, trace: ScoreTrace, weights: torch.Tensor, split: Callable) -> dict[str, Any]:
         """What is known of how these weights came about, as arguments of a `Call`."""
         known: dict[str, Any] = {}
-        with self.looking_away():
+        with looking_away():
             if self._tell is not None:
                 known = queries_and_keys(trace, weights, split, self._beside)
             if (
@@ -400,7 +385,7 @@ class OperatorWatch(TorchFunctionMode):
         module = self._tape.innermost()
         if module is None or (self._tell is None and self._edit() is None):
             return result
-        with self.looking_away():
+        with looking_away():
             seen = seen_in_flex(args, self._tape.name_of(module))
         layout = layout_of(result[0], self.batch)
         changed = self._report(**seen, context=result[0].transpose(1, 2), layout=layout)
@@ -414,7 +399,7 @@ class OperatorWatch(TorchFunctionMode):
         edit = self._edit()
         if self._tell is None and edit is None:
             return result
-        with self.looking_away():
+        with looking_away():
             seen = seen_in_multi_head(args, options, result[0])
             weight, shift = seen.pop("weight"), seen.pop("shift")
             projection = self._tape.owner_of(weight)
@@ -448,7 +433,7 @@ class OperatorWatch(TorchFunctionMode):
         edit = edit_of(module, "operators")
         if module is None or (edit is None and self._tell is None):
             return None
-        with self.looking_away():
+        with looking_away():
             name = self._tape.name_of(module)
             call = Call(module=module, name=name, route="operators", cross=cross, **seen)
             call.cross = cross or self._tape.is_cross(module, *call.size[2:])

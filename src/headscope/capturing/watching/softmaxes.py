@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Protocol, runtime_checkable
 
@@ -64,11 +64,6 @@ def counted(by: SoftmaxCounter) -> Generator[None]:
         _uninstall()
 
 
-def uncounted() -> AbstractContextManager[None]:
-    """Count none while the block is open: what is computed inside is no part of the model."""
-    return observing(counter=None)
-
-
 def _install() -> None:
     global _open  # noqa: PLW0603 - counts the open blocks of all threads
     with _lock:
@@ -97,9 +92,9 @@ def _replaced(holder: Any, name: str) -> Callable[[], None]:
 
     @wraps(original)
     def counting(*args: Any, **options: Any) -> Any:
-        by = observers().counter
-        if by is not None:
-            by.softmax()
+        now = observers()
+        if now.counter is not None and not now.away:
+            now.counter.softmax()
         return original(*args, **options)
 
     _originals[counting] = original

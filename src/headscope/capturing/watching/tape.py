@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import nn
@@ -39,6 +39,54 @@ class ModuleUse(NamedTuple):
     output: Any = None
 
 
+@runtime_checkable
+class PassReader(Protocol):
+    """What is told more of a pass than which modules compute attention.
+
+    Args:
+        before: the modules of which it is told that they begin.
+        after: those of which it is told what they gave.
+    """
+
+    before: Sequence[nn.Module]
+    after: Sequence[nn.Module]
+
+    def begun(self, module: nn.Module, args: tuple, options: dict) -> None:
+        """A module begins."""
+        ...
+
+    def ended(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
+        """A module gave something."""
+        ...
+
+
+class ModuleOutputs:
+    """Keeps what modules gave.
+
+    Args:
+        after: these modules.
+
+    ``uses`` hold tensors of two or three axes, each as a tuple, with None in the place of others.
+    """
+
+    before: Sequence[nn.Module] = ()
+
+    def __init__(self, after: Sequence[nn.Module]) -> None:
+        self.after = after
+        self.uses: list[ModuleUse] = []
+
+    def begun(self, module: nn.Module, args: tuple, options: dict) -> None:
+        """Nothing is kept of inputs."""
+
+    def ended(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
+        """Keep what a module gave."""
+        parts = output if isinstance(output, tuple) else (output,)
+        with unseen():
+            kept = tuple(part if _is_states(part) else None for part in parts)
+        if any(part is not None for part in kept):
+            self.uses.append(ModuleUse(module, output=kept))
+
+
 class Tape:
     """Follows the modules of a model, by the thread that opened the block, while it is open.
 
@@ -46,6 +94,7 @@ class Tape:
         watched: the modules that are followed.
         used: is called with each use of a matrix that may be an output projection, with what its
             ``forward`` returned; None where only running modules are followed.
+        readers: are told of the modules that they name.
         attention_only: whether only the model itself and modules that call themselves attention are
             followed, until `follow_all`.
 
@@ -58,6 +107,7 @@ class Tape:
         watched: WatchedModules,
         used: Callable[[ModuleUse], None] | None = None,
         *,
+        readers: Sequence[PassReader] = (),
         attention_only: bool = False,
     ) -> None:
         self._watched, self._used = watched, used
@@ -74,6 +124,15 @@ class Tape:
         self._matrices = {
             id(module): module for module in matrices if id(module) not in self._hooked
         }
+        self._begun: dict[int, list[Callable]] = {}
+        self._ended: dict[int, list[Callable]] = {}
+        self._read: dict[int, nn.Module] = {}
+        for reader in readers:
+            for module in reader.before:
+                self._begun.setdefault(id(module), []).append(reader.begun)
+            for module in reader.after:
+                self._ended.setdefault(id(module), []).append(reader.ended)
+            self._read |= {id(module): module for module in (*reader.before, *reader.after)}
         self._names = watched.modules.names
         self._lengths: dict[int, tuple[int, int]] = {}
         self._running: list[nn.Module] = []
@@ -84,7 +143,8 @@ class Tape:
         with ExitStack() as undo:
             for module in self._hooked.values():
                 undo.callback(hook_after(module, self._returned, first=True).remove)
-            for module in (self._followed | self._makers | self._matrices).values():
+            hooked = self._followed | self._makers | self._matrices | self._read
+            for module in hooked.values():
                 self._hook(module, undo)
             self._exit = undo.pop_all()
         return self
@@ -146,15 +206,22 @@ class Tape:
                 self._hook(module, self._exit)
 
     def _hook(self, module: nn.Module, undo: ExitStack) -> None:
-        is_followed = id(module) in self._followed
-        if is_followed:
+        number = id(module)
+        is_followed = number in self._followed
+        if is_followed or number in self._begun:
             undo.callback(hook_before(module, self._begin).remove)
-        undo.callback(hook_after(module, self._end, always=is_followed).remove)
+        tables = (self._followed, self._makers, self._matrices, self._ended)
+        if any(number in table for table in tables):
+            undo.callback(hook_after(module, self._end, always=is_followed).remove)
 
     def _begin(self, module: nn.Module, args: tuple, options: dict) -> None:
-        self._running.append(module)
-        if ATTENTION_NAME.search(type(module).__name__):
-            self._lengths[id(module)] = _lengths(module, args, options)
+        number = id(module)
+        if number in self._followed:
+            self._running.append(module)
+            if ATTENTION_NAME.search(type(module).__name__):
+                self._lengths[number] = _lengths(module, args, options)
+        for begun in self._begun.get(number, ()):
+            begun(module, args, options)
 
     def _returned(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
         """What a matrix itself gave."""
@@ -165,6 +232,9 @@ class Tape:
         number = id(module)
         if number in self._matrices:
             self._returned(module, args, options, output)
+        if output is not None:  # as after an error
+            for ended in self._ended.get(number, ()):
+                ended(module, args, options, output)
         if number in self._followed:
             while self._running and self._running.pop() is not module:
                 pass
@@ -176,6 +246,10 @@ class Tape:
 
 def _may_attend(module: nn.Module, model: nn.Module) -> bool:
     return module is model or bool(ATTENTION_NAME.search(type(module).__name__))
+
+
+def _is_states(part: Any) -> bool:
+    return isinstance(part, torch.Tensor) and part.ndim in (2, 3)
 
 
 def first_tensor(args: tuple, options: dict) -> torch.Tensor | None:

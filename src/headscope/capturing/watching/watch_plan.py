@@ -51,6 +51,10 @@ class ModelModules:
         """By id, where each stands among all."""
         return {id(module): number for number, module in enumerate(self.all)}
 
+    def numbered(self, modules: Iterable[nn.Module | None]) -> tuple[int | None, ...]:
+        """Where modules stand among all; None for none."""
+        return tuple(None if module is None else self.numbers[id(module)] for module in modules)
+
     @classmethod
     def of(cls, model: nn.Module) -> ModelModules:
         """Those of a model as it is now."""
@@ -75,6 +79,7 @@ class WatchedModules:
         makers: matrices and norms that may make queries and keys.
         matrices: which may be output projections.
         operators: while one of these runs, torch's functions are watched; None for the whole pass.
+        routers: may give router scores, where these are wanted.
     """
 
     modules: ModelModules
@@ -82,6 +87,7 @@ class WatchedModules:
     makers: Sequence[nn.Module]
     matrices: Sequence[nn.Module]
     operators: Sequence[nn.Module] | None = None
+    routers: Sequence[nn.Module] = ()
 
     @property
     def is_planned(self) -> bool:
@@ -97,6 +103,7 @@ class WatchedModules:
             running=modules.all,
             makers=with_weight,
             matrices=[module for module in with_weight if is_affine(module)],
+            routers=modules.all,
         )
 
 
@@ -160,11 +167,14 @@ class WatchPlan:
         modules: the model's modules, weakly held: a plan does not keep its model alive.
         sites: its calls of attention, in their order.
         softmaxes: how many there were outside of the calls.
+        routers: the modules that gave the router scores that the model returned, None for one that
+            was not seen; empty as long as nobody has asked for them.
     """
 
     modules: tuple[weakref.ref[nn.Module], ...]
     sites: tuple[AttentionSite, ...]
     softmaxes: int
+    routers: tuple[int | None, ...] = ()
 
     def fits(self, modules: ModelModules) -> bool:
         """Whether the model still has the same modules, one by one."""
@@ -183,16 +193,25 @@ class WatchPlan:
             makers=_candidates(modules, sites) if None in makers else _chosen(modules, makers),
             matrices=_chosen(modules, [site.projection for site in self.sites]),
             operators=_chosen(modules, operators),
+            routers=_chosen(modules, self.routers) or modules.all,
         )
 
-    def check(self, sites: tuple[AttentionSite, ...], softmaxes: int) -> None:
-        """Raise where a pass differed from the plan.
+    def check(
+        self,
+        sites: tuple[AttentionSite, ...],
+        softmaxes: int,
+        routers: tuple[int | None, ...] = (),
+    ) -> None:
+        """Raise where a pass differed from the plan; routers that nobody had asked for are noted.
 
         Raises:
             PlanFailedError: all modules of the model have to be watched again.
         """
         if sites != self.sites or softmaxes != self.softmaxes:
             raise PlanFailedError(f"{len(sites)} calls, of which the plan names {len(self.sites)}")
+        if self.routers and routers and routers != self.routers:
+            raise PlanFailedError("other modules are routers")
+        self.routers = self.routers or routers
 
 
 @dataclass(eq=False)
@@ -231,25 +250,25 @@ def plan_failed(model: nn.Module) -> None:
     memory.failures += 1
 
 
-def remember(modules: ModelModules, sites: tuple[AttentionSite, ...], softmaxes: int) -> None:
+def remember(
+    modules: ModelModules,
+    sites: tuple[AttentionSite, ...],
+    softmaxes: int,
+    routers: tuple[int | None, ...] = (),
+) -> None:
     """Remember what a pass that was watched everywhere showed, if all of it can be found again."""
     memory = _known.setdefault(modules.model, PlanMemory())
     memory.plan = None
     if sites:
-        memory.plan = WatchPlan(tuple(map(weakref.ref, modules.all)), sites, softmaxes)
+        memory.plan = WatchPlan(tuple(map(weakref.ref, modules.all)), sites, softmaxes, routers)
 
 
 def site_of(modules: ModelModules, call: Call) -> AttentionSite:
     """The site of a call whose projection was looked for."""
-    numbers = modules.numbers
-
-    def number_of(module: nn.Module | None) -> int | None:
-        return None if module is None else numbers[id(module)]
-
     return AttentionSite(
-        module=numbers[id(call.module)],
+        module=modules.numbers[id(call.module)],
         route=call.route,
         cross=call.cross,
-        projection=number_of(call.projection),
-        makers=tuple(number_of(maker) for maker in call.makers),
+        projection=modules.numbered([call.projection])[0],
+        makers=modules.numbered(call.makers),
     )
