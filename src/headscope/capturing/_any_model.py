@@ -13,7 +13,7 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.facts import facts_of
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.options import KeepOptions, keeping_of
-from headscope.capturing.run import at_rest, uncompiled, unwrapped, warn_of_unseen, with_norms
+from headscope.capturing.run import at_rest, norms_for, uncompiled, unwrapped, warn_of_unseen
 from headscope.capturing.watching._watch import Watch
 from headscope.errors import CaptureError
 from headscope.record import Record, Tokens
@@ -77,7 +77,7 @@ def watch(
     )
     keeping = keeping_of(options)
     builder = Builder(Inputs({}, (), sides=sides), keeping, model)
-    norms, checked, _ = with_norms(builder, model, keeping)
+    norms = norms_for(builder, model, keeping)
 
     def take(call: Call) -> None:
         if call.size[0] != batch:
@@ -92,7 +92,7 @@ def watch(
                 "which is which (no output projection takes its result); watch one example at a "
                 "time, without batch="
             )
-        checked(call)
+        builder.take(call)
 
     # Watching comes last: interventions put their hooks before, and it must see what they do.
     with ExitStack() as inside:
@@ -102,8 +102,10 @@ def watch(
             *(one.on(model) for one in options.get("interventions", ())),
         ):
             inside.enter_context(block)
-        inside.enter_context(norms)
-        inside.enter_context(Watch(model, batch, take))
+        if norms is not None:
+            inside.enter_context(norms)
+        readers = [] if norms is None else [norms]
+        inside.enter_context(Watch(model, batch, take, readers=readers))
         yield seen
     if not builder.seen:
         raise CaptureError(

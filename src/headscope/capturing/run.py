@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -40,7 +40,7 @@ from headscope.capturing.walk import arguments_of, modules_of, one_pass
 from headscope.capturing.watching._flex import MODULE as FLEX
 from headscope.capturing.watching._routers import check_routers, find_routers, scores_of
 from headscope.capturing.watching._watch import Watch
-from headscope.capturing.watching.tape import ModuleOutputs, PassReader
+from headscope.capturing.watching.tape import ModuleOutputs
 from headscope.capturing.watching.watch_plan import (
     ModelModules,
     PlanFailedError,
@@ -256,29 +256,29 @@ def _passed(
 ) -> tuple[Builder, Watch]:
     """Everything that was seen in one pass."""
     builder = make(inputs, keeping, model)
-    readers: list[PassReader] = []
-    routers = None
+    options = _without_cache(model, inputs)
+    routers, readers = None, []
     if keeping.routers:
         check_routers(model)
+        options["output_router_logits"] = True
         routers = ModuleOutputs(modules_of(model) if watched is None else watched.routers)
         readers.append(routers)
-    norms, take, join = with_norms(builder, model, keeping, watched=watched, norm_sites=norm_sites)
-    options = _without_cache(model, inputs)
-    if keeping.routers:
-        options["output_router_logits"] = True
+    norms = norms_for(builder, model, keeping, watched=watched, norm_sites=norm_sites)
+    if norms is not None:
+        readers.append(norms)
 
     def noted(call: Call) -> Call | None:
         if note is not None:
             note(call)
-        return join(call)
+        return builder.join(call)
 
     with (
         followed(model, inputs.arguments, inputs.input_positions) as (arguments, unfollowed),
-        norms,
+        norms or nullcontext(),
         Watch(
             model,
             inputs.count,
-            unfollowed(take),
+            unfollowed(builder.take),
             unfollowed(noted),
             watched=watched,
             readers=readers,
@@ -317,26 +317,26 @@ def _check_order(
     check_order(model, builder.samples, inputs.count, act if is_alike else None)
 
 
-def with_norms(
+def norms_for(
     builder: Builder,
     model: nn.Module,
     keeping: KeepChoice,
     *,
     watched: WatchedModules | None = None,
     norm_sites: Sequence[NormSite] = (),
-) -> tuple[AbstractContextManager[Any], Any, Any]:
-    """A context that follows attention's outputs through the layer if norms are wanted, and the two
-    functions that take calls inside it.
+) -> NormsWatch | PlannedNormsWatch | None:
+    """A block and reader of a pass that follows attention's outputs through the layer, if norms are
+    wanted; the builder tells it of each call.
     """
     if "norms" not in keeping.what:
-        return nullcontext(), builder.take, builder.join
+        return None
     with_alti = "alti" in keeping.what
     if norm_sites and watched is not None:
         norms = PlannedNormsWatch(watched.modules, norm_sites, with_alti=with_alti, put=keeping.put)
     else:
         norms = NormsWatch(model, with_alti=with_alti, put=keeping.put)
     builder.norms = norms
-    return norms, norms.unseen(builder.take), norms.unseen(builder.join)
+    return norms
 
 
 @contextmanager

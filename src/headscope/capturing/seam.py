@@ -9,8 +9,8 @@ meant stays the same to the last bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -146,6 +146,13 @@ def level() -> int:
 def unseen() -> Any:
     """A block in which no watch sees what torch does."""
     return torch._C.DisableTorchFunction()
+
+
+@contextmanager
+def unwatched() -> Generator[None]:
+    """Nothing is seen inside by anybody: it is no part of what the model computes."""
+    with observing(away=True), unseen():
+        yield
 
 
 def edit_of(module: nn.Module | None, route: str) -> Edit | None:

@@ -7,7 +7,6 @@ with are inputs and outputs of modules, and the sums are checked number by numbe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from typing import Any
 
 import torch
@@ -23,9 +22,7 @@ from headscope.capturing.contributions._residual_path import (
     ResidualPath,
 )
 from headscope.capturing.contributions._watch import first_tensor, known_norm_of, missing_of
-from headscope.capturing.hooks import hook_after, hook_before
-from headscope.capturing.observers import observing
-from headscope.capturing.seam import unseen
+from headscope.capturing.seam import unwatched
 from headscope.capturing.watching.tape import ModuleUse
 from headscope.capturing.watching.watch_plan import ModelModules, PlanFailedError
 
@@ -47,10 +44,14 @@ class PlannedNormsWatch:
         put: takes each array that is done, and gives what is kept in its place; None to keep all
             in memory.
 
+    It is a `PassReader` of a `Watch` that is opened inside it.
+
     Raises:
         NormSitesFailedError: inside and on leaving, where the model did something else than the
             sites say; what was built is then to be discarded.
     """
+
+    function: Callable | None = None
 
     def __init__(
         self,
@@ -67,21 +68,14 @@ class PlannedNormsWatch:
         self._waiting: list[tuple[NormSite, ResidualPath]] = []
         self._ended: list[tuple[NormSite, ResidualPath]] = []
         self._unwritten: list[TextsOfPath] = []
-        self._exit = ExitStack()
+        self._at_begin = self._table(reader=self._read, taker=self._taken)
+        self._at_end = self._table(
+            value=self._matrix, maker=self._matrix, after=self._normed, second=self._second
+        )
+        self.before: Sequence[nn.Module] = tuple(self._at_begin)
+        self.after: Sequence[nn.Module] = tuple(self._at_end)
 
     def __enter__(self) -> PlannedNormsWatch:
-        with ExitStack() as undo:
-            for module in self._modules_of("reader"):
-                undo.callback(hook_before(module, self._read).remove)
-            for module in self._modules_of("value", "maker"):
-                undo.callback(hook_after(module, self._matrix).remove)
-            for module in self._modules_of("after"):
-                undo.callback(hook_after(module, self._normed).remove)
-            for module in self._modules_of("taker"):
-                undo.callback(hook_before(module, self._taken).remove)
-            for module in self._modules_of("second"):
-                undo.callback(hook_after(module, self._second).remove)
-            self._exit = undo.pop_all()
         return self
 
     def __exit__(self, error: object, *_: object) -> None:
@@ -94,13 +88,8 @@ class PlannedNormsWatch:
                 self._write()
                 self._check()
         finally:
-            self._exit.close()
             for known in (self._waiting, self._ended, self._unwritten, self._given, self._made):
                 known.clear()
-
-    def unseen(self, function: Callable) -> Callable:
-        """The function itself: nothing is seen of functions."""
-        return function
 
     def expect(
         self,
@@ -136,12 +125,25 @@ class PlannedNormsWatch:
         )
         self._waiting.append((site, path))
 
-    def _modules_of(self, *names: str) -> list[nn.Module]:
-        """The modules of these parts of the sites, each once."""
-        numbers = [getattr(site, name) for site in self._sites for name in names]
-        return [
-            self._modules.all[number] for number in dict.fromkeys(numbers) if number is not None
-        ]
+    def begun(self, module: nn.Module, args: tuple, options: dict) -> None:
+        """A module of some site begins."""
+        for act in self._at_begin[module]:
+            act(module, args, options)
+
+    def ended(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
+        """A module of some site gave something."""
+        for act in self._at_end[module]:
+            act(module, args, options, output)
+
+    def _table(self, **acts: Callable) -> dict[nn.Module, list[Callable]]:
+        """What is done at each module that is a part of some site, each act once."""
+        table: dict[nn.Module, list[Callable]] = {}
+        for part, act in acts.items():
+            for number in dict.fromkeys(getattr(site, part) for site in self._sites):
+                known = None if number is None else table.setdefault(self._modules.all[number], [])
+                if known is not None and act not in known:
+                    known.append(act)
+        return table
 
     def _is(self, number: int | None, module: nn.Module) -> bool:
         """Whether a module is the one of a site."""
@@ -208,7 +210,7 @@ class PlannedNormsWatch:
         self._waiting.remove((site, path))
         if site.second is None:
             path.again = None
-        with observing(away=True), unseen():
+        with unwatched():
             for texts in texts_of(path, with_alti=self._with_alti):
                 self._unwritten.append(texts)
                 # Layers of a short text are worked on together, which takes a fraction of the
@@ -220,7 +222,7 @@ class PlannedNormsWatch:
             self._check()
 
     def _write(self) -> None:
-        with observing(away=True), unseen():
+        with unwatched():
             write_contributions(self._unwritten)
         self._unwritten.clear()
 
@@ -244,6 +246,6 @@ def _is_sum(first: torch.Tensor, second: torch.Tensor, whole: torch.Tensor) -> b
     """
     if first.numel() != whole.numel() or second.numel() != whole.numel():
         return False
-    with observing(away=True), unseen():
+    with unwatched():
         added = first.reshape(whole.shape) + second.reshape(whole.shape)
         return torch.equal(added.to(whole.dtype), whole)

@@ -9,13 +9,11 @@ the model's own vectors.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode
 
 from headscope.capturing.building._put_away import Put, put_away
 from headscope.capturing.calls.call import Call
@@ -34,9 +32,9 @@ from headscope.capturing.contributions._residual_path import (
     same,
     scale_of,
 )
-from headscope.capturing.hooks import hook_after, hook_before
-from headscope.capturing.observers import observing
-from headscope.capturing.seam import unseen
+from headscope.capturing.observers import observers
+from headscope.capturing.seam import unseen, unwatched
+from headscope.capturing.walk import modules_of
 from headscope.capturing.watching.tape import ModuleUse
 from headscope.capturing.watching.watch_plan import is_affine, names_of
 from headscope.norms import Norm
@@ -62,7 +60,7 @@ NO_PROJECTION = (
 )
 
 
-class NormsWatch(TorchFunctionMode):
+class NormsWatch:
     """Follows the output of each attention while the block is open, and says of each layer what its
     tokens added.
 
@@ -71,12 +69,13 @@ class NormsWatch(TorchFunctionMode):
         with_alti: whether ALTI is computed too.
         put: takes each array that is done, and gives what is kept in its place; None to keep all
             in memory.
+
+    It is a `PassReader` of a `Watch` that is opened inside it.
     """
 
     def __init__(
         self, model: nn.Module, *, with_alti: bool = False, put: Put | None = None
     ) -> None:
-        super().__init__()
         self._with_alti, self._put = with_alti, put
         self._model, self._names = model, names_of(model)
         self._reads: deque[ModuleUse] = deque(maxlen=READS_REMEMBERED)
@@ -85,47 +84,24 @@ class NormsWatch(TorchFunctionMode):
         self._summed: list[tuple[FoundModules, torch.Tensor]] = []
         self.called: dict[int, FoundModules] = {}
         self._norms: dict[tuple[int, int], Norm | None] = {}
-        self._hooks: list = []
-        self._away = 0
+        self.before: list[nn.Module] = []
+        self.after: list[nn.Module] = []
+        for module in modules_of(model):
+            if next(module.parameters(), None) is not None:
+                self.before.append(module)
+            if next(module.children(), None) is None:
+                self.after.append(module)
 
     def __enter__(self) -> NormsWatch:
-        for module in self._model.modules():
-            if next(module.parameters(), None) is not None:
-                self._hooks.append(hook_before(module, self._read))
-            if next(module.children(), None) is None:
-                self._hooks.append(hook_after(module, self._applied_to))
-        super().__enter__()
         return self
 
-    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
-        super().__exit__(exc_type, exc_val, exc_tb)
-        for hook in self._hooks:
-            hook.remove()
-        if exc_val is None:
+    def __exit__(self, error: object, *_: object) -> None:
+        if error is None:
             self._finish(self._waiting)
         self._waiting.clear()
         self._summed.clear()
         self._reads.clear()
         self._applied.clear()
-
-    @contextmanager
-    def looking_away(self) -> Generator[None]:
-        """See nothing inside."""
-        self._away += 1
-        try:
-            with observing(away=True), unseen():
-                yield
-        finally:
-            self._away -= 1
-
-    def unseen(self, function: Callable) -> Callable:
-        """The function, in which nothing is seen."""
-
-        def unwatched(*args: Any) -> Any:
-            with self.looking_away():
-                return function(*args)
-
-        return unwatched
 
     def expect(
         self,
@@ -175,27 +151,20 @@ class NormsWatch(TorchFunctionMode):
         if len(self._waiting) > WAITING:
             self._finish(self._waiting[:1])
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+    def function(self, func: Callable, args: tuple, options: dict, run: Callable) -> Any:
         """Run one torch function as it is; note sums."""
-        options = kwargs or {}
-        if self._away or not self._waiting:
-            return func(*args, **options)
+        if not self._waiting:
+            return run(func, args, options)
         if func not in SUMS and func not in SUMS_IN_PLACE:
             self._note_use(func, args)
-            return func(*args, **options)
+            return run(func, args, options)
         parts = _two_tensors(args, options)
         if parts is None:
-            return func(*args, **options)
+            return run(func, args, options)
         own_and_other = self._parts_of_paths(parts, in_place=func in SUMS_IN_PLACE)
-        result = func(*args, **options)
+        result = run(func, args, options)
         if own_and_other:
-            with self.looking_away():
+            with unwatched():
                 for path, (own, other) in own_and_other:
                     self._added(path, own, other, result)
                 self._finish([path for path in self._waiting if path.ended])
@@ -206,7 +175,7 @@ class NormsWatch(TorchFunctionMode):
     ) -> list[tuple[ResidualPath, tuple[torch.Tensor, torch.Tensor]]]:
         """The paths that one of two addends is of, each with its own addend and the other one."""
         own_and_other = []
-        with self.looking_away():
+        with unwatched():
             # The first addend will hold the sum when it is looked at.
             if in_place:
                 parts = parts[0].clone(), parts[1]
@@ -320,8 +289,9 @@ class NormsWatch(TorchFunctionMode):
                     for given in args
                 )
 
-    def _read(self, module: nn.Module, args: tuple, options: dict) -> None:
-        if self._away:
+    def begun(self, module: nn.Module, args: tuple, options: dict) -> None:
+        """A module reads something."""
+        if observers().away:
             return
         # Each question to a tensor would pass all watches by otherwise.
         with unseen():
@@ -341,8 +311,9 @@ class NormsWatch(TorchFunctionMode):
                 modules.taker = module
         self._summed = [summed for summed in self._summed if summed[0].taker is None]
 
-    def _applied_to(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
-        if self._away or not isinstance(output, torch.Tensor):
+    def ended(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
+        """A module without parts was used."""
+        if observers().away or not isinstance(output, torch.Tensor):
             return
         with unseen():
             given = first_tensor(args, options)
@@ -362,7 +333,7 @@ class NormsWatch(TorchFunctionMode):
         given: torch.Tensor,
         output: torch.Tensor,
     ) -> None:
-        with self.looking_away():
+        with unwatched():
             for path in paths:
                 self._met(path, module, given, output)
             self._finish([path for path in self._waiting if path.ended])
@@ -400,7 +371,7 @@ class NormsWatch(TorchFunctionMode):
         return self._norms[key]
 
     def _finish(self, paths: list[ResidualPath]) -> None:
-        with self.looking_away():
+        with unwatched():
             for path in list(paths):
                 self._waiting.remove(path)
                 path.modules.note(path, finish(path, with_alti=self._with_alti))

@@ -47,6 +47,7 @@ class Watch:
 
     before: Sequence[nn.Module]
     after: Sequence[nn.Module]
+    function: Callable | None = None
 
     def __init__(
         self,
@@ -68,7 +69,11 @@ class Watch:
         self._tape = Tape(watched, self._used, readers=(*readers, self))
         self._waiting: list[Call] = []
         self._before = BeforePositions()
-        self._operators = OperatorWatch(self._tape, self._note, batch)
+        function = next((reader.function for reader in readers if reader.function), None)
+        self._operators = OperatorWatch(self._tape, self._note, batch, function)
+        # Whoever is told of all functions needs the mode also where no attention is looked for.
+        self._is_mode_open = function is not None or not watched.is_planned
+        self._operators.idle = watched.is_planned
         self._interface = InterfaceWatch(self._tape, self._note, inside=looking_away)
         self._sites: dict[int, AttentionSite] = {}
         self._is_plain = True
@@ -80,10 +85,9 @@ class Watch:
             undo.callback(self._waiting.clear)
             undo.enter_context(self._tape)
             undo.enter_context(self._interface)
-            if self._watched.operators is None:
+            undo.callback(self._close)
+            if self._is_mode_open:
                 undo.enter_context(self._operators)
-            else:
-                undo.callback(self._close)
             undo.enter_context(observing(away=False))
             undo.enter_context(self._counting)
             self._exit = undo.pop_all()
@@ -171,16 +175,26 @@ class Watch:
         """A module begins that computes attention with torch's operators."""
         self._inside += 1
         if self._inside == 1:
-            self._operators.__enter__()
+            self._look(now=True)
 
     def ended(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
         """Such a module has ended."""
         self._inside -= 1
         if self._inside == 0:
+            self._look(now=False)
+
+    def _look(self, *, now: bool) -> None:
+        """Look for attention in functions of torch from now on, or no longer."""
+        self._operators.idle = not now
+        if self._is_mode_open:
+            return
+        if now:
+            self._operators.__enter__()
+        else:
             self._operators.__exit__(None, None, None)
 
     def _close(self) -> None:
         """The pass ended where it should not have, within such a module."""
         if self._inside:
             self._inside = 0
-            self._operators.__exit__(None, None, None)
+            self._look(now=False)

@@ -80,15 +80,22 @@ class OperatorWatch(TorchFunctionMode):
         tell: is called with each `Call`; None if calls are not reported and attention is only
             changed.
         batch: number of texts, which some models fold into the heads.
+        function: as that of a `PassReader`.
 
     ``made`` counts the products of activations of each module, by its id; ``unread`` names those
-    that multiply a softmax with values in a form that is not known; while it is ``idle`` nothing is
-    seen.
+    that multiply a softmax with values in a form that is not known; while it is ``idle`` no
+    attention is seen.
     """
 
-    def __init__(self, tape: Tape, tell: Callable[[Call], None] | None, batch: int) -> None:
+    def __init__(
+        self,
+        tape: Tape,
+        tell: Callable[[Call], None] | None,
+        batch: int,
+        function: Callable[[Any, tuple, dict, Callable], Any] | None = None,
+    ) -> None:
         super().__init__()
-        self._tape, self._tell = tape, tell
+        self._tape, self._tell, self._function = tape, tell, function
         self.batch: int = batch
         self._outer: OperatorWatch | None = None
         self._changing = nullcontext()
@@ -122,14 +129,16 @@ class OperatorWatch(TorchFunctionMode):
         func, options = original_of(func), kwargs or {}
         # Another level is a run of our own inside the pass, such as a check, which is nobody's
         # attention.
-        if self.idle or level() != self._level:
+        if level() != self._level:
             return func(*args, **options)
+        if self.idle:
+            return self._told(func, args, options, _plainly)
         # These compute scores and weights in one function, so that queries, keys and values must be
         # changed before it runs.
         if (func in HOLD_OPERANDS or is_flex(func)) and (edit := self._edit()) is not None:
             with looking_away():
                 args, options = with_operands(edit, (func, args, options), self._split)
-        result = self._run(func, args, options)
+        result = self._told(func, args, options, self._run)
         if observers().away:
             return result
         if func is functional.multi_head_attention_forward:
@@ -140,6 +149,12 @@ class OperatorWatch(TorchFunctionMode):
         if isinstance(result, torch.Tensor) and result.ndim >= 3:
             return self._look(func, args, options, result)
         return result
+
+    def _told(self, func: Callable, args: tuple, options: dict, run: Callable) -> Any:
+        """The function's own result; whoever is told of functions runs it."""
+        if self._function is None or observers().away:
+            return run(func, args, options)
+        return self._function(func, args, options, run)
 
     def _run(self, func: Callable, args: tuple, options: dict) -> Any:
         """The function's own result; a watch further out that would change it too does not see
@@ -444,6 +459,10 @@ class OperatorWatch(TorchFunctionMode):
             if self._tell is not None:
                 self._tell(call)
         return None if edit is None else call
+
+
+def _plainly(func: Callable, args: tuple, options: dict) -> Any:
+    return func(*args, **options)
 
 
 def _odd(trace: ScoreTrace, weights: torch.Tensor) -> str:

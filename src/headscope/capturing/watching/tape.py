@@ -41,15 +41,24 @@ class ModuleUse(NamedTuple):
 
 @runtime_checkable
 class PassReader(Protocol):
-    """What is told more of a pass than which modules compute attention.
+    """What is told more of a pass than which modules compute attention."""
 
-    Args:
-        before: the modules of which it is told that they begin.
-        after: those of which it is told what they gave.
-    """
+    @property
+    def before(self) -> Sequence[nn.Module]:
+        """The modules of which it is told that they begin."""
+        ...
 
-    before: Sequence[nn.Module]
-    after: Sequence[nn.Module]
+    @property
+    def after(self) -> Sequence[nn.Module]:
+        """Those of which it is told what they gave."""
+        ...
+
+    @property
+    def function(self) -> Callable[[Any, tuple, dict, Callable], Any] | None:
+        """Is called in place of every function of torch, with its arguments and with what runs it;
+        None where it is not told of them.
+        """
+        ...
 
     def begun(self, module: nn.Module, args: tuple, options: dict) -> None:
         """A module begins."""
@@ -70,6 +79,7 @@ class ModuleOutputs:
     """
 
     before: Sequence[nn.Module] = ()
+    function: Callable | None = None
 
     def __init__(self, after: Sequence[nn.Module]) -> None:
         self.after = after
