@@ -39,7 +39,7 @@ def records_of(model, texts=TEXTS[:2], **options):
 
 def forgotten(model):
     """The same model, of which nothing is remembered."""
-    watch_plan._known.pop(model, None)
+    watch_plan.PLANS.pop(model, None)
     return model
 
 
@@ -79,9 +79,9 @@ def hooks(monkeypatch):
 def test_records_are_the_same_with_a_plan_and_without(family):
     model = tiny_model(family)
     fresh = records_of(forgotten(model))
-    assert watch_plan._known[model].plan is not None
+    assert watch_plan.PLANS[model].plan is not None
     again = records_of(model)
-    assert watch_plan._known[model].failures == 0
+    assert watch_plan.PLANS[model].failures == 0
     assert_same(fresh, again)
 
 
@@ -91,7 +91,7 @@ def test_a_plan_holds_for_other_lengths_and_batches(family):
     records_of(model, TEXTS[:1])
     for texts in (TEXTS[1:2], TEXTS):
         ours = records_of(model, texts)
-        assert watch_plan._known[model].failures == 0
+        assert watch_plan.PLANS[model].failures == 0
         assert_same(ours, records_of(copy.deepcopy(model), texts))
 
 
@@ -200,7 +200,7 @@ def test_a_second_attention_that_comes_later_is_seen(form):
     model = hand_written()
     assert modules_in(model) == ["layers.0.attention", "layers.1.attention"]
     assert modules_in(model) == ["layers.0.attention", "layers.1.attention"]
-    assert watch_plan._known[model].failures == 0
+    assert watch_plan.PLANS[model].failures == 0
     model.layers[1].form = form
     later = modules_in(model)
     assert len(later) == 3
@@ -213,7 +213,7 @@ def test_another_branch_of_the_same_module_is_looked_at_anew():
     modules_in(model)
     model.layers[0].attention.form = "fused"
     assert modules_in(model) == ["layers.0.attention", "layers.1.attention"]
-    assert watch_plan._known[model].failures == 0
+    assert watch_plan.PLANS[model].failures == 0
 
 
 def test_a_module_that_takes_the_place_of_another_is_seen():
@@ -257,7 +257,7 @@ def test_weights_written_in_place_are_the_ones_that_are_captured():
             elif "dense" in name:
                 weight.data.add_(0.01)
     assert_same(records_of(model), records_of(copy.deepcopy(model)))
-    assert watch_plan._known[model].failures == 0
+    assert watch_plan.PLANS[model].failures == 0
 
 
 class Fickle(Model):
@@ -288,11 +288,11 @@ def test_a_wrong_plan_costs_a_pass_and_no_exactness():
     """A plan that is not even of this model's layers is thrown away."""
     model = tiny_model("gpt2")
     fresh = records_of(forgotten(model))
-    plan = watch_plan._known[model].plan
+    plan = watch_plan.PLANS[model].plan
     wrong = watch_plan.WatchPlan(plan.modules, plan.sites[::-1], plan.softmaxes)
-    watch_plan._known[model].plan = wrong
+    watch_plan.PLANS[model].plan = wrong
     assert_same(fresh, records_of(model))
-    assert watch_plan._known[model].plan.sites == plan.sites
+    assert watch_plan.PLANS[model].plan.sites == plan.sites
 
 
 def test_inside_an_intervention_the_change_is_captured_and_the_plan_stays():
@@ -302,7 +302,7 @@ def test_inside_an_intervention_the_change_is_captured_and_the_plan_stays():
     assert zeroed[0]["self"].layers[0].changes
     assert not plain[0]["self"].layers[0].changes
     assert_same(plain, records_of(model))
-    assert watch_plan._known[model].failures == 0
+    assert watch_plan.PLANS[model].failures == 0
 
 
 def test_threads_share_a_plan():
@@ -316,7 +316,7 @@ def test_threads_share_a_plan():
     assert len(found) == 4
     for records in found:
         assert_same(wanted, records)
-    assert watch_plan._known[model].failures == 0
+    assert watch_plan.PLANS[model].failures == 0
 
 
 def test_torch_comes_back_as_it_was():
@@ -384,4 +384,4 @@ def test_tokens_of_a_watched_model_need_no_plan():
     with hs.watch(model, Tokens(pieces=("a", "b", "c"))) as seen:
         model(torch.randn(1, 3, 8))
     assert len(seen.record["self"]) == 1
-    assert model not in watch_plan._known
+    assert model not in watch_plan.PLANS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from typing import Any, NamedTuple
 
 
@@ -44,3 +44,14 @@ def observing(**changes: Any) -> Generator[None]:
         yield
     finally:
         _observers.reset(token)
+
+
+def look_away() -> Token[Observers]:
+    """From now on nobody is to look, until `look_again` is given what this returns."""
+    now = _observers.get()
+    return _observers.set(now if now.away else Observers(*now[:-1], away=True))
+
+
+def look_again(token: Token[Observers]) -> None:
+    """Whoever looked before looks again."""
+    _observers.reset(token)

@@ -18,11 +18,9 @@ from headscope.capturing.building._outputs import take_returned
 from headscope.capturing.building._together import KEEPING, BatchBuilder
 from headscope.capturing.calls.call import Call
 from headscope.capturing.contributions._norm_sites import (
+    NORM_SITES,
     NormSite,
-    norm_sites_failed,
-    norm_sites_held,
-    norm_sites_of,
-    remember_norm_sites,
+    norm_sites_of_pass,
 )
 from headscope.capturing.contributions._planned_watch import (
     NormSitesFailedError,
@@ -42,14 +40,12 @@ from headscope.capturing.watching._routers import check_routers, find_routers, s
 from headscope.capturing.watching._watch import Watch
 from headscope.capturing.watching.tape import ModuleOutputs
 from headscope.capturing.watching.watch_plan import (
+    PLANS,
     ModelModules,
     PlanFailedError,
     WatchedModules,
     WatchPlan,
-    plan_failed,
-    plan_held,
     plan_of,
-    remember,
 )
 from headscope.errors import CaptureError
 from headscope.record import Record, TextBatch
@@ -200,12 +196,13 @@ def _watched(
             builder = _planned(modules, plan, inputs, keeping, make=make)
         except (CaptureError, PlanFailedError):
             # The pass that watches everywhere either succeeds or raises the true reason.
-            plan_failed(model)
+            PLANS.failed(model)
         else:
-            plan_held(model)
+            PLANS.held(model)
             return builder
     builder, watch = _passed(model, inputs, keeping, watched=WatchedModules.of(modules), make=make)
-    remember(modules, watch.sites, watch.softmaxes, builder.router_sites)
+    plan = WatchPlan.of(modules, watch.sites, watch.softmaxes, builder.router_sites)
+    PLANS.remember(model, plan)
     _remember_norms(modules, builder)
     return builder
 
@@ -220,7 +217,7 @@ def _planned(
         PlanFailedError: if the pass differed from the plan.
     """
     model, watched = modules.model, plan.watched(modules)
-    norm_sites = norm_sites_of(model) if "norms" in keeping.what else ()
+    norm_sites = (NORM_SITES.plan_of(model) or ()) if "norms" in keeping.what else ()
     if len(norm_sites) == len(plan.sites):
         try:
             builder, watch = _passed(
@@ -228,9 +225,9 @@ def _planned(
             )
             plan.check(watch.sites, watch.softmaxes, builder.router_sites)
         except NormSitesFailedError:
-            norm_sites_failed(model)
+            NORM_SITES.failed(model)
         else:
-            norm_sites_held(model)
+            NORM_SITES.held(model)
             return builder
     builder, watch = _passed(model, inputs, keeping, watched=watched, make=make)
     plan.check(watch.sites, watch.softmaxes, builder.router_sites)
@@ -241,7 +238,8 @@ def _planned(
 def _remember_norms(modules: ModelModules, builder: Builder) -> None:
     """Remember where the outputs of attention went, if a pass has followed them."""
     if isinstance(builder.norms, NormsWatch):
-        remember_norm_sites(modules, builder.norms.called)
+        sites = norm_sites_of_pass(modules, builder.norms.called)
+        NORM_SITES.remember(modules.model, sites)
 
 
 def _passed(

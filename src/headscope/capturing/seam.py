@@ -21,7 +21,7 @@ from headscope.capturing.calls.attention import visible_of, weights_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import visibility_of
 from headscope.capturing.media._position_marks import MARK
-from headscope.capturing.observers import observers, observing
+from headscope.capturing.observers import look_again, look_away, observers, observing
 from headscope.errors import InterventionError
 
 Where = Literal["query", "key", "value", "weights", "output"]
@@ -151,8 +151,12 @@ def unseen() -> Any:
 @contextmanager
 def unwatched() -> Generator[None]:
     """Nothing is seen inside by anybody: it is no part of what the model computes."""
-    with observing(away=True), unseen():
-        yield
+    token = look_away()
+    try:
+        with unseen():
+            yield
+    finally:
+        look_again(token)
 
 
 def edit_of(module: nn.Module | None, route: str) -> Edit | None:

@@ -32,8 +32,8 @@ def records_of(model, texts=TEXTS, keep="alti", **options):
 
 def forgotten(model):
     """The same model, of which nothing is remembered."""
-    watch_plan._known.pop(model, None)
-    _norm_sites._known.pop(model, None)
+    watch_plan.PLANS.pop(model, None)
+    _norm_sites.NORM_SITES.pop(model, None)
     return model
 
 
@@ -76,10 +76,10 @@ def modes(monkeypatch):
 def test_norms_are_the_same_to_the_last_bit_with_known_sites(family):
     model = tiny_model(family)
     fresh = records_of(forgotten(model))
-    sites = _norm_sites.norm_sites_of(model)
+    sites = _norm_sites.NORM_SITES.plan_of(model)
     assert len(sites) == sum(len(stack) for stack in fresh[0].stacks.values())
     assert_same(fresh, records_of(model))
-    assert _norm_sites._known[model].sites is sites
+    assert _norm_sites.NORM_SITES[model].plan is sites
     assert_same(records_of(forgotten(model), TEXTS[1:]), records_of(model, TEXTS[1:]))
 
 
@@ -87,7 +87,7 @@ def test_norms_are_the_same_to_the_last_bit_with_known_sites(family):
 def test_what_is_no_plain_sum_is_followed_everywhere_in_each_pass(family, modes):
     model = tiny_model(family)
     fresh = records_of(forgotten(model))
-    assert not _norm_sites.norm_sites_of(model)
+    assert not _norm_sites.NORM_SITES.plan_of(model)
     modes.clear()
     assert_same(fresh, records_of(model))
     assert "sums" in modes
@@ -105,9 +105,9 @@ def test_with_known_sites_no_function_is_watched(modes):
 def test_a_capture_without_norms_keeps_the_sites():
     model = tiny_model("gpt2")
     records_of(forgotten(model))
-    sites = _norm_sites.norm_sites_of(model)
+    sites = _norm_sites.NORM_SITES.plan_of(model)
     records_of(model, keep="qk")
-    assert _norm_sites.norm_sites_of(model) is sites
+    assert _norm_sites.NORM_SITES.plan_of(model) is sites
 
 
 def test_weights_that_changed_since_are_read_anew():
@@ -117,7 +117,7 @@ def test_weights_that_changed_since_are_read_anew():
         model.encoder.layer[0].attention.output.LayerNorm.weight.mul_(3)
         model.encoder.layer[1].attention.output.dense.weight.mul_(0.5)
     known = records_of(model)
-    assert _norm_sites._known[model].failures == 0
+    assert _norm_sites.NORM_SITES[model].failures == 0
     assert_same(known, records_of(forgotten(model)))
 
 
@@ -126,7 +126,7 @@ def test_other_precision_uses_the_same_sites():
     records_of(model)
     model.to(torch.bfloat16)
     known = records_of(model)
-    assert _norm_sites._known[model].failures == 0
+    assert _norm_sites.NORM_SITES[model].failures == 0
     assert_same(known, records_of(forgotten(model)))
 
 
@@ -136,7 +136,7 @@ def test_a_model_that_was_moved_is_read_anew():
     # as moving to a device does: every parameter is another tensor afterwards
     model._apply(lambda tensor: tensor.clone() * 1.5)
     known = records_of(model)
-    assert _norm_sites._known[model].failures == 0
+    assert _norm_sites.NORM_SITES[model].failures == 0
     assert_same(known, records_of(forgotten(model)))
 
 
@@ -201,7 +201,7 @@ def test_a_block_that_computes_something_else_later_is_looked_at_anew(monkeypatc
     output = model.encoder.layer[1].attention.output
     monkeypatch.setattr(output, "forward", Twice(output).forward)
     known = records_of(model)
-    assert _norm_sites._known[model].failures == 1
+    assert _norm_sites.NORM_SITES[model].failures == 1
     # the residual is now a multiple of what was read, which the search everywhere knows
     assert_same(known, records_of(forgotten(model)))
 
@@ -210,15 +210,15 @@ def test_three_failures_in_a_row_end_it(monkeypatch):
     model = copy.deepcopy(tiny_model("bert"))
     output = model.encoder.layer[0].attention.output
     plain, twice = output.forward, Twice(output).forward
-    for _ in range(_norm_sites.FAILURES):
+    for _ in range(watch_plan.FAILURES):
         records_of(model)
-        assert _norm_sites.norm_sites_of(model)
+        assert _norm_sites.NORM_SITES.plan_of(model)
         monkeypatch.setattr(output, "forward", twice)
         records_of(model)
         monkeypatch.setattr(output, "forward", plain)
     records_of(model)
-    assert not _norm_sites.norm_sites_of(model)
-    assert watch_plan._known[model].plan is not None
+    assert not _norm_sites.NORM_SITES.plan_of(model)
+    assert watch_plan.PLANS[model].plan is not None
 
 
 def test_a_second_attention_later_is_seen(monkeypatch):
@@ -282,7 +282,7 @@ def test_interventions_and_captures_inside_a_pass_use_no_sites():
     )
     assert changed is None or not np.array_equal(changed, intact)
     assert_same(plain, records_of(model))
-    assert _norm_sites._known[model].failures == 0
+    assert _norm_sites.NORM_SITES[model].failures == 0
 
 
 def test_another_thread_does_not_reach_the_hooks():
@@ -308,7 +308,7 @@ def test_another_thread_does_not_reach_the_hooks():
     assert_same(plain, records_of(model))
     hook.remove()
     assert not errors
-    assert _norm_sites._known[model].failures == 0
+    assert _norm_sites.NORM_SITES[model].failures == 0
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -7,11 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from torch import nn
 
-from headscope.capturing.watching.watch_plan import FAILURES, ModelModules
+from headscope.capturing.watching.watch_plan import ModelModules, PlanMemory
 
 if TYPE_CHECKING:
     from headscope.capturing.contributions._residual_path import ResidualPath
@@ -87,41 +86,14 @@ class FoundModules:
         return NormSite(**known)
 
 
-@dataclass(eq=False)
-class _Memory:
-    """The sites of a model in the order of its calls, and how often they failed in a row."""
-
-    sites: tuple[NormSite, ...] = ()
-    failures: int = 0
+NORM_SITES: PlanMemory[tuple[NormSite, ...]] = PlanMemory()
+"""Of models, in the order of their calls."""
 
 
-_known: WeakKeyDictionary[nn.Module, _Memory] = WeakKeyDictionary()
-
-
-def norm_sites_of(model: nn.Module) -> tuple[NormSite, ...]:
-    """The sites that are known of a model whose modules are as they were; empty for none."""
-    memory = _known.get(model)
-    return () if memory is None else memory.sites
-
-
-def norm_sites_held(model: nn.Module) -> None:
-    """A pass agreed with the sites of its model."""
-    _known[model].failures = 0
-
-
-def norm_sites_failed(model: nn.Module) -> None:
-    """A pass differed from the sites of its model."""
-    memory = _known[model]
-    memory.sites = ()
-    memory.failures += 1
-
-
-def remember_norm_sites(modules: ModelModules, called: Mapping[int, FoundModules]) -> None:
-    """Remember the sites of a pass that was followed everywhere, if all of them can be found
-    again.
-    """
-    memory = _known.setdefault(modules.model, _Memory())
-    memory.sites = ()
+def norm_sites_of_pass(
+    modules: ModelModules, called: Mapping[int, FoundModules]
+) -> tuple[NormSite, ...] | None:
+    """The sites of a pass that was followed everywhere; None where some cannot be found again."""
     sites = [called[number].site(modules) for number in sorted(called)]
-    if memory.failures < FAILURES and None not in sites:
-        memory.sites = tuple(site for site in sites if site is not None)
+    known = tuple(site for site in sites if site is not None)
+    return known if len(known) == len(sites) else None

@@ -11,12 +11,12 @@ import torch
 from jaxtyping import Float
 
 from headscope.capturing._call_of_heads import held_heads
-from headscope.capturing.building._checks import EXPLAINED_WITHIN, LOST_AT_MOST, TOLERANCE, verified
+from headscope.capturing.building._checks import LOST_AT_MOST, TOLERANCE, explained, verified
 from headscope.capturing.building._masks import Masks
 from headscope.capturing.building._real_tokens import ROWS_CHECKED, RealTokens, stored
 from headscope.capturing.building._rotation import Rotations
 from headscope.capturing.building.stacks import group_of
-from headscope.capturing.calls.attention import QueryRows, recomputed, spread, weights_of
+from headscope.capturing.calls.attention import QueryRows, spread, weights_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility, visibility_of
 from headscope.capturing.keep import KeepChoice
@@ -207,7 +207,8 @@ class LayerSteps:
         call = unpadded.call
         if not self._has_qk:
             return
-        if call.query is None or call.key is None or not _follows(unpadded, visibility):
+        follows = explained(call, visibility, _some_rows(unpadded))
+        if call.query is None or call.key is None or not follows:
             if self.read and self._blocks is None:
                 raise CaptureError(
                     f"{call.name} shows queries and keys in some steps only; generate with "
@@ -374,18 +375,6 @@ def _check_nothing_lost(empty: torch.Tensor, name: str) -> None:
             "this model does not hide; its steps are no causal attention over the text. Generate "
             "without cache_implementation"
         )
-
-
-def _follows(unpadded: RealTokens, visibility: Visibility) -> bool:
-    """Whether the model's own weights, where it gave them, follow from the queries and keys that
-    were seen.
-    """
-    call = unpadded.call
-    if call.weights is None or call.weights.dtype not in TOLERANCE:
-        return True
-    rows = _some_rows(unpadded)
-    own, ours = (find(call, visibility, rows) for find in (weights_of, recomputed))
-    return bool((own - ours).abs().max().item() <= EXPLAINED_WITHIN)
 
 
 def _some_rows(unpadded: RealTokens) -> QueryRows:

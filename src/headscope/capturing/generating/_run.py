@@ -11,7 +11,7 @@ import torch
 
 from headscope.capturing.calls.call import Call
 from headscope.capturing.device import device_of
-from headscope.capturing.generating._cache import deep_cache
+from headscope.capturing.generating._options import deep_cache
 from headscope.capturing.generating._step_joiner import StepJoiner
 from headscope.capturing.generating._text import GeneratedText, ends_of
 from headscope.capturing.generating._token_probabilities import TokenProbabilities

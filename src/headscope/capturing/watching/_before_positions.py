@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import nn
 
 from headscope.capturing.calls.call import Call
+from headscope.capturing.watching._score_trace import storage_of
 from headscope.capturing.watching.tape import ModuleUse
 
 TOKENS_COMPARED = 64
@@ -26,8 +27,7 @@ ALIKE_WITHIN, ALIKE_WITHIN_HALF = 1e-4, 2e-2
 """Differences, relative to the largest length."""
 
 
-@dataclass(frozen=True, eq=False)
-class UnrotatedVectors:
+class UnrotatedVectors(NamedTuple):
     """Queries or keys before positions, ``[batch head token feature]``.
 
     Args:
@@ -41,8 +41,7 @@ class UnrotatedVectors:
     way: int
 
 
-@dataclass(frozen=True, eq=False)
-class BeforePositions:
+class BeforePositions(NamedTuple):
     """How queries and keys of a call were made.
 
     Args:
@@ -59,8 +58,11 @@ class BeforePositions:
     next_piece: tuple[nn.Module | None, int] = (None, 0)
 
 
+NOTHING = BeforePositions()
+
+
 def find_before(
-    call: Call, uses: Sequence[ModuleUse], last: BeforePositions = BeforePositions()
+    call: Call, uses: Sequence[ModuleUse], last: BeforePositions = NOTHING
 ) -> BeforePositions:
     """What queries and keys of a call were before positions.
 
@@ -183,7 +185,7 @@ def _made_by(use: ModuleUse, recent: list[ModuleUse]) -> tuple[nn.Module, ...]:
     if use.given is None:
         return ()
     for other in recent:
-        if other.output is not None and _storage(use.given) == _storage(other.output):
+        if other.output is not None and storage_of(use.given) == storage_of(other.output):
             return use.module, other.module
     return ()
 
@@ -245,10 +247,6 @@ def _heads_of(output: torch.Tensor, after: torch.Tensor, call: Call) -> Iterator
         )  # or for each group of heads
         yield grouped[..., :-2, :].flatten(2, 3).transpose(1, 2)[:, :heads]
         yield grouped[..., -2, :].transpose(1, 2)[:, :heads]
-
-
-def _storage(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
 
 
 def is_one(before: torch.Tensor, after: torch.Tensor) -> bool:

@@ -196,11 +196,7 @@ def _ends(func: Any, args: tuple, result: torch.Tensor, trace: ScoreTrace) -> bo
 
 def _is_turned(given: torch.Tensor, result: torch.Tensor) -> bool:
     """Whether a function exchanged the last two axes, by how both lie in memory."""
-    if (
-        given.ndim != result.ndim
-        or given.ndim < 2
-        or given.untyped_storage().data_ptr() != _storage(result)
-    ):
+    if given.ndim != result.ndim or given.ndim < 2 or storage_of(given) != storage_of(result):
         return False
     before, after = (
         (*zip(tensor.shape, tensor.stride(), strict=True),)[-2:] for tensor in (given, result)
@@ -208,7 +204,8 @@ def _is_turned(given: torch.Tensor, result: torch.Tensor) -> bool:
     return before != after and before == after[::-1]
 
 
-def _storage(tensor: torch.Tensor) -> int:
+def storage_of(tensor: torch.Tensor) -> int:
+    """Where in memory the numbers of a tensor and of its views are."""
     return tensor.untyped_storage().data_ptr()
 
 

@@ -9,8 +9,8 @@ are called, nor which library they come from.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode
 
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.layout import layout_of, split
-from headscope.capturing.observers import observers, observing
+from headscope.capturing.observers import look_again, look_away, observers, observing
 from headscope.capturing.seam import OPERANDS, Edit, alike, edit_of, level
 from headscope.capturing.watching._einsum import attention_axes, exchanged, product_axes
 from headscope.capturing.watching._flex import is_flex, seen_in_flex
@@ -53,22 +53,27 @@ SOFTMAXES: set[Any] = {torch.softmax, torch.Tensor.softmax, functional.softmax}
 HOLD_OPERANDS: set[Any] = PRODUCTS | SUMS_OF_PRODUCTS | {FUSED, torch.einsum}
 
 
-@contextmanager
-def looking_away() -> Generator[None]:
+class looking_away:
     """Observe nothing inside: what happens there is our own, or is reported elsewhere. The
     innermost modes are taken off, as far as they are ours, so that no function need pass them by.
+
+    It is no generator, since it is opened several times for every layer.
     """
-    off: list[TorchFunctionMode] = []
-    innermost = _get_current_function_mode()
-    while isinstance(innermost, OperatorWatch):
-        TorchFunctionMode.__exit__(innermost, None, None, None)
-        off.append(innermost)
+
+    __slots__ = ("_off", "_token")
+
+    def __enter__(self) -> None:
+        self._off: list[TorchFunctionMode] = []
         innermost = _get_current_function_mode()
-    try:
-        with observing(away=True):
-            yield
-    finally:
-        for mode in reversed(off):
+        while isinstance(innermost, OperatorWatch):
+            TorchFunctionMode.__exit__(innermost, None, None, None)
+            self._off.append(innermost)
+            innermost = _get_current_function_mode()
+        self._token = look_away()
+
+    def __exit__(self, *_: object) -> None:
+        look_again(self._token)
+        for mode in reversed(self._off):
             TorchFunctionMode.__enter__(mode)
 
 

@@ -220,8 +220,8 @@ class Tape:
         is_followed = number in self._followed
         if is_followed or number in self._begun:
             undo.callback(hook_before(module, self._begin).remove)
-        tables = (self._followed, self._makers, self._matrices, self._ended)
-        if any(number in table for table in tables):
+        is_noted = number in self._makers or number in self._matrices
+        if is_followed or is_noted or number in self._ended:
             undo.callback(hook_after(module, self._end, always=is_followed).remove)
 
     def _begin(self, module: nn.Module, args: tuple, options: dict) -> None:

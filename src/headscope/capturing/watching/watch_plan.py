@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 import torch
@@ -23,6 +24,7 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.walk import named_modules_of
 
 ATTENTION_NAME = re.compile(r"attention|attn", re.IGNORECASE)
+Plan = TypeVar("Plan")
 FAILURES = 3
 """How many plans of a model may fail before it is looked at everywhere, in every pass."""
 
@@ -176,6 +178,18 @@ class WatchPlan:
     softmaxes: int
     routers: tuple[int | None, ...] = ()
 
+    @classmethod
+    def of(
+        cls,
+        modules: ModelModules,
+        sites: tuple[AttentionSite, ...],
+        softmaxes: int,
+        routers: tuple[int | None, ...] = (),
+    ) -> WatchPlan | None:
+        """What a pass that was watched everywhere showed; None where there are no sites."""
+        known = tuple(map(weakref.ref, modules.all))
+        return cls(known, sites, softmaxes, routers) if sites else None
+
     def fits(self, modules: ModelModules) -> bool:
         """Whether the model still has the same modules, one by one."""
         if len(self.modules) != len(modules.all):
@@ -215,7 +229,7 @@ class WatchPlan:
 
 
 @dataclass(eq=False)
-class PlanMemory:
+class RememberedPlan(Generic[Plan]):
     """What is remembered about a model.
 
     Args:
@@ -223,44 +237,40 @@ class PlanMemory:
         failures: how many plans have failed in a row.
     """
 
-    plan: WatchPlan | None = None
+    plan: Plan | None = None
     failures: int = 0
 
 
-_known: WeakKeyDictionary[nn.Module, PlanMemory] = WeakKeyDictionary()
+class PlanMemory(WeakKeyDictionary[nn.Module, RememberedPlan[Plan]]):
+    """Plans of models, which are not kept alive by them."""
+
+    def plan_of(self, model: nn.Module) -> Plan | None:
+        """The plan of a model; None where there is none, or several have failed in a row."""
+        memory = self.get(model)
+        return None if memory is None or memory.failures >= FAILURES else memory.plan
+
+    def remember(self, model: nn.Module, plan: Plan | None) -> None:
+        """Remember what a pass that was watched everywhere showed."""
+        self.setdefault(model, RememberedPlan()).plan = plan
+
+    def held(self, model: nn.Module) -> None:
+        """A pass agreed with the plan of its model."""
+        self[model].failures = 0
+
+    def failed(self, model: nn.Module) -> None:
+        """A pass differed from the plan of its model."""
+        self[model].plan = None
+        self[model].failures += 1
+
+
+PLANS: PlanMemory[WatchPlan] = PlanMemory()
+"""Where attention is in models."""
 
 
 def plan_of(modules: ModelModules) -> WatchPlan | None:
     """The plan of a model, where there is one that fits the modules it has now."""
-    memory = _known.get(modules.model)
-    if memory is None or memory.plan is None or memory.failures >= FAILURES:
-        return None
-    return memory.plan if memory.plan.fits(modules) else None
-
-
-def plan_held(model: nn.Module) -> None:
-    """A pass agreed with the plan of its model."""
-    _known[model].failures = 0
-
-
-def plan_failed(model: nn.Module) -> None:
-    """A pass differed from the plan of its model."""
-    memory = _known[model]
-    memory.plan = None
-    memory.failures += 1
-
-
-def remember(
-    modules: ModelModules,
-    sites: tuple[AttentionSite, ...],
-    softmaxes: int,
-    routers: tuple[int | None, ...] = (),
-) -> None:
-    """Remember what a pass that was watched everywhere showed, if all of it can be found again."""
-    memory = _known.setdefault(modules.model, PlanMemory())
-    memory.plan = None
-    if sites:
-        memory.plan = WatchPlan(tuple(map(weakref.ref, modules.all)), sites, softmaxes, routers)
+    plan = PLANS.plan_of(modules.model)
+    return plan if plan is not None and plan.fits(modules) else None
 
 
 def site_of(modules: ModelModules, call: Call) -> AttentionSite:
