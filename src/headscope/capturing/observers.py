@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import threading
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ class Observers(NamedTuple):
         level: how many blocks of `headscope.capturing.seam.intact` are open.
         interface: the innermost watch of transformers' interface.
         operators: the innermost watch of torch's operators that is there to change attention.
-        counter: of softmaxes.
+        counter: is called with each softmax that is taken.
         away: whether nobody is to look now: what runs is our own, or is reported elsewhere.
     """
 
@@ -55,3 +56,31 @@ def look_away() -> Token[Observers]:
 def look_again(token: Token[Observers]) -> None:
     """Whoever looked before looks again."""
     _observers.reset(token)
+
+
+class SharedPatch:
+    """Functions of a library that are replaced as long as any thread needs it.
+
+    Args:
+        make: replaces them, and returns what undoes it.
+    """
+
+    def __init__(self, make: Callable[[], Callable[[], None]]) -> None:
+        self._make = make
+        self._undo: Callable[[], None] = lambda: None
+        self._lock, self._open = threading.Lock(), 0
+
+    @contextmanager
+    def applied(self) -> Generator[None]:
+        """They are replaced while the block is open."""
+        with self._lock:
+            if not self._open:
+                self._undo = self._make()
+            self._open += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._open -= 1
+                if not self._open:
+                    self._undo()

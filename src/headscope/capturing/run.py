@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+import weakref
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
@@ -201,8 +202,9 @@ def _watched(
             PLANS.held(model)
             return builder
     builder, watch = _passed(model, inputs, keeping, watched=WatchedModules.of(modules), make=make)
-    plan = WatchPlan.of(modules, watch.sites, watch.softmaxes, builder.router_sites)
-    PLANS.remember(model, plan)
+    known = tuple(map(weakref.ref, modules.all))
+    plan = WatchPlan(known, watch.sites, watch.softmaxes, builder.router_sites)
+    PLANS.remember(model, plan if watch.sites else None)
     _remember_norms(modules, builder)
     return builder
 
@@ -288,7 +290,7 @@ def _passed(
         modules = ModelModules.of(model) if watched is None else watched.modules
         seen = find_routers(routers.uses, outputs, model)
         builder.routers = scores_of(seen, modules.names, inputs.count)
-        builder.router_sites = modules.numbered([one and one.module for one in seen])
+        builder.router_sites = modules.numbered([router and router[0] for router in seen])
     # Logits may be large, and the postponed weights, computed next, need memory.
     del outputs
     builder.check_joined()

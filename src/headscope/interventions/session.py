@@ -24,6 +24,7 @@ from headscope.capturing.media.input_positions import (
     has_more_than_text,
     origins_of,
 )
+from headscope.capturing.observers import observing
 from headscope.capturing.run import uncompiled, unwrapped
 from headscope.capturing.seam import LayerChange, changing, sessions
 from headscope.capturing.watching.interface import InterfaceWatch
@@ -89,6 +90,7 @@ def intervene(model: nn.Module, *interventions: Intervention) -> Generator[Model
             session.operators, session.tape = operators, tape
             undo.enter_context(InterfaceWatch(tape, None, inside=looking_away))
             undo.enter_context(operators)
+            undo.enter_context(observing(operators=operators))
         undo.enter_context(session.hooked())
         undo.enter_context(changing(session))
         yield session

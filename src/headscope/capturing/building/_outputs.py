@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 import torch
@@ -191,12 +191,14 @@ def _call(
     weights: torch.Tensor, matrices: _ConnectedMatrices, names: Mapping[int, str], *, cross: bool
 ) -> Call:
     value, projection = (names[id(use.module)] for use in (matrices.value, matrices.projection))
+    parts = zip(value.split("."), projection.split("."), strict=False)
+    shared = takewhile(lambda pair: pair[0] == pair[1], parts)
     output = matrices.projection.output
     if output.shape[0] != weights.shape[0]:
         output = output.transpose(0, 1)
     return Call(
         module=matrices.projection.module,
-        name=_shared_path(value, projection),
+        name=".".join(part for part, _ in shared),
         route="outputs",
         cross=cross,
         value=matrices.values,
@@ -207,12 +209,3 @@ def _call(
         projection_name=projection,
         output=output[:, : weights.shape[2]],
     )
-
-
-def _shared_path(first: str, second: str) -> str:
-    shared = []
-    for ours, theirs in zip(first.split("."), second.split("."), strict=False):
-        if ours != theirs:
-            break
-        shared.append(ours)
-    return ".".join(shared)

@@ -21,9 +21,9 @@ from headscope.capturing.contributions._residual_path import (
     NormUse,
     ResidualPath,
 )
-from headscope.capturing.contributions._watch import first_tensor, known_norm_of, missing_of
+from headscope.capturing.contributions._watch import known_norm_of, missing_of
 from headscope.capturing.seam import unwatched
-from headscope.capturing.watching.tape import ModuleUse
+from headscope.capturing.watching.tape import ModuleUse, PassReader, first_tensor
 from headscope.capturing.watching.watch_plan import ModelModules, PlanFailedError
 
 NUMBERS_TOGETHER = 2**18
@@ -34,7 +34,7 @@ class NormSitesFailedError(PlanFailedError):
     """A pass added other things to the output of an attention than the pass before."""
 
 
-class PlannedNormsWatch:
+class PlannedNormsWatch(PassReader):
     """Follows the output of each attention through the modules of its site while the block is open.
 
     Args:
@@ -44,14 +44,12 @@ class PlannedNormsWatch:
         put: takes each array that is done, and gives what is kept in its place; None to keep all
             in memory.
 
-    It is a `PassReader` of a `Watch` that is opened inside it.
+    A `Watch` that is opened inside it tells it of the pass.
 
     Raises:
         NormSitesFailedError: inside and on leaving, where the model did something else than the
             sites say; what was built is then to be discarded.
     """
-
-    function: Callable | None = None
 
     def __init__(
         self,
@@ -72,8 +70,8 @@ class PlannedNormsWatch:
         self._at_end = self._table(
             value=self._matrix, maker=self._matrix, after=self._normed, second=self._second
         )
-        self.before: Sequence[nn.Module] = tuple(self._at_begin)
-        self.after: Sequence[nn.Module] = tuple(self._at_end)
+        self.before = tuple(self._at_begin)
+        self.after = tuple(self._at_end)
 
     def __enter__(self) -> PlannedNormsWatch:
         return self

@@ -35,7 +35,7 @@ from headscope.capturing.contributions._residual_path import (
 from headscope.capturing.observers import observers
 from headscope.capturing.seam import unseen, unwatched
 from headscope.capturing.walk import modules_of
-from headscope.capturing.watching.tape import ModuleUse
+from headscope.capturing.watching.tape import ModuleUse, PassReader, first_tensor
 from headscope.capturing.watching.watch_plan import is_affine, names_of
 from headscope.norms import Norm
 
@@ -60,7 +60,7 @@ NO_PROJECTION = (
 )
 
 
-class NormsWatch:
+class NormsWatch(PassReader):
     """Follows the output of each attention while the block is open, and says of each layer what its
     tokens added.
 
@@ -70,7 +70,7 @@ class NormsWatch:
         put: takes each array that is done, and gives what is kept in its place; None to keep all
             in memory.
 
-    It is a `PassReader` of a `Watch` that is opened inside it.
+    A `Watch` that is opened inside it tells it of the pass.
     """
 
     def __init__(
@@ -84,13 +84,9 @@ class NormsWatch:
         self._summed: list[tuple[FoundModules, torch.Tensor]] = []
         self.called: dict[int, FoundModules] = {}
         self._norms: dict[tuple[int, int], Norm | None] = {}
-        self.before: list[nn.Module] = []
-        self.after: list[nn.Module] = []
-        for module in modules_of(model):
-            if next(module.parameters(), None) is not None:
-                self.before.append(module)
-            if next(module.children(), None) is None:
-                self.after.append(module)
+        modules = modules_of(model)
+        self.before = [module for module in modules if next(module.parameters(), None) is not None]
+        self.after = [module for module in modules if next(module.children(), None) is None]
 
     def __enter__(self) -> NormsWatch:
         return self
@@ -293,11 +289,10 @@ class NormsWatch:
         """A module reads something."""
         if observers().away:
             return
-        # Each question to a tensor would pass all watches by otherwise.
+        given = first_tensor(args, options)
+        if given is None:
+            return
         with unseen():
-            given = first_tensor(args, options)
-            if given is None:
-                return
             if self._summed:
                 self._note_taker(module, given)
             # The same stream is read by queries, keys and values: one copy of it is enough.
@@ -374,7 +369,9 @@ class NormsWatch:
         with unwatched():
             for path in list(paths):
                 self._waiting.remove(path)
-                path.modules.note(path, finish(path, with_alti=self._with_alti))
+                for texts in texts_of(path, with_alti=self._with_alti):
+                    write_contributions([texts])
+                path.modules.note(path, missing_of(path))
                 put_away(path.layers, self._put)
 
 
@@ -383,15 +380,6 @@ def known_norm_of(module: nn.Module, width: int) -> Norm | None:
     if is_affine(module):
         return None
     return remembered([module], ("norm", width), lambda: norm_of(module, width))
-
-
-def finish(path: ResidualPath, *, with_alti: bool) -> frozenset[str]:
-    """Write what a path shows into the layers of its examples; returned are the kinds that are
-    missing in any.
-    """
-    for texts in texts_of(path, with_alti=with_alti):
-        write_contributions([texts])
-    return missing_of(path)
 
 
 def missing_of(path: ResidualPath) -> frozenset[str]:
@@ -415,10 +403,3 @@ def _two_tensors(args: tuple, options: dict) -> tuple[torch.Tensor, torch.Tensor
     first, second = given
     both = isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor)
     return (first, second) if both and first.shape == second.shape else None
-
-
-def first_tensor(args: tuple, options: dict) -> torch.Tensor | None:
-    for given in (*args, *options.values()):
-        if isinstance(given, torch.Tensor) and given.is_floating_point() and given.ndim >= 2:
-            return given
-    return None

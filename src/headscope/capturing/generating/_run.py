@@ -80,7 +80,7 @@ class GenerationRun:
             left_as_it_was(self.model),
         ):
             routers = self._routers(texts[0].source)
-            outputs = ModuleOutputs([router.module for router in routers if router is not None])
+            outputs = ModuleOutputs([module for module, _, _ in filter(None, routers)])
             with seeded(self.seed, device_of(self.model)):
                 written = self._written(texts, outputs)
             routed = scores_of_steps(routers, outputs.uses, names_of(self.model))

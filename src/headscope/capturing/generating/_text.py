@@ -11,7 +11,6 @@ import torch
 
 from headscope.capturing.calls.call import Call
 from headscope.capturing.facts import facts_of, position_kind
-from headscope.capturing.generating._call_of_example import call_of_example
 from headscope.capturing.generating._step_joiner import StepJoiner
 from headscope.capturing.generating._token_probabilities import TokenProbabilities
 from headscope.capturing.inputs.tokens import tokens_from_encoding, tokens_from_ids
@@ -62,7 +61,7 @@ class GeneratedText:
         # A cache that slides has dropped the first keys, padding before anything else.
         dropped = max(before + queries - keys, 0)
         self.joiner.take(
-            call_of_example(
+            _call_of_example(
                 call,
                 example,
                 queries=0 if before else self.padding,
@@ -223,3 +222,52 @@ def joined_tokens(first: Tokens, second: Tokens) -> Tokens:
             None if values is None else values + (getattr(second, name) or (None,) * len(second))
         )
     return Tokens(texts=first.texts, **fields)
+
+
+def _call_of_example(call: Call, example: int, *, queries: int, keys: int) -> Call:
+    """The call as if the model had read this example alone, without the padding before it.
+
+    Args:
+        call: of the whole batch, whose padding stands on the left.
+        example: which of the batch.
+        queries: how many of its first queries are padding.
+        keys: how many of its first keys are padding.
+    """
+    one, rows, columns = slice(example, example + 1), slice(queries, None), slice(keys, None)
+    sizes = call.size[2:]
+
+    def both(tensor: torch.Tensor | None) -> torch.Tensor | None:
+        """Of ``[batch head query key]``, where axes may be 1."""
+        if tensor is None:
+            return None
+        tensor = tensor[one] if tensor.shape[0] > 1 else tensor
+        if tensor.shape[2] > 1:
+            tensor = tensor[:, :, rows]
+        # A mask may be longer than the keys, where the cache has empty places.
+        return tensor[..., columns] if tensor.shape[3] >= sizes[1] > 1 else tensor
+
+    def of_queries(tensor: torch.Tensor | None) -> torch.Tensor | None:
+        return None if tensor is None else tensor[one, :, rows]
+
+    def of_keys(tensor: torch.Tensor | None) -> torch.Tensor | None:
+        return None if tensor is None else tensor[one, :, columns]
+
+    # Behind a cache only the new keys have a form before positions, and none of them is padding.
+    is_whole = call.key_before is not None and call.key_before.shape[2] == sizes[1]
+    output = call.output
+    if output is not None:
+        output = output.reshape(*call.context.shape[:2], -1)[one, rows]
+    return replace(
+        call,
+        value=call.value[one, :, columns],
+        context=call.context[one, rows],
+        query=of_queries(call.query),
+        key=of_keys(call.key),
+        weights=both(call.weights),
+        mask=both(call.mask),
+        bias=both(call.bias),
+        output=output,
+        query_before=of_queries(call.query_before),
+        key_before=of_keys(call.key_before) if is_whole else None,
+        added=None if call.added is None else call.added[one, rows],
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,18 +22,8 @@ RETURNED = {
 }
 
 
-class Router(NamedTuple):
-    """What a model returned as router scores.
-
-    Args:
-        module: that gave them.
-        part: of its output.
-        scores: ``[... expert]``.
-    """
-
-    module: nn.Module
-    part: int
-    scores: torch.Tensor
+Router = tuple[nn.Module, int, torch.Tensor]
+"""A module, the part of its output that is router scores, and these, ``[... expert]``."""
 
 
 def check_routers(model: nn.Module) -> None:
@@ -63,7 +53,7 @@ def find_routers(uses: Sequence[ModuleUse], outputs: Any, model: nn.Module) -> l
     for use in uses:
         for number, part in enumerate(use.output):
             if part is not None:  # the innermost module is meant, which ends first
-                given.setdefault(id(part), Router(use.module, number, part))
+                given.setdefault(id(part), (use.module, number, part))
     returned = [tensor for name in RETURNED for tensor in getattr(outputs, name, None) or ()]
     routers = [given.get(id(tensor)) for tensor in returned]
     if not any(routers):
@@ -76,9 +66,8 @@ def scores_of(
 ) -> dict[str, list[np.ndarray]]:
     """Router scores ``[example][token expert]`` by the name of the router's module."""
     return {
-        names[id(router.module)]: list(_scores(router.scores, batch))
-        for router in routers
-        if router is not None
+        names[id(module)]: list(_scores(scores, batch))
+        for module, _, scores in filter(None, routers)
     }
 
 
@@ -95,7 +84,7 @@ def scores_of_steps(
         uses: of these modules in all passes.
         names: of the model's modules, by id.
     """
-    parts = {id(router.module): router.part for router in routers if router is not None}
+    parts = {id(module): part for module, part, _ in filter(None, routers)}
     steps: dict[str, list[np.ndarray]] = {}
     for use in uses:
         scores = _scores(use.output[parts[id(use.module)]], 1)[0]

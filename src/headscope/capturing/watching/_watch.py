@@ -28,7 +28,7 @@ from headscope.capturing.watching.watch_plan import (
 )
 
 
-class Watch:
+class Watch(PassReader):
     """Hands on the attention calls of a model while the block is open, each as soon as its
     projection was seen.
 
@@ -45,10 +45,6 @@ class Watch:
         readers: are told more of the pass.
     """
 
-    before: Sequence[nn.Module]
-    after: Sequence[nn.Module]
-    function: Callable | None = None
-
     def __init__(
         self,
         model: nn.Module,
@@ -61,7 +57,7 @@ class Watch:
         readers: Sequence[PassReader] = (),
     ) -> None:
         self.count = self.softmaxes = 0
-        self._counting = nullcontext() if watched is None else counted(self)
+        self._counting = nullcontext() if watched is None else counted(self._count_softmax)
         watched = WatchedModules.of(ModelModules.of(model)) if watched is None else watched
         self._take, self._join, self._watched, self._tell = take, join, watched, used
         # Of modules that compute attention with torch's operators it is told itself.
@@ -112,7 +108,7 @@ class Watch:
             return ()
         return tuple(self._sites[number] for number in sorted(self._sites))
 
-    def softmax(self) -> None:
+    def _count_softmax(self) -> None:
         """The model takes a softmax."""
         self.softmaxes += 1
 

@@ -7,7 +7,6 @@ this model only. The model keeps its configuration and its own implementation: s
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from typing import Any
@@ -16,7 +15,7 @@ import torch
 from torch import nn
 
 from headscope.capturing.calls.call import Call
-from headscope.capturing.observers import observers, observing
+from headscope.capturing.observers import SharedPatch, observers, observing
 from headscope.capturing.seam import OPERANDS, Edit, alike, edit_of
 from headscope.capturing.watching._flex import dense_mask, is_block_mask
 from headscope.capturing.watching.tape import Tape
@@ -26,10 +25,6 @@ ADDING = ("eager", "flex_attention")
 """Implementations that add a mask to the scores, whatever it holds, and hide nothing without
 one.
 """
-
-_lock = threading.Lock()
-_open = 0
-_original: Callable | None = None
 
 
 class InterfaceWatch:
@@ -60,8 +55,7 @@ class InterfaceWatch:
 
     def __enter__(self) -> InterfaceWatch:
         with ExitStack() as undo:
-            _install()
-            undo.callback(_uninstall)
+            undo.enter_context(INTERFACE.applied())
             self._outer = observers().interface
             undo.enter_context(observing(interface=self))
             self._exit = undo.pop_all()
@@ -180,7 +174,8 @@ def _weights_like(returned: tuple, call: Call) -> Any:
     return alike(call.weights.to(own.dtype), own)
 
 
-def _install() -> None:
+def _replace_interface() -> Callable[[], None]:
+    """Let the interface hand out functions that are watched; returned is what undoes it."""
     from transformers.modeling_utils import AttentionInterface
 
     if not hasattr(AttentionInterface, "get_interface"):
@@ -190,25 +185,18 @@ def _install() -> None:
             f"transformers {transformers.__version__} cannot be watched: it has no "
             "AttentionInterface.get_interface; headscope needs transformers 5.1 or later"
         )
-    global _open, _original  # noqa: PLW0603 - counts the open watches of all threads
-    with _lock:
-        if _open == 0:
-            original = _original = AttentionInterface.get_interface
+    original = AttentionInterface.get_interface
 
-            def get_interface(self: Any, implementation: str, default: Callable) -> Callable:
-                function = original(self, implementation, default)
-                watch = observers().interface
-                return function if watch is None else watch.wrap(function, implementation)
+    def get_interface(self: Any, implementation: str, default: Callable) -> Callable:
+        function = original(self, implementation, default)
+        watch = observers().interface
+        return function if watch is None else watch.wrap(function, implementation)
 
-            AttentionInterface.get_interface = get_interface  # ty: ignore[invalid-assignment]
-        _open += 1
+    def undo() -> None:
+        AttentionInterface.get_interface = original
+
+    AttentionInterface.get_interface = get_interface  # ty: ignore[invalid-assignment]
+    return undo
 
 
-def _uninstall() -> None:
-    from transformers.modeling_utils import AttentionInterface
-
-    global _open  # noqa: PLW0603
-    with _lock:
-        _open -= 1
-        if _open == 0:
-            AttentionInterface.get_interface = _original  # ty: ignore[invalid-assignment]
+INTERFACE = SharedPatch(_replace_interface)

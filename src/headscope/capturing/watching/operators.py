@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -19,7 +18,7 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode
 
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.layout import layout_of, split
-from headscope.capturing.observers import look_again, look_away, observers, observing
+from headscope.capturing.observers import look_again, look_away, observers
 from headscope.capturing.seam import OPERANDS, Edit, alike, edit_of, level
 from headscope.capturing.watching._einsum import attention_axes, exchanged, product_axes
 from headscope.capturing.watching._flex import is_flex, seen_in_flex
@@ -103,7 +102,6 @@ class OperatorWatch(TorchFunctionMode):
         self._tape, self._tell, self._function = tape, tell, function
         self.batch: int = batch
         self._outer: OperatorWatch | None = None
-        self._changing = nullcontext()
         self._level = 0
         self.idle = False
         self._beside: list[AddedScores] = []
@@ -112,16 +110,8 @@ class OperatorWatch(TorchFunctionMode):
 
     def __enter__(self) -> OperatorWatch:
         self._outer, self._level = observers().operators, level()
-        if self._tell is None:
-            self._changing = observing(operators=self)
-            self._changing.__enter__()
         super().__enter__()
         return self
-
-    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
-        super().__exit__(exc_type, exc_val, exc_tb)
-        if self._tell is None:
-            self._changing.__exit__(None, None, None)
 
     def __torch_function__(
         self,

@@ -9,16 +9,15 @@ that was watched everywhere.
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from torch.nn import functional
 
-from headscope.capturing.observers import observers, observing
+from headscope.capturing.observers import SharedPatch, observers, observing
 
 OPERATORS = "torch._higher_order_ops.flex_attention"
 FUSED: Any = functional.scaled_dot_product_attention
@@ -33,18 +32,6 @@ HOLDERS = (
 """Where a model finds what takes a softmax; ``functional.softmax`` calls the method of tensors."""
 
 
-@runtime_checkable
-class SoftmaxCounter(Protocol):
-    """What counts softmaxes."""
-
-    def softmax(self) -> None:
-        """A softmax is computed."""
-        ...
-
-
-_lock = threading.Lock()
-_open = 0
-_undo: list[Callable[[], None]] = []
 _originals: dict[Any, Callable] = {}
 
 
@@ -54,36 +41,27 @@ def original_of(func: Any) -> Any:
 
 
 @contextmanager
-def counted(by: SoftmaxCounter) -> Generator[None]:
-    """Count the softmaxes that this thread takes while the block is open."""
-    _install()
-    try:
-        with observing(counter=by):
-            yield
-    finally:
-        _uninstall()
+def counted(by: Callable[[], None]) -> Generator[None]:
+    """Call ``by`` with each softmax that this thread takes while the block is open."""
+    with SOFTMAXES.applied(), observing(counter=by):
+        yield
 
 
-def _install() -> None:
-    global _open  # noqa: PLW0603 - counts the open blocks of all threads
-    with _lock:
-        if _open == 0:
-            holders = list(HOLDERS)
-            if OPERATORS in sys.modules:
-                holders.append((sys.modules[OPERATORS].FlexAttentionHOP, "__call__"))
-            _undo[:] = [
-                _replaced(holder, name) for holder, name in holders if hasattr(holder, name)
-            ]
-        _open += 1
+def _replace_all() -> Callable[[], None]:
+    """Put functions that count in place of those of torch; returned is what undoes it."""
+    holders = list(HOLDERS)
+    if OPERATORS in sys.modules:
+        holders.append((sys.modules[OPERATORS].FlexAttentionHOP, "__call__"))
+    undone = [_replaced(holder, name) for holder, name in holders if hasattr(holder, name)]
+
+    def undo() -> None:
+        while undone:
+            undone.pop()()
+
+    return undo
 
 
-def _uninstall() -> None:
-    global _open  # noqa: PLW0603
-    with _lock:
-        _open -= 1
-        if _open == 0:
-            while _undo:
-                _undo.pop()()
+SOFTMAXES = SharedPatch(_replace_all)
 
 
 def _replaced(holder: Any, name: str) -> Callable[[], None]:
@@ -94,7 +72,7 @@ def _replaced(holder: Any, name: str) -> Callable[[], None]:
     def counting(*args: Any, **options: Any) -> Any:
         now = observers()
         if now.counter is not None and not now.away:
-            now.counter.softmax()
+            now.counter()
         return original(*args, **options)
 
     _originals[counting] = original

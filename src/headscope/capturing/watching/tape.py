@@ -10,7 +10,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -39,54 +39,36 @@ class ModuleUse(NamedTuple):
     output: Any = None
 
 
-@runtime_checkable
-class PassReader(Protocol):
-    """What is told more of a pass than which modules compute attention."""
+class PassReader:
+    """What is told more of a pass than which modules compute attention.
 
-    @property
-    def before(self) -> Sequence[nn.Module]:
-        """The modules of which it is told that they begin."""
-        ...
-
-    @property
-    def after(self) -> Sequence[nn.Module]:
-        """Those of which it is told what they gave."""
-        ...
-
-    @property
-    def function(self) -> Callable[[Any, tuple, dict, Callable], Any] | None:
-        """Is called in place of every function of torch, with its arguments and with what runs it;
-        None where it is not told of them.
-        """
-        ...
-
-    def begun(self, module: nn.Module, args: tuple, options: dict) -> None:
-        """A module begins."""
-        ...
-
-    def ended(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
-        """A module gave something."""
-        ...
-
-
-class ModuleOutputs:
-    """Keeps what modules gave.
-
-    Args:
-        after: these modules.
-
-    ``uses`` hold tensors of two or three axes, each as a tuple, with None in the place of others.
+    ``before`` are the modules of which it is told that they begin, ``after`` those of which it is
+    told what they gave. ``function`` is called in place of every function of torch, with its
+    arguments and with what runs it; None where it is not told of them.
     """
 
     before: Sequence[nn.Module] = ()
-    function: Callable | None = None
+    after: Sequence[nn.Module] = ()
+    function: Any = None
+
+    def begun(self, module: nn.Module, args: tuple, options: dict) -> None:
+        """A module begins."""
+
+    def ended(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
+        """A module gave something."""
+
+
+class ModuleOutputs(PassReader):
+    """Keeps what modules gave: tensors of two or three axes, each use as a tuple, with None in the
+    place of others.
+
+    Args:
+        after: these modules.
+    """
 
     def __init__(self, after: Sequence[nn.Module]) -> None:
         self.after = after
         self.uses: list[ModuleUse] = []
-
-    def begun(self, module: nn.Module, args: tuple, options: dict) -> None:
-        """Nothing is kept of inputs."""
 
     def ended(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
         """Keep what a module gave."""
@@ -124,7 +106,9 @@ class Tape:
         self._followed: dict[int, nn.Module] = {
             id(module): module
             for module in watched.running
-            if not attention_only or _may_attend(module, watched.modules.model)
+            if not attention_only
+            or module is watched.modules.model
+            or ATTENTION_NAME.search(type(module).__name__)
         }
         makers, matrices = ((), ()) if used is None else (watched.makers, watched.matrices)
         self._makers = {id(module): module for module in makers}
@@ -252,10 +236,6 @@ class Tape:
             # What matrices took is not asked for, and would stay in memory in vain.
             given = first_tensor(args, options) if number in self._norms else None
             self.uses.append(ModuleUse(module, given, output))
-
-
-def _may_attend(module: nn.Module, model: nn.Module) -> bool:
-    return module is model or bool(ATTENTION_NAME.search(type(module).__name__))
 
 
 def _is_states(part: Any) -> bool:

@@ -166,7 +166,7 @@ class WatchPlan:
     """What one pass over a model showed.
 
     Args:
-        modules: the model's modules, weakly held: a plan does not keep its model alive.
+        modules: references to the model's modules: a plan does not keep its model alive.
         sites: its calls of attention, in their order.
         softmaxes: how many there were outside of the calls.
         routers: the modules that gave the router scores that the model returned, None for one that
@@ -177,18 +177,6 @@ class WatchPlan:
     sites: tuple[AttentionSite, ...]
     softmaxes: int
     routers: tuple[int | None, ...] = ()
-
-    @classmethod
-    def of(
-        cls,
-        modules: ModelModules,
-        sites: tuple[AttentionSite, ...],
-        softmaxes: int,
-        routers: tuple[int | None, ...] = (),
-    ) -> WatchPlan | None:
-        """What a pass that was watched everywhere showed; None where there are no sites."""
-        known = tuple(map(weakref.ref, modules.all))
-        return cls(known, sites, softmaxes, routers) if sites else None
 
     def fits(self, modules: ModelModules) -> bool:
         """Whether the model still has the same modules, one by one."""
