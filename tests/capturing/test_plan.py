@@ -106,6 +106,33 @@ def test_with_a_plan_few_modules_have_hooks(hooks):
     assert everywhere > 4 * len(hooks)
 
 
+def test_with_a_plan_routers_are_watched_where_they_were_found(hooks):
+    model = tiny_model("mixtral")
+    first = records_of(forgotten(model), routers=True)
+    hooks.clear()
+    again = records_of(model, routers=True)
+    with_routers = len(hooks)
+    hooks.clear()
+    records_of(model)
+    assert with_routers == len(hooks) + model.config.num_hidden_layers
+    for ours, theirs in zip(again, first, strict=True):
+        assert list(ours["self"].routers) == list(theirs["self"].routers) == [0, 1]
+        for number, scores in ours["self"].routers.items():
+            assert np.array_equal(scores, theirs["self"].routers[number])
+
+
+def test_other_modules_that_are_routers_now_are_found_by_looking_anew():
+    model = tiny_model("mixtral")
+    first = records_of(forgotten(model), routers=True)
+    plan = watch_plan.PLANS[model].plan
+    true = plan.routers
+    plan.routers = true[::-1]
+    again = records_of(model, routers=True)
+    assert watch_plan.PLANS[model].plan.routers == true
+    assert watch_plan.PLANS[model].plan is not plan
+    assert np.array_equal(again[0]["self"].routers[0], first[0]["self"].routers[0])
+
+
 def test_a_plan_of_one_token_is_made_anew_where_there_is_more_to_see():
     model = tiny_model("llama")
     first = capture_ids(forgotten(model), input_ids=torch.tensor([[5]]))[0]

@@ -1,18 +1,24 @@
 """What is read off the tape of a pass, from records that are written by hand: no model runs."""
 
+import types
+
 import pytest
 import torch
 from torch import nn
 
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.layout import Layout
+from headscope.capturing.contributions._residual_path import find_reader, find_residuals
 from headscope.capturing.watching._before_positions import (
     BeforePositions,
     find_before,
     with_before,
 )
 from headscope.capturing.watching._projection import find_projected, too_many, with_projection
-from headscope.capturing.watching.tape import ModuleUse
+from headscope.capturing.watching._routers import find_routers, scores_of, scores_of_steps
+from headscope.capturing.watching.tape import ModuleOutputs, ModuleUse, PassReader, Tape
+from headscope.capturing.watching.watch_plan import ModelModules, WatchedModules
+from headscope.errors import CaptureError
 
 BATCH, HEADS, TOKENS, SIZE = 2, 3, 5, 4
 WIDTH = HEADS * SIZE
@@ -202,3 +208,155 @@ def test_pieces_are_read_one_after_the_other():
         assert torch.equal(last.queries.vectors, queries)
         assert torch.equal(last.keys.vectors, keys)
     assert last.next_piece == (None, 0)
+
+
+STREAM, NORM, OTHER = nn.Identity(), nn.LayerNorm(6), nn.Linear(6, 6)
+
+
+def test_what_was_added_and_had_been_read_is_the_residual():
+    stream, normed = drawn(BATCH, TOKENS, 6), drawn(BATCH, TOKENS, 6, seed=1)
+    reads = [ModuleUse(STREAM, stream), ModuleUse(NORM, stream), ModuleUse(OTHER, normed)]
+    bias = drawn(BATCH, TOKENS, 6, seed=2)
+    residuals = find_residuals([bias, stream.clone()], reads)
+    assert len(residuals) == 1
+    assert torch.equal(residuals[0], stream)
+    assert find_reader(residuals, reads) is STREAM
+    # in another form of the same rows, as packed texts have
+    assert len(find_residuals([stream.flatten(0, 1)], reads)) == 1
+
+
+def test_a_multiple_of_what_was_read_is_the_residual_of_no_reader():
+    stream = drawn(BATCH, TOKENS, 6)
+    reads = [ModuleUse(STREAM, stream)]
+    residuals = find_residuals([stream * 0.5], reads)
+    assert len(residuals) == 1
+    assert find_reader(residuals, reads) is None
+    # each feature times a number of its own is no residual, nor are other rows
+    assert not find_residuals([stream * torch.arange(1, 7)], reads)
+    assert not find_residuals([stream[:1]], reads)
+
+
+def test_of_several_residuals_none_is_chosen():
+    stream, second = drawn(BATCH, TOKENS, 6), drawn(BATCH, TOKENS, 6, seed=1)
+    reads = [ModuleUse(STREAM, stream), ModuleUse(OTHER, second)]
+    residuals = find_residuals([second, stream], reads)
+    assert len(residuals) == 2
+    assert find_reader(residuals, reads) is None
+
+
+def returned(*scores, name="router_logits"):
+    """What a model returned."""
+    return types.SimpleNamespace(**{name: scores})
+
+
+GATES = [nn.Linear(3, 2) for _ in range(2)]
+GATE_NAMES = {id(gate): f"layers.{number}.gate" for number, gate in enumerate(GATES)}
+
+
+def test_the_module_that_gave_router_scores_is_found_with_the_part():
+    first, second, other = (drawn(BATCH * TOKENS, 4, seed=seed) for seed in range(3))
+    outer = nn.Module()
+    uses = [
+        ModuleUse(GATES[0], output=(None, first)),
+        ModuleUse(GATES[1], output=(second,)),
+        ModuleUse(outer, output=(other, second)),  # hands on what its part gave
+    ]
+    routers = find_routers(uses, returned(first, drawn(7, 4), second), outer)
+    assert [router and router[:2] for router in routers] == [(GATES[0], 1), None, (GATES[1], 0)]
+    scores = scores_of(routers, GATE_NAMES, BATCH)
+    assert list(scores) == ["layers.0.gate", "layers.1.gate"]
+    assert torch.equal(torch.from_numpy(scores["layers.1.gate"][1]), second[TOKENS:])
+
+
+def test_router_scores_that_no_module_gave_are_refused():
+    uses = [ModuleUse(GATES[0], output=(drawn(10, 4),))]
+    with pytest.raises(CaptureError, match="offers no router scores"):
+        find_routers(uses, returned(drawn(10, 4)), nn.Module())
+    with pytest.raises(CaptureError, match="offers no router scores"):
+        find_routers(uses, types.SimpleNamespace(logits=1), nn.Module())
+
+
+def test_router_scores_of_steps_are_joined_in_their_order():
+    steps = [drawn(tokens, 4, seed=tokens) for tokens in (3, 1, 2)]
+    uses = [ModuleUse(GATES[0], output=(None, step)) for step in steps]
+    joined = scores_of_steps([(GATES[0], 1, steps[0]), None], uses, GATE_NAMES)
+    assert list(joined) == ["layers.0.gate"]
+    assert torch.equal(torch.from_numpy(joined["layers.0.gate"]), torch.cat(steps))
+
+
+class Attention(nn.Module):
+    """Two matrices, the second of which is used twice as often as the window is long."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(6, 6), nn.Linear(6, 6)
+
+    def forward(self, states):
+        states = self.first(states)
+        for _ in range(16):
+            states = self.second(states)
+        return states, None
+
+
+def test_the_window_of_uses_is_short_and_hooks_go_with_the_block():
+    module, told = Attention(), []
+    watched = WatchedModules.of(ModelModules.of(module))
+    states = drawn(2, 5, 6)
+    with Tape(watched, told.append) as tape:
+        module(states)
+        assert [use.module for use in tape.uses] == [module.second] * 8
+        assert all(use.given is None for use in tape.uses)  # of matrices nobody asks for it
+        assert len(module.second._forward_hooks) == len(module.second._forward_pre_hooks) == 1
+    assert [use.module for use in told] == [module.first] + [module.second] * 16
+    assert told[0].given is states
+    assert not tape.uses
+    assert not any(part._forward_hooks or part._forward_pre_hooks for part in module.modules())
+
+
+def test_what_a_hook_of_the_user_makes_of_a_matrix_is_not_what_it_computed():
+    module, told = Attention(), []
+    handle = module.first.register_forward_hook(lambda *call: call[2] * 2)
+    with Tape(WatchedModules.of(ModelModules.of(module)), told.append) as tape:
+        module(drawn(2, 5, 6))
+        made = tape.uses
+        own = module.first.forward(told[0].given)
+        assert torch.equal(told[0].output, own)
+        assert torch.equal(told[1].given, own * 2)
+    handle.remove()
+    assert not made
+
+
+def test_outputs_are_kept_of_the_modules_that_were_named_alone():
+    module = Attention()
+    kept = ModuleOutputs([module, module.first])
+    with Tape(WatchedModules(ModelModules.of(module), (), (), ()), readers=[kept]):
+        output, _ = module(drawn(2, 5, 6))
+    assert [use.module for use in kept.uses] == [module.first, module]
+    assert kept.uses[1].output[0] is output
+    assert kept.uses[1].output[1] is None
+    assert not module.second._forward_hooks
+
+
+class Order(PassReader):
+    """Notes when modules begin and end."""
+
+    def __init__(self, *modules):
+        self.before = self.after = modules
+        self.noted = []
+
+    def begun(self, module, args, options):
+        self.noted.append(("begun", type(module).__name__))
+
+    def ended(self, module, args, options, output):
+        self.noted.append(("ended", type(module).__name__))
+
+
+def test_readers_share_the_hooks_of_a_module():
+    module = Attention()
+    one, two = Order(module), Order(module, module.first)
+    with Tape(WatchedModules(ModelModules.of(module), (), (), ()), readers=[one, two]):
+        assert len(module._forward_hooks) == len(module._forward_pre_hooks) == 1
+        module(drawn(2, 5, 6))
+    assert one.noted == [("begun", "Attention"), ("ended", "Attention")]
+    assert two.noted[1:3] == [("begun", "Linear"), ("ended", "Linear")]
+    assert len(two.noted) == 4

@@ -13,8 +13,6 @@ from typing import Any
 
 from torch import nn
 
-WALKED = "walked"
-
 _in_pass: ContextVar[dict[Hashable, Any] | None] = ContextVar("headscope_in_pass", default=None)
 
 
@@ -47,7 +45,7 @@ def once_a_pass(what: Hashable, make: Callable[[], Any]) -> Any:
 
 def named_modules_of(model: nn.Module) -> list[tuple[str, nn.Module]]:
     """All modules, each once with its first name, in the order of ``model.named_modules()``."""
-    return once_a_pass((WALKED, model), lambda: _named_modules_of(model))
+    return once_a_pass(("walked", model), lambda: _named_modules_of(model))
 
 
 def _named_modules_of(model: nn.Module) -> list[tuple[str, nn.Module]]:
@@ -68,7 +66,7 @@ def _named_modules_of(model: nn.Module) -> list[tuple[str, nn.Module]]:
 
 def modules_of(model: nn.Module) -> list[nn.Module]:
     """All modules, each once, in the order of ``model.modules()``."""
-    walked = (_in_pass.get() or {}).get((WALKED, model))
+    walked = (_in_pass.get() or {}).get(("walked", model))
     if walked is not None:
         return [module for _, module in walked]
     # Without the names, which take half of the time.

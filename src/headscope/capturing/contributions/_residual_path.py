@@ -176,17 +176,12 @@ class ResidualPath:
         """What was added and had been read before, as it is or times a number: one of them, where
         all is well.
         """
-        given = [read.given for read in self.reads]
-        return [addend for addend in self.addends if _was_read(addend, given)]
+        return find_residuals(self.addends, self.reads)
 
     @property
     def reader(self) -> nn.Module | None:
         """A module that was given the residual as it is; None for none, or several residuals."""
-        if len(self.residuals) != 1:
-            return None
-        return next(
-            (read.module for read in self.reads if same(read.given, self.residuals[0])), None
-        )
+        return find_reader(self.residuals, self.reads)
 
     @property
     def width(self) -> int:
@@ -253,20 +248,26 @@ def same(first: torch.Tensor, second: torch.Tensor) -> bool:
     return torch.equal(first.reshape(second.shape), second)
 
 
-def _was_read(addend: torch.Tensor, reads: Sequence[torch.Tensor]) -> bool:
-    """Whether a tensor is one of those that were read, as it is or times a number."""
-    alike = [
-        read
-        for read in reads
-        if addend.numel() == read.numel() and addend.shape[-1] == read.shape[-1]
-    ]
+def find_residuals(
+    addends: Sequence[torch.Tensor], reads: Sequence[ModuleUse]
+) -> list[torch.Tensor]:
+    """Of what was added, that which modules had read before, as it is or times a number."""
+    return [addend for addend in addends if _was_read(addend, reads)]
+
+
+def find_reader(residuals: Sequence[torch.Tensor], reads: Sequence[ModuleUse]) -> nn.Module | None:
+    """The first module that was given the residual; None for none, or several residuals."""
+    if len(residuals) != 1:
+        return None
+    return next((read.module for read in reads if same(read.given, residuals[0])), None)
+
+
+def _was_read(addend: torch.Tensor, reads: Sequence[ModuleUse]) -> bool:
+    alike = [read.given for read in reads if read.given.shape[-1] == addend.shape[-1]]
     if any(same(addend, read) for read in alike):
         return True
-    for read in alike:
-        scale = scale_of(addend, read)
-        if scale is not None and bool((scale == scale[0]).all()):
-            return True
-    return False
+    scales = (scale_of(addend, read) for read in alike)
+    return any(scale is not None and bool((scale == scale[0]).all()) for scale in scales)
 
 
 def scale_of(tensor: torch.Tensor, whole: torch.Tensor) -> torch.Tensor | None:

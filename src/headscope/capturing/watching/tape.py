@@ -74,8 +74,9 @@ class ModuleOutputs(PassReader):
         """Keep what a module gave."""
         parts = output if isinstance(output, tuple) else (output,)
         with unseen():
-            kept = tuple(part if _is_states(part) else None for part in parts)
-        if any(part is not None for part in kept):
+            fits = [isinstance(part, torch.Tensor) and part.ndim in (2, 3) for part in parts]
+        if any(fits):
+            kept = tuple(part if fit else None for part, fit in zip(parts, fits, strict=True))
             self.uses.append(ModuleUse(module, output=kept))
 
 
@@ -236,10 +237,6 @@ class Tape:
             # What matrices took is not asked for, and would stay in memory in vain.
             given = first_tensor(args, options) if number in self._norms else None
             self.uses.append(ModuleUse(module, given, output))
-
-
-def _is_states(part: Any) -> bool:
-    return isinstance(part, torch.Tensor) and part.ndim in (2, 3)
 
 
 def first_tensor(args: tuple, options: dict) -> torch.Tensor | None:

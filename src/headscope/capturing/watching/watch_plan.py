@@ -199,10 +199,7 @@ class WatchPlan:
         )
 
     def check(
-        self,
-        sites: tuple[AttentionSite, ...],
-        softmaxes: int,
-        routers: tuple[int | None, ...] = (),
+        self, sites: tuple[AttentionSite, ...], softmaxes: int, routers: tuple[int | None, ...]
     ) -> None:
         """Raise where a pass differed from the plan; routers that nobody had asked for are noted.
 
