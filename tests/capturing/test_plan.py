@@ -387,9 +387,9 @@ def test_a_plan_fits_the_modules_it_was_made_of_alone():
     chosen = plan.watched(modules)
     assert list(chosen.operators) == list(chosen.running) == list(chosen.makers) == [model[0]]
     assert list(chosen.matrices) == [model[1]]
-    plan.check((site,), 1)
+    plan.check((site,), 1, ())
     with pytest.raises(watch_plan.PlanFailedError, match="1 calls"):
-        plan.check((site,), 2)
+        plan.check((site,), 2, ())
     model[1] = nn.Linear(2, 2)
     assert not plan.fits(watch_plan.ModelModules.of(model))
     model.append(nn.Linear(2, 2))

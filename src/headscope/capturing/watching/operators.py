@@ -55,11 +55,9 @@ HOLD_OPERANDS: set[Any] = PRODUCTS | SUMS_OF_PRODUCTS | {FUSED, torch.einsum}
 class looking_away:
     """Observe nothing inside: what happens there is our own, or is reported elsewhere. The
     innermost modes are taken off, as far as they are ours, so that no function need pass them by.
-
-    It is no generator, since it is opened several times for every layer.
     """
 
-    __slots__ = ("_off", "_token")
+    __slots__ = ("_off", "_token")  # no generator: it is opened several times for every layer
 
     def __enter__(self) -> None:
         self._off: list[TorchFunctionMode] = []

@@ -18,6 +18,7 @@ from torch import nn
 from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.seam import unseen
 from headscope.capturing.walk import arguments_of
+from headscope.capturing.watching._score_trace import storage_of
 from headscope.capturing.watching.watch_plan import ATTENTION_NAME, WatchedModules
 
 SECOND_SOURCE = ("encoder_hidden_states", "key_value_states", "kv_states", "memory")
@@ -92,7 +93,7 @@ class Tape:
             followed, until `follow_all`.
 
     ``uses`` are the last ones of matrices and norms that may have made queries and keys, the
-    earliest first, with what the model goes on with; of norms alone with what was given.
+    earliest first, with what the model goes on with; of norms of such outputs with what was given.
     """
 
     def __init__(
@@ -234,8 +235,10 @@ class Tape:
             while self._running and self._running.pop() is not module:
                 pass
         if number in self._makers and isinstance(output, torch.Tensor) and self.in_attention:
-            # What matrices took is not asked for, and would stay in memory in vain.
             given = first_tensor(args, options) if number in self._norms else None
+            with unseen():  # what no use before has given would stay in memory in vain
+                made = [storage_of(use.output) for use in self.uses if given is not None]
+                given = None if given is None or storage_of(given) not in made else given
             self.uses.append(ModuleUse(module, given, output))
 
 
