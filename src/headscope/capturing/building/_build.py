@@ -32,6 +32,8 @@ from headscope.capturing.building._real_tokens import (
 )
 from headscope.capturing.building._rotation import Rotations
 from headscope.capturing.building._stack_layers import (
+    KEPT_OF_CALL,
+    NO_ARRAYS,
     ChosenLayers,
     StackLayers,
     facts_of_call,
@@ -422,10 +424,11 @@ class Builder:
             later = postponed(unpadded, visibility)
         weights: Sequence[np.ndarray | None] = [None] * len(unpadded)
         if later is None and (self._keeps_weights or self._needs_weights(call)):
-            weights = kept_weights(unpadded, visibility, self._keeping.dtype, known=known)
+            weights = self._kept_weights(unpadded, visibility, known)
+        arrays = self._arrays(unpadded, visibility, held)
         layers = [
-            fact | {"weights": own} | self._arrays(text, visibility, held)
-            for text, fact, own in zip(unpadded, facts, weights, strict=True)
+            {**fact, "weights": own, **of_text}
+            for fact, own, of_text in zip(facts, weights, arrays, strict=True)
         ]
         if later is not None:
             self._postponed.append((later, layers))
@@ -437,30 +440,33 @@ class Builder:
         """Whether weights are kept instead of queries and keys, which the call does not have."""
         return "qk" in self._keeping.what and call.query is None
 
+    def _kept_weights(
+        self, unpadded: list[RealTokens], visibility: Visibility, known: torch.Tensor | None
+    ) -> Sequence[np.ndarray]:
+        return kept_weights(unpadded, visibility, self._keeping.dtype, known=known)
+
     def _arrays(
+        self, unpadded: list[RealTokens], visibility: Visibility, held: HeldHeads | None
+    ) -> list[dict[str, Any]]:
+        """The arrays of a `Layer` for each example, besides its weights."""
+        return [self._arrays_of(text, visibility, held) for text in unpadded]
+
+    def _arrays_of(
         self, text: RealTokens, visibility: Visibility, held: HeldHeads | None
     ) -> dict[str, Any]:
-        call, what = text.call, self._keeping.what
-
-        def of_queries(tensor: torch.Tensor | None) -> np.ndarray | None:
-            return None if tensor is None else self._plain(text.of_queries(tensor))
-
-        def of_keys(tensor: torch.Tensor | None) -> np.ndarray | None:
-            return None if tensor is None else self._plain(each_once(text.of_keys(tensor), held))
-
-        names = ("queries", "keys", "values", "queries_before", "keys_before", "bias", "sinks")
-        arrays: dict[str, Any] = dict.fromkeys(names) | {"held_heads": held}
-        if "qk" in what:
-            arrays |= {"queries": of_queries(call.query), "keys": of_keys(call.key)}
+        arrays: dict[str, Any] = {**NO_ARRAYS, "held_heads": held}
+        for name, (of_call, what) in KEPT_OF_CALL.items():
+            tensor = getattr(text.call, of_call)
+            if what not in self._keeping.what or tensor is None:
+                continue
+            if of_call.startswith("query"):
+                arrays[name] = self._plain(text.of_queries(tensor))
+            else:
+                arrays[name] = self._plain(each_once(text.of_keys(tensor), held))
         if arrays["queries"] is not None:
             arrays["bias"] = self._bias(text, visibility)
-        if "before" in what:
-            arrays["queries_before"] = of_queries(call.query_before)
-            arrays["keys_before"] = of_keys(call.key_before)
-        if "values" in what:
-            arrays["values"] = of_keys(call.value)
-        if call.sinks is not None:
-            arrays["sinks"] = plain(call.sinks.reshape(-1))
+        if text.call.sinks is not None:
+            arrays["sinks"] = plain(text.call.sinks.reshape(-1))
         return arrays
 
     def _bias(self, text: RealTokens, visibility: Visibility) -> np.ndarray | None:

@@ -14,6 +14,16 @@ from headscope.capturing.watching._joined_heads import CallSummary
 ChosenLayers = dict[tuple[int, tuple[int, ...]], list[dict[str, Any]]]
 """Arguments of a `Layer` for each example, by possible layer number and choice of heads."""
 
+KEPT_OF_CALL = {
+    "queries": ("query", "qk"),
+    "keys": ("key", "qk"),
+    "values": ("value", "values"),
+    "queries_before": ("query_before", "before"),
+    "keys_before": ("key_before", "before"),
+}
+"""Arrays of a `Layer`: which tensor of a call each is, and under what name it is kept."""
+NO_ARRAYS = dict.fromkeys((*KEPT_OF_CALL, "bias", "sinks", "held_heads"))
+
 
 @dataclass(frozen=True)
 class StackLayers:
