@@ -16,7 +16,7 @@ from headscope.capturing.loading.fingerprint import weights_name
 from headscope.capturing.loading.load import display_name
 from headscope.capturing.loading.options import quantised
 from headscope.capturing.watching._routers import block_of
-from headscope.record import Layer, ModelFacts
+from headscope.record import Layer, ModelFacts, held
 
 MIXER = re.compile(
     r"mamba|delta|linear.?attention|retention|recurrent|rwkv|conv|ssm|mixer|attention",
@@ -130,9 +130,11 @@ def position_kind(model: nn.Module, layers: Iterable[Layer]) -> str:
     layers = list(layers)
     if any(layer.rotary is not None for layer in layers):
         return "rotary"
-    biased = [layer for layer in layers if layer.bias is not None]
+    biased = [layer for layer in layers if layer.has("bias")]
     if biased:
-        return "alibi" if all(map(_falls_with_distance, biased)) else "relative"
+        # Layers mostly share their bias and mask, which need be looked at once.
+        several = {_seen_in(layer): layer for layer in biased}.values()
+        return "alibi" if all(map(_falls_with_distance, several)) else "relative"
     # The rotation of queries and keys may not have been seen, but the configuration states it.
     if getattr(getattr(model, "config", None), "rope_parameters", None):
         return "rotary"
@@ -145,6 +147,13 @@ def _has_positions(model: nn.Module) -> bool:
         if isinstance(module, nn.Embedding) and ("pos" in name or name.endswith("wpe")):
             return True
     return False
+
+
+def _seen_in(layer: Layer) -> tuple:
+    """What identifies the bias of a layer and its mask, as long as both are in memory."""
+    bias = held(layer, "bias")
+    where = bias.__array_interface__["data"][0] if isinstance(bias, np.ndarray) else id(bias)
+    return where, bias.shape, id(layer.visible)
 
 
 def _falls_with_distance(layer: Layer) -> bool:

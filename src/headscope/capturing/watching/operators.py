@@ -50,6 +50,8 @@ PRODUCTS: set[Any] = {
 SUMS_OF_PRODUCTS: set[Any] = {torch.baddbmm, torch.Tensor.baddbmm}
 SOFTMAXES: set[Any] = {torch.softmax, torch.Tensor.softmax, functional.softmax}
 HOLD_OPERANDS: set[Any] = PRODUCTS | SUMS_OF_PRODUCTS | {FUSED, torch.einsum}
+BEGINS: set[Any] = HOLD_OPERANDS | SOFTMAXES | {functional.multi_head_attention_forward}
+"""Functions that attention begins with, beside that of ``flex_attention``."""
 
 _changing: ContextVar[AwayMode | None] = ContextVar("headscope_operator_watch", default=None)
 """The innermost watch that reports no calls: it is there to change attention."""
@@ -66,7 +68,7 @@ class OperatorWatch(AwayMode):
 
     ``made`` counts the products of activations of each module, by its id; ``unread`` names those
     that multiply a softmax with values in a form that is not known; while it is ``idle`` nothing is
-    seen.
+    seen, and while it ``is_before`` nothing but what attention begins with.
     """
 
     def __init__(
@@ -76,7 +78,7 @@ class OperatorWatch(AwayMode):
         self._module_stack, self._tell = module_stack, tell
         self.batch: int = batch
         self._level = 0
-        self.idle = False
+        self.idle = self.is_before = False
         self._beside: list[AddedScores] = []
         self.made: Counter[int] = Counter()
         self.unread: dict[str, None] = {}
@@ -106,6 +108,10 @@ class OperatorWatch(AwayMode):
         # attention.
         if self.idle or level() != self._level:
             return func(*args, **options)
+        if self.is_before:
+            if func not in BEGINS and not is_flex(func):
+                return func(*args, **options)
+            self.is_before = False
         # These compute scores and weights in one function, so that queries, keys and values must be
         # changed before it runs.
         if (func in HOLD_OPERANDS or is_flex(func)) and (edit := self._edit()) is not None:
