@@ -83,11 +83,13 @@ def others_of(
     # Numbers beyond the list were counted in some other way, and do not refer to its blocks.
     if not numbers <= set(range(len(blocks))):
         return {}
+    unexplained = [number for number in range(len(blocks)) if number not in numbers]
+    if not unexplained:
+        return {}
     kinds = dict.fromkeys(filter(None, (_kind_of(model, path, name) for name in seen)))
     others = {}
-    for number, block in enumerate(blocks):
-        if number in numbers:
-            continue
+    for number in unexplained:
+        block = blocks[number]
         unseen = _unseen(block, kinds)
         if unseen or not cross:
             others[number] = unseen or _described(block)
