@@ -92,7 +92,10 @@ class ShortTextBuilder(Builder):
         check_sizes(call)
         self._made[call.name] += 1
         visibility = self._visibility_of(call)
-        states, form = _states(visibility), (visibility.causal, *map(id, sides), *_copy_in(call))
+        states, form = (
+            _states(call, visibility),
+            (visibility.causal, *map(id, sides), *_copy_in(call)),
+        )
         self._waiting.append(WaitingLayer(call, sides, visibility, rows, states, form))
         self._held += numbers
         if self._held > NUMBERS_HELD:
@@ -115,7 +118,7 @@ class ShortTextBuilder(Builder):
             forms.setdefault((each.states, each.form), []).append(each)
         self._waiting, self._held = [], 0
         for alike in forms.values():
-            if _states(alike[0].visibility) != alike[0].states:
+            if _states(alike[0].call, alike[0].visibility) != alike[0].states:
                 raise PlanFailedError(f"{alike[0].call.name}: its mask was changed after its use")
             self._write(alike)
 
@@ -169,7 +172,7 @@ class ShortTextBuilder(Builder):
     ) -> Sequence[np.ndarray]:
         if known is None or unpadded[0].call is not self._layers:
             return super()._kept_weights(unpadded, visibility, known)
-        return list(self._of_layers(known))
+        return self._of_layers(known)
 
     def _arrays(
         self, unpadded: list[RealTokens], visibility: Visibility, held: HeldHeads | None
@@ -189,14 +192,14 @@ class ShortTextBuilder(Builder):
             for layer in range(len(unpadded))
         ]
 
-    def _of_layers(self, tensor: torch.Tensor) -> np.ndarray:
-        """What is kept of ``[layer ...]``: an array of one record, whose layers may share
-        memory.
-        """
+    def _of_layers(self, tensor: torch.Tensor) -> list[np.ndarray]:
+        """What is kept of ``[layer ...]``: an array for each, as a view would keep all in memory."""
         is_own = tensor.device.type == "cpu" and tensor.dtype == torch.float32
-        if is_own and tensor.is_contiguous() and self._keeping.dtype == np.float32:
-            return tensor.numpy()
-        return stored(tensor, self._keeping.dtype)
+        if is_own and self._keeping.dtype == np.float32:
+            whole = tensor.numpy()
+        else:
+            whole = stored(tensor, self._keeping.dtype)
+        return [of_layer.copy() for of_layer in whole]
 
 
 class _Projections(nn.Module):
@@ -233,8 +236,9 @@ def _can_wait(call: Call) -> bool:
     return call.sinks is None and call.added is None and not call.context.is_inference()
 
 
-def _states(visibility: Visibility) -> tuple[int, ...]:
-    return (*state_of(visibility.visible), *state_of(visibility.bias))
+def _states(call: Call, visibility: Visibility) -> tuple[int, ...]:
+    read = (call.mask, call.bias, visibility.visible, visibility.bias)
+    return tuple([number for tensor in read for number in state_of(tensor)])
 
 
 def _copy_in(call: Call) -> tuple:

@@ -43,6 +43,9 @@ class ModuleStack:
         with ExitStack() as undo:
             for module in self._followed.values():
                 self._follow(module, undo)
+            for module in self._watched.given:
+                if ATTENTION_NAME.search(type(module).__name__):
+                    undo.callback(hook_before(module, self._note_lengths).remove)
             self._exit = undo.pop_all()
         return self
 
@@ -108,7 +111,10 @@ class ModuleStack:
     def _begin(self, module: nn.Module, args: tuple, options: dict) -> None:
         self._running.append(module)
         if ATTENTION_NAME.search(type(module).__name__):
-            self._lengths[id(module)] = _lengths(module, args, options)
+            self._note_lengths(module, args, options)
+
+    def _note_lengths(self, module: nn.Module, args: tuple, options: dict) -> None:
+        self._lengths[id(module)] = _lengths(module, args, options)
 
     def _end(self, module: nn.Module, *_: object) -> None:
         while self._running and self._running.pop() is not module:
