@@ -193,7 +193,7 @@ class ShortTextBuilder(Builder):
         ]
 
     def _of_layers(self, tensor: torch.Tensor) -> list[np.ndarray]:
-        """What is kept of ``[layer ...]``: an array for each, as a view would keep all in memory."""
+        """What is kept of ``[layer ...]``: arrays of their own, as views would keep all."""
         is_own = tensor.device.type == "cpu" and tensor.dtype == torch.float32
         if is_own and self._keeping.dtype == np.float32:
             whole = tensor.numpy()
