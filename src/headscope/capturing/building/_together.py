@@ -7,10 +7,11 @@ from typing import Any
 
 import torch
 
-from headscope.capturing.building._build import Builder, numbers_of
+from headscope.capturing.building._build import Builder
 from headscope.capturing.building._call_tokens import SideTokens
 from headscope.capturing.building._checks import check_weights, verified
 from headscope.capturing.building._real_tokens import RealTokens
+from headscope.capturing.building._stack_layers import numbers_of
 from headscope.capturing.building._waiting_calls import (
     WaitingCall,
     check_rows,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 
@@ -62,7 +63,8 @@ class Watch:
         )
         self._sites: dict[int, AttentionSite] = {}
         self._is_plain = True
-        self._inside = 0
+        self._inside: list[nn.Module] = []
+        self._expected = Counter(self._watched.operator_calls)
         self._exit = ExitStack()
 
     def __enter__(self) -> Watch:
@@ -113,6 +115,9 @@ class Watch:
         call.number = self.count
         self.count += 1
         made = self._operators.made.pop(id(call.module), 0)
+        if self._inside:
+            self._expected[id(call.module)] -= 1
+            self._operators.idle = self._are_seen()
         call.products = call.products if call.route == "operators" else made
         with self._operators.looking_away():
             self._before.describe(call)
@@ -134,19 +139,28 @@ class Watch:
         with self._operators.looking_away():
             self._take(call)
 
-    def _begin(self, *_: object) -> None:
+    def _begin(self, module: nn.Module, *_: object) -> None:
         """A module begins that computes attention with torch's operators."""
-        self._inside += 1
-        if self._inside == 1:
+        self._inside.append(module)
+        if len(self._inside) == 1:
+            self._operators.is_before = True
             self._operators.__enter__()
+        self._operators.idle = False
 
     def _end(self, *_: object) -> None:
-        self._inside -= 1
-        if self._inside == 0:
+        self._inside.pop()
+        if not self._inside:
             self._operators.__exit__(None, None, None)
+        self._operators.idle = self._are_seen()
+
+    def _are_seen(self) -> bool:
+        """Whether all calls were seen that the plan has in the modules that are running: what else
+        they do is none of attention, or takes a softmax, which is counted.
+        """
+        return all(self._expected[id(module)] <= 0 for module in self._inside)
 
     def _close(self) -> None:
         """The pass ended where it should not have, within such a module."""
         if self._inside:
-            self._inside = 0
+            self._inside.clear()
             self._operators.__exit__(None, None, None)

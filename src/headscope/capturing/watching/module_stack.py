@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import ExitStack
+from typing import Any
 
 import torch
 from torch import nn
@@ -42,6 +43,9 @@ class ModuleStack:
         with ExitStack() as undo:
             for module in self._followed.values():
                 self._follow(module, undo)
+            for module in self._watched.given:
+                if ATTENTION_NAME.search(type(module).__name__):
+                    undo.callback(hook_before(module, self._note_lengths).remove)
             self._exit = undo.pop_all()
         return self
 
@@ -107,7 +111,10 @@ class ModuleStack:
     def _begin(self, module: nn.Module, args: tuple, options: dict) -> None:
         self._running.append(module)
         if ATTENTION_NAME.search(type(module).__name__):
-            self._lengths[id(module)] = _lengths(module, args, options)
+            self._note_lengths(module, args, options)
+
+    def _note_lengths(self, module: nn.Module, args: tuple, options: dict) -> None:
+        self._lengths[id(module)] = _lengths(module, args, options)
 
     def _end(self, module: nn.Module, *_: object) -> None:
         while self._running and self._running.pop() is not module:
@@ -124,16 +131,21 @@ def names_of(model: nn.Module) -> dict[int, str]:
 
 
 def _lengths(module: nn.Module, args: tuple, options: dict) -> tuple[int, int]:
-    """How many tokens of its own a module was given, and how many of a second sequence.
-
-    0 where it is none.
+    """How many tokens of its own a module was given, and how many of a second sequence; 0 for both
+    where there is no second one.
     """
     named = arguments_of(module)
     given = dict(zip(named, args, strict=False)) | options
-    lengths = {
-        name: given[name].shape[-2]
-        for name in (*named, *given)
-        if isinstance(given.get(name), torch.Tensor) and given[name].ndim > 1
-    }
-    own = next((length for name, length in lengths.items() if name not in SECOND_SOURCE), 0)
-    return own, next((lengths[name] for name in SECOND_SOURCE if name in lengths), 0)
+    second = next(filter(None, (_length(given.get(name)) for name in SECOND_SOURCE)), 0)
+    if not second:
+        return 0, 0  # then nobody asks for its own
+    for name in (*named, *given):
+        own = 0 if name in SECOND_SOURCE else _length(given.get(name))
+        if own:
+            return own, second
+    return 0, second
+
+
+def _length(given: Any) -> int:
+    """How many tokens states have; 0 of what is none."""
+    return given.shape[-2] if isinstance(given, torch.Tensor) and given.ndim > 1 else 0

@@ -9,20 +9,19 @@ are called, nor which library they come from.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
 import torch
 from torch.nn import functional
-from torch.overrides import TorchFunctionMode, _get_current_function_mode
 
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.layout import layout_of, split
 from headscope.capturing.seam import OPERANDS, Edit, alike, edit_of, level
 from headscope.capturing.watching._einsum import attention_axes, exchanged, product_axes
 from headscope.capturing.watching._flex import is_flex, seen_in_flex
+from headscope.capturing.watching._modes import AwayMode
 from headscope.capturing.watching._multi_head import seen_in_multi_head
 from headscope.capturing.watching._operands import operands_of_multi_head, with_operands
 from headscope.capturing.watching._score_trace import (
@@ -51,30 +50,14 @@ PRODUCTS: set[Any] = {
 SUMS_OF_PRODUCTS: set[Any] = {torch.baddbmm, torch.Tensor.baddbmm}
 SOFTMAXES: set[Any] = {torch.softmax, torch.Tensor.softmax, functional.softmax}
 HOLD_OPERANDS: set[Any] = PRODUCTS | SUMS_OF_PRODUCTS | {FUSED, torch.einsum}
+BEGINS: set[Any] = HOLD_OPERANDS | SOFTMAXES | {functional.multi_head_attention_forward}
+"""Functions that attention begins with, beside that of ``flex_attention``."""
 
-_changing: ContextVar[OperatorWatch | None] = ContextVar("headscope_operator_watch", default=None)
+_changing: ContextVar[AwayMode | None] = ContextVar("headscope_operator_watch", default=None)
 """The innermost watch that reports no calls: it is there to change attention."""
 
 
-@contextmanager
-def modes_off(*kinds: type[TorchFunctionMode]) -> Generator[None]:
-    """Take the innermost modes off while the block is open, as far as they are of these kinds, so
-    that no function need pass them by.
-    """
-    off: list[TorchFunctionMode] = []
-    innermost = _get_current_function_mode()
-    while isinstance(innermost, kinds):
-        TorchFunctionMode.__exit__(innermost, None, None, None)
-        off.append(innermost)
-        innermost = _get_current_function_mode()
-    try:
-        yield
-    finally:
-        for mode in reversed(off):
-            TorchFunctionMode.__enter__(mode)
-
-
-class OperatorWatch(TorchFunctionMode):
+class OperatorWatch(AwayMode):
     """Reports every attention that a model computes with torch's operators while the block is open.
 
     Args:
@@ -85,7 +68,7 @@ class OperatorWatch(TorchFunctionMode):
 
     ``made`` counts the products of activations of each module, by its id; ``unread`` names those
     that multiply a softmax with values in a form that is not known; while it is ``idle`` nothing is
-    seen.
+    seen, and while it ``is_before`` nothing but what attention begins with.
     """
 
     def __init__(
@@ -94,15 +77,14 @@ class OperatorWatch(TorchFunctionMode):
         super().__init__()
         self._module_stack, self._tell = module_stack, tell
         self.batch: int = batch
-        self._outer: OperatorWatch | None = None
-        self._away = self._level = 0
-        self.idle = False
+        self._level = 0
+        self.idle = self.is_before = False
         self._beside: list[AddedScores] = []
         self.made: Counter[int] = Counter()
         self.unread: dict[str, None] = {}
 
     def __enter__(self) -> OperatorWatch:
-        self._outer, self._level = _changing.get(), level()
+        self.outer, self._level = _changing.get(), level()
         if self._tell is None:
             _changing.set(self)
         super().__enter__()
@@ -111,23 +93,7 @@ class OperatorWatch(TorchFunctionMode):
     def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
         super().__exit__(exc_type, exc_val, exc_tb)
         if self._tell is None:
-            _changing.set(self._outer)
-
-    @property
-    def is_away(self) -> bool:
-        """Whether observing is switched off now."""
-        return self._away > 0
-
-    @contextmanager
-    def looking_away(self) -> Generator[None]:
-        """Observe nothing inside: what happens there is reported elsewhere."""
-        outer = nullcontext() if self._outer is None else self._outer.looking_away()
-        self._away += 1
-        try:
-            with modes_off(OperatorWatch), outer:
-                yield
-        finally:
-            self._away -= 1
+            _changing.set(self.outer)
 
     def __torch_function__(
         self,
@@ -142,13 +108,17 @@ class OperatorWatch(TorchFunctionMode):
         # attention.
         if self.idle or level() != self._level:
             return func(*args, **options)
+        if self.is_before:
+            if func not in BEGINS and not is_flex(func):
+                return func(*args, **options)
+            self.is_before = False
         # These compute scores and weights in one function, so that queries, keys and values must be
         # changed before it runs.
         if (func in HOLD_OPERANDS or is_flex(func)) and (edit := self._edit()) is not None:
             with self.looking_away():
                 args, options = with_operands(edit, (func, args, options), self._split)
         result = self._run(func, args, options)
-        if self._away:
+        if self.away:
             return result
         if func is functional.multi_head_attention_forward:
             return self._multi_head(args, options, result)
@@ -163,13 +133,13 @@ class OperatorWatch(TorchFunctionMode):
         """The function's own result; a watch further out that would change it too does not see
         it.
         """
-        if self._outer is None or not (self._away or self._module_stack.innermost() is not None):
+        if self.outer is None or not (self.away or self._module_stack.innermost() is not None):
             return func(*args, **options)
-        with self._outer.looking_away():
+        with self.outer.looking_away():
             return func(*args, **options)
 
     def _edit(self) -> Edit | None:
-        return None if self._away else edit_of(self._module_stack.innermost(), "operators")
+        return None if self.away else edit_of(self._module_stack.innermost(), "operators")
 
     def _look(
         self, func: Callable, args: tuple, options: dict, result: torch.Tensor
@@ -397,7 +367,8 @@ class OperatorWatch(TorchFunctionMode):
             return None
         if result.ndim == mask.ndim == 3 and mask.shape[0] == result.shape[0]:
             return self._split(mask)
-        return mask[(None,) * (4 - mask.ndim)]
+        # not a view where none is needed: layers that share their mask are known by the tensor
+        return mask if mask.ndim == 4 else mask[(None,) * (4 - mask.ndim)]
 
     def _flex(self, args: tuple, result: tuple) -> tuple:
         module = self._module_stack.innermost()

@@ -1,0 +1,57 @@
+"""A torch function mode that can look away."""
+
+from __future__ import annotations
+
+from torch.overrides import TorchFunctionMode, _get_current_function_mode
+
+
+class AwayMode(TorchFunctionMode):
+    """A mode with blocks in which it observes nothing.
+
+    Attributes:
+        away: how many of these blocks are open.
+        outer: a mode further out, which looks away with it.
+    """
+
+    away = 0
+    outer: AwayMode | None = None
+
+    def looking_away(self) -> LookingAway:
+        """Observe nothing inside: what happens there is reported elsewhere."""
+        return LookingAway(self)
+
+    @property
+    def is_away(self) -> bool:
+        """Whether observing is switched off now."""
+        return self.away > 0
+
+
+class LookingAway:
+    """A block in which a mode, and those further out, observe nothing; they are taken off as far as
+    they are the innermost, so that no function need pass them by.
+
+    A class and no generator: it is opened several times for every layer.
+    """
+
+    __slots__ = ("_modes", "_off")
+
+    def __init__(self, mode: AwayMode) -> None:
+        self._modes = [mode]
+        self._off: list[AwayMode] = []
+        while (outer := self._modes[-1].outer) is not None:
+            self._modes.append(outer)
+
+    def __enter__(self) -> None:
+        for mode in self._modes:
+            mode.away += 1
+        innermost = _get_current_function_mode()
+        while isinstance(innermost, AwayMode):
+            TorchFunctionMode.__exit__(innermost, None, None, None)
+            self._off.append(innermost)
+            innermost = _get_current_function_mode()
+
+    def __exit__(self, *_: object) -> None:
+        while self._off:
+            TorchFunctionMode.__enter__(self._off.pop())
+        for mode in self._modes:
+            mode.away -= 1
