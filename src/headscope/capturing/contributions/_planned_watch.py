@@ -15,7 +15,7 @@ from torch import nn
 
 from headscope.capturing.building._put_away import Put, put_away
 from headscope.capturing.calls.call import Call
-from headscope.capturing.contributions._build import TextsOfPath, texts_of, write_contributions
+from headscope.capturing.contributions._build import write_contributions
 from headscope.capturing.contributions._modules import one_pass
 from headscope.capturing.contributions._norm_sites import NormSite
 from headscope.capturing.contributions._residual_path import (
@@ -24,6 +24,7 @@ from headscope.capturing.contributions._residual_path import (
     NormUse,
     ResidualPath,
 )
+from headscope.capturing.contributions._texts_of_path import TextsOfPath, texts_of
 from headscope.capturing.contributions._watch import first_tensor, known_norm_of, missing_of
 from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.seam import unseen

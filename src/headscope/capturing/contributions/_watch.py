@@ -19,11 +19,7 @@ from torch.overrides import TorchFunctionMode
 
 from headscope.capturing.building._put_away import Put, put_away
 from headscope.capturing.calls.call import Call
-from headscope.capturing.contributions._build import (
-    refused,
-    texts_of,
-    write_contributions,
-)
+from headscope.capturing.contributions._build import refused, write_contributions
 from headscope.capturing.contributions._modules import norm_of, remembered
 from headscope.capturing.contributions._norm_sites import FoundModules
 from headscope.capturing.contributions._residual_path import (
@@ -35,6 +31,7 @@ from headscope.capturing.contributions._residual_path import (
     same,
     scale_of,
 )
+from headscope.capturing.contributions._texts_of_path import texts_of
 from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.seam import unseen
 from headscope.capturing.watching._projection import MatrixUse, is_affine
