@@ -70,6 +70,11 @@ def texts_of(count: int) -> list[str]:
     return [" ".join(words_of(number)) for number in range(count)]
 
 
+def pair(number: int) -> dict[str, Any]:
+    one, other = (" ".join(words_of(seed)) for seed in (number, number + 10**6))
+    return {"sentence1": one, "sentence2": other, "label": number % 11 / 10}
+
+
 STUDIES: dict[str, Callable[..., Any]] = {
     "norms": lambda model, count, **run: hs.norm_study(*model, texts_of(count), **run),
     "mechanism": lambda model, count, **run: hs.mechanism(
@@ -91,6 +96,9 @@ STUDIES: dict[str, Callable[..., Any]] = {
     ),
     "ablate": lambda model, count, **run: hs.ablate(
         model[0], "next-word", tokenizer=model[1], texts=texts_of(count), **run
+    ),
+    "likeness": lambda model, count, **run: hs.ablate(
+        model[0], "likeness", tokenizer=model[1], texts=list(map(pair, range(count))), **run
     ),
 }
 
