@@ -74,6 +74,19 @@ def modes_off(*kinds: type[TorchFunctionMode]) -> Generator[None]:
             TorchFunctionMode.__enter__(mode)
 
 
+@contextmanager
+def mode_off(mode: TorchFunctionMode) -> Generator[None]:
+    """Take a mode off while the block is open, where it is the innermost one."""
+    is_innermost = _get_current_function_mode() is mode
+    if is_innermost:
+        TorchFunctionMode.__exit__(mode, None, None, None)
+    try:
+        yield
+    finally:
+        if is_innermost:
+            TorchFunctionMode.__enter__(mode)
+
+
 class OperatorWatch(TorchFunctionMode):
     """Reports every attention that a model computes with torch's operators while the block is open.
 
