@@ -72,6 +72,16 @@ def test_fewer_copies_are_tried_until_there_are_two(tokenizer, sizes, monkeypatc
     assert np.array_equal(found.scores, whole.scores)
 
 
+def test_large_batches_are_given_no_copies(tokenizer, sizes, monkeypatch):
+    model, task = several("bert", tokenizer)
+    tokens = task.batches[0]["input_ids"].numel()
+    for large, together in ((tokens, 4), (tokens - 1, 1)):
+        sizes.clear()
+        monkeypatch.setattr(_stacks, "LARGE", large)
+        ablate(model, task)
+        assert set(sizes) == {together}
+
+
 @pytest.mark.parametrize("name", ["gpt2", "llama", "bart", "gemma2", "modernbert"])
 @pytest.mark.parametrize("by", ["zero", "uniform"])
 def test_copies_are_exact_in_many_architectures(name, by, tokenizer, sizes):

@@ -41,6 +41,8 @@ MOST_TOKENS = 2048
 """Tokens of all copies together; more gain nothing. 12 copies of 152 tokens take a twentieth less
 than twice 6.
 """
+LARGE = 512
+"""Tokens of a batch beyond which copies gain nothing: benchmarks/ablation.py."""
 ROUNDING = 1e-3
 """How far a text may come out otherwise beside other texts in a larger batch."""
 BY_CONTENT = ("histc", "sort", "argsort", "_grouped_mm")
@@ -88,7 +90,7 @@ class Stacks:
         shape = batch_shape(calls[0]) if calls else None
         # Changes that a user makes meanwhile are of the batch as it is.
         is_plain = not sessions() and not self.is_given_up and self.prefix.is_rest_alone
-        if shape is None or not is_plain:
+        if shape is None or not is_plain or shape[0] * shape[1] > LARGE:
             return 1
         forward = self.prefix.model.get_submodule(name).forward
         size = min(count, MOST_TOKENS // max(1, shape[0] * shape[1]))
