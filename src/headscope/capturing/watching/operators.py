@@ -21,7 +21,6 @@ from headscope.capturing.calls.layout import layout_of, split
 from headscope.capturing.seam import OPERANDS, Edit, alike, edit_of, level
 from headscope.capturing.watching._einsum import attention_axes, exchanged, product_axes
 from headscope.capturing.watching._flex import is_flex, seen_in_flex
-from headscope.capturing.watching._modes import AwayMode
 from headscope.capturing.watching._multi_head import seen_in_multi_head
 from headscope.capturing.watching._operands import operands_of_multi_head, with_operands
 from headscope.capturing.watching._score_trace import (
@@ -36,6 +35,7 @@ from headscope.capturing.watching._score_trace import (
     trace_of,
     visible_in,
 )
+from headscope.capturing.watching.modes import AwayMode
 from headscope.capturing.watching.module_stack import ModuleStack
 from headscope.capturing.watching.softmaxes import FUSED, original_of
 from headscope.errors import CaptureError

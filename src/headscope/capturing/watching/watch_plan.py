@@ -104,6 +104,11 @@ class WatchedModules:
             matrices=[module for module in with_weight if module.weight.ndim == 2],
         )
 
+    @classmethod
+    def running_of(cls, modules: ModelModules) -> WatchedModules:
+        """All modules of a model, of which nothing is to be known but that they run."""
+        return cls(modules=modules, running=modules.all, makers=(), matrices=())
+
 
 def _chosen(modules: ModelModules, numbers: Iterable[int | None]) -> list[nn.Module]:
     """The modules of these numbers, each once."""

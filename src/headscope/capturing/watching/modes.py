@@ -1,6 +1,9 @@
-"""A torch function mode that can look away."""
+"""Torch function modes that can look away, or are taken off for a while."""
 
 from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from torch.overrides import TorchFunctionMode, _get_current_function_mode
 
@@ -55,3 +58,16 @@ class LookingAway:
             TorchFunctionMode.__enter__(self._off.pop())
         for mode in self._modes:
             mode.away -= 1
+
+
+@contextmanager
+def mode_off(mode: TorchFunctionMode) -> Generator[None]:
+    """Take a mode off while the block is open, where it is the innermost one."""
+    is_innermost = _get_current_function_mode() is mode
+    if is_innermost:
+        TorchFunctionMode.__exit__(mode, None, None, None)
+    try:
+        yield
+    finally:
+        if is_innermost:
+            TorchFunctionMode.__enter__(mode)
