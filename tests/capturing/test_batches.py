@@ -1,5 +1,7 @@
 """Texts of one length share a batch, and what is found of each is what `capture` finds."""
 
+from itertools import count
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +10,7 @@ import headscope as hs
 from headscope import CaptureError
 from headscope.capturing import capture_batches
 from headscope.capturing import equal_lengths as _batches
-from headscope.capturing.building import _waiting_calls
+from headscope.capturing.building import _together, _waiting_calls
 from headscope.record import Record, TextBatch
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -113,6 +115,51 @@ def test_weights_that_are_not_the_models_own_are_refused(tokenizer, monkeypatch)
     monkeypatch.undo()
     found = list(capture_batches(tiny_model("bert"), tokenizer, ["a cat", "a dog", "a cow"]))
     assert all(isinstance(each.batch, TextBatch) for each in found)
+
+
+@pytest.mark.parametrize("family", ["bert", "llama"])
+@pytest.mark.parametrize("at_once", [1, 10_000])
+def test_the_bits_of_a_text_do_not_depend_on_how_many_are_weighed_at_once(
+    family, at_once, tokenizer, monkeypatch
+):
+    model = tiny_model(family)
+    texts = ["the cat sat.", "the dog sat.", "the cow ran.", "the owl saw a", "all of us."] * 3
+    whole = by_number(capture_batches(model, tokenizer, texts))
+    counts = []
+    checked = _waiting_calls.check_rows
+
+    def counting(weights, *more):
+        counts.append(len(weights[0]))
+        checked(weights, *more)
+
+    monkeypatch.setattr(_waiting_calls, "check_rows", counting)
+    for module in (_waiting_calls, _together):
+        monkeypatch.setattr(module, "AT_ONCE", at_once)
+    some = by_number(capture_batches(model, tokenizer, texts))
+    assert max(counts) < 6
+    assert at_once > 1 or max(counts) == 1
+    for number, weights in whole.items():
+        for where, own in weights.items():
+            np.testing.assert_array_equal(some[number][where], own)
+
+
+@pytest.mark.parametrize("place", [0, 4, 8])
+def test_a_wrong_weight_of_any_text_is_seen(place, tokenizer, monkeypatch):
+    """Whichever of the texts that are weighed one after the other it is in."""
+    texts, places = ["a cat"] * 10, count()
+    model = tiny_model("bert")
+
+    def wrong(weights, *_):
+        if next(places) % 9 == place:
+            weights[:, -1] = weights[:, -1].flip(-1)
+
+    # One text at a time, one layer after the other; the first text is a batch of its own.
+    for module in (_waiting_calls, _together):
+        monkeypatch.setattr(module, "AT_ONCE", 1)
+    batches = capture_batches(model, tokenizer, texts)
+    next(batches)
+    monkeypatch.setattr(_waiting_calls, "check_rows", wrong)
+    assert all(isinstance(each.batch, Record) for each in batches)
 
 
 def test_batches_are_as_large_as_their_bytes_allow(tokenizer, monkeypatch):

@@ -102,7 +102,7 @@ def test_with_a_plan_few_modules_have_hooks(hooks):
     hooks.clear()
     records_of(model)
     layers = model.config.num_hidden_layers
-    assert len(hooks) == 5 * layers  # two of the module, queries, keys and output projection
+    assert len(hooks) == 4 * layers  # the module, queries, keys and output projection
     assert everywhere > 4 * len(hooks)
 
 
@@ -159,10 +159,14 @@ class Attention(nn.Module):
         query, key, value = (
             part.unflatten(-1, (2, 4)).transpose(1, 2) for part in self.qkv(states).chunk(3, -1)
         )
-        if self.form == "fused":
+        if "fused" in self.form:
             context = functional.scaled_dot_product_attention(query, key, value)
         else:
             context = torch.softmax(query @ key.transpose(-1, -2) / 2, -1) @ value
+        if self.form == "softmax, fused":
+            context = context + functional.scaled_dot_product_attention(key, query, value)
+        elif self.form.endswith(", softmax"):
+            context = context + (key @ query.transpose(-1, -2)).softmax(-1) @ value
         return self.out(context.transpose(1, 2).flatten(2))
 
 
@@ -241,6 +245,21 @@ def test_another_branch_of_the_same_module_is_looked_at_anew():
     model.layers[0].attention.form = "fused"
     assert modules_in(model) == ["layers.0.attention", "layers.1.attention"]
     assert watch_plan.PLANS[model].failures == 0
+
+
+@pytest.mark.parametrize("form", ["softmax, fused", "softmax, softmax", "fused, softmax"])
+def test_a_second_attention_of_the_same_module_is_seen(form):
+    model = hand_written()
+    modules_in(model)
+    for layer in model.layers:
+        layer.attention.form = form.split(",")[0]
+    assert modules_in(model) == ["layers.0.attention", "layers.1.attention"]
+    assert watch_plan.PLANS[model].failures == 0
+    model.layers[1].attention.form = form
+    later = modules_in(model)
+    assert later == ["layers.0.attention", "layers.1.attention", "layers.1.attention"]
+    assert later == modules_in(forgotten(model))
+    assert later == modules_in(model)  # by the new plan
 
 
 def test_a_module_that_takes_the_place_of_another_is_seen():
@@ -355,9 +374,12 @@ def test_torch_comes_back_as_it_was():
     assert vars(torch.Tensor).get("softmax") is inside
 
 
-def test_a_record_does_not_keep_its_batch_alive():
+@pytest.mark.parametrize("texts", [TEXTS, TEXTS[:1]], ids=["several", "one"])
+def test_an_array_does_not_keep_others_alive(texts):
+    model = tiny_model("bert")
+    records_of(model)
     for keep in ("qk", "weights", "statistics", "auto"):
-        for record in records_of(tiny_model("bert"), TEXTS, keep=keep):
+        for record in records_of(model, texts, keep=keep):
             for layer in record["self"]:
                 for name in ARRAYS:
                     if layer.has(name):

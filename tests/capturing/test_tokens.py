@@ -1,7 +1,11 @@
 import pytest
 
 import headscope as hs
-from headscope.capturing.inputs.tokens import tokens_from_ids
+from headscope.capturing.inputs.tokens import (
+    SpecialTokens,
+    tokens_from_encoding,
+    tokens_from_ids,
+)
 from headscope.measures import token_class
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -65,6 +69,13 @@ def test_bytes_of_other_alphabets_read_as_what_was_written():
     assert tokens.labels[0] == "\u00e9"
     # the three bytes of the euro sign, none of which is a character, stand for it together
     assert tokens.labels[2:] == ("\u20ac",) * 3
+    # the first two bytes of the next sign are the same, and are known by then
+    fast = PreTrainedTokenizerFast(tokenizer_object=backend)
+    texts = ["\u20ac", "\u20ab", "\u20ac"]
+    specials = SpecialTokens.of(fast)
+    for text in texts:
+        tokens = tokens_from_encoding(fast, fast(text), (text,), specials=specials)
+        assert tokens.labels == (text,) * 3
 
 
 def named(**names):

@@ -321,6 +321,15 @@ STUDIES = {
         reason="expanded size",
         numbers=changes_of,
     ),
+    "ablate by likeness in sums": StudyRun(
+        lambda count: [row(number) for number in range(count)],
+        alike,
+        {"heads": [(0, 1), (1, 2)], "layers": False},
+        bad={"sentence1": BAD, "sentence2": "the cat", "label": 0.5},
+        reason="expanded size",
+        numbers=changes_of,
+        many=3,
+    ),
     "ablate by repeats": StudyRun(
         lambda count: tasks.repeated_runs(count // 2, period=4),
         repeats,

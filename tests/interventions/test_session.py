@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.overrides import _get_current_function_mode
 
 import headscope as hs
 from headscope import CaptureError, InterventionError
 from headscope.capturing import capture_encoded
+from headscope.capturing.watching.operators import OperatorWatch
 from headscope.testing import tiny_model
 
 TEXT = "the cat sat."
@@ -35,6 +37,71 @@ def test_without_interventions_nothing_changes_to_the_last_bit(batch, states):
         intact = states(model, **inputs)
         with hs.intervene(model):
             assert torch.equal(states(model, **inputs), intact)
+
+
+def modes_inside(model, run):
+    """Which mode stands first in the way of torch's functions while the model runs."""
+    modes = []
+    hook = next(iter(model.modules())).register_forward_pre_hook(
+        lambda *_: modes.append(_get_current_function_mode())
+    )
+    try:
+        run()
+    finally:
+        hook.remove()
+    return modes
+
+
+def test_torch_is_watched_only_where_something_is_seen_there(batch, states):
+    inputs = batch()
+    for family, is_watched in (("bert", False), ("gptj", True)):
+        model = tiny_model(family)
+        with hs.intervene(model, hs.Zero(layer=1, heads=0)):
+            states(model, **inputs)
+            outside = _get_current_function_mode()
+            modes = modes_inside(model, lambda model=model: states(model, **inputs))
+            assert modes == [outside if is_watched else None]
+            assert _get_current_function_mode() is outside
+        assert isinstance(outside, OperatorWatch)
+        assert _get_current_function_mode() is None
+
+
+def test_a_block_inside_wakes_the_watch_of_the_one_around_it(batch, states):
+    model, inputs = tiny_model("gptj"), batch()
+    with hs.intervene(model, hs.Zero(layer=1, heads=0)):
+        wanted = states(model, **inputs)
+    with hs.intervene(model):
+        intact = states(model, **inputs)
+        with hs.intervene(model, hs.Zero(layer=1, heads=0)):
+            assert torch.equal(states(model, **inputs), wanted)
+    assert not torch.equal(intact, wanted)
+
+
+def test_the_watch_is_back_after_an_error_inside_the_model(batch, states):
+    model, inputs = tiny_model("bert"), batch()
+
+    def fail(*_):
+        raise ZeroDivisionError
+
+    with hs.intervene(model, hs.Zero(layer=1, heads=0)):
+        before = _get_current_function_mode()
+        hook = model.encoder.layer[1].register_forward_pre_hook(fail)
+        with pytest.raises(ZeroDivisionError):
+            states(model, **inputs)
+        hook.remove()
+        assert _get_current_function_mode() is before
+    assert _get_current_function_mode() is None
+
+
+def test_a_mode_of_the_users_stays_where_it_is(batch, states):
+    model, inputs = tiny_model("bert"), batch()
+    intact = states(model, **inputs)
+    with hs.intervene(model, hs.Zero(layer=1, heads=0)), torch.device("cpu"):
+        own = _get_current_function_mode()
+        assert not isinstance(own, OperatorWatch)
+        assert not torch.equal(states(model, **inputs), intact)  # layers are found in this run
+        assert modes_inside(model, lambda: states(model, **inputs)) == [own]
+        assert _get_current_function_mode() is own
 
 
 def test_it_comes_back_after_an_error(batch, states):

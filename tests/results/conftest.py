@@ -8,10 +8,19 @@ import pytest
 
 import headscope as hs
 from headscope.comparison import Effect, OutputChange
+from headscope.evidence import StatisticSums
+from headscope.linguistics import Mention, Passage, Sentence, Treebank
 from headscope.patterns import Changes, Mechanism
+from headscope.patterns._tally_sums import TallySums
 from headscope.studies import ExplainedText, Faithfulness, Probing
 from headscope.studies.probes._score import CONTROL, PROBE, Score
-from headscope.testing import random_record
+from headscope.testing import (
+    cipher_pairs,
+    cipher_translator,
+    random_record,
+    tiny_model,
+    tiny_tokenizer,
+)
 
 OLD = Path(__file__).parent / "old"
 TOKENS = ("a", "bee", "on", "a", "rock", "in", "rain")
@@ -129,6 +138,90 @@ def effect():
     return Effect(comparison=comparison(), outputs=tuple(outputs), done=("head 1-0 disabled",))
 
 
+def words_of(number):
+    rng = np.random.default_rng(number)
+    return tuple(rng.choice(["the", "cat", "dog", "sat", "on", "us"], 3 + number % 4).tolist())
+
+
+def sentence(number):
+    words = words_of(number)
+    heads = (0, *(1 + at // 2 for at in range(len(words) - 1)))
+    relations = ("root", *(("det", "obj")[at % 2] for at in range(len(words) - 1)))
+    return Sentence(
+        name=f"s{number}",
+        words=words,
+        heads=heads,
+        relations=relations,
+        document=f"d{number // 3}",
+    )
+
+
+def passage(number):
+    words, spans, start = words_of(number), [], 0
+    for word in words:
+        spans.append((start, start + len(word)))
+        start += len(word) + 1
+    mentions = tuple(
+        Mention(start=at, stop=at + 1, entity="one", kind=("proper", "pronoun")[at % 2])
+        for at in range(3)
+    )
+    return Passage(
+        name=f"p{number}",
+        text=" ".join(words),
+        spans=tuple(spans),
+        mentions=mentions,
+        document=f"d{number // 3}",
+    )
+
+
+def tiny():
+    return tiny_model("bert"), tiny_tokenizer()
+
+
+def texts_of(count):
+    return [" ".join(words_of(number)) for number in range(count)]
+
+
+def of_many(run, *given, **options):
+    """A study as a run of more texts than are held gives it, here of more than three."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("studies.shared._counted_texts", "patterns._heads", "patterns.label"):
+            patch.setattr(f"headscope.{module}.MANY", 3)
+        result = run(*given, part_size=8, random_weights=True, progress=False, **options)
+        # Labels of heads are made when they are asked for.
+        result.columns()
+    return result
+
+
+def norms_in_sums():
+    summed = hs.load(OLD / "norms.npz").in_sums()
+    summed.control = hs.load(OLD / "norms.npz").in_sums()
+    return summed
+
+
+def is_in_sums(result):
+    """Whether no text has numbers of its own in it."""
+    counted = getattr(result, "tally", result)
+    statistic = getattr(counted, "statistic", None)
+    summed = isinstance(counted, TallySums) or isinstance(statistic, StatisticSums)
+    return summed or any(getattr(counted, name, None) for name in ("sums", "summed"))
+
+
+SUMS = {
+    "Heads": lambda: of_many(hs.heads, *tiny(), texts_of(24)),
+    "Mechanism": lambda: of_many(hs.mechanism, *tiny(), texts_of(24), at=[(0, 1), (1, 2)]),
+    "Ablation": lambda: ablation().in_sums(),
+    "AlignmentStudy": lambda: of_many(
+        hs.alignment_study, *cipher_translator(steps=1)[:2], cipher_pairs(24)
+    ),
+    "Relations": lambda: of_many(
+        hs.relations, *tiny(), Treebank("made up", tuple(map(sentence, range(24)))), splits=3
+    ),
+    "Coreference": lambda: of_many(hs.coref, *tiny(), list(map(passage, range(24))), splits=3),
+    "NormStudy": norms_in_sums,
+    "Faithfulness": lambda: faithfulness(control=faithfulness(seed=7)).in_sums(),
+}
+"""Every kind that is made of sums alone where there are more than 2,000 texts."""
 EVERY = {
     "Heads": lambda: heads_of(follows=True),
     "Mechanism": mechanism,
@@ -151,4 +244,15 @@ def result(request):
     """A result of every kind, one after the other."""
     made = EVERY[request.param]()
     assert type(made).__name__ == request.param
+    return made
+
+
+@pytest.fixture(params=SUMS)
+def summed(request):
+    """A result of every kind that there is in sums alone, one after the other."""
+    made = SUMS[request.param]()
+    assert type(made).__name__ == request.param
+    assert is_in_sums(made)
+    # Of random weights heads keep mean scores alone.
+    assert is_in_sums(getattr(made, "control", made))
     return made

@@ -76,11 +76,9 @@ def test_every_printed_number_is_exported(result):
     assert_exported(result)
 
 
-def test_every_printed_number_is_exported_of_sums_alone(result):
+def test_every_printed_number_is_exported_of_sums_alone(summed):
     """As runs over more than 2,000 texts keep them."""
-    if not hasattr(result, "in_sums"):
-        pytest.skip("this kind is made of sums in runs alone, or of none")
-    assert_exported(result.in_sums())
+    assert_exported(summed)
 
 
 def assert_exported(result):

@@ -55,3 +55,13 @@ def _shared(held: HeldHeads) -> list[int]:
 
 def _picked(tensor: torch.Tensor | None, heads: list[int]) -> torch.Tensor | None:
     return None if tensor is None else tensor[:, heads]
+
+
+def each_once(tensor: torch.Tensor, held: HeldHeads | None) -> torch.Tensor:
+    """``[kv_head key feature]`` of the key/value heads that are held, each once: see
+    `call_of_heads`.
+    """
+    if held is None or len(tensor) == len(held.kv_numbers):
+        return tensor
+    shared = [number * held.kv_heads // held.heads for number in held.numbers]
+    return tensor[[shared.index(number) for number in held.kv_numbers]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -74,7 +75,7 @@ class _Waiting:
     def ids(self) -> list[int]:
         return self.arguments["input_ids"]
 
-    @property
+    @cached_property
     def arguments(self) -> dict[str, list[int]]:
         """What the model is given for this text."""
         values = dict(self.encoding)
@@ -278,6 +279,11 @@ class _Batches:
     def _words(self) -> Any:
         return getattr(self.tokenizer, "tokenizer", self.tokenizer)
 
+    @cached_property
+    def _specials(self) -> SpecialTokens:
+        """What is known of the tokens, asked once for all texts."""
+        return SpecialTokens.of(self._words)
+
     def _run(self, texts: list[_Waiting]) -> Iterator[BatchOutcome]:
         """Texts of one length, together or one by one."""
         try:
@@ -323,11 +329,10 @@ class _Batches:
             name: torch.tensor([row[name] for row in rows], device=device) for name in rows[0]
         }
         arguments["attention_mask"] = torch.ones_like(arguments["input_ids"])
-        specials = SpecialTokens.of(self._words)
         tokens = []
         for text in texts:
             given = (text.encoding, text.item.texts, text.example)
-            tokens.append(tokens_from_encoding(self._words, *given, specials=specials))
+            tokens.append(tokens_from_encoding(self._words, *given, specials=self._specials))
         tokens += tokens[:1] * copies
         return Inputs(arguments, tuple(tokens))
 

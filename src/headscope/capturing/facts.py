@@ -16,7 +16,7 @@ from headscope.capturing.loading.fingerprint import weights_name
 from headscope.capturing.loading.load import display_name
 from headscope.capturing.loading.options import quantised
 from headscope.capturing.watching._routers import block_of
-from headscope.record import Layer, ModelFacts
+from headscope.record import Layer, ModelFacts, held
 
 MIXER = re.compile(
     r"mamba|delta|linear.?attention|retention|recurrent|rwkv|conv|ssm|mixer|attention",
@@ -83,11 +83,13 @@ def others_of(
     # Numbers beyond the list were counted in some other way, and do not refer to its blocks.
     if not numbers <= set(range(len(blocks))):
         return {}
+    unexplained = [number for number in range(len(blocks)) if number not in numbers]
+    if not unexplained:
+        return {}
     kinds = dict.fromkeys(filter(None, (_kind_of(model, path, name) for name in seen)))
     others = {}
-    for number, block in enumerate(blocks):
-        if number in numbers:
-            continue
+    for number in unexplained:
+        block = blocks[number]
         unseen = _unseen(block, kinds)
         if unseen or not cross:
             others[number] = unseen or _described(block)
@@ -130,9 +132,11 @@ def position_kind(model: nn.Module, layers: Iterable[Layer]) -> str:
     layers = list(layers)
     if any(layer.rotary is not None for layer in layers):
         return "rotary"
-    biased = [layer for layer in layers if layer.bias is not None]
+    biased = [layer for layer in layers if layer.has("bias")]
     if biased:
-        return "alibi" if all(map(_falls_with_distance, biased)) else "relative"
+        # Layers mostly share their bias and mask, which need be looked at once.
+        several = {_seen_in(layer): layer for layer in biased}.values()
+        return "alibi" if all(map(_falls_with_distance, several)) else "relative"
     # The rotation of queries and keys may not have been seen, but the configuration states it.
     if getattr(getattr(model, "config", None), "rope_parameters", None):
         return "rotary"
@@ -145,6 +149,13 @@ def _has_positions(model: nn.Module) -> bool:
         if isinstance(module, nn.Embedding) and ("pos" in name or name.endswith("wpe")):
             return True
     return False
+
+
+def _seen_in(layer: Layer) -> tuple:
+    """What identifies the bias of a layer and its mask, as long as both are in memory."""
+    bias = held(layer, "bias")
+    where = bias.__array_interface__["data"][0] if isinstance(bias, np.ndarray) else id(bias)
+    return where, bias.shape, id(layer.visible)
 
 
 def _falls_with_distance(layer: Layer) -> bool:

@@ -13,7 +13,7 @@ import torch
 
 from headscope._progress import Progress
 from headscope.capturing._chosen_heads import NoSuchHeadsError
-from headscope.capturing._waiting import WaitingRecords
+from headscope.capturing._finished_records import WaitingRecords
 from headscope.capturing.device import device_of
 from headscope.capturing.entry import capture
 from headscope.capturing.fitness import check_known

@@ -16,6 +16,7 @@ from torch import nn
 from headscope.capturing.building._build import Builder
 from headscope.capturing.building._order import check_order
 from headscope.capturing.building._outputs import take_returned
+from headscope.capturing.building._short_text import ShortTextBuilder
 from headscope.capturing.building._together import KEEPING, BatchBuilder
 from headscope.capturing.calls.call import Call
 from headscope.capturing.contributions._norm_sites import (
@@ -77,20 +78,22 @@ def run(
         interventions: changes to the model during the run.
         numbers: whether positions that have no names may be numbered, with a warning.
     """
-    modules = ModelModules.of(model)
-    with (
-        one_at_a_time(model),
-        uncompiled(model, modules.all),
-        needing(model, inputs.arguments),
-        ExitStack() as changed,
-    ):
+    with one_at_a_time(model), ExitStack() as changed:
+        is_changed = bool(interventions or sessions())
+        if not is_changed:
+            changed.enter_context(one_pass())
+        modules = ModelModules.of(model)
+        changed.enter_context(uncompiled(model, modules.all))
+        changed.enter_context(needing(model, inputs.arguments))
         for intervention in interventions:
             changed.enter_context(intervention.on(model))
         for session in sessions():
             session.prepare(model, inputs)
-        # Interventions may have put in modules of their own: from here on all of them stay.
-        changed.enter_context(one_pass())
-        return _run(model, inputs, keeping, note, numbers=numbers)
+        if is_changed:
+            # Interventions may have put in modules of their own: from here on all of them stay.
+            changed.enter_context(one_pass())
+            modules = ModelModules.of(model)
+        return _run(modules, inputs, keeping, note, numbers=numbers)
 
 
 def run_together(model: nn.Module, inputs: Inputs, count: int) -> TextBatch:
@@ -111,30 +114,31 @@ def run_together(model: nn.Module, inputs: Inputs, count: int) -> TextBatch:
     with one_pass(), one_at_a_time(model), needing(model, inputs.arguments), ExitStack() as undo:
         modules = ModelModules.of(model)
         undo.enter_context(uncompiled(model, modules.all))
-        builder = _watched(model, inputs, KEEPING, None, make=make, modules=modules)
+        builder = _watched(modules, inputs, KEEPING, None, make=make)
         if not isinstance(builder, BatchBuilder) or not builder.seen:
             raise CaptureError(f"{type(model).__name__} computed no attention that could be seen")
         return builder.batch(facts_of(model))
 
 
 def _run(
-    model: nn.Module,
+    modules: ModelModules,
     inputs: Inputs,
     keeping: KeepChoice,
     note: Callable[[Call], None] | None,
     *,
     numbers: bool,
 ) -> list[Record]:
+    model = modules.model
     called_with = _differing(model, _without_cache(model, inputs))
     try:
-        builder = _watched(model, inputs, keeping, note)
+        builder = _watched(modules, inputs, keeping, note)
     except CaptureError as error:
         builder = _returned(model, inputs, keeping, error)
         if builder is None:
             if not numbers or not isinstance(error, UnnamedPositions):
                 raise error from None
             inputs = inputs.with_numbers(str(error))
-            builder = _watched(model, inputs, keeping, note)
+            builder = _watched(modules, inputs, keeping, note)
         else:
             called_with["output_attentions"] = True
     if not builder.seen:
@@ -177,20 +181,17 @@ def _returned(
 
 
 def _watched(
-    model: nn.Module,
+    modules: ModelModules,
     inputs: Inputs,
     keeping: KeepChoice,
     note: Callable[[Call], None] | None,
     *,
     make: Make = Builder,
-    modules: ModelModules | None = None,
 ) -> Builder:
-    """What was seen while the model ran once, watched at the modules of its plan or everywhere;
-    the modules are found anew where they are not given, since interventions may add some.
-    """
+    """What was seen while the model ran once, watched at the modules of its plan or everywhere."""
+    model = modules.model
     if note is not None or inputs.input_positions is not None or sessions():
         return _passed(model, inputs, keeping, note, make=make)[0]
-    modules = ModelModules.of(model) if modules is None else modules
     plan = plan_of(modules)
     if plan is not None:
         try:
@@ -219,6 +220,8 @@ def _planned(
         PlanFailedError: if the pass differed from the plan.
     """
     model, watched = modules.model, plan.watched(modules)
+    if make is Builder and inputs.count == 1 and keeping.heads is None and keeping.put is None:
+        make = ShortTextBuilder
     norm_sites = (NORM_SITES.plan_of(model) or ()) if "norms" in keeping.what else ()
     if len(norm_sites) == len(plan.sites):
         try:
@@ -293,7 +296,7 @@ def _passed(
         builder.router_sites = modules.numbered([router and router[0] for router in seen])
     # Logits may be large, and the postponed weights, computed next, need memory.
     del outputs
-    builder.check_joined()
+    builder.complete()
     builder.unread = watch.unread
     return builder, watch
 

@@ -78,7 +78,8 @@ def evaluating(model: nn.Module) -> Generator[None]:
     block = object()
     with _table:
         # A module that is at rest already is noted only where another block may wake it.
-        modules = [module for module in modules_of(model) if module.training or module in _resting]
+        known = _resting or ()
+        modules = [module for module in modules_of(model) if module.training or module in known]
         for module in modules:
             _resting.setdefault(module, _Rest(module.training)).blocks.add(block)
     try:

@@ -56,6 +56,8 @@ def _named_modules_of(model: nn.Module) -> list[tuple[str, nn.Module]]:
             continue
         seen.add(id(module))
         modules.append((name, module))
+        if not module._modules:
+            continue  # as most of them
         # The stack gives back what was put on it last, so that the first child must be put last.
         children = list(module._modules.items())
         for own, child in reversed(children):
@@ -77,6 +79,8 @@ def modules_of(model: nn.Module) -> list[nn.Module]:
             continue
         seen.add(id(module))
         modules.append(module)
+        if not module._modules:
+            continue  # as most of them
         ahead += [child for child in reversed(module._modules.values()) if child is not None]
     return modules
 

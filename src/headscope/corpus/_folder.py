@@ -16,7 +16,15 @@ from typing import Any
 from headscope.corpus._measurer import Kept
 from headscope.corpus._text import CorpusText, key_of
 from headscope.errors import FileError, HeadscopeError, RunError, TextError
-from headscope.storage import RecordFile, load_kept, reading, save_kept, written_whole
+from headscope.storage import (
+    FileArray,
+    RecordFile,
+    load_kept,
+    load_stored,
+    reading,
+    save_kept,
+    written_whole,
+)
 
 try:
     import fcntl
@@ -230,6 +238,19 @@ class RunFolder:
             FileError: where it is damaged.
         """
         document, arrays = load_kept(self._file(part), KIND)
+        differing(f"The part {self._file(part)} was made", document["facts"], facts)
+        return document, arrays
+
+    def stored_part(
+        self, part: str, facts: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, FileArray]]:
+        """A finished part whose arrays stay in its file.
+
+        Raises:
+            RunError: where it is of another run, named by what differs.
+            FileError: where it is damaged.
+        """
+        document, arrays = load_stored(self._file(part), KIND)
         differing(f"The part {self._file(part)} was made", document["facts"], facts)
         return document, arrays
 

@@ -21,6 +21,7 @@ from headscope.corpus._scheduler import Scheduler
 from headscope.corpus._task import ModelTrial, PartTask, code_version
 from headscope.corpus._text import CorpusText
 from headscope.errors import HeadscopeError, RunError
+from headscope.storage import FileArray
 
 SHOWN = 3
 """Parts that are named in a message."""
@@ -74,6 +75,17 @@ class FinishedRun:
         """
         for part in sorted(self.corpus.parts):
             yield self.part(part)
+
+    def stored_parts(self) -> Iterator[tuple[dict[str, Any], dict[str, FileArray]]]:
+        """The same with arrays that stay in the files of the parts; one is in memory at no time.
+
+        Raises:
+            RunError: where a part is of another run.
+            FileError: where a part is damaged.
+        """
+        for name in sorted(self.corpus.parts):
+            document, arrays = self.folder.stored_part(name, self.facts)
+            yield document["state"], arrays
 
     def part(self, name: str) -> Kept:
         """One part, such as ``"battery"``."""

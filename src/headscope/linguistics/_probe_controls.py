@@ -5,7 +5,8 @@ own can learn.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -23,7 +24,13 @@ def drawn_of(name: str, seed: int = 0) -> float:
         (True, False)
     """
     # hash() of a string is salted anew in each process, so a checksum takes its place.
-    return float(np.random.default_rng([seed, zlib.crc32(name.encode())]).random())
+    return _drawn(zlib.crc32(name.encode()), seed)
+
+
+@lru_cache(maxsize=2**16)
+def _drawn(checksum: int, seed: int) -> float:
+    """Kept for words that come again, since a generator takes some microseconds to make."""
+    return float(np.random.default_rng([seed, checksum]).random())
 
 
 def control_heads(forms: Sequence[str], *, seed: int = 0) -> Int[np.ndarray, " word"]:
@@ -70,7 +77,7 @@ def control_tree(forms: Sequence[str], *, seed: int = 0) -> Int[np.ndarray, " wo
 
 
 def control_labels(
-    names: Sequence[str], shares: Float[np.ndarray, " label"], *, seed: int = 0
+    names: Iterable[str], shares: Float[np.ndarray, " label"], *, seed: int = 0
 ) -> np.ndarray:
     """Labels of the control task: each type has one, drawn by how often the true labels are.
 
@@ -85,8 +92,7 @@ def control_labels(
         >>> control_labels(["a", "b", "a"], np.array([0.0, 1.0])).tolist()
         [1, 1, 1]
     """
-    known = {name: drawn_of(name, seed) for name in set(names)}
-    ends = np.cumsum(shares)
-    labels = np.searchsorted(ends, [known[name] for name in names], side="right")
+    draws = np.fromiter((drawn_of(name, seed) for name in names), np.float64)
+    labels = np.searchsorted(np.cumsum(shares), draws, side="right")
     # The last sum may be a rounding error below 1, and a draw may lie between the two.
     return np.minimum(labels, len(shares) - 1)

@@ -13,6 +13,7 @@ from headscope.errors import RecordError
 from headscope.record import Tokens
 
 TokenClass = Literal["cls", "sep", "delimiter", "special", "first", "punctuation", "stop"]
+CLASSES: tuple[str, ...] = get_args(TokenClass)
 CLASS_ROLES = {
     "cls": ("cls", "bos"),
     "sep": ("sep", "eos"),
@@ -50,10 +51,8 @@ def token_class(tokens: Tokens, name: TokenClass) -> Bool[np.ndarray, " token"]:
         >>> token_class(Tokens(pieces=("[CLS]", "well", ",", "[SEP]")), "stop").tolist()
         [False, False, True, False]
     """
-    if name not in get_args(TokenClass):
-        raise RecordError(
-            f"There is no token class {name!r}; there are {', '.join(get_args(TokenClass))}"
-        )
+    if name not in CLASSES:
+        raise RecordError(f"There is no token class {name!r}; there are {', '.join(CLASSES)}")
     special = np.array(tokens.special, bool)
     if name == "special":
         return special
@@ -62,7 +61,8 @@ def token_class(tokens: Tokens, name: TokenClass) -> Bool[np.ndarray, " token"]:
     if name in CLASS_ROLES:
         # What the tokenizer says of its tokens goes before what their names suggest.
         if tokens.roles is not None:
-            return np.array([role in CLASS_ROLES[name] for role in tokens.roles], bool)
+            wanted = CLASS_ROLES[name]
+            return np.array([role in wanted for role in tokens.roles], bool)
         pieces = {"cls": CLS, "sep": SEP, "delimiter": CLS | SEP}[name]
         return special & _each(tokens.pieces, lambda piece: piece.lower() in pieces)
     test = _is_punctuation if name == "punctuation" else (lambda label: label in (".", ","))

@@ -1,6 +1,7 @@
 """What also needs values: how much each token adds, and where it comes from through the layers.
 
-Pure functions of arrays, in float64. A `Block` holds what one attention block computes with;
+Pure functions of arrays, in float64 (lengths in single precision only where `ProjectionProducts`
+are asked to be). A `Block` holds what one attention block computes with;
 `headscope.capture` with ``keep="norms"`` finds all of it in the running model and keeps the maps.
 """
 
@@ -8,7 +9,7 @@ from typing import Any
 
 from headscope._renamed import renamed_name
 from headscope.norms._alti import alti
-from headscope.norms._block import Block, BlockArrays
+from headscope.norms._block import Block, BlockArrays, Kinds
 from headscope.norms._contributions import (
     attention_norms,
     globenc_norms,
@@ -40,6 +41,7 @@ __all__ = [
     "BlockArrays",
     "BlockStack",
     "ContributionVectors",
+    "Kinds",
     "Norm",
     "ProjectionProducts",
     "Quantity",

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from headscope.errors import RecordError
+from headscope.norms._lengths import diagonal_lengths, is_removed, lengths_of_sums
 from headscope.norms._norm import Norm
-from headscope.norms._products import CANCELLED, ProjectionProducts
+from headscope.norms._products import ProjectionProducts
 
 BYTES_AT_ONCE = 2**25
-CACHED_BYTES = 2**20
-"""What is written and read at once of the products with all weights of a key, so that it stays in
-the processor's cache."""
-FEW_ROWS = 64
-"""Up to how many queries two products with the projection are one."""
+PART_BYTES = 2**19
+"""How large each array of vectors is that a `Block.parts` works with: several of them are in the
+processor's cache at a time."""
 OF_TEXT = ("weights", "values", "residual", "beside", "stream_again")
 """The arrays of a block that each text has for itself."""
+Kinds = tuple[tuple[Norm, ...], ...]
+"""The norms that the vectors of each kind of contributions go through."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,16 +58,18 @@ class BlockArrays(ABC):
 
     @abstractmethod
     def projected(
-        self, contexts: Float[np.ndarray, "*text head query feature"]
+        self, contexts: Float[np.ndarray, "*text query head feature"]
     ) -> Float[np.ndarray, "*text query model"]:
         """The output projection of the heads' outputs, without b_O."""
 
     @abstractmethod
     def gram(
-        self, keys: slice, norms: tuple[Norm, ...]
-    ) -> tuple[Float[np.ndarray, "*text key head head"], Float[np.ndarray, "*text key head"]]:
-        """Scalar products of the vectors of each key's heads behind the linear part of norms, and a
-        bound of their lengths.
+        self, keys: slice, kinds: Kinds
+    ) -> tuple[
+        Float[np.ndarray, "*text key kind head head"], Float[np.ndarray, "*text key kind head"]
+    ]:
+        """Scalar products of the vectors of each key's heads behind the linear parts of each kind's
+        norms, and a bound of their lengths.
         """
 
     @abstractmethod
@@ -86,22 +89,31 @@ class BlockArrays(ABC):
         """What each token adds to its own output, ``sum_h a_ii f_h(x_i)``, without b_O."""
         return self._outputs[1]
 
+    @property
+    def output_without_bias(self) -> Float[np.ndarray, "*text query model"]:
+        """The output of the attention without b_O."""
+        return self._outputs[0]
+
     @cached_property
     def _outputs(self) -> tuple[np.ndarray, np.ndarray]:
         """The output without b_O, and each token's own part in it, if it has one."""
-        # Weights times values first: they are far fewer numbers than f(x_j) of all keys.
-        contexts = self.weights @ self.values_of_heads
-        queries = contexts.shape[-2]
+        # Weights times values first: they are far fewer numbers than f(x_j) of all keys. Both are
+        # written as the projection takes them, the heads of a query side by side.
+        *texts, heads, queries, _ = self.weights.shape
+        features = self.values.shape[-1]
+        rows = 2 * queries if self.same else queries
+        both = np.empty((*texts, rows, heads, features))
+        by_head = np.swapaxes(both, -3, -2)
+        np.matmul(self.weights, self.values_of_heads, out=by_head[..., :queries, :])
         if not self.same:
-            output = self.projected(contexts)
+            output = self.projected(both)
             return output, np.zeros_like(output)
-        own = self.weights.diagonal(axis1=-2, axis2=-1)[..., None] * self.values_of_heads
-        if queries > FEW_ROWS:
-            return self.projected(contexts), self.projected(own)
+        own_weights = self.weights.diagonal(axis1=-2, axis2=-1)[..., None]
+        np.multiply(own_weights, self.values_of_heads, out=by_head[..., queries:, :])
         # Reading the projection from memory takes longer than multiplying the few rows of a short
         # text, so that both go through it together.
-        both = self.projected(np.concatenate([contexts, own], axis=-2))
-        return both[..., :queries, :], both[..., queries:, :]
+        outputs = self.projected(both)
+        return outputs[..., :queries, :], outputs[..., queries:, :]
 
     @cached_property
     def values_of_heads(self) -> Float[np.ndarray, "*text head key feature"]:
@@ -122,84 +134,119 @@ class BlockArrays(ABC):
     @cached_property
     def normed(self) -> Float[np.ndarray, "*text query model"]:
         """What the norm makes of that; without a norm, the same."""
-        norm = self.after
-        if norm is None:
+        if self.after is None:
             return self.stream
-        rows = self.kept(("rows", norm), lambda: 1 / norm.deviation(self.stream))
-        return norm.linear(self.stream) * rows[..., None] + norm.shift
+        normed, rows = self.after.with_rows(self.stream)
+        self.kept(("rows", self.after), lambda: rows)
+        return normed
 
-    @cached_property
+    @property
     def value_lengths(self) -> Float[np.ndarray, "*text head key"]:
         """``||f_h(x_j)||`` of each head."""
-        _, _, keys, _ = self.size
-        lengths = np.empty((*self.weights.shape[:-2], keys))
-        for tile in self.key_tiles():
-            gram, longest = self._gram_of(tile, ())
-            own = np.sqrt(np.maximum(np.einsum("...hh->...h", gram), 0))
-            # What is left of a value that W_h all but removes is known from the vector alone.
-            for *text, key, head in np.argwhere(own < CANCELLED * longest).tolist():
-                block, _ = self.one(tuple(text), ())
-                value = block.values_of_heads[head, key + (tile.start or 0)]
-                own[(*text, key, head)] = np.linalg.norm(value @ block.projection[head])
+        return self.kept("values", self._value_lengths)
+
+    def _value_lengths(self) -> Float[np.ndarray, "*text head key"]:
+        lengths = np.empty((*self.weights.shape[:-2], self.size[2]))
+        for tile in self.key_tiles(1):
+            gram, longest = self.gram(tile, ((),))
+            own = self._own_lengths(gram[..., 0, :, :], longest[..., 0, :], tile.start)
             lengths[..., tile] = np.swapaxes(own, -2, -1)
         return lengths
 
     def lengths_behind(self, norms: tuple[Norm, ...]) -> Float[np.ndarray, "*text query key"]:
-        """``||sum_h a_ij linear(f_h(x_j))||`` behind the linear part of norms.
+        """``||sum_h a_ij linear(f_h(x_j))||`` behind the linear part of norms; see `measure`."""
+        self.measure((norms,))
+        return self._kept["lengths", norms]
 
-        From the Gram matrix ``[head head]`` of each key's vectors. Of keys where heads cancel each
-        other, from the root of it, ``||R_j a_ij||`` with R_j from QR of the vectors, which keeps
-        the digits that the matrix itself loses.
+    def measure(self, kinds: Kinds) -> None:
+        """Work out the lengths of `lengths_behind` and of `value_lengths`, several kinds together.
+
+        They follow from the Gram matrix ``[head head]`` of each key's vectors. Where heads cancel
+        each other, they follow from the root of it, ``||R_j a_ij||`` with R_j from QR of the
+        vectors, which keeps the digits that the matrix itself loses. A length is so known to 1e-9
+        of itself, unless the vector is lost in the rounding of its parts, to 1e-15 of what they
+        would add up to if none cancelled another.
+
+        With products in single precision (`ProjectionProducts`) a length is known to 1e-5 of
+        itself, and most are to the rounding of single precision, 1e-7: keys of which a length is
+        less than a tenth of what its parts could add up to are done again in double precision.
+
+        Args:
+            kinds: the norms of each kind.
         """
+        kinds = tuple(norms for norms in kinds if ("lengths", norms) not in self._kept)
+        if not kinds:
+            return
         _, queries, keys, _ = self.size
-        lengths = np.empty((*self.weights.shape[:-3], queries, keys))
-        for tile in self.key_tiles():
-            weights = self.weights_by_key(tile)
-            of_keys, cancelled = _lengths(
-                *self._gram_of(tile, norms), weights, negative=self._has_negative_weights
-            )
-            for text in np.argwhere(cancelled.any(axis=-1)):
-                index = tuple(text.tolist())
-                of_text = np.flatnonzero(np.asarray(cancelled[index]))
-                block, own = self.one(index, norms)
-                vectors = block.transformed(of_text + (tile.start or 0), own).transpose(1, 2, 0)
-                # Q keeps lengths, so that ||V a|| = ||Q R a|| = ||R a||
-                roots = np.linalg.qr(vectors, mode="r")  # [key _ head]
-                of_keys[index][of_text] = np.linalg.norm(roots @ weights[index][of_text], axis=1)
-            lengths[..., tile] = np.swapaxes(of_keys, -2, -1)
+        texts = self.weights.shape[:-3]
+        values = np.empty((*self.weights.shape[:-2], keys)) if () in kinds else None
+        lengths = [np.empty((*texts, queries, keys)) for _ in kinds]
+        for tile in self.key_tiles(len(kinds)):
+            gram, longest = self.gram(tile, kinds)
+            if values is not None:
+                at = kinds.index(())
+                own = self._own_lengths(gram[..., at, :, :], longest[..., at, :], tile.start)
+                values[..., tile] = np.swapaxes(own, -2, -1)
+            of_keys = self._lengths_of(tile, kinds, gram, longest)
+            for number, of_kind in enumerate(lengths):
+                of_kind[..., tile] = np.swapaxes(of_keys[..., number, :], -2, -1)
+        for norms, of_kind in zip(kinds, lengths, strict=True):
+            self._kept["lengths", norms] = of_kind
+        if values is not None:
+            self._kept["values"] = values
+
+    def _own_lengths(
+        self,
+        gram: Float[np.ndarray, "*text key head head"],
+        longest: Float[np.ndarray, "*text key head"],
+        first: int,
+    ) -> Float[np.ndarray, "*text key head"]:
+        """The lengths of each key's vectors themselves.
+
+        Args:
+            gram: their scalar products.
+            longest: a bound of their lengths.
+            first: which key is the first one.
+        """
+        own, removed = diagonal_lengths(gram).astype(np.float64), is_removed(gram, longest)
+        # What is left of a value that W_h all but removes is known from the vector alone.
+        for *text, head in np.argwhere(removed.any(axis=-2)).tolist():
+            index = tuple(text)
+            block, _ = self.one(index, ())
+            keys = np.flatnonzero(removed[index][:, head])
+            vectors = block.values_of_heads[head, keys + first] @ block.projection[head]
+            own[index][keys, head] = np.linalg.norm(vectors, axis=-1)
+        return own
+
+    def _lengths_of(
+        self,
+        tile: slice,
+        kinds: Kinds,
+        gram: Float[np.ndarray, "*text key kind head head"],
+        longest: Float[np.ndarray, "*text key kind head"],
+    ) -> Float[np.ndarray, "*text key kind query"]:
+        """Lengths of the weighted sums of the vectors of some keys."""
+        weights = self.weights_by_key(tile)
+        lengths, cancelled = lengths_of_sums(
+            gram, longest, weights, negative=self._has_negative_weights
+        )
+        for *text, number in np.argwhere(cancelled.any(axis=-2)).tolist():
+            index = tuple(text)
+            block, own = self.one(index, kinds[number])
+            again = np.flatnonzero(cancelled[index][:, number])
+            for keys in np.split(again, range(block.keys_held, len(again), block.keys_held)):
+                known = block.lengths_of_vectors(keys + tile.start, own, weights[index][keys])
+                lengths[index][keys, number] = known
         return lengths
 
     def weights_by_key(self, keys: slice) -> Float[np.ndarray, "*text key head query"]:
-        """Weights of some keys, contiguous."""
-
-        def turned() -> Float[np.ndarray, "*text key head query"]:
-            return np.ascontiguousarray(np.moveaxis(self.weights[..., keys], -1, -3))
-
-        # Lengths of each kind ask for them again; a block of several tiles does not keep them.
-        return self.kept("weights by key", turned) if self._is_whole(keys) else turned()
-
-    def _gram_of(
-        self, keys: slice, norms: tuple[Norm, ...]
-    ) -> tuple[Float[np.ndarray, "*text key head head"], Float[np.ndarray, "*text key head"]]:
-        """As `gram`. What no norm changes gives the lengths of values and those of their sums."""
-        if norms or not self._is_whole(keys):
-            return self.gram(keys, norms)
-        return self._whole_gram
-
-    @cached_property
-    def _whole_gram(
-        self,
-    ) -> tuple[Float[np.ndarray, "*text key head head"], Float[np.ndarray, "*text key head"]]:
-        return self.gram(slice(None), ())
+        """Weights of some keys, contiguous: those of a captured layer lie in memory like this."""
+        return np.ascontiguousarray(np.moveaxis(self.weights[..., keys], -1, -3))
 
     @cached_property
     def _has_negative_weights(self) -> bool:
         """Whether a user gave weights that no softmax gives."""
         return bool(self.weights.size) and float(self.weights.min()) < 0
-
-    def _is_whole(self, keys: slice) -> bool:
-        """Whether a tile holds all keys."""
-        return keys.start in {None, 0} and (keys.stop or self.size[2]) >= self.size[2]
 
     def kept(
         self, what: Hashable, make: Callable[[], Float[np.ndarray, "..."]]
@@ -213,47 +260,17 @@ class BlockArrays(ABC):
     def _kept(self) -> dict[Hashable, np.ndarray]:
         return {}
 
-    def key_tiles(self) -> list[slice]:
-        """Keys, as many at a time as lengths are worked out of."""
+    def key_tiles(self, kinds: int) -> list[slice]:
+        """Keys, as many at a time as lengths of so many kinds are worked out of."""
         heads, queries, _, model = self.size
         features = 0 if self.has_products else 2 * model
-        return self.tiles(8 * heads * (features + queries + heads))
+        return self.tiles(8 * heads * (features + queries + kinds * heads))
 
     def tiles(self, bytes_of_key: int, most: int | None = None) -> list[slice]:
         """Keys, as many at a time as fit in the memory allowed, of all texts."""
         texts = int(np.prod(self.weights.shape[:-3]))
         step = max(1, (most or BYTES_AT_ONCE) // max(1, texts * bytes_of_key))
         return [slice(first, first + step) for first in range(0, self.size[2], step)]
-
-
-def _lengths(
-    gram: Float[np.ndarray, "*text key head head"],
-    longest: Float[np.ndarray, "*text key head"],
-    weights: Float[np.ndarray, "*text key head query"],
-    *,
-    negative: bool,
-) -> tuple[Float[np.ndarray, "*text key query"], Bool[np.ndarray, "*text key"]]:
-    """Lengths of the weighted sums of each key's vectors, and True for keys where some of them are
-    far shorter than if the vectors all pointed the same way.
-    """
-    *texts_and_keys, heads, queries = weights.shape
-    weights = weights.reshape(-1, heads, queries)
-    gram, longest = gram.reshape(-1, heads, heads), longest.reshape(-1, 1, heads)
-    lengths, cancelled = np.empty((len(weights), queries)), np.empty(len(weights), bool)
-    # Fresh memory costs more than arithmetic: what lies between is written to the same few tiles.
-    step = min(max(1, CACHED_BYTES // (16 * heads * max(1, queries))), max(1, len(weights)))
-    scratch, straight = np.empty((step, heads, queries)), np.empty((step, 1, queries))
-    for first in range(0, len(weights), step):
-        some = slice(first, first + step)
-        own, of_keys = weights[some], lengths[some]
-        products = np.matmul(gram[some], own, out=scratch[: len(own)])
-        np.einsum("khq,khq->kq", products, own, out=of_keys)
-        np.sqrt(np.maximum(of_keys, 0, out=of_keys), out=of_keys)
-        sizes = np.abs(own) if negative else own
-        bound = np.matmul(longest[some], sizes, out=straight[: len(own)])
-        bound *= CANCELLED
-        cancelled[some] = (of_keys < bound[:, 0]).any(axis=-1)
-    return lengths.reshape(*texts_and_keys, queries), cancelled.reshape(texts_and_keys)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -315,30 +332,76 @@ class Block(BlockArrays):
         return self.products is not None
 
     def projected(
-        self, contexts: Float[np.ndarray, "*text head query feature"]
+        self, contexts: Float[np.ndarray, "*text query head feature"]
     ) -> Float[np.ndarray, "*text query model"]:
         """The output projection of the heads' outputs, without b_O."""
-        by_query = np.swapaxes(contexts, -3, -2)
-        rows = by_query.reshape(-1, self.projection.shape[0] * self.projection.shape[1])
-        outputs = rows @ self.projection.reshape(-1, self.size[3])
-        return outputs.reshape(*by_query.shape[:-2], self.size[3])
+        inputs = self.projection.shape[0] * self.projection.shape[1]
+        outputs = contexts.reshape(-1, inputs) @ self.projection.reshape(inputs, -1)
+        return outputs.reshape(*contexts.shape[:-2], self.size[3])
 
     def gram(
-        self, keys: slice, norms: tuple[Norm, ...]
-    ) -> tuple[Float[np.ndarray, "*text key head head"], Float[np.ndarray, "*text key head"]]:
-        """Scalar products of the vectors of each key's heads behind the linear part of norms, and a
-        bound of their lengths.
+        self, keys: slice, kinds: Kinds
+    ) -> tuple[
+        Float[np.ndarray, "*text key kind head head"], Float[np.ndarray, "*text key kind head"]
+    ]:
+        """Scalar products of the vectors of each key's heads behind the linear parts of each kind's
+        norms, and a bound of their lengths.
         """
         if self.products is not None:
-            return self.products.gram(self.values_of_heads[..., keys, :], norms)
-        vectors = np.swapaxes(self.transformed(keys, norms), -3, -2)
-        gram = vectors @ np.swapaxes(vectors, -2, -1)
+            return self.products.gram(self.values_of_heads[..., keys, :], kinds)
+        grams = []
+        for norms in kinds:
+            vectors = np.swapaxes(self.transformed(keys, norms), -3, -2)
+            grams.append(vectors @ np.swapaxes(vectors, -2, -1))
+        gram = np.stack(grams, axis=-3)
         return gram, np.sqrt(np.einsum("...hh->...h", gram))
 
+    @property
+    def keys_held(self) -> int:
+        """Of how many keys the vectors of all heads may be held."""
+        heads, _, _, model = self.size
+        return max(1, BYTES_AT_ONCE // (8 * heads * max(1, model)))
+
+    def lengths_of_vectors(
+        self,
+        keys: np.ndarray,
+        norms: tuple[Norm, ...],
+        weights: Float[np.ndarray, "key head query"],
+    ) -> Float[np.ndarray, "key query"]:
+        """As `lengths_behind`, of some keys of one text, from their vectors in double precision."""
+        vectors = self.transformed(keys, norms).swapaxes(0, 1)
+        gram = (vectors @ vectors.swapaxes(-2, -1))[:, None]
+        longest = np.sqrt(np.einsum("...hh->...h", gram))
+        known, cancelled = lengths_of_sums(
+            gram, longest, weights, negative=self._has_negative_weights
+        )
+        lengths, again = known[:, 0], np.flatnonzero(cancelled)
+        if len(again):
+            # Q keeps lengths, so that ||V a|| = ||Q R a|| = ||R a||
+            roots = np.linalg.qr(vectors[again].swapaxes(-2, -1), mode="r")  # [key _ head]
+            lengths[again] = np.linalg.norm(roots @ weights[again], axis=1)
+        return lengths
+
+    def parts(self) -> Iterator[tuple[slice, Block]]:
+        """A block of several texts as blocks of a few, whose arrays stay in the processor's cache;
+        with what was worked out of all of them together.
+        """
+        _, queries, _, model = self.size
+        step = max(1, PART_BYTES // (8 * max(1, queries * model)))
+        if self.weights.ndim != 4 or len(self.weights) <= step:
+            yield slice(None), self
+            return
+        for first in range(0, len(self.weights), step):
+            some = slice(first, first + step)
+            own, _ = self.one((some,), ())
+            own.__dict__["_outputs"] = tuple(output[some] for output in self._outputs)
+            own.__dict__["_kept"] = {what: array[some] for what, array in self._kept.items()}
+            yield some, own
+
     def one(
-        self, index: tuple[int, ...], norms: tuple[Norm, ...]
+        self, index: tuple[int | slice, ...], norms: tuple[Norm, ...]
     ) -> tuple[Block, tuple[Norm, ...]]:
-        """The block of one text, and the norms, which all texts share."""
+        """The block of one text, or of some, and the norms, which all texts share."""
         if not index:
             return self, norms
         parts = {name: getattr(self, name) for name in OF_TEXT}

@@ -128,8 +128,6 @@ def mixing(vectors: ContributionVectors) -> Float[np.ndarray, "*text query"]:
     Raises:
         RecordError: where the block's tokens differ and the vectors hold no residual.
     """
-    # The diagonal of different tokens would mean nothing, and raises where there is no residual.
-    own = vectors.diagonal() if vectors.block.same or vectors.own is None else vectors.own
-    others, self_ = (np.linalg.norm(each, axis=-1) for each in (vectors.total() - own, own))
-    whole = others + self_
+    others, own = vectors.lengths_of_others_and_own()
+    whole = others + own
     return np.divide(others, whole, out=np.zeros_like(whole), where=whole > 0)

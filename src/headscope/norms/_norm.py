@@ -93,20 +93,34 @@ class Norm:
         self, vectors: Float[np.ndarray, "*text token model"]
     ) -> Float[np.ndarray, "*text token"]:
         """What each token is divided by."""
-        if not self.divided:
-            return np.ones(vectors.shape[:-1])
-        if self.centred:
+        if self.centred and self.divided:
             vectors = vectors - vectors.mean(axis=-1, keepdims=True)
-        # The mean square and not np.var, which would take the mean off of an RMSNorm as well. A
-        # product of rows reads them once, where a square is written first.
-        squares = np.einsum("...m,...m->...", vectors, vectors) / vectors.shape[-1]
-        return np.sqrt(squares + self.eps)
+        return self._deviation_of(vectors)
+
+    def with_rows(
+        self, vectors: Float[np.ndarray, "*text token model"]
+    ) -> tuple[Float[np.ndarray, "*text token model"], Float[np.ndarray, "*text token"]]:
+        """The norm itself, and what it multiplies each token by, one by its deviation."""
+        straight = vectors - vectors.mean(axis=-1, keepdims=True) if self.centred else vectors
+        rows = 1 / self._deviation_of(straight)
+        normed = straight * self.gain
+        normed *= rows[..., None]
+        normed += self.shift
+        return normed, rows
 
     def __call__(
         self, vectors: Float[np.ndarray, "*text token model"]
     ) -> Float[np.ndarray, "*text token model"]:
         """The norm itself."""
-        normed = self.linear(vectors)
-        normed /= self.deviation(vectors)[..., None]
-        normed += self.shift
-        return normed
+        return self.with_rows(vectors)[0]
+
+    def _deviation_of(
+        self, straight: Float[np.ndarray, "*text token model"]
+    ) -> Float[np.ndarray, "*text token"]:
+        """As `deviation`, of vectors whose mean was taken off, if the norm takes it off."""
+        if not self.divided:
+            return np.ones(straight.shape[:-1])
+        # The mean square and not np.var, which would take the mean off of an RMSNorm as well. A
+        # product of rows reads them once, where a square is written first.
+        squares = np.einsum("...m,...m->...", straight, straight) / straight.shape[-1]
+        return np.sqrt(squares + self.eps)

@@ -7,9 +7,6 @@ from jaxtyping import Float
 
 from headscope.norms._norm import Norm
 
-CANCELLED = 1e-3
-"""A length below this share of what its parts would add up to if none cancelled another is taken
-from the vectors; above it, a Gram matrix in double precision gives it to 1e-9."""
 MOST_INPUTS = 1024
 """The widest projection, heads times features, of which products are kept: 8 MB for each norm. Of
 wider ones they would take more memory than the model."""
@@ -17,6 +14,10 @@ MOST_KEPT = 4
 """A layer has three of them: as it is, behind its norm, and behind the second norm."""
 KEYS_AT_ONCE = 96
 """Of how many keys products with the values of a head are held; a few stay in the cache."""
+
+FEW_KEYS = 24
+"""Up to how many keys products of all heads take less time together than half of them one by one,
+which is enough since the matrix is symmetric."""
 
 
 class ProjectionProducts:
@@ -28,10 +29,15 @@ class ProjectionProducts:
 
     Args:
         projection: ``[head feature model]``, each head's part of W_O.
+        single: whether scalar products are taken in single precision, for lengths that are kept in
+            single precision; it takes half the time and memory.
     """
 
-    def __init__(self, projection: Float[np.ndarray, "head feature model"]) -> None:
+    def __init__(
+        self, projection: Float[np.ndarray, "head feature model"], *, single: bool = False
+    ) -> None:
         self._projection = np.asarray(projection, np.float64)
+        self._dtype = np.dtype(np.float32 if single else np.float64)
         self._known: dict[tuple[Norm, ...], Float[np.ndarray, "input input"]] = {}
 
     def __len__(self) -> int:
@@ -51,30 +57,41 @@ class ProjectionProducts:
                 rows = norm.linear(rows)
             if len(self._known) >= MOST_KEPT:
                 self._known.pop(next(iter(self._known)))
-            self._known[norms] = rows @ rows.T
+            self._known[norms] = (rows @ rows.T).astype(self._dtype, copy=False)
         return self._known[norms]
 
     def gram(
-        self, values: Float[np.ndarray, "*text head key feature"], norms: tuple[Norm, ...]
-    ) -> tuple[Float[np.ndarray, "*text key head head"], Float[np.ndarray, "*text key head"]]:
-        """Scalar products of the vectors of each key's heads, and a bound of their lengths.
+        self,
+        values: Float[np.ndarray, "*text head key feature"],
+        kinds: tuple[tuple[Norm, ...], ...],
+    ) -> tuple[
+        Float[np.ndarray, "*text key kind head head"], Float[np.ndarray, "*text key kind head"]
+    ]:
+        """Scalar products of the vectors of each key's heads behind the norms of each kind, and a
+        bound of their lengths.
 
         The bound is ``||v_h||`` times the Frobenius norm of ``W_h L``. A scalar product is known to
         the rounding of the bound's square, which may be more than the vector itself.
         """
         heads, keys, features = values.shape[-3:]
         texts = values.shape[:-3]
-        products = self.behind(norms)
+        products = [self.behind(norms) for norms in kinds]
         # Texts share the products, so that all their keys are rows of the same matrices.
-        by_key = np.ascontiguousarray(np.swapaxes(values, -3, -2)).reshape(-1, heads, features)
-        gram = np.empty((len(by_key), heads, heads))
-        scratch = np.empty(min(KEYS_AT_ONCE, len(by_key)) * heads * features)
+        by_key = np.swapaxes(values, -3, -2).astype(self._dtype, order="C")
+        by_key = by_key.reshape(-1, heads, features)
+        gram = np.empty((len(by_key), len(kinds), heads, heads), self._dtype)
+        scratch = np.empty(min(KEYS_AT_ONCE, len(by_key)) * heads * features, self._dtype)
         for first in range(0, len(by_key), KEYS_AT_ONCE):
             some = slice(first, first + KEYS_AT_ONCE)
-            _fill(gram[some], by_key[some], products, scratch)
-        squares = products.diagonal().reshape(heads, features).sum(axis=-1)
-        longest = np.sqrt(np.einsum("khf,khf->kh", by_key, by_key) * squares)
-        return gram.reshape(*texts, keys, heads, heads), longest.reshape(*texts, keys, heads)
+            for number, of_kind in enumerate(products):
+                _fill(gram[some, number], by_key[some], of_kind, scratch)
+        traces = [of_kind.diagonal().reshape(heads, features).sum(axis=-1) for of_kind in products]
+        squares = np.einsum("khf,khf->kh", by_key, by_key)
+        longest = np.sqrt(squares[:, None] * np.stack(traces))
+        return (
+            gram.reshape(*texts, keys, len(kinds), heads, heads),
+            longest.reshape(*texts, keys, len(kinds), heads),
+        )
 
 
 def _fill(
@@ -85,6 +102,11 @@ def _fill(
 ) -> None:
     """Write the scalar products of these keys; scratch has room for their values."""
     keys, heads, features = values.shape
+    if keys <= FEW_KEYS:
+        met = np.swapaxes(values, 0, 1) @ products.reshape(heads, features, -1)
+        met = met.reshape(heads, keys, heads, features)
+        np.einsum("hkgf,kgf->khg", met, values, out=gram)
+        return
     for head in range(heads):
         # The matrix is symmetric: products with the heads before this one are enough.
         width = (head + 1) * features

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError
-from headscope.norms._block import OF_TEXT, Block, BlockArrays
+from headscope.norms._block import OF_TEXT, Block, BlockArrays, Kinds
 from headscope.norms._norm import Norm
 
 NORMS = ("before", "after", "second")
@@ -68,19 +68,22 @@ class BlockStack(BlockArrays):
         return all(block.has_products for block in self.blocks)
 
     def projected(
-        self, contexts: Float[np.ndarray, "*text head query feature"]
+        self, contexts: Float[np.ndarray, "*text query head feature"]
     ) -> Float[np.ndarray, "*text query model"]:
         """The output projection of each block's heads, without b_O."""
         outputs = [block.projected(own) for block, own in zip(self.blocks, contexts, strict=True)]
         return np.stack(outputs)
 
     def gram(
-        self, keys: slice, norms: tuple[Norm, ...]
-    ) -> tuple[Float[np.ndarray, "*text key head head"], Float[np.ndarray, "*text key head"]]:
+        self, keys: slice, kinds: Kinds
+    ) -> tuple[
+        Float[np.ndarray, "*text key kind head head"], Float[np.ndarray, "*text key kind head"]
+    ]:
         """Scalar products of the vectors of each key's heads, and a bound of their lengths."""
         grams, bounds = [], []
         for number, block in enumerate(self.blocks):
-            gram, longest = block.gram(keys, self._norms_of(number, norms))
+            own = tuple(self._norms_of(number, norms) for norms in kinds)
+            gram, longest = block.gram(keys, own)
             grams.append(gram)
             bounds.append(longest)
         return np.stack(grams), np.stack(bounds)

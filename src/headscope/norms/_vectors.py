@@ -21,13 +21,18 @@ class ContributionVectors:
         norms: whose linear parts each f(x_j) goes through, one after the other, the same for all
             queries.
         rows: ``[*text query]``, what a query's vectors are multiplied by; None for 1.
-        own: ``[*text query model]``, what the residual adds.
+        residual: ``[*text query model]``, what the residual adds; None for nothing.
+        inner: the vectors that the last norm takes, residual included; None where the residual is
+            added behind the norms.
+        scale: ``[*text query]``, what of ``rows`` the residual is multiplied by, too.
     """
 
     block: BlockArrays
     norms: tuple[Norm, ...] = ()
     rows: np.ndarray | None = None
-    own: np.ndarray | None = None
+    residual: np.ndarray | None = None
+    inner: ContributionVectors | None = None
+    scale: np.ndarray | None = None
 
     def linear(self, vectors: Float[np.ndarray, "... model"]) -> Float[np.ndarray, "... model"]:
         """The linear parts of the norms."""
@@ -36,36 +41,54 @@ class ContributionVectors:
         return vectors
 
     def lengths(self) -> Float[np.ndarray, "*text query key"]:
-        """Norms of all vectors (see `BlockArrays.lengths_behind`)."""
-        lengths = self.block.lengths_behind
-        if self.norms:
-            known = lengths(self.norms)
-        else:
-            # With the residual and without it they are the same but for the diagonal.
-            known = self.block.kept("lengths", lambda: lengths(())).copy()
-        if self.rows is not None:
-            known *= self.rows[..., None]
+        """Norms of all vectors (see `BlockArrays.measure`)."""
+        known = self.block.lengths_behind(self.norms)
+        # With the residual and without it they are the same but for the diagonal.
+        lengths = known.copy() if self.rows is None else known * self.rows[..., None]
         # Only on the diagonal a residual is added, which needs the vectors themselves.
-        if self.own is not None and self.block.same:
-            diagonal = np.arange(known.shape[-1])
-            known[..., diagonal, diagonal] = np.linalg.norm(self.diagonal(), axis=-1)
-        return known
+        if self.residual is not None and self.block.same:
+            diagonal = np.arange(lengths.shape[-1])
+            lengths[..., diagonal, diagonal] = self._scaled_lengths(self._unscaled_diagonal())
+        return lengths
+
+    def lengths_of_others_and_own(
+        self,
+    ) -> tuple[Float[np.ndarray, "*text query"], Float[np.ndarray, "*text query"]]:
+        """``||sum_{j != i} P_ij||`` and ``||P_ii||``; where queries and keys are different tokens,
+        all keys are others, and the residual is the token itself.
+
+        Raises:
+            RecordError: where the block's tokens differ and the vectors hold no residual.
+        """
+        residual = self.residual
+        if self.block.same or residual is None:
+            own = self._unscaled_diagonal()
+        else:
+            own = self._unscaled_residual(residual)
+        return self._scaled_lengths(self._unscaled_others()), self._scaled_lengths(own)
+
+    @property
+    def own(self) -> Float[np.ndarray, "*text query model"] | None:
+        """What the residual adds; None for nothing."""
+        residual = self.residual
+        if residual is None:
+            return None
+        # Tiles of vectors ask for it again.
+        return self.block.kept(
+            ("own", self.norms), lambda: self._scaled(self._unscaled_residual(residual))
+        )
 
     def diagonal(self) -> Float[np.ndarray, "*text query model"]:
         """``P_ii``: what a token adds to itself, the residual included."""
-        if not self.block.same:
-            raise RecordError("Queries and keys are different tokens; no token looks at itself")
-        # Lengths and the mixing ratio ask for it; all else that it depends on is the block's own.
-        what = "diagonal", self.norms, self.own is None
-        return self.block.kept(what, lambda: self._with_own(self.linear(self.block.own_output)))
+        return self._scaled(self._unscaled_diagonal())
 
     def total(self) -> Float[np.ndarray, "*text query model"]:
         """``sum_j P_ij``, the residual included."""
         # linear is a linear map, so that of the sum it is the sum: the output without b_O.
-        output = self.block.output
-        if self.block.bias is not None:
-            output = output - self.block.bias
-        return self._with_own(self.linear(output))
+        total = self.linear(self.block.output_without_bias)
+        if self.rows is not None:
+            total = total * self.rows[..., None]
+        return total if self.own is None else total + self.own
 
     def vectors(self, tile: slice) -> Float[np.ndarray, "key query model"]:
         """The vectors of some keys, of one text.
@@ -81,18 +104,65 @@ class ContributionVectors:
         vectors = weights @ block.transformed(tile, self.norms).transpose(1, 0, 2)
         if self.rows is not None:
             vectors *= self.rows[:, None]
-        if self.own is not None and block.same:
+        own = self.own
+        if own is not None and block.same:
             # Key `at` of the tile is token `at + start`, whose own row gets its residual.
             at = np.arange(len(vectors))
-            vectors[at, at + (tile.start or 0)] += self.own[tile]
+            vectors[at, at + (tile.start or 0)] += own[tile]
         return vectors
 
-    def _with_own(
+    # What a norm divides by comes last: lengths are multiplied by it instead of vectors, and the
+    # next norm takes the vectors as they are. What several kinds ask for is kept.
+
+    def _unscaled_diagonal(self) -> Float[np.ndarray, "*text query model"]:
+        block, residual = self.block, self.residual
+        if not block.same:
+            raise RecordError("Queries and keys are different tokens; no token looks at itself")
+
+        def made() -> Float[np.ndarray, "*text query model"]:
+            if self.inner is not None:
+                return self.norms[-1].linear(self.inner._unscaled_diagonal())
+            own = self._through_first(block.own_output)
+            return own if residual is None else own + residual
+
+        return block.kept(("diagonal", self.norms, residual is None), made)
+
+    def _unscaled_others(self) -> Float[np.ndarray, "*text query model"]:
+        block = self.block
+
+        def made() -> Float[np.ndarray, "*text query model"]:
+            if self.inner is not None:
+                return self.norms[-1].linear(self.inner._unscaled_others())
+            others = block.output_without_bias
+            return self._through_first(others - block.own_output if block.same else others)
+
+        # No residual is among them.
+        return block.kept(("others", self.norms), made)
+
+    def _unscaled_residual(
+        self, residual: Float[np.ndarray, "*text query model"]
+    ) -> Float[np.ndarray, "*text query model"]:
+        if self.inner is None:
+            return residual
+        return self.norms[-1].linear(self.inner._unscaled_residual(residual))
+
+    def _through_first(
         self, vectors: Float[np.ndarray, "*text query model"]
     ) -> Float[np.ndarray, "*text query model"]:
-        if self.rows is not None:
-            vectors = vectors * self.rows[..., None]
-        return vectors if self.own is None else vectors + self.own
+        """Vectors of the attention's output where the residual is added to them."""
+        vectors = self.linear(vectors)
+        return vectors if self.rows is None else vectors * self.rows[..., None]
+
+    def _scaled(
+        self, vectors: Float[np.ndarray, "*text query model"]
+    ) -> Float[np.ndarray, "*text query model"]:
+        return vectors if self.scale is None else vectors * self.scale[..., None]
+
+    def _scaled_lengths(
+        self, vectors: Float[np.ndarray, "*text query model"]
+    ) -> Float[np.ndarray, "*text query"]:
+        lengths = np.sqrt(np.einsum("...m,...m->...", vectors, vectors))
+        return lengths if self.scale is None else lengths * self.scale
 
 
 def attention_vectors(block: BlockArrays) -> ContributionVectors:
@@ -105,7 +175,7 @@ def residual_vectors(block: BlockArrays) -> ContributionVectors:
     if block.residual is None:
         raise RecordError("This block has no residual; give Block(residual=...)")
     if block.before is None:
-        return ContributionVectors(block, own=block.residual)
+        return ContributionVectors(block, residual=block.residual)
     rows = _rows_behind(block, block.before, block.output)
     return ContributionVectors(block, (block.before,), rows, block.residual)
 
@@ -130,14 +200,14 @@ def _through(vectors: ContributionVectors, norm: Norm, whole: np.ndarray) -> Con
     # Once the deviation of the whole is known, a norm is linear but for its shift, and so can be
     # taken of each piece by itself.
     rows = _rows_behind(vectors.block, norm, whole)
-    own = vectors.own
-    if own is not None:
-        residual = own
-        own = vectors.block.kept(
-            ("own", vectors.norms, norm), lambda: norm.linear(residual) * rows[..., None]
-        )
-    all_rows = rows if vectors.rows is None else rows * vectors.rows
-    return ContributionVectors(vectors.block, (*vectors.norms, norm), all_rows, own)
+    return ContributionVectors(
+        vectors.block,
+        (*vectors.norms, norm),
+        rows if vectors.rows is None else rows * vectors.rows,
+        vectors.residual,
+        inner=vectors,
+        scale=rows if vectors.scale is None else rows * vectors.scale,
+    )
 
 
 def _rows_behind(

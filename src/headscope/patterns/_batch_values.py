@@ -242,7 +242,10 @@ class BatchValues:
         some = slice(block.first, block.first + texts)
         wanted, known = factors[0][some], factors[1][some]
         weights = block.weights.reshape(block.visible.size, texts, -1).transpose(1, 0, 2)
-        scores = np.where(known[:, :, None], wanted @ weights, np.nan)
+        scores = np.full((*known.shape, weights.shape[2]), np.nan)
+        # In most short texts nothing occurs twice.
+        for text in np.flatnonzero(known.any(axis=1)):
+            np.copyto(scores[text], wanted[text] @ weights[text], where=known[text, :, None])
         on_even = np.where(known, wanted @ uniform_map(block.visible).reshape(-1), np.nan)
         on_placed = None
         if self.position_mean is not None:

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from headscope.evidence import orders_of_words, rng_of
-from headscope.patterns._maps import QueryKeyTokens
+from headscope.patterns._maps import QueryKeyTokens, numbered
 
 SHUFFLES = 8
 LIKE_WORDS = 1
@@ -81,7 +81,7 @@ class BatchWords:
         random = np.stack([rng_of(name, seed).random(shape) for name in self._names])
         classes = None
         if alike:
-            classes = np.stack([_numbered(text.classes[0]) for text in self._texts])
+            classes = np.stack([numbered(text.classes[0]) for text in self._texts])
         return orders_of_words(
             random, self.text, self._segments, starts=self._starts, classes=classes
         )
@@ -125,7 +125,7 @@ class BatchWords:
 
     @cached_property
     def _same(self) -> Bool[np.ndarray, "text token token"]:
-        forms = np.stack([_numbered(text.forms) for text in self._texts])
+        forms = np.stack([numbered(text.forms) for text in self._texts])
         words = np.cumsum(self._starts, axis=1)
         counted = self._worded & self.text
         pairs = (forms[:, :, None] == forms[:, None, :]) & (words[:, :, None] != words[:, None, :])
@@ -134,9 +134,3 @@ class BatchWords:
         # Of words that occur once there is no pair, not even with themselves.
         pairs[:, itself, itself] = pairs.any(axis=2) & counted
         return pairs
-
-
-def _numbered(names: Sequence[str]) -> Int[np.ndarray, " token"]:
-    """A number for each token, the same for equal names."""
-    numbers: dict[str, int] = {}
-    return np.array([numbers.setdefault(name, len(numbers)) for name in names], int)

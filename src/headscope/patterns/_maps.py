@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -40,7 +41,8 @@ class QueryKeyTokens:
     @cached_property
     def is_self(self) -> bool:
         """Whether queries and keys are the same tokens; otherwise offsets have no meaning."""
-        return self.query == self.key
+        # Mostly one object, whose fields need not be compared.
+        return self.query is self.key or self.query == self.key
 
     @cached_property
     def is_pair(self) -> bool:
@@ -71,11 +73,10 @@ class QueryKeyTokens:
         al. 2019 for [SEP].
         """
         sinks = token_class(self.key, "sep").copy()
+        labels = [label.strip(" ") for label in self.key.labels]
         for mark in (".", "\n"):
-            at = [
-                number for number, label in enumerate(self.key.labels) if label.strip(" ") == mark
-            ]
-            sinks[at[:1]] = True
+            if mark in labels:
+                sinks[labels.index(mark)] = True
         sinks[0] = False
         return sinks
 
@@ -111,10 +112,11 @@ class QueryKeyTokens:
         """A number for each query token, the same for equal pieces; each patch or frame has a
         number of its own.
         """
-        numbers: dict[int | str, int] = {}
-        named = enumerate(zip(self.query.pieces, self.query.worded, strict=True))
-        names = [piece if worded else number for number, (piece, worded) in named]
-        return np.array([numbers.setdefault(name, len(numbers)) for name in names], int)
+        names: Sequence[int | str] = self.query.pieces
+        if not all(self.query.worded):
+            named = enumerate(zip(self.query.pieces, self.query.worded, strict=True))
+            names = [piece if worded else number for number, (piece, worded) in named]
+        return numbered(names)
 
     @cached_property
     def forms(self) -> list[str]:
@@ -136,20 +138,19 @@ class QueryKeyTokens:
         and no two have the same number.
         """
         query = self.query
+        places = list(zip(query.segments, query.special, strict=True))
         last: tuple[int, bool] | None = None
-        begun: set[tuple[int, int | None]] = set()
-        for position, continues in enumerate(query.continues):
-            here = (query.segments[position], query.special[position])
-            if continues and (query.special[position] or here != last):
+        for continues, here in zip(query.continues, places, strict=True):
+            if continues and (here[1] or here != last):
                 return False
             last = here
-            word = None if query.words is None else query.words[position]
-            if continues or word is None:
-                continue
-            if (here[0], word) in begun:
-                return False
-            begun.add((here[0], word))
-        return True
+        if query.words is None:
+            return True
+        begun = []
+        for continues, word, (segment, _) in zip(query.continues, query.words, places, strict=True):
+            if not continues and word is not None:
+                begun.append((segment, word))
+        return len(set(begun)) == len(begun)
 
     @cached_property
     def classes(self) -> tuple[list[str], list[str]]:
@@ -170,6 +171,17 @@ class QueryKeyTokens:
         return QueryKeyTokens(
             query, query if self.is_self else shuffled_tokens(self.key, rng, of_key)
         )
+
+
+def numbered(names: Sequence[int | str]) -> Int[np.ndarray, " token"]:
+    """A number for each token, the same for equal names, in the order in which they come.
+
+    Example:
+        >>> numbered(["to", "be", "or", "to"]).tolist()
+        [0, 1, 2, 0]
+    """
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return np.array([numbers[name] for name in names], int)
 
 
 @dataclass(frozen=True, eq=False)

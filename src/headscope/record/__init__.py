@@ -22,7 +22,14 @@ from headscope.record._mask import Mask
 from headscope.record._record import Record
 from headscope.record._stack import Stack
 from headscope.record._statistics import OFFSETS, STATISTICS, Statistics, statistics_of
-from headscope.record._stored import StoredArray, StoredArrays, held
+from headscope.record._stored import (
+    Array,
+    StoredArray,
+    StoredArrays,
+    array_field,
+    held,
+    part_of,
+)
 from headscope.record._tokens import Tokens
 from headscope.record._verification import AGAINST, weakest
 from headscope.record._weight_blocks import WeightBlock, sampled_queries
@@ -36,6 +43,7 @@ __all__ = [
     "CONTRIBUTION_KINDS",
     "OFFSETS",
     "STATISTICS",
+    "Array",
     "BatchLayer",
     "BatchStack",
     "Candidate",
@@ -55,11 +63,13 @@ __all__ = [
     "TextBatch",
     "Tokens",
     "WeightBlock",
+    "array_field",
     "check_finite",
     "from_nnsight",
     "from_transformer_lens",
     "from_weights",
     "held",
+    "part_of",
     "sampled_queries",
     "statistics_of",
     "weakest",

@@ -2,6 +2,7 @@
 
 from headscope.storage._captured_arrays import CapturedArrays
 from headscope.storage._document import PAIR, Finite, Seed, check_document
+from headscope.storage._file_array import FileArray
 from headscope.storage._pixels import packed_pixels, pixels_of
 from headscope.storage._record_file import (
     NoRecord,
@@ -27,10 +28,12 @@ from headscope.storage._result_file import (
     is_npz,
     kind_of,
     load_kept,
+    load_stored,
     save_kept,
     warn_of_npz,
 )
 from headscope.storage._safetensors import RecordFile
+from headscope.storage._temporary_arrays import BoundedArrays
 from headscope.storage.atomic import written_whole
 from headscope.storage.npz import (
     MOST_PACKED_RATIO,
@@ -55,7 +58,9 @@ __all__ = [
     "RECORDS",
     "STATISTIC",
     "UNREADABLE",
+    "BoundedArrays",
     "CapturedArrays",
+    "FileArray",
     "Finite",
     "IndexLine",
     "NoRecord",
@@ -72,6 +77,7 @@ __all__ = [
     "kind_of",
     "load",
     "load_kept",
+    "load_stored",
     "packed_pixels",
     "pixels_of",
     "read_npz",

@@ -27,6 +27,8 @@ load more records.
 """
 MOST_AT_ONCE = 2**30
 """Bytes that are asked of the system in one call; Linux gives at most 2^31."""
+CHECKED_AT_ONCE = 2**24
+"""Bytes of an array that are compared with its checksum at once."""
 
 
 class OpenFile:
@@ -130,6 +132,21 @@ class FileArray(StoredArray):
         part.flags.writeable = False
         return part
 
+    def within(self, first: int, shape: tuple[int, ...]) -> FileArray:
+        """An array in this one, of its numbers from one on in the order of C."""
+        return FileArray(self._file, self._start + first * self.dtype.itemsize, shape, self.dtype)
+
+    def checksum(self) -> int:
+        """See `checksum_of`; no more of the array is in memory at once than some MB."""
+        checksum = _checksum_before(self.dtype, self.shape)
+        size, done = self._bytes(self.shape), 0
+        while done < size:
+            piece = np.empty(min(CHECKED_AT_ONCE, size - done), np.uint8)
+            self._file.read(self._start + done, piece.data)
+            checksum = zlib.crc32(piece.data, checksum)
+            done += len(piece)
+        return checksum
+
     def _part(self, start: int, shape: tuple[int, ...], index: tuple[Any, ...]) -> np.ndarray:
         if not index:
             return self._block(start, shape)
@@ -157,9 +174,14 @@ class FileArray(StoredArray):
 
 def checksum_of(array: np.ndarray) -> int:
     """CRC-32 of an array's dtype, shape and bytes; any damage of up to 32 bits in a row is seen."""
-    checksum = zlib.crc32(f"{array.dtype.str} {list(array.shape)}".encode())
+    checksum = _checksum_before(array.dtype, array.shape)
     flat = np.ascontiguousarray(array).reshape(-1)
     return zlib.crc32(flat.view(np.uint8).data, checksum) if flat.size else checksum
+
+
+def _checksum_before(dtype: np.dtype, shape: tuple[int, ...]) -> int:
+    """The checksum before the bytes of an array."""
+    return zlib.crc32(f"{dtype.str} {list(shape)}".encode())
 
 
 class _Handle:

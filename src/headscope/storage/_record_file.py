@@ -44,13 +44,13 @@ from headscope.record import (
     check_finite,
     held,
 )
-from headscope.storage._captured_arrays import CapturedArray
 from headscope.storage._document import check_document
 from headscope.storage._file_array import checksum_of
 from headscope.storage._pixels import packed_pixels, pixels_of
 from headscope.storage._record_path import check_record_path
 from headscope.storage._remote import fetched, is_address, uploaded
 from headscope.storage._safetensors import FORMAT, RecordFile, document_with_sums, write_tensors
+from headscope.storage._temporary_arrays import TemporaryArray
 from headscope.storage.atomic import written_whole
 from headscope.storage.npz import UNREADABLE
 
@@ -126,7 +126,7 @@ def record_parts(record: Record) -> tuple[dict[str, Any], dict[str, np.ndarray]]
 
 def _checksum(array: Array) -> int:
     """Of an array in a file, which is read for it unless its checksum is known."""
-    return array.checksum if isinstance(array, CapturedArray) else checksum_of(_read(array))
+    return array.checksum if isinstance(array, TemporaryArray) else checksum_of(_read(array))
 
 
 def _document_of(record: Record) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from headscope._version import __version__
 from headscope.errors import FileError
-from headscope.storage._file_array import checksum_of
+from headscope.storage._file_array import FileArray, checksum_of
 from headscope.storage._safetensors import FORMAT, RecordFile, document_with_sums, write_tensors
 from headscope.storage.atomic import regular_or_none, written_whole
 from headscope.storage.npz import read_npz, reading, write_npz
@@ -122,6 +122,29 @@ def load_kept(
             f"{path} was written by a newer headscope (format {version}, this one reads {VERSION})"
         )
     return document, arrays
+
+
+def load_stored(
+    path: str | os.PathLike[str], kind: str
+) -> tuple[dict[str, Any], dict[str, FileArray]]:
+    """What `load_kept` reads, with arrays that stay in the file; every one is compared with its
+    checksum, some MB at once.
+
+    Args:
+        path: of a ``.safetensors`` file.
+        kind: what it holds.
+
+    Raises:
+        FileError: where the file does not exist, is cut, is damaged, or is of another kind.
+    """
+    with reading(path, kind):
+        file = RecordFile(Path(path), again=AGAIN)
+        if file.document.get("kind") != kind:
+            raise FileError(f"{path} holds no {kind}")
+        for name, array in file.arrays.items():
+            if array.checksum() != file.checksums.get(name):
+                raise FileError(f"{path} is damaged: {name} is not what was written; {AGAIN}")
+        return dict(file.document["said"]), file.arrays
 
 
 def kind_of(path: str | os.PathLike[str], what: str = "result") -> str:

@@ -19,6 +19,7 @@ from headscope.tasks._rows import (
 if TYPE_CHECKING:
     from headscope.tasks._batches import ReadingOptions
     from headscope.tasks._classification import classification, pictures
+    from headscope.tasks._likeness_counts import LikenessCounts
     from headscope.tasks._loss import masked_word, next_word, repeats, translation
     from headscope.tasks._minimal_pairs import minimal_pairs
     from headscope.tasks._named import function_of, named_task, repeated_runs, task_of_rows
@@ -31,6 +32,7 @@ _MODULES = {
     "_batches": ("ReadingOptions",),
     "_classification": ("classification", "pictures"),
     "_similarity": ("likeness",),
+    "_likeness_counts": ("LikenessCounts",),
     "_loss": ("masked_word", "next_word", "repeats", "translation"),
     "_minimal_pairs": ("minimal_pairs",),
     "_named": ("function_of", "named_task", "repeated_runs", "task_of_rows"),
@@ -43,6 +45,7 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 __all__ = [
     "NAMES",
     "SUFFIXES",
+    "LikenessCounts",
     "ReadingOptions",
     "Task",
     "TotalSums",

@@ -113,14 +113,28 @@ def judged_by(wanted: np.ndarray) -> tuple[str, Callable[[Values], np.ndarray]]:
     Raises:
         TextError: where all pairs are as alike.
     """
-    if len(set(wanted.tolist())) < 2:
+    golds = set(wanted.tolist())
+    is_binary = golds <= {0.0, 1.0}
+    metric = metric_of(len(golds) > 1, is_binary=is_binary)
+    return metric, _binary(wanted) if is_binary else _ranked(wanted)
+
+
+def metric_of(differs: bool, *, is_binary: bool) -> str:
+    """The metric of a likeness.
+
+    Args:
+        differs: whether how alike pairs are differs between them.
+        is_binary: whether it is 0 or 1 for each.
+
+    Raises:
+        TextError: where it does not differ.
+    """
+    if not differs:
         raise TextError(
             "How alike the pairs are must differ between them; give both pairs that are and that "
             "are not"
         )
-    if set(wanted.tolist()) == {0.0, 1.0}:
-        return "accuracy", _binary(wanted)
-    return "Spearman's rho", _ranked(wanted)
+    return "accuracy" if is_binary else "Spearman's rho"
 
 
 def _read(

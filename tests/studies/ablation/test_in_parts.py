@@ -123,12 +123,53 @@ def test_a_run_over_many_examples_keeps_sums_alone(tokenizer, tmp_path, monkeypa
     assert same.in_sums().columns() == summed.columns()
 
 
-def test_pairs_of_a_likeness_are_held_however_many(masked, tokenizer, monkeypatch):
-    given = {"tokenizer": tokenizer, "texts": ROWS, "part_size": 2, **FEW}
-    held = hs.ablate(masked, "likeness", **given)
-    monkeypatch.setattr("headscope.studies.shared._counted_texts.MANY", 1)
-    many = hs.ablate(masked, "likeness", **given)
-    np.testing.assert_array_equal(many.scores, held.scores)
+def likeness_rows(graded):
+    rng = np.random.default_rng(3)
+    rows = []
+    for number in range(150):
+        one, other = (
+            " ".join(rng.choice(["the", "cat", "sat", "on"], 1 + number % 4)) for _ in "ab"
+        )
+        label = rng.integers(0, 6) / 5 if graded else number % 2
+        group = f"d{number % 60}" if number % 3 else None
+        rows.append({"sentence1": one, "sentence2": other, "label": float(label), "group": group})
+    return rows
+
+
+@pytest.mark.parametrize("graded", [False, True])
+def test_pairs_of_a_likeness_are_judged_together_without_being_held(
+    graded, masked, tokenizer, tmp_path, monkeypatch
+):
+    given = {"tokenizer": tokenizer, "texts": likeness_rows(graded), "part_size": 40}
+    given |= {"heads": [(0, 1), (1, 2)], "layers": [1], "progress": False}
+    held = hs.ablate(masked, "likeness", random_weights=True, **given)
+    assert held.sums is None
+    monkeypatch.setattr("headscope.studies.shared._counted_texts.MANY", 149)
+    out = tmp_path / "run"
+    summed = hs.ablate(masked, "likeness", random_weights=True, out=out, **given)
+    assert (summed.scores.shape, summed.examples, summed.tokens) == ((0, 3), 150, held.tokens)
+    assert summed.metric == held.metric == ("Spearman's rho" if graded else "accuracy")
+    assert summed.documents == held.documents
+    # All pairs are in the sample, so that nothing but rounding is another.
+    for own, wanted in ((summed, held.in_sums()), (summed.control, held.control.in_sums())):
+        np.testing.assert_allclose(own.change, wanted.change, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(own.intervals, wanted.intervals, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(own.p, wanted.p, rtol=1e-6)
+        assert own.baseline == pytest.approx(wanted.baseline)
+    assert summed.totals["mean cosine"] == pytest.approx(held.totals["mean cosine"], rel=1e-12)
+    again = hs.load(out)
+    assert str(again) == str(summed)
+    assert again.columns() == summed.columns()
+    monkeypatch.setattr("headscope.studies.ablation._summed_parts.SAMPLED", 40)
+    few = hs.ablate(masked, "likeness", **given)
+    assert few.baseline == pytest.approx(held.baseline, abs=0.02)
+    np.testing.assert_allclose(few.change, held.change, atol=0.03)
+    # Which pairs are in the sample is said by their names, not by the parts.
+    other = hs.ablate(masked, "likeness", **given | {"part_size": 70})
+    np.testing.assert_allclose(other.change, few.change, rtol=1e-12)
+    same = [row | {"label": 1.0} for row in given["texts"]]
+    with pytest.raises(TextError, match="must differ between them"):
+        hs.ablate(masked, "likeness", **given | {"texts": same})
 
 
 def test_hidden_words_are_drawn_by_what_a_text_says(masked, tokenizer):

@@ -55,6 +55,33 @@ def test_copies_are_exact_in_every_way_of_disabling(tokenizer, sizes, monkeypatc
         assert np.abs(np.diff(found.change)).min() > 0
 
 
+def test_fewer_copies_are_tried_until_there_are_two(tokenizer, sizes, monkeypatch):
+    """As where only copies of very few tokens come out alike."""
+    model, task = several("bert", tokenizer)
+    tried = set()
+
+    def is_exact(self, name, forward, call, count):
+        tried.add(count)
+        return count == 2
+
+    monkeypatch.setattr(Stacks, "is_exact", is_exact)
+    cells = {"heads": [(0, 0), (0, 1), (0, 2)], "layers": False}
+    found, whole = (ablate(model, task, share=share, **cells) for share in (True, False))
+    assert sizes == [2, 1]
+    assert tried == {2, 3}
+    assert np.array_equal(found.scores, whole.scores)
+
+
+def test_large_batches_are_given_no_copies(tokenizer, sizes, monkeypatch):
+    model, task = several("bert", tokenizer)
+    tokens = task.batches[0]["input_ids"].numel()
+    for large, together in ((tokens, 4), (tokens - 1, 1)):
+        sizes.clear()
+        monkeypatch.setattr(_stacks, "LARGE", large)
+        ablate(model, task)
+        assert set(sizes) == {together}
+
+
 @pytest.mark.parametrize("name", ["gpt2", "llama", "bart", "gemma2", "modernbert"])
 @pytest.mark.parametrize("by", ["zero", "uniform"])
 def test_copies_are_exact_in_many_architectures(name, by, tokenizer, sizes):

@@ -5,6 +5,7 @@ import pytest
 
 from headscope.studies.probes._edges import DEPENDENCIES, TAGS, EdgeProbe, HiddenStates, edge_scores
 from headscope.studies.probes._items import ProbeItem
+from headscope.studies.probes._on_demand import Room
 from headscope.studies.probes._training import Training
 
 LAYERS, FEATURES, PLANTED = 3, 9, 1
@@ -50,16 +51,14 @@ def test_planted_labels_and_their_layer_are_found(planted):
 def test_pieces_that_are_not_there_change_nothing(planted):
     import torch
 
-    store = HiddenStates.of(planted.items)
+    store = HiddenStates(planted.items, Room())
     at = np.array([[1, 0], [3, 1]])
-    pieces = store.pieces(at)
+    states, there = store.read(at, LAYERS)
     for row, (number, word) in enumerate(at):
         item = planted.items[number]
-        kept = pieces[row, 0][pieces[row, 0] >= 0]
-        assert store.states[:, kept].tolist() == item.states[:, list(item.pieces[word])].tolist()
+        wanted = item.states[:, list(item.pieces[word])]
+        assert states[:, row, 0][:, there[row, 0]].tolist() == wanted.tolist()
     module = EdgeProbe(LAYERS, FEATURES, 1, 3).eval()
-    there = torch.from_numpy(pieces >= 0)
-    states = store.states[:, torch.from_numpy(np.maximum(pieces, 0))].float()
     other = torch.where(there[None, ..., None], states, torch.full_like(states, 7.0))
     assert module(states, there).tolist() == pytest.approx(
         np.array(module(other, there).tolist()), abs=1e-6

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from headscope.studies.probes._heads import AttentionOnly, AttentionWords, _batches, head_scores
+from headscope.studies.probes._heads import (
+    AttentionOnly,
+    AttentionWords,
+    ScaledSentences,
+    _grouped,
+    head_scores,
+)
 from headscope.studies.probes._training import Training
 
 HOW = Training(epochs=12, rate=0.1)
@@ -94,7 +100,10 @@ def test_scores_are_those_of_the_formula(sentences, random_item, rng):
         for module in (plain, worded):
             module.ends.uniform_(-1, 1)
     ahead, back = plain.weights.detach().numpy()
-    [(numbers, batch)] = _batches(items, [item.heads for item in items], [0, 1, 2], scale)
+    sizes = np.array([len(item) for item in items])
+    read = ScaledSentences(items, sizes, scale, is_control=False)
+    [numbers] = _grouped(sizes, [0, 1, 2])
+    batch = read.batch(numbers)
     both = [module(batch).detach().numpy() for module in (plain, worded)]
     for place, number in enumerate(numbers):
         item, size = items[number], len(items[number])

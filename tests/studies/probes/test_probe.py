@@ -66,7 +66,7 @@ def test_maps_are_those_of_words_with_special_tokens_apart(tiny):
     sentence = Sentence(
         words=("cat", "a", "tree"), heads=(0, 3, 1), relations=("root", "det", "obj")
     )
-    item = with_maps(*tiny, [sentence], texts_of([sentence]), on_error=fails)[0]
+    item = dict(with_maps(*tiny, [sentence], texts_of([sentence]), on_error=fails))[0]
     stack = hs.capture(*tiny, "cat a tree")["self"]
     weights = np.concatenate([layer.weights_of() for layer in stack]).astype(np.float64)
     words = [[1, 2, 3], [4], [5, 6, 7, 8]]
@@ -87,7 +87,8 @@ def test_maps_are_those_of_words_with_special_tokens_apart(tiny):
 
 def test_states_are_those_that_the_model_returns(tiny, sentences):
     model, tokenizer = tiny
-    items = with_states(model, tokenizer, sentences[:5], texts_of(sentences[:5]), on_error=fails)
+    given = sentences[:5]
+    items = dict(with_states(model, tokenizer, given, texts_of(given), on_error=fails))
     for number, item in items.items():
         encoding = tokenizer(sentences[number].text, return_tensors="pt")
         with torch.no_grad():
@@ -95,25 +96,30 @@ def test_states_are_those_that_the_model_returns(tiny, sentences):
         assert item.states == pytest.approx(torch.cat(wanted).numpy(), abs=5e-3)
         pieces = [piece for word in item.pieces for piece in word]
         assert pieces == list(range(1, item.states.shape[1] - 1))
-        assert item.states_of_words.shape == (len(wanted), len(item), wanted[0].shape[-1])
+        own = item.pieces[-1]
+        for layer, of_layer in enumerate(wanted):
+            words = item.word_states(layer)
+            assert words.shape == (len(item), of_layer.shape[-1])
+            mean = item.states[layer, list(own)].astype(np.float64).mean(axis=0)
+            np.testing.assert_allclose(words[-1], mean, atol=1e-6)
     assert not model.training
 
 
 def test_vectors_are_input_embeddings_or_a_table(tiny, tmp_path):
     sentence = Sentence(words=("Cat", "a"), heads=(0, 1), relations=("root", "det"))
-    items = with_maps(*tiny, [sentence], texts_of([sentence]), on_error=fails)
+    items = dict(with_maps(*tiny, [sentence], texts_of([sentence]), on_error=fails))
     table = tiny[0].get_input_embeddings().weight.detach().numpy()
     ids = tiny[1]("cat a")["input_ids"]
     found = with_embeddings(*tiny, items)[0].vectors
     assert found == pytest.approx(np.stack([table[ids[1:4]].mean(0), table[ids[4]]]), abs=1e-6)
     path = tmp_path / "vectors.txt"
     path.write_text("the 1 2 3\ncat 4 5 6\n", encoding="utf-8")
-    assert with_table(path, items)[0].vectors.tolist() == [[4, 5, 6], [0, 0, 0]]
+    assert with_table(path, list(items.values()))[0].vectors.tolist() == [[4, 5, 6], [0, 0, 0]]
     path.write_text("the 1 2 3\n", encoding="utf-8")
     with pytest.raises(FileError, match="has a vector for none of the 2 words"):
-        with_table(path, items)
+        with_table(path, list(items.values()))
     with pytest.raises(FileError, match="Cannot read the word vectors"):
-        with_table(tmp_path / "none.txt", items)
+        with_table(tmp_path / "none.txt", list(items.values()))
 
 
 def test_a_sentence_that_cannot_be_read_is_named_and_left_out(tiny, sentences):
@@ -247,7 +253,7 @@ def test_a_sentence_that_spoils_its_batch_costs_itself(tiny, sentences):
         sentences[1],
     ]
     assert [token in tokenizer(each.text)["input_ids"] for each in given] == [False, True, False]
-    wanted = with_states(model, tokenizer, given, texts_of(given), on_error=fails)
+    wanted = dict(with_states(model, tokenizer, given, texts_of(given), on_error=fails))
 
     def stop(_, args, more):
         if (more["input_ids"] == token).any():
@@ -256,7 +262,8 @@ def test_a_sentence_that_spoils_its_batch_costs_itself(tiny, sentences):
     told = {}
     handle = model.register_forward_pre_hook(stop, with_kwargs=True)
     try:
-        found = with_states(model, tokenizer, given, texts_of(given), on_error=told.__setitem__)
+        read = with_states(model, tokenizer, given, texts_of(given), on_error=told.__setitem__)
+        found = dict(read)
     finally:
         handle.remove()
     assert set(found) == {0, 2}

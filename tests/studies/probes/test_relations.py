@@ -70,8 +70,8 @@ def test_one_direction_is_from_the_first_word_to_the_second(sentences, data_of, 
     data = data_of(sentences[:10], random_item)
     pairs = _related(data, 1)
     one, both = (
-        attention_vectors(data.items, pairs),
-        attention_vectors(data.items, pairs, both=True),
+        list(attention_vectors(data.items, pairs)),
+        list(attention_vectors(data.items, pairs, both=True)),
     )
     number, word, head = pairs.at[4]
     item = data.items[number]

@@ -77,7 +77,7 @@ def test_distances_are_those_of_the_formula(rng):
 
 
 def test_filling_up_changes_no_loss(planted):
-    trees = _trees(planted.items, [item.states_of_words for item in planted.items], 1)[:4]
+    trees = list(_trees(planted.items, 1)[:4])
     module = StructuralProbe(FEATURES, 5)
     with torch.no_grad():
         alone = [float(_loss(module, _batch([tree]))) for tree in trees]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from headscope.capturing._call_of_heads import call_of_heads, held_heads
+from headscope.capturing._call_of_heads import call_of_heads, each_once, held_heads
 from headscope.capturing.building._call_tokens import CallTokens, SideTokens
 from headscope.capturing.building._checks import (
     check_sizes,
@@ -31,9 +31,17 @@ from headscope.capturing.building._real_tokens import (
     stored,
 )
 from headscope.capturing.building._rotation import Rotations
+from headscope.capturing.building._stack_layers import (
+    KEPT_OF_CALL,
+    NO_ARRAYS,
+    ChosenLayers,
+    StackLayers,
+    facts_of_call,
+    numbers_of,
+)
 from headscope.capturing.building._statistics_plan import plan_of
 from headscope.capturing.building._weights import kept_weights
-from headscope.capturing.building.stacks import StackKey, name_groups, number_layers, order_of
+from headscope.capturing.building.stacks import StackKey, name_groups, order_of
 from headscope.capturing.calls.attention import QueryRows, weights_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility, state_of, visibility_of
@@ -60,35 +68,6 @@ from headscope.record import (
 if TYPE_CHECKING:
     from headscope.capturing.contributions._planned_watch import PlannedNormsWatch
     from headscope.capturing.contributions._watch import NormsWatch
-
-
-@dataclass(frozen=True)
-class StackLayers:
-    """What is kept of a call: arguments of a `Layer` for each example, and what numbers the layer.
-
-    Args:
-        group: the stack that it belongs to.
-        own_number: the layer number in its module.
-        block: the path of the list that holds its block, and the index of the block.
-        sides: its tokens.
-        layers: arguments of a `Layer` for each example.
-        made: name of the module, and size of the call.
-        chosen: where only some heads are kept, these arguments by possible layer number and choice
-            of heads; which of them is right is known once all calls were seen.
-    """
-
-    group: StackKey
-    own_number: int | None
-    block: tuple[str, int] | None
-    sides: tuple[SideTokens, SideTokens]
-    layers: list[dict[str, Any]]
-    made: CallSummary
-    chosen: dict[tuple[int, tuple[int, ...]], list[dict[str, Any]]] = field(default_factory=dict)
-
-    @property
-    def all_layers(self) -> list[dict[str, Any]]:
-        """The arguments of all layers that may be made from the call."""
-        return [*self.layers, *(layer for layers in self.chosen.values() for layer in layers)]
 
 
 class Builder:
@@ -144,29 +123,24 @@ class Builder:
             call.query = call.key = None
         unpadded = self._unpadded(call, sides)
         layers, weights = self._facts(unpadded, visibility, rows_and_padding)
-        group, block = self._sides.group_of(call, sides), block_of(call.name)
-        own_number, chosen = getattr(call.module, "layer_idx", None), {}
+        chosen = {}
         if self._keeping.heads is None:
             layers = self._kept(unpadded, layers, sides, known=weights)
         else:
-            before = sum(entry.group == group for entry in self.seen.values())
-            numbers = (own_number, None if block is None else block[1], before)
-            for number in {number for number in numbers if isinstance(number, int)}:
-                for heads in self._keeping.heads.may_be(number, most=call.size[1]):
-                    held = held_heads(call, heads)
-                    chosen[number, heads] = self._kept(unpadded, layers, sides, held)
-        self.seen[call.number] = StackLayers(
-            group=group,
-            own_number=own_number,
-            block=block,
-            sides=sides,
-            layers=layers,
-            made=CallSummary(call.name, call.cross, whole.size, call.projection_name),
-            chosen=chosen,
-        )
+            chosen = self._of_chosen_heads(unpadded, layers, sides)
+        self._enter(call, sides, layers, size=whole.size, chosen=chosen)
         if self.norms is not None:
             self.norms.expect(whole, call, (sides, visibility, weights), layers)
         put_away(self.seen[call.number].all_layers, self._keeping.put)
+
+    def complete(self) -> None:
+        """All calls of the pass were seen.
+
+        Raises:
+            CaptureError: where a layer that waited differs from what the model computed, or calls
+                still wait for others.
+        """
+        self.check_joined()
 
     def check_joined(self) -> None:
         """Raise where calls still wait for others.
@@ -205,6 +179,50 @@ class Builder:
         if self._keeping.heads is not None:
             self._keeping.heads.check(all_heads)
         return self._records_of(stacks, facts)
+
+    def _enter(
+        self,
+        call: Call,
+        sides: tuple[SideTokens, SideTokens],
+        layers: list[dict[str, Any]],
+        *,
+        size: tuple[int, int, int, int],
+        chosen: ChosenLayers,
+    ) -> None:
+        """Keep the layers of a call, which was of this size when it was seen."""
+        self.seen[call.number] = StackLayers(
+            group=self._sides.group_of(call, sides),
+            own_number=getattr(call.module, "layer_idx", None),
+            block=block_of(call.name),
+            sides=sides,
+            layers=layers,
+            made=CallSummary(call.name, call.cross, size, call.projection_name),
+            chosen=chosen,
+        )
+
+    def _of_chosen_heads(
+        self,
+        unpadded: list[RealTokens],
+        facts: list[dict[str, Any]],
+        sides: tuple[SideTokens, SideTokens],
+    ) -> ChosenLayers:
+        """The layers of a call with some of its heads, for each number that it may have."""
+        call, chosen = unpadded[0].call, {}
+        wanted, group, block = (
+            self._keeping.heads,
+            self._sides.group_of(call, sides),
+            block_of(call.name),
+        )
+        if wanted is None:
+            return chosen
+        before = sum(entry.group == group for entry in self.seen.values())
+        own_number = getattr(call.module, "layer_idx", None)
+        numbers = (own_number, None if block is None else block[1], before)
+        for number in {number for number in numbers if isinstance(number, int)}:
+            for heads in wanted.may_be(number, most=call.size[1]):
+                held = held_heads(call, heads)
+                chosen[number, heads] = self._kept(unpadded, facts, sides, held)
+        return chosen
 
     def _others_of(
         self, group: StackKey, numbers: list[int], seen: list[StackLayers]
@@ -374,16 +392,7 @@ class Builder:
         call, (rows, padding) = unpadded[0].call, rows_and_padding
         weights = weights_of(call, visibility, rows)
         check_weights(weights, padding, call.name)
-        shared = {
-            "scale": call.scale,
-            "soft_cap": call.soft_cap,
-            "module": call.name,
-            "projection": call.projection_name,
-            "route": call.route,
-            "norm": call.norm,
-            "latent": getattr(call.module, "kv_lora_rank", None),
-            "changes": call.changes,
-        }
+        shared = facts_of_call(call)
         facts = [
             {**shared, "visible": self._masks.of(text, visibility), **turned, **checked}
             for text, turned, checked in zip(
@@ -416,10 +425,11 @@ class Builder:
             later = postponed(unpadded, visibility)
         weights: Sequence[np.ndarray | None] = [None] * len(unpadded)
         if later is None and (self._keeps_weights or self._needs_weights(call)):
-            weights = kept_weights(unpadded, visibility, self._keeping.dtype, known=known)
+            weights = self._kept_weights(unpadded, visibility, known)
+        arrays = self._arrays(unpadded, visibility, held)
         layers = [
-            fact | {"weights": own} | self._arrays(text, visibility, held)
-            for text, fact, own in zip(unpadded, facts, weights, strict=True)
+            {**fact, "weights": own, **of_text}
+            for fact, own, of_text in zip(facts, weights, arrays, strict=True)
         ]
         if later is not None:
             self._postponed.append((later, layers))
@@ -431,30 +441,33 @@ class Builder:
         """Whether weights are kept instead of queries and keys, which the call does not have."""
         return "qk" in self._keeping.what and call.query is None
 
+    def _kept_weights(
+        self, unpadded: list[RealTokens], visibility: Visibility, known: torch.Tensor | None
+    ) -> Sequence[np.ndarray]:
+        return kept_weights(unpadded, visibility, self._keeping.dtype, known=known)
+
     def _arrays(
+        self, unpadded: list[RealTokens], visibility: Visibility, held: HeldHeads | None
+    ) -> list[dict[str, Any]]:
+        """The arrays of a `Layer` for each example, besides its weights."""
+        return [self._arrays_of(text, visibility, held) for text in unpadded]
+
+    def _arrays_of(
         self, text: RealTokens, visibility: Visibility, held: HeldHeads | None
     ) -> dict[str, Any]:
-        call, what = text.call, self._keeping.what
-
-        def of_queries(tensor: torch.Tensor | None) -> np.ndarray | None:
-            return None if tensor is None else self._plain(text.of_queries(tensor))
-
-        def of_keys(tensor: torch.Tensor | None) -> np.ndarray | None:
-            return None if tensor is None else self._plain(_each_once(text.of_keys(tensor), held))
-
-        names = ("queries", "keys", "values", "queries_before", "keys_before", "bias", "sinks")
-        arrays: dict[str, Any] = dict.fromkeys(names) | {"held_heads": held}
-        if "qk" in what:
-            arrays |= {"queries": of_queries(call.query), "keys": of_keys(call.key)}
+        arrays: dict[str, Any] = {**NO_ARRAYS, "held_heads": held}
+        for name, (of_call, what) in KEPT_OF_CALL.items():
+            tensor = getattr(text.call, of_call)
+            if what not in self._keeping.what or tensor is None:
+                continue
+            if of_call.startswith("query"):
+                arrays[name] = self._plain(text.of_queries(tensor))
+            else:
+                arrays[name] = self._plain(each_once(text.of_keys(tensor), held))
         if arrays["queries"] is not None:
             arrays["bias"] = self._bias(text, visibility)
-        if "before" in what:
-            arrays["queries_before"] = of_queries(call.query_before)
-            arrays["keys_before"] = of_keys(call.key_before)
-        if "values" in what:
-            arrays["values"] = of_keys(call.value)
-        if call.sinks is not None:
-            arrays["sinks"] = plain(call.sinks.reshape(-1))
+        if text.call.sinks is not None:
+            arrays["sinks"] = plain(text.call.sinks.reshape(-1))
         return arrays
 
     def _bias(self, text: RealTokens, visibility: Visibility) -> np.ndarray | None:
@@ -471,16 +484,6 @@ class Builder:
         return stored(tensor, self._keeping.dtype)
 
 
-def _each_once(tensor: torch.Tensor, held: HeldHeads | None) -> torch.Tensor:
-    """``[kv_head key feature]`` of the key/value heads that are held, each once: see
-    `call_of_heads`.
-    """
-    if held is None or len(tensor) == len(held.kv_numbers):
-        return tensor
-    shared = [number * held.kv_heads // held.heads for number in held.numbers]
-    return tensor[[shared.index(number) for number in held.kv_numbers]]
-
-
 def _norms_of(layer: dict[str, Any], heads: tuple[int, ...]) -> dict[str, Any]:
     """Value norms of the heads that are held, and contributions, which are sums over all heads."""
     if "contributions" not in layer:
@@ -492,9 +495,3 @@ def _norms_of(layer: dict[str, Any], heads: tuple[int, ...]) -> dict[str, Any]:
         "value_norms": None if norms is None else norms[list(heads)],
         "contributions": layer["contributions"],
     }
-
-
-def numbers_of(members: list[StackLayers]) -> list[int]:
-    """The numbers of a stack's layers."""
-    blocks = [None if entry.block is None else entry.block[1] for entry in members]
-    return number_layers([entry.own_number for entry in members], blocks)

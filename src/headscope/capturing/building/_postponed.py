@@ -73,8 +73,12 @@ def recomputed_weights(unpadded_texts: Sequence[RealTokens], dtype: np.dtype) ->
     and untouched where zero.
     """
     call = unpadded_texts[0].call
+    # Where every key may be looked at, every weight is written, and memory that was used before is
+    # taken rather than new pages of the system.
+    is_full = not call.causal and call.mask is None
+    room = np.empty if is_full else untouched_zeros
     arrays = [
-        untouched_zeros((call.size[1], len(unpadded.queries), len(unpadded.keys)), dtype)
+        room((call.size[1], len(unpadded.queries), len(unpadded.keys)), dtype)
         for unpadded in unpadded_texts
     ]
     fill_weights(

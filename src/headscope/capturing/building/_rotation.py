@@ -32,16 +32,18 @@ class KnownRotation:
         self._turns: dict[int, list[np.ndarray]] = {}
 
     def leads(self, before: np.ndarray, after: np.ndarray, within: float) -> bool:
-        """Whether it rotates the first ``[head token feature]`` into the second."""
-        tokens = before.shape[1]
-        if before.shape[2] < self._features:
+        """Whether it rotates the first ``[head token feature]`` into the second; of several texts
+        ``[text head token feature]`` in each.
+        """
+        *_, tokens, features = before.shape
+        if features < self._features:
             return False
         if tokens not in self._turns:
             turns = self.rotary.turns(tokens)
             self._turns[tokens] = [angles.astype(np.float32) for angles in turns]
         turned = before.copy()
         self.rotary.turn(turned, *self._turns[tokens])
-        return _is_same(turned, after, within)
+        return bool(_is_same(turned, after, within).all())
 
 
 class Rotations:
@@ -68,7 +70,31 @@ class Rotations:
         exact = {query.dtype, query_before.dtype} <= {torch.float32, torch.float64}
         within = LEADS_WITHIN if exact else HALF_WITHIN
         pairs = (query_before, query), (key_before, key)
-        return [self._of_text(unpadded, pairs, within) for unpadded in unpadded_texts]
+        first = self._of_text(unpadded_texts[0], pairs, within)
+        if first["rotary"] is not None and self._lead_all(unpadded_texts, pairs, within):
+            return [first] * len(unpadded_texts)
+        return [first, *(self._of_text(text, pairs, within) for text in unpadded_texts[1:])]
+
+    def _lead_all(
+        self, unpadded_texts: Sequence[RealTokens], pairs: tuple[Pair, Pair], within: float
+    ) -> bool:
+        """Whether the rotation of the first text is that of all, none of which has padding."""
+        size = unpadded_texts[0].call.size
+        if any((len(text.queries), len(text.keys)) != size[2:] for text in unpadded_texts):
+            return False
+        # ``[text side token feature]`` of the first head of queries and of keys
+        before, after = (
+            np.stack([_plain(side[at][:, 0]) for side in pairs], axis=1) for at in (0, 1)
+        )
+        sides = before.shape[0] * 2, 1, *before.shape[2:]
+        moved = ~_is_same(before.reshape(sides), after.reshape(sides), within).reshape(-1, 2)
+        if not moved.any(axis=1).all():
+            return False
+        # the one that was taken for the first text is the first that leads
+        known = next(
+            (each for each in self._known if each.leads(before[0], after[0], within)), None
+        )
+        return known is not None and known.leads(before, after, within)
 
     def _of_text(
         self, unpadded: RealTokens, pairs: tuple[Pair, Pair], within: float
@@ -77,7 +103,7 @@ class Rotations:
         queries = unpadded.of_queries(pairs[0][0]), unpadded.of_queries(pairs[0][1])
         keys = unpadded.of_keys(pairs[1][0]), unpadded.of_keys(pairs[1][1])
         heads = [(_first_head(before), _first_head(after)) for before, after in (queries, keys)]
-        if all(_is_same(before, after, within) for before, after in heads):
+        if all(_is_same(before, after, within).all() for before, after in heads):
             return {"rotary": None, "turned": ""}
         # Keys at other positions than the queries, such as those of a coarser picture, have other
         # angles.
@@ -95,29 +121,30 @@ class Rotations:
             if known.leads(before, after, within):
                 return known.rotary
         fitted = _fitted(*sides, within)
-        known = None if fitted is None else KnownRotation(fitted)
-        if known is None or not known.leads(before, after, within):
+        if fitted is None or not fitted.leads(before, after, within):
             return None
-        self._known.append(known)
-        return fitted
+        self._known.append(fitted)
+        return fitted.rotary
 
 
-def _fitted(queries: Pair, keys: Pair, within: float) -> Rotary | None:
+def _fitted(queries: Pair, keys: Pair, within: float) -> KnownRotation | None:
     """The rotation of the first tokens, where queries and keys have the same."""
-    first, second = (
-        rotary_between(
-            *(_plain(tensor[:HEADS_FITTED, :TOKENS_FITTED]) for tensor in pair), within=within
-        )
+    few_queries, few_keys = (
+        tuple(_plain(tensor[:HEADS_FITTED, :TOKENS_FITTED]) for tensor in pair)
         for pair in (queries, keys)
     )
-    if first is None or second is None:
+    rotary = rotary_between(*few_queries, within=within)
+    fitted = None if rotary is None else KnownRotation(rotary)
+    if fitted is None or not fitted.leads(*few_keys, within):
         return None
-    alike = (first.style, first.start, first.first) == (second.style, second.start, second.first)
-    return first if alike else None
+    return fitted
 
 
-def _is_same(before: np.ndarray, after: np.ndarray, within: float) -> bool:
-    return bool(np.abs(before - after).max(initial=0) <= within * np.abs(after).max(initial=0))
+def _is_same(before: np.ndarray, after: np.ndarray, within: float) -> np.ndarray:
+    """Whether vectors ``[... head token feature]`` are the same, ``[...]``."""
+    axes = (-3, -2, -1)
+    apart = np.abs(before - after).max(axis=axes, initial=0)
+    return np.asarray(apart <= within * np.abs(after).max(axis=axes, initial=0))
 
 
 def _first_head(vectors: torch.Tensor) -> np.ndarray:

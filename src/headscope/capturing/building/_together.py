@@ -7,11 +7,13 @@ from typing import Any
 
 import torch
 
-from headscope.capturing.building._build import Builder, numbers_of
+from headscope.capturing.building._build import Builder
 from headscope.capturing.building._call_tokens import SideTokens
 from headscope.capturing.building._checks import check_weights, verified
 from headscope.capturing.building._real_tokens import RealTokens
+from headscope.capturing.building._stack_layers import numbers_of
 from headscope.capturing.building._waiting_calls import (
+    AT_ONCE,
     WaitingCall,
     check_rows,
     is_plain,
@@ -28,10 +30,6 @@ from headscope.errors import CaptureError
 from headscope.record import BatchLayer, BatchStack, Mask, ModelFacts, TextBatch
 
 KEEPING = KeepChoice(frozenset({"weights"}), auto=False)
-HELD = 2**24
-"""Bytes of queries, keys and values that wait, so that several layers share operations of torch:
-for short texts, starting an operation takes longer than computing it.
-"""
 
 
 class BatchBuilder(Builder):
@@ -111,9 +109,10 @@ class BatchBuilder(Builder):
             # Layers of another form cannot be computed together with those before them.
             if self._waiting and waiting.form != self._waiting[0].form:
                 self._write_waiting()
-            self._waiting.append(waiting)
             self._held += waiting.bytes
-            if self._held > HELD:
+            is_last = self._held > AT_ONCE
+            self._waiting.append(waiting if is_last else waiting.kept())
+            if is_last:
                 self._write_waiting()
             return [layer], None
         weights = _weights(call, unpadded[0], visibility)

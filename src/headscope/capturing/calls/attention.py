@@ -196,10 +196,12 @@ def _scores(
 def _products(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     """Products of matrices ``[text head row x]`` and ``[text head x column]``.
 
-    On a CPU text by text: torch would copy the right factor whole, whose texts and heads are not
-    one after the other in memory.
+    On a CPU text by text where the texts and heads of the right factor are not one after the other
+    in memory: torch would copy it whole.
     """
     if len(right) == 1 or right.device.type != "cpu":
+        return left @ right
+    if right.is_contiguous() or right.transpose(-1, -2).is_contiguous():
         return left @ right
     return torch.stack([rows @ columns for rows, columns in zip(left, right, strict=True)])
 

@@ -4,21 +4,25 @@ vectors.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
 from headscope.capturing.building._real_tokens import RealTokens
-from headscope.capturing.calls.attention import QueryRows, weights_of
-from headscope.capturing.calls.call import Call, some_of
-from headscope.capturing.calls.visibility import Visibility
 from headscope.capturing.contributions._residual_path import NormUse, ResidualPath
+from headscope.capturing.contributions._texts_of_path import (
+    ALL,
+    OF_STREAM,
+    Missing,
+    TextsOfPath,
+)
 from headscope.norms import (
     Block,
     BlockArrays,
     BlockStack,
+    Kinds,
     Norm,
     alti,
     attention_norms,
@@ -33,19 +37,14 @@ from headscope.norms import (
     shape_of,
     value_norms,
 )
-from headscope.record import ContributionKind as Kind
-from headscope.record import Contributions
+from headscope.record import CONTRIBUTIONS, Contributions
 
 SUMS_WITHIN = 1e-5
 """How far the sum of the pieces may be from the model's own vector in float32, relative to its
 largest value (or 1).
 """
 SUMS_WITHIN_HALF = 3e-2
-ALL: tuple[Kind, ...] = ("attention", "residual", "output", "alti", "globenc")
-OF_STREAM: tuple[Kind, ...] = ALL[1:]
-OF_NORM: tuple[Kind, ...] = ("output", "alti", "globenc")
-ALTI_NOT_KEPT = 'it was not kept; capture with keep="alti"'
-Missing = dict[str, str]
+OF_NORM = ("output", "alti", "globenc")
 OUTPUT, STREAM = "attention's output", "residual stream"
 NORMED, NORMED_AGAIN = "norm's output", "second norm's output"
 HANG_ON: dict[str, tuple[str, ...]] = {
@@ -60,59 +59,6 @@ HANG_ON: dict[str, tuple[str, ...]] = {
 def refused(reason: str, kinds: Iterable[str] = ALL) -> Contributions:
     """Contributions of which every kind is missing, for this reason."""
     return Contributions(missing=dict.fromkeys(kinds, reason))
-
-
-BYTES_AT_ONCE = 2**26
-"""How much the weights of the texts of one call may take that are worked on together."""
-
-
-@dataclass(eq=False, kw_only=True)
-class TextsOfPath:
-    """Texts of one call that have the same number of tokens, and what is known of them.
-
-    Args:
-        path: where the call's output went.
-        texts: these texts; one after the other they are the axis in front of the block's arrays.
-        block: what the contributions follow from; None where it has no projection that is affine.
-        missing: the kinds that no text has, with the reason.
-    """
-
-    path: ResidualPath
-    texts: list[RealTokens]
-    block: Block | None
-    missing: Missing
-
-    @property
-    def size(self) -> int:
-        """How many numbers the block's arrays hold."""
-        if self.block is None:
-            return 0
-        heads, queries, keys, model = self.block.size
-        return len(self.texts) * (heads * queries * keys + 6 * queries * model)
-
-
-def texts_of(path: ResidualPath, *, with_alti: bool) -> Iterator[TextsOfPath]:
-    """The texts of a call, those of one length together, as many at once as may be held."""
-    alike: dict[tuple[int, int], list[RealTokens]] = {}
-    for example in range(len(path.layers)):
-        text = path.unpadded(example)
-        alike.setdefault((len(text.queries), len(text.keys)), []).append(text)
-    for (queries, keys), texts in alike.items():
-        # Of a longer text alone the weights are held as well.
-        most = max(1, BYTES_AT_ONCE // (8 * path.call.size[1] * queries * keys or 1))
-        for first in range(0, len(texts), most):
-            yield _texts_of(path, texts[first : first + most], with_alti=with_alti)
-
-
-def _texts_of(path: ResidualPath, texts: list[RealTokens], *, with_alti: bool) -> TextsOfPath:
-    missing: Missing = {} if with_alti else {"alti": ALTI_NOT_KEPT}
-    try:
-        block = _block(path, texts, missing)
-    except ValueError as error:
-        block = None
-        reason = f"{path.call.name}: its output projection is not affine: {error}"
-        missing |= dict.fromkeys(ALL, reason)
-    return TextsOfPath(path=path, texts=texts, block=block, missing=missing)
 
 
 def write_contributions(members: Sequence[TextsOfPath]) -> None:
@@ -137,7 +83,28 @@ def _write(members: list[TextsOfPath]) -> None:
     """As `write_contributions`, for texts that one set of operations is enough for."""
     blocks = [member.block for member in members if member.block is not None]
     whole = blocks[0] if len(blocks) == 1 else BlockStack.of(blocks)
-    checks = _checked_sums(members, whole)
+    if "attention" not in members[0].missing:
+        whole.measure(_measured_kinds(whole, members[0].missing))
+    theirs = [_vectors_of_model(member) for member in members]
+    if not isinstance(whole, Block):
+        _write_part(members, whole, theirs)
+        return
+    for some, part in whole.parts():
+        own = {what: vectors[some] for what, vectors in theirs[0].items()}
+        _write_part([replace(members[0], texts=members[0].texts[some])], part, [own])
+
+
+def _write_part(
+    members: list[TextsOfPath], whole: BlockArrays, theirs: list[dict[str, np.ndarray]]
+) -> None:
+    """Write the contributions of texts whose lengths over all heads are measured already.
+
+    Args:
+        members: the texts.
+        whole: the block of all of them.
+        theirs: of each member, see `_vectors_of_model`.
+    """
+    checks = _checked_sums(members, whole, theirs)
     unproved: dict[tuple[int, int], Missing] = {}
     worst: dict[tuple[int, int], float] = {}
     for number, member in enumerate(members):
@@ -146,7 +113,7 @@ def _write(members: list[TextsOfPath]) -> None:
             at = number, index
             worst[at] = _note_unproved(member.path.call.name, checks, at, missing)
             if "attention" not in missing:
-                _note_kinds_without_parts(member.path, blocks[number], missing)
+                _note_kinds_without_parts(member, missing)
             unproved[at] = missing
     wanted = {kind for missing in unproved.values() for kind in ALL if kind not in missing}
     if "attention" not in wanted:
@@ -156,135 +123,49 @@ def _write(members: list[TextsOfPath]) -> None:
     is_stack = isinstance(whole, BlockStack)
     for (number, index), missing in unproved.items():
         member, at = members[number], (number, index) if is_stack else (index,)
-        layer = member.path.layers[member.texts[index].example]
+        text = member.texts[index]
+        layer = member.path.layers[text.example]
         if "attention" in missing or lengths is None:
             layer["value_norms"], layer["contributions"] = None, Contributions(missing=missing)
             continue
-        own = {name: array[at] for name, array in arrays.items()}
-        block = blocks[number]
+        own = {name: _real(array[at], CONTRIBUTIONS[name], text) for name, array in arrays.items()}
         if "alti" not in missing:
-            own["alti"] = alti(block.one((index,), ())[0])
-        layer["value_norms"] = _stored(lengths[at])
+            own["alti"] = alti(_real_block(whole.one(at, ())[0], text))
+        layer["value_norms"] = _stored(_real(lengths[at], "head key", text))
         layer["contributions"] = _contributions(member, own, missing, worst=worst[number, index])
 
 
-def _block(path: ResidualPath, texts: list[RealTokens], missing: Missing) -> Block:
-    call = path.call
-    numbers = [text.example for text in texts]
-    of_texts, visibility = call.of_texts(numbers), path.visibility.of_texts(numbers)
-    matrix, bias = path.projection
-    weights, values = _weights_and_values(of_texts, visibility, texts, path.weights)
-    heads, features = weights.shape[1], values.shape[-1]
-    if len(matrix) != heads * features:
-        raise ValueError(f"it has {len(matrix)} inputs for {heads} heads of {features} features")
-    residual, beside = _residual(path, texts, missing)
-    after = second = again = None
-    if residual is not None and path.after is not None:
-        after = path.after.norm
-    if path.second is not None:
-        second = path.second.norm
-    if path.again is not None:
-        again = path.rows(path.again, texts)
-    return Block(
-        weights=weights,
-        values=values,
-        projection=matrix.reshape(heads, features, -1),
-        bias=bias,
-        residual=residual,
-        same=all(_has_same_tokens(path, number) for number in numbers),
-        before=_before(path),
-        beside=beside,
-        after=after,
-        second=second,
-        stream_again=again,
-        products=path.products,
-    )
+def _real(array: np.ndarray, axes: str, text: RealTokens) -> np.ndarray:
+    """What of an array is of the text's own tokens, and not filled up."""
+    sizes = {"query": len(text.queries), "key": len(text.keys)}
+    return array[tuple(slice(sizes.get(axis)) for axis in axes.split())]
 
 
-def _weights_and_values(
-    call: Call,
-    visibility: Visibility,
-    texts: list[RealTokens],
-    known: torch.Tensor | None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Weights ``[text head query key]`` and values ``[text kv_head key feature]`` of the real
-    tokens in float64: copies, since the model may write into its own.
-    """
-    _, _, queries, keys = call.size
-    if (len(texts[0].queries), len(texts[0].keys)) == (queries, keys):
-        if known is not None:
-            known = some_of(known, [text.example for text in texts])
-        else:
-            known = weights_of(call, visibility)
-        return _copied(known), _copied(call.value)
-    weights, values = [], []
-    for index, text in enumerate(texts):
-        own, seen = call.of_texts([index]), visibility.of_texts([index])
-        rows = weights_of(own, seen, QueryRows(text.queries))
-        weights.append(_copied(rows[0, :, :, text.keys]))
-        values.append(_copied(own.value[0][:, text.keys]))
-    return np.stack(weights), np.stack(values)
+def _real_block(block: Block, text: RealTokens) -> Block:
+    """The block of the text's own tokens."""
+    axes = {"weights": "head query key", "values": "head key feature"}
+    names = (*axes, "residual", "beside", "stream_again")
+    known = {name: getattr(block, name) for name in names}
+    own = {
+        name: _real(array, axes.get(name, "query model"), text)
+        for name, array in known.items()
+        if array is not None
+    }
+    return replace(block, **own)
 
 
-def _copied(tensor: torch.Tensor) -> np.ndarray:
-    """A copy in float64, whose axes lie in memory in their order."""
-    copied = tensor.detach().to(
-        "cpu", torch.float64, copy=True, memory_format=torch.contiguous_format
-    )
-    return copied.numpy()
-
-
-def _residual(
-    path: ResidualPath, texts: list[RealTokens], missing: Missing
-) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """What the block's input adds, and the sum of all else that was added."""
-    name = path.call.name
-    if path.stream is None:
-        missing |= dict.fromkeys(
-            OF_STREAM,
-            f"{name}: nothing is added to its output, be it after a norm or a scale, row by row; "
-            "there is no residual",
-        )
-        return None, None
-    known = path.residuals
-    if len(known) != 1:
-        count = "nothing" if not known else f"{len(known)} tensors"
-        missing |= dict.fromkeys(
-            OF_STREAM,
-            f"{name}: of what is added to its output, {count} had been read by a part of the model "
-            "before; the residual is unknown",
-        )
-        return None, None
-    others = [addend for addend in path.addends if addend is not known[0]]
-    beside = path.rows(torch.stack(others).sum(dim=0), texts) if others else None
-    return path.rows(known[0], texts), beside
-
-
-def _has_same_tokens(path: ResidualPath, example: int) -> bool:
-    query, key = path.sides
-    if path.call.cross:
-        return False
-    # Most layers have one object for both sides.
-    if query is key:
-        return True
-    same_places = torch.equal(query.positions[example], key.positions[example])
-    return same_places and query.tokens[example] == key.tokens[example]
-
-
-def _before(path: ResidualPath) -> Norm | None:
-    if path.scale is None:
-        return None if path.before is None else path.before.norm
-    scale = path.scale.cpu().numpy()
-    if path.before is not None:
-        norm = path.before.norm
-        return Norm(
-            gain=norm.gain * scale,
-            shift=norm.shift * scale,
-            eps=norm.eps,
-            centred=norm.centred,
-            divided=norm.divided,
-        )
-    return Norm(gain=scale, shift=np.zeros_like(scale), centred=False, divided=False)
+def _measured_kinds(whole: BlockArrays, missing: Missing) -> Kinds:
+    """The norms of each kind whose lengths are wanted, if no sum of pieces fails."""
+    kinds: list[tuple[Norm, ...]] = [()]
+    steps = {"residual": whole.before, "output": whole.after, "globenc": whole.second}
+    for kind, norm in steps.items():
+        if kind in missing:
+            break
+        if norm is not None:
+            kinds.append((*kinds[-1], norm))
+        elif kind != "residual":
+            break
+    return tuple(kinds)
 
 
 @dataclass(frozen=True)
@@ -307,19 +188,29 @@ class SumCheck:
         return not self.apart[member, text] <= self.allowed[member, text]
 
 
-def _checked_sums(members: list[TextsOfPath], whole: BlockArrays) -> list[SumCheck]:
+def _checked_sums(
+    members: list[TextsOfPath], whole: BlockArrays, own_vectors: list[dict[str, np.ndarray]]
+) -> list[SumCheck]:
     """The sums of the pieces compared with the model's own vectors."""
     checks = []
     within = np.array([_within(member.path) for member in members])[:, None]
-    own_vectors = [_vectors_of_model(member) for member in members]
     for what, ours in _sums(whole).items():
         theirs = [vectors[what] for vectors in own_vectors]
-        # [member text query model]; one member's are not copied
+        # [member text number]; one member's are not copied
         theirs = theirs[0][None] if len(theirs) == 1 else np.stack(theirs)
-        apart = np.abs(ours.reshape(theirs.shape) - theirs).max(axis=(-2, -1), initial=0.0)
-        largest = np.abs(theirs).max(axis=(-2, -1), initial=0.0)
-        checks.append(SumCheck(what, apart, within * np.maximum(1.0, largest)))
+        theirs = theirs.reshape(*theirs.shape[:2], -1)
+        apart = _largest(ours.reshape(theirs.shape) - theirs)
+        allowed = np.broadcast_to(within, apart.shape)
+        # Nearly all are within what is allowed of vectors of any size.
+        if not (apart <= allowed).all():
+            allowed = within * np.maximum(1.0, _largest(theirs))
+        checks.append(SumCheck(what, apart, allowed))
     return checks
+
+
+def _largest(numbers: np.ndarray) -> np.ndarray:
+    """``[member text]``, the largest size; NaN where there is one."""
+    return np.maximum(numbers.max(axis=-1, initial=0.0), -numbers.min(axis=-1, initial=0.0))
 
 
 def _within(path: ResidualPath) -> float:
@@ -391,8 +282,11 @@ def _arrays(whole: BlockArrays, wanted: Set[str]) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _note_kinds_without_parts(path: ResidualPath, block: Block, missing: Missing) -> None:
+def _note_kinds_without_parts(member: TextsOfPath, missing: Missing) -> None:
     """Note the kinds for which the layer has no norm."""
+    path, block = member.path, member.block
+    if block is None:
+        return
     if "residual" not in missing and block.after is None:
         missing.setdefault(
             "output",

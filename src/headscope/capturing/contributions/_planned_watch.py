@@ -14,13 +14,14 @@ from torch import nn
 
 from headscope.capturing.building._put_away import Put, put_away
 from headscope.capturing.calls.call import Call
-from headscope.capturing.contributions._build import TextsOfPath, texts_of, write_contributions
+from headscope.capturing.contributions._build import write_contributions
 from headscope.capturing.contributions._norm_sites import NormSite
 from headscope.capturing.contributions._residual_path import (
     KnownOfCall,
     NormUse,
     ResidualPath,
 )
+from headscope.capturing.contributions._texts_of_path import TextsOfPath, texts_of
 from headscope.capturing.contributions._watch import known_norm_of, missing_of
 from headscope.capturing.seam import unwatched
 from headscope.capturing.watching.tape import ModuleUse, PassReader, first_tensor

@@ -137,7 +137,10 @@ class ResidualPath:
         if module is None or not ProjectionProducts.is_worth_it(len(matrix)):
             return None
         parts = matrix.reshape(heads, -1, matrix.shape[1])
-        return remembered([module], ("products", heads), lambda: ProjectionProducts(parts))
+        # Lengths are kept in single precision.
+        return remembered(
+            [module], ("products", heads), lambda: ProjectionProducts(parts, single=True)
+        )
 
     @cached_property
     def value_columns(self) -> tuple[nn.Module, list[int]] | None:
@@ -211,8 +214,8 @@ class ResidualPath:
         return RealTokens(self.call, example, *(side.positions[example] for side in self.sides))
 
     def rows(self, tensor: torch.Tensor, texts: Sequence[RealTokens]) -> np.ndarray:
-        """``[text query model]`` of texts with the same number of queries in float64, of a tensor
-        in the model's order.
+        """``[text query model]`` of texts, filled up to the longest one, in single precision or
+        better, of a tensor in the model's order.
         """
         return self._rows(self.ordered(tensor), texts)
 
@@ -222,19 +225,24 @@ class ResidualPath:
 
     def _rows(self, rows: torch.Tensor, texts: Sequence[RealTokens]) -> np.ndarray:
         batch, _, queries, _ = self.call.size
-        if len(texts) == batch and len(texts[0].queries) == queries:
+        if len(texts) == batch and all(len(text.queries) == queries for text in texts):
             own = rows.reshape(batch, queries, self.width)
         else:
-            own = torch.stack([self._rows_of(rows, text) for text in texts])
-        return own.double().cpu().numpy()
+            own = rows[filled_up([self._row_numbers(text) for text in texts]).to(rows.device)]
+        return own.to("cpu", torch.promote_types(own.dtype, torch.float32)).numpy()
 
-    def _rows_of(self, rows: torch.Tensor, text: RealTokens) -> torch.Tensor:
-        """``[query model]`` of one text."""
+    def _row_numbers(self, text: RealTokens) -> torch.Tensor:
+        """Which rows are those of a text's queries."""
         if self.packed:
             first = sum(len(at) for at in self.sides[0].positions[: text.example])
-            return rows[first : first + len(text.queries)]
-        queries = self.call.size[2]
-        return rows[text.example * queries : (text.example + 1) * queries][text.queries]
+            return torch.arange(first, first + len(text.queries))
+        return text.example * self.call.size[2] + text.queries
+
+
+def filled_up(positions: Sequence[torch.Tensor]) -> torch.Tensor:
+    """``[text place]``, the positions of each text; the last one of a shorter text is repeated."""
+    longest = max(len(at) for at in positions)
+    return torch.stack([torch.cat([at, at[-1:].expand(longest - len(at))]) for at in positions])
 
 
 def same(first: torch.Tensor, second: torch.Tensor) -> bool:

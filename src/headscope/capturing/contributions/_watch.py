@@ -17,11 +17,7 @@ from torch import nn
 
 from headscope.capturing.building._put_away import Put, put_away
 from headscope.capturing.calls.call import Call
-from headscope.capturing.contributions._build import (
-    refused,
-    texts_of,
-    write_contributions,
-)
+from headscope.capturing.contributions._build import refused, write_contributions
 from headscope.capturing.contributions._modules import norm_of, remembered
 from headscope.capturing.contributions._norm_sites import FoundModules
 from headscope.capturing.contributions._residual_path import (
@@ -32,6 +28,7 @@ from headscope.capturing.contributions._residual_path import (
     same,
     scale_of,
 )
+from headscope.capturing.contributions._texts_of_path import texts_of
 from headscope.capturing.observers import observers
 from headscope.capturing.seam import unseen, unwatched
 from headscope.capturing.walk import modules_of

@@ -5,19 +5,38 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from headscope.record import Tokens
 
 UNDECODABLE = "\ufffd"
 
 
+class _VocabularyToken(NamedTuple):
+    """What is known of a token whatever text it is in.
+
+    Args:
+        piece: its name.
+        special: whether it stands for no text.
+        role: of a special token that has one; see `roles_of`.
+        label: what a reader should see.
+        is_undecodable: whether a reader should see what is written in the text, where that is
+            known.
+    """
+
+    piece: str
+    special: bool
+    role: str | None
+    label: str
+    is_undecodable: bool
+
+
 @dataclass(frozen=True)
 class SpecialTokens:
-    """The special tokens of a tokenizer. It takes long to tell them, which many texts of one call
-    need not ask for again.
+    """The special tokens of a tokenizer, and what was seen of the others. It takes long to tell
+    them, which many texts of one call need not ask for again.
 
     Args:
         roles: of those that have one, by id; see `roles_of`.
@@ -26,6 +45,7 @@ class SpecialTokens:
 
     roles: Mapping[int, str]
     ids: frozenset[int]
+    _known: dict[int, _VocabularyToken] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, tokenizer: Any) -> SpecialTokens:
@@ -36,6 +56,21 @@ class SpecialTokens:
         # special.
         ids = (set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}) | set(roles)
         return cls(roles, frozenset(ids))
+
+    def token(self, tokenizer: Any, number: int) -> _VocabularyToken:
+        """What is known of a token; asked of the tokenizer once."""
+        known = self._known.get(number)
+        if known is None:
+            (piece,) = tokenizer.convert_ids_to_tokens([number])
+            # A model may write numbers beyond its tokenizer's vocabulary, which come back as None.
+            piece = piece if isinstance(piece, str) else ""
+            is_special = number in self.ids
+            label = piece if is_special else _label(tokenizer, piece, "")
+            is_undecodable = not is_special and UNDECODABLE in _decoded(tokenizer, _bare(piece))
+            role = self.roles.get(number)
+            known = _VocabularyToken(piece, is_special, role, label, is_undecodable)
+            self._known[number] = known
+        return known
 
 
 def tokens_from_encoding(
@@ -59,12 +94,13 @@ def tokens_from_encoding(
     # Only the tokenizers written in Rust know from which characters a token comes.
     if not getattr(encoding, "is_fast", False):
         return tokens_from_ids(tokenizer, ids, texts=texts, specials=specials)
-    sources, words = encoding.sequence_ids(example), encoding.word_ids(example)
+    one = encoding[example]
+    sources, words = one.sequence_ids, one.word_ids
     segments = _filled(sources)
     if not texts:
         known: dict[str, Any] = {"segments": segments, "words": tuple(words)}
         return tokens_from_ids(tokenizer, ids, specials=specials, **known)
-    offsets = zip(encoding[example].offsets, sources, strict=True)
+    offsets = zip(one.offsets, sources, strict=True)
     spans = tuple(None if source is None else span for span, source in offsets)
     words = _words(words, spans, segments, texts)
     known = {"texts": texts, "offsets": spans, "segments": segments, "words": words}
@@ -81,24 +117,21 @@ def tokens_from_ids(
 ) -> Tokens:
     """Tokens from vocabulary numbers alone, such as those that a model generated."""
     ids = [int(number) for number in ids]
-    # A model may write numbers beyond its tokenizer's vocabulary, which come back as None.
-    pieces = [
-        piece if isinstance(piece, str) else "" for piece in tokenizer.convert_ids_to_tokens(ids)
-    ]
     specials = SpecialTokens.of(tokenizer) if specials is None else specials
-    roles = specials.roles
-    special = tuple(number in specials.ids for number in ids)
-    written = _written(len(ids), texts, known)
-    labels = []
-    for piece, is_special, text in zip(pieces, special, written, strict=True):
-        labels.append(piece if is_special else _label(tokenizer, piece, text))
+    tokens = [specials.token(tokenizer, number) for number in ids]
+    labels = [token.label for token in tokens]
+    if any(token.is_undecodable for token in tokens):
+        written = _written(len(ids), texts, known)
+        for place, token in enumerate(tokens):
+            if token.is_undecodable:
+                labels[place] = _label(tokenizer, token.piece, written[place])
     return Tokens(
-        pieces=tuple(pieces),
+        pieces=tuple(token.piece for token in tokens),
         ids=tuple(ids),
         texts=texts,
-        special=special,
+        special=tuple(token.special for token in tokens),
         labels=tuple(labels),
-        roles=tuple(roles.get(number) for number in ids) if roles else None,
+        roles=tuple(token.role for token in tokens) if specials.roles else None,
         **known,
     )
 
@@ -126,7 +159,7 @@ def roles_of(tokenizer: Any) -> dict[int, str]:
 
 def _label(tokenizer: Any, piece: str, written: str) -> str:
     """The label of a piece: decoded, and without the marks for spaces and continuation."""
-    plain = piece.removeprefix("##") if len(piece) > 2 else piece
+    plain = _bare(piece)
     decoded = _decoded(tokenizer, plain)
     # A token of bytes may hold a part of a character, which decodes to nothing that can be read.
     if UNDECODABLE in decoded and written:
@@ -136,6 +169,11 @@ def _label(tokenizer: Any, piece: str, written: str) -> str:
     if not decoded and not plain:
         return ""
     return decoded.strip(" ") or " "
+
+
+def _bare(piece: str) -> str:
+    """A piece without the mark of continuation."""
+    return piece.removeprefix("##") if len(piece) > 2 else piece
 
 
 @lru_cache(maxsize=2**16)
@@ -164,12 +202,8 @@ def _words(
         written = texts[segment][slice(*span)]
         # Tokenizers such as RoBERTa's may count the space before a word to its first token.
         begins = span[0] + len(written) - len(written.lstrip())
-        mark = (
-            segment,
-            number,
-            bisect_right(starts[segment], begins),
-            any(map(str.isalnum, written)),
-        )
+        is_word = written.isalnum() or any(map(str.isalnum, written))
+        mark = (segment, number, bisect_right(starts[segment], begins), is_word)
         word += mark != last
         last = mark
         words.append(word)

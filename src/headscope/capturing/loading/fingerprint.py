@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from weakref import WeakKeyDictionary
 
 import torch
@@ -36,12 +36,13 @@ def weights_name(model: nn.Module) -> str:
     positions. Worked out once for a model, and again where its weights were changed in place.
     """
     # Hashing reads every weight; this shows in less time whether any changed since the last time.
-    state = tuple(
-        (id(weight), _changes(weight))
+    weights = [
+        weight
         for module in modules_of(model)
         for weight in module._parameters.values()
         if weight is not None
-    )
+    ]
+    state = tuple(map(id, weights)), _changes(weights)
     known = _known.get(model)
     if known is None or known[0] != state:
         known = (state, _digest(model, model.named_parameters())[:SHOWN])
@@ -49,11 +50,14 @@ def weights_name(model: nn.Module) -> str:
     return known[1]
 
 
-def _changes(weight: torch.Tensor) -> int:
-    """How often a weight was changed in place, as torch counts it; not at all for those of
+def _changes(weights: Sequence[torch.Tensor]) -> tuple[int, ...]:
+    """How often each weight was changed in place, as torch counts it; not at all for those of
     inference mode.
     """
-    return 0 if weight.is_inference() else weight._version
+    try:
+        return tuple([weight._version for weight in weights])
+    except RuntimeError:
+        return tuple([0 if weight.is_inference() else weight._version for weight in weights])
 
 
 def _digest(model: nn.Module, named: Iterable[tuple[str, torch.Tensor]]) -> str:

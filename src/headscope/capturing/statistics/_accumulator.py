@@ -50,42 +50,52 @@ class Accumulator:
         self._top_keys = torch.full_like(self._top_weights, -1, dtype=torch.int32)
         self._real = _mean_over(lengths, len(rows)).to(rows.device)
         self._equal: tuple[tuple, torch.Tensor | None] = (), None
+        self._near: tuple[tuple, torch.Tensor, torch.Tensor] | None = None
         self._offsets = torch.tensor(OFFSETS, device=rows.device)
+        # One product counts the mass on all of them, and takes as long as that on one.
+        marked = list(marks.segments) or [like.new_ones(texts, keys)]
+        marked += [] if marks.special is None else [marks.special]
+        self._marked = torch.stack(marked, -1)
 
-    def enter(self, tile: Tile, measured: RowMeasures, heads: slice, part: slice) -> None:
-        """Enter some heads of some of the rows; the tile's spare memory is written over."""
-        weights, marks = tile.weights, self._marks
+    def enter(self, tile: Tile, measured: RowMeasures, held: tuple[slice, slice, slice]) -> None:
+        """Enter a tile, whose spare memory is written over.
+
+        Args:
+            tile: weights of some heads of some rows of some texts.
+            measured: what is known of its rows.
+            held: which texts, heads and rows it holds.
+        """
+        weights, marks, (texts, heads, part) = tile.weights, self._marks, held
         keys = slice(tile.start, tile.start + weights.shape[-1])
-        columns = self._columns[:, :, heads, part]
+        columns = self._columns[:, texts, heads, part]
         columns[0] = measured.entropy
         columns[1] = measured.largest
         if tile.start == 0:
             columns[2] = weights[..., 0]
+        marked = torch.bmm(weights.flatten(1, 2), self._marked[texts, keys].to(weights.dtype))
+        marked = marked.view(*weights.shape[:3], -1).permute(3, 0, 1, 2)
         if marks.special is not None:
-            columns[3] = _product(weights, marks.special[:, keys])
+            columns[3], marked = marked[-1], marked[:-1]
+        columns[SINGLE + len(OFFSETS) :] = marked
         offsets = self._at_offsets(tile, part)
         columns[SINGLE : SINGLE + len(OFFSETS)] = offsets
-        equal = self._equal_in(part, keys)
+        equal = self._equal_in(texts, part, keys)
         if equal is not None:
             columns[4] = torch.mul(weights, equal, out=tile.spare).sum(-1)
             if marks.excludes_itself:
                 # Both terms are sums in single precision, so that their difference may fall below
                 # 0.
                 columns[4].sub_(offsets[OFFSETS.index(0)]).clamp_(min=0)
-        for column, segment in zip(
-            columns[SINGLE + len(OFFSETS) :], marks.segments or (None,), strict=True
-        ):
-            column[:] = weights.sum(-1) if segment is None else _product(weights, segment[:, keys])
         if tile.share is not None:
             columns[1:] = tile.scaled(columns[1:])
-        means = self._real[:, None, part].to(weights.dtype).expand(measured.entropy.shape)
+        means = self._real[texts, None, part].to(weights.dtype).expand(measured.entropy.shape)
         means = means if tile.share is None else means * tile.share
         # A product with the vector of means, since a weighted copy of the tile would double its
         # memory.
         received = torch.bmm(means.flatten(0, 1).unsqueeze(1), weights.flatten(0, 1))
-        self._received[:, heads, keys] += received.view(*weights.shape[:2], -1)
+        self._received[texts, heads, keys] += received.view(*weights.shape[:2], -1)
         if self._top:
-            self._name_largest(tile, heads, part)
+            self._name_largest(tile, held)
 
     def statistics(self, rows: np.ndarray | None, queries: int) -> list[Statistics]:
         """What was entered, for each text.
@@ -134,35 +144,34 @@ class Accumulator:
 
     def _at_offsets(self, tile: Tile, part: slice) -> torch.Tensor:
         """Weights at `OFFSETS` from the query, ``[offset text head row]``."""
-        keys = self._rows[part, None] + self._offsets - tile.start
-        there = (keys >= 0) & (keys < tile.weights.shape[-1])
-        # gather wants an index for every entry: what lies outside the tile reads key 0, and counts
-        # 0.
-        indices = keys.where(there, 0).expand(*tile.weights.shape[:2], -1, -1)
-        return (tile.weights.gather(-1, indices) * there).permute(3, 0, 1, 2)
+        known = part, tile.start, tile.weights.shape[-1]
+        # Most tiles of a call hold the same rows and keys of other heads or texts.
+        if self._near is None or self._near[0] != known:
+            keys = self._rows[part, None] + self._offsets - tile.start
+            there = (keys >= 0) & (keys < tile.weights.shape[-1])
+            # gather wants an index for every entry: what lies outside the tile reads key 0, and
+            # counts 0.
+            self._near = known, keys.where(there, 0), there.to(tile.weights.dtype)
+        _, keys, there = self._near
+        near = tile.weights.gather(-1, keys.expand(*tile.weights.shape[:2], -1, -1))
+        return near.mul_(there).permute(3, 0, 1, 2)
 
-    def _equal_in(self, part: slice, keys: slice) -> torch.Tensor | None:
+    def _equal_in(self, texts: slice, part: slice, keys: slice) -> torch.Tensor | None:
         """Where keys have the number of the query, the same for all heads of a tile."""
-        tile = part, keys
+        tile = texts, part, keys
         # A tile of rows comes once for each group of heads, and all of them share these marks.
         if self._equal[0] != tile:
-            self._equal = tile, self._marks.equal(self._rows[part], keys)
+            self._equal = tile, self._marks.equal(texts, self._rows[part], keys)
         return self._equal[1]
 
-    def _name_largest(self, tile: Tile, heads: slice, part: slice) -> None:
+    def _name_largest(self, tile: Tile, held: tuple[slice, slice, slice]) -> None:
         largest, keys = tile.weights.topk(min(self._top, tile.weights.shape[-1]), dim=-1)
         largest = largest if tile.share is None else largest * tile.share.unsqueeze(-1)
         count = largest.shape[-1]
-        self._top_weights[:, heads, part, :count] = largest.to(torch.float32)
-        self._top_keys[:, heads, part, :count] = (
+        self._top_weights[(*held, slice(count))] = largest.to(torch.float32)
+        self._top_keys[(*held, slice(count))] = (
             (keys + tile.start).where(largest > 0, -1).to(torch.int32)
         )
-
-
-def _product(weights: torch.Tensor, marked: torch.Tensor) -> torch.Tensor:
-    """Mass on the marked keys ``[text key]``, ``[text head row]``."""
-    rows = weights.flatten(1, 2)
-    return torch.bmm(rows, marked.to(weights.dtype).unsqueeze(-1)).view(weights.shape[:3])
 
 
 def _mean_over(lengths: Sequence[tuple[int, int]], rows: int) -> torch.Tensor:

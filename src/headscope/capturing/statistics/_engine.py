@@ -24,11 +24,9 @@ from headscope.capturing.statistics._tile import FromScores, FromWeights, QueryR
 from headscope.errors import CaptureError
 from headscope.record import Statistics
 
-TILE = 2**20
-"""Weights in a tile, at most: two arrays of 4 MiB in single precision."""
-TILE_IN_CACHE = 2**18
-"""If only the weights are needed: two arrays of 1 MiB, so that each is still in the cache
-when it is read.
+TILE = 2**18
+"""Weights in a tile, at most: two arrays of 1 MiB in single precision, which stay in a core's own
+cache from one operation to the next.
 """
 ROWS_AT_ONCE = 128
 LOST_AT_MOST = 1e-5
@@ -53,7 +51,7 @@ def statistics_of_call(
     Raises:
         CaptureError: where real tokens attend to padding, so that it cannot be cut off.
     """
-    statistics, scratch = [], _scratch(call, TILE)
+    statistics, scratch = [], _scratch(call)
     for group in _groups(call, kept_queries, kept_keys, sampled=plan.rows is not None):
         marks = plan.marks(group.texts, *group.kept)
         queries = group.queries(call)
@@ -65,12 +63,12 @@ def statistics_of_call(
             lengths = tuple((len(rows), keys) for _, keys in lengths)
         keys = call.size[3] if group.kept[1] is None else len(group.kept[1])
         accumulator = Accumulator(marks, rows, lengths, heads=call.size[1], keys=keys, top=plan.top)
-        for part in _tiles_of(call, group.texts, queries[rows], scratch):
+        for part in _tiles_of(call, group, queries[rows], scratch):
             tile, measured = part.source.measured(part.heads, part.rows, part.visibility)
-            real = _without_padding(tile, group, part.covered, call.name)
+            real = _without_padding(tile, part.group, part.covered, call.name)
             # A tile may lie wholly on padding, such as that on the left of a short text.
             if real.weights.shape[-1]:
-                accumulator.enter(real, measured, part.heads, part.covered)
+                accumulator.enter(real, measured, (part.texts, part.heads, part.covered))
         statistics += accumulator.statistics(covered, len(queries))
     return statistics
 
@@ -98,20 +96,20 @@ def fill_weights(
     Raises:
         CaptureError: where real tokens attend to padding, so that it cannot be cut off.
     """
-    scratch = _scratch(call, TILE_IN_CACHE)
-    for group in _groups(call, kept_queries, kept_keys, most=TILE_IN_CACHE):
-        wholes = into[group.texts]
-        for part in _tiles_of(call, group.texts, group.queries(call), scratch):
-            room = _room(wholes, group, part, call)
+    scratch = _scratch(call)
+    for group in _groups(call, kept_queries, kept_keys):
+        for part in _tiles_of(call, group, group.queries(call), scratch):
+            wholes = into[part.group.texts]
+            room = _room(wholes, part, call)
             tile = part.source.tile(part.heads, part.rows, part.visibility, room)
             if room is not None:
                 if tile.share is not None:
                     room.mul_(tile.share.unsqueeze(-1))
                 continue
-            real = _without_padding(tile, group, part.covered, call.name)
+            real = _without_padding(tile, part.group, part.covered, call.name)
             stop = real.start + real.weights.shape[-1]
             for whole, (queries, keys), weights in zip(
-                wholes, group.lengths, real.shared, strict=True
+                wholes, part.group.lengths, real.shared, strict=True
             ):
                 rows = slice(part.covered.start, min(part.covered.stop, queries))
                 columns = slice(real.start, min(stop, keys))
@@ -119,13 +117,11 @@ def fill_weights(
                 whole[part.heads, rows, columns] = real_weights
 
 
-def _room(
-    wholes: Sequence[torch.Tensor], group: TextGroup, part: TileSlices, call: Call
-) -> torch.Tensor | None:
+def _room(wholes: Sequence[torch.Tensor], part: TileSlices, call: Call) -> torch.Tensor | None:
     """Where the weights of a tile can be written at once: of one text without padding, in one piece
     of memory; None where there is no such piece.
     """
-    if len(wholes) > 1 or group.lengths[0][1] != call.size[3]:
+    if len(wholes) > 1 or part.group.lengths[0][1] != call.size[3]:
         return None
     columns = slice(part.visibility.start, part.visibility.stop)
     room = wholes[0][None, part.heads, part.covered, columns]
@@ -135,7 +131,7 @@ def _room(
 
 @dataclass(frozen=True, eq=False)
 class TextGroup:
-    """Texts whose weights are computed together: one, or several whose padding is on the right.
+    """Texts that are measured alike: one, or several whose padding is on the right.
 
     Args:
         texts: which of the batch.
@@ -147,6 +143,12 @@ class TextGroup:
     texts: slice
     lengths: tuple[tuple[int, int], ...]
     kept: tuple[torch.Tensor | None, torch.Tensor | None] = (None, None)
+
+    def some(self, texts: slice) -> TextGroup:
+        """Only these texts, counted within the group."""
+        first = self.texts.start
+        whole = slice(first + texts.start, first + texts.stop)
+        return TextGroup(whole, self.lengths[texts], self.kept)
 
     def queries(self, call: Call) -> torch.Tensor:
         """Positions of the queries that are computed."""
@@ -160,21 +162,17 @@ def _groups(
     kept_queries: Sequence[torch.Tensor],
     kept_keys: Sequence[torch.Tensor],
     *,
-    most: int | None = None,
     sampled: bool = False,
 ) -> Iterator[TextGroup]:
-    """The texts of a call, as many at once as fit in a tile."""
-    batch, heads, queries, keys = call.size
+    """The texts of a call, all at once where they may be."""
+    batch, _, queries, keys = call.size
     sides = list(zip(kept_queries, kept_keys, strict=True))
     lengths = tuple((len(rows), len(columns)) for rows, columns in sides)
-    # Whole texts at a time, padding included, cost fewer calls than their tiles one by one.
-    together = max(1, (TILE if most is None else most) // max(1, heads * queries * keys))
     is_whole = all(each == (queries, keys) for each in lengths)
     # Sampled rows are other ones in each text, and padding on the left or inside puts tokens of a
     # text at other positions: neither is one slice of a batch.
     regular = is_whole or (not sampled and all(map(_begins, (*kept_queries, *kept_keys))))
-    if not regular:
-        together = 1
+    together = batch if regular else 1
     for first in range(0, batch, together):
         texts = slice(first, min(batch, first + together))
         several = texts.stop - first > 1
@@ -207,6 +205,8 @@ class TileSlices:
 
     Args:
         source: of the weights.
+        group: the texts of the tile.
+        texts: the same texts, counted among those that are measured.
         heads: of the tile.
         rows: positions of its queries.
         covered: the same rows, counted among those that are measured.
@@ -214,6 +214,8 @@ class TileSlices:
     """
 
     source: FromScores | FromWeights
+    group: TextGroup
+    texts: slice
     heads: slice
     rows: QueryRows
     covered: slice
@@ -221,25 +223,29 @@ class TileSlices:
 
 
 def _tiles_of(
-    call: Call, texts: slice, positions: torch.Tensor, scratch: torch.Tensor
+    call: Call, group: TextGroup, positions: torch.Tensor, scratch: torch.Tensor
 ) -> Iterator[TileSlices]:
     """Tiles of all heads and of the rows at these positions of some texts."""
-    source, shared = _source(call, texts, scratch)
-    heads, count = call.size[1], texts.stop - texts.start
-    together = count * _together(call, shared)
-    rows_at_once = min(ROWS_AT_ONCE, max(1, scratch.shape[1] // (together * call.size[3])))
-    for first_row in range(0, len(positions), rows_at_once):
-        part = slice(first_row, min(len(positions), first_row + rows_at_once))
-        rows = positions[part]
-        run = _run(rows)
-        visibility = row_visibility_of(call, texts, run, scratch.dtype)
-        of_head = count * len(rows) * (visibility.stop - visibility.start)
-        # In multiples of the heads that share their keys, which are one product.
-        heads_at_once = shared * max(1, scratch.shape[1] // (shared * of_head))
-        for first in range(0, heads, heads_at_once):
-            yield TileSlices(
-                source, slice(first, min(heads, first + heads_at_once)), run, part, visibility
-            )
+    heads, queries, keys = call.size[1:]
+    # Whole texts at a time, padding included, cost fewer calls than their tiles one by one.
+    at_once = max(1, scratch.shape[1] // max(1, heads * queries * keys))
+    for first_text in range(0, len(group.lengths), at_once):
+        texts = slice(first_text, min(len(group.lengths), first_text + at_once))
+        some = group.some(texts)
+        source, shared = _source(call, some.texts, scratch)
+        count = texts.stop - first_text
+        rows_at_once = max(1, scratch.shape[1] // (count * _together(call, shared) * keys))
+        rows_at_once = min(ROWS_AT_ONCE, rows_at_once)
+        for first_row in range(0, len(positions), rows_at_once):
+            part = slice(first_row, min(len(positions), first_row + rows_at_once))
+            rows = _run(positions[part])
+            visibility = row_visibility_of(call, some.texts, rows, scratch.dtype)
+            of_head = count * (part.stop - first_row) * (visibility.stop - visibility.start)
+            # In multiples of the heads that share their keys, which are one product.
+            heads_at_once = shared * max(1, scratch.shape[1] // (shared * of_head))
+            for first in range(0, heads, heads_at_once):
+                of_heads = slice(first, min(heads, first + heads_at_once))
+                yield TileSlices(source, some, texts, of_heads, rows, part, visibility)
 
 
 def _run(rows: torch.Tensor) -> torch.Tensor | slice:
@@ -273,9 +279,9 @@ def _together(call: Call, shared: int) -> int:
     )
 
 
-def _scratch(call: Call, tile: int) -> torch.Tensor:
+def _scratch(call: Call) -> torch.Tensor:
     batch, heads, queries, keys = call.size
-    size = min(max(tile, heads * keys), batch * heads * queries * keys)
+    size = min(max(TILE, heads * keys), batch * heads * queries * keys)
     return torch.empty(2, size, dtype=_dtype(call), device=call.context.device)
 
 

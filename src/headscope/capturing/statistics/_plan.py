@@ -10,6 +10,10 @@ import torch
 
 from headscope.errors import CaptureError
 
+EQUAL_KEPT = 2**18
+"""Numbers of the marks of equal tokens that all layers of a pass share; larger ones are made anew.
+"""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StatisticsPlan:
@@ -114,14 +118,22 @@ class TokenMarks:
     segments: tuple[torch.Tensor, ...]
     same: tuple[torch.Tensor, torch.Tensor] | None
     excludes_itself: bool
+    _whole: list[torch.Tensor] = field(default_factory=list)
 
-    def equal(self, rows: torch.Tensor, keys: slice) -> torch.Tensor | None:
+    def equal(self, texts: slice, rows: torch.Tensor, keys: slice) -> torch.Tensor | None:
         """``[text 1 row key]``, 1.0 where a key has the vocabulary number of the query; None where
         tokens have none.
         """
         if self.same is None:
             return None
         looking, own = self.same
+        first, last = int(rows[0]), int(rows[-1])
+        is_run = last - first + 1 == len(rows)
+        if is_run and looking.shape[0] * looking.shape[1] * own.shape[1] <= EQUAL_KEPT:
+            if not self._whole:
+                self._whole.append(_column(looking[:, None, :, None] == own[:, None, None]))
+            return self._whole[0][texts, :, first : last + 1, keys]
+        looking, own = looking[texts], own[texts]
         return _column(looking[:, None, rows, None] == own[:, None, None, keys])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
 from typing import Any
@@ -73,7 +74,8 @@ class Watch(PassReader):
         self._interface = InterfaceWatch(self._tape, self._note, inside=looking_away)
         self._sites: dict[int, AttentionSite] = {}
         self._is_plain = True
-        self._inside = 0
+        self._inside: list[nn.Module] = []
+        self._expected = Counter(self._watched.operator_calls)
         self._exit = ExitStack()
 
     def __enter__(self) -> Watch:
@@ -123,6 +125,9 @@ class Watch(PassReader):
         call.number = self.count
         self.count += 1
         made = self._operators.made.pop(id(call.module), 0)
+        if self._inside:
+            self._expected[id(call.module)] -= 1
+            self._operators.idle = self._are_seen()
         call.products = call.products if call.route == "operators" else made
         with looking_away():
             self._describe(call)
@@ -169,28 +174,33 @@ class Watch(PassReader):
 
     def begun(self, module: nn.Module, args: tuple, options: dict) -> None:
         """A module begins that computes attention with torch's operators."""
-        self._inside += 1
-        if self._inside == 1:
-            self._look(now=True)
+        self._inside.append(module)
+        if len(self._inside) == 1:
+            self._operators.is_before = True
+            if not self._is_mode_open:
+                self._operators.__enter__()
+        self._operators.idle = False
 
     def ended(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
         """Such a module has ended."""
-        self._inside -= 1
-        if self._inside == 0:
-            self._look(now=False)
+        while self._inside and self._inside.pop() is not module:
+            pass
+        if not self._inside:
+            self._close_mode()
+        self._operators.idle = self._are_seen()
 
-    def _look(self, *, now: bool) -> None:
-        """Look for attention in functions of torch from now on, or no longer."""
-        self._operators.idle = not now
-        if self._is_mode_open:
-            return
-        if now:
-            self._operators.__enter__()
-        else:
+    def _close_mode(self) -> None:
+        if not self._is_mode_open:
             self._operators.__exit__(None, None, None)
+
+    def _are_seen(self) -> bool:
+        """Whether all calls were seen that the plan has in the modules that are running: what else
+        they do is none of attention, or takes a softmax, which is counted.
+        """
+        return all(self._expected[id(module)] <= 0 for module in self._inside)
 
     def _close(self) -> None:
         """The pass ended where it should not have, within such a module."""
         if self._inside:
-            self._inside = 0
-            self._look(now=False)
+            self._inside.clear()
+            self._close_mode()

@@ -14,11 +14,10 @@ from typing import Any
 
 import torch
 from torch.nn import functional
-from torch.overrides import TorchFunctionMode, _get_current_function_mode
 
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.layout import layout_of, split
-from headscope.capturing.observers import look_again, look_away, observers
+from headscope.capturing.observers import observers
 from headscope.capturing.seam import OPERANDS, Edit, alike, edit_of, level
 from headscope.capturing.watching._einsum import attention_axes, exchanged, product_axes
 from headscope.capturing.watching._flex import is_flex, seen_in_flex
@@ -36,6 +35,7 @@ from headscope.capturing.watching._score_trace import (
     trace_of,
     visible_in,
 )
+from headscope.capturing.watching.modes import WatchMode, looking_away
 from headscope.capturing.watching.softmaxes import FUSED, original_of
 from headscope.capturing.watching.tape import Tape
 from headscope.errors import CaptureError
@@ -50,31 +50,11 @@ PRODUCTS: set[Any] = {
 SUMS_OF_PRODUCTS: set[Any] = {torch.baddbmm, torch.Tensor.baddbmm}
 SOFTMAXES: set[Any] = {torch.softmax, torch.Tensor.softmax, functional.softmax}
 HOLD_OPERANDS: set[Any] = PRODUCTS | SUMS_OF_PRODUCTS | {FUSED, torch.einsum}
+BEGINS: set[Any] = HOLD_OPERANDS | SOFTMAXES | {functional.multi_head_attention_forward}
+"""Functions that attention begins with, beside that of ``flex_attention``."""
 
 
-class looking_away:
-    """Observe nothing inside: what happens there is our own, or is reported elsewhere. The
-    innermost modes are taken off, as far as they are ours, so that no function need pass them by.
-    """
-
-    __slots__ = ("_off", "_token")  # no generator: it is opened several times for every layer
-
-    def __enter__(self) -> None:
-        self._off: list[TorchFunctionMode] = []
-        innermost = _get_current_function_mode()
-        while isinstance(innermost, OperatorWatch):
-            TorchFunctionMode.__exit__(innermost, None, None, None)
-            self._off.append(innermost)
-            innermost = _get_current_function_mode()
-        self._token = look_away()
-
-    def __exit__(self, *_: object) -> None:
-        look_again(self._token)
-        for mode in reversed(self._off):
-            TorchFunctionMode.__enter__(mode)
-
-
-class OperatorWatch(TorchFunctionMode):
+class OperatorWatch(WatchMode):
     """Reports every attention that a model computes with torch's operators while the block is open.
 
     Args:
@@ -86,7 +66,7 @@ class OperatorWatch(TorchFunctionMode):
 
     ``made`` counts the products of activations of each module, by its id; ``unread`` names those
     that multiply a softmax with values in a form that is not known; while it is ``idle`` no
-    attention is seen.
+    attention is seen, and while it ``is_before`` nothing but what attention begins with.
     """
 
     def __init__(
@@ -101,7 +81,7 @@ class OperatorWatch(TorchFunctionMode):
         self.batch: int = batch
         self._outer: OperatorWatch | None = None
         self._level = 0
-        self.idle = False
+        self.idle = self.is_before = False
         self._beside: list[AddedScores] = []
         self.made: Counter[int] = Counter()
         self.unread: dict[str, None] = {}
@@ -126,6 +106,10 @@ class OperatorWatch(TorchFunctionMode):
             return func(*args, **options)
         if self.idle:
             return self._told(func, args, options, _plainly)
+        if self.is_before:
+            if func not in BEGINS and not is_flex(func):
+                return self._told(func, args, options, _plainly)
+            self.is_before = False
         # These compute scores and weights in one function, so that queries, keys and values must be
         # changed before it runs.
         if (func in HOLD_OPERANDS or is_flex(func)) and (edit := self._edit()) is not None:
@@ -387,7 +371,8 @@ class OperatorWatch(TorchFunctionMode):
             return None
         if result.ndim == mask.ndim == 3 and mask.shape[0] == result.shape[0]:
             return self._split(mask)
-        return mask[(None,) * (4 - mask.ndim)]
+        # not a view where none is needed: layers that share their mask are known by the tensor
+        return mask if mask.ndim == 4 else mask[(None,) * (4 - mask.ndim)]
 
     def _flex(self, args: tuple, result: tuple) -> tuple:
         module = self._tape.innermost()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ from headscope.capturing.watching.watch_plan import ATTENTION_NAME, WatchedModul
 SECOND_SOURCE = ("encoder_hidden_states", "key_value_states", "kv_states", "memory")
 CROSS_NAME = re.compile(r"cross|encoder_attn|enc_?dec", re.IGNORECASE)
 USES_REMEMBERED = 8
+_Acts = dict[int, list[Callable]]
 
 
 class ModuleUse(NamedTuple):
@@ -105,30 +106,19 @@ class Tape:
         attention_only: bool = False,
     ) -> None:
         self._watched, self._used = watched, used
-        self._followed: dict[int, nn.Module] = {
-            id(module): module
-            for module in watched.running
-            if not attention_only
-            or module is watched.modules.model
-            or ATTENTION_NAME.search(type(module).__name__)
-        }
+        running, model = watched.running, watched.modules.model
+        self._sized = _by_id(filter(_is_named_attention, (*running, *watched.given)))
+        self._followed = self._sized | _by_id([model]) if attention_only else _by_id(running)
         makers, matrices = ((), ()) if used is None else (watched.makers, watched.matrices)
-        self._makers = {id(module): module for module in makers}
+        self._makers = _by_id(makers)
         self._norms = {id(module) for module in makers if module.weight.ndim == 1}
         # What hooks of others make of the output of a matrix (steering) is not what it computed.
-        self._hooked = {id(module): module for module in matrices if module._forward_hooks}
-        self._matrices = {
-            id(module): module for module in matrices if id(module) not in self._hooked
-        }
-        self._begun: dict[int, list[Callable]] = {}
-        self._ended: dict[int, list[Callable]] = {}
-        self._read: dict[int, nn.Module] = {}
-        for reader in readers:
-            for module in reader.before:
-                self._begun.setdefault(id(module), []).append(reader.begun)
-            for module in reader.after:
-                self._ended.setdefault(id(module), []).append(reader.ended)
-            self._read |= {id(module): module for module in (*reader.before, *reader.after)}
+        self._hooked = _by_id(module for module in matrices if module._forward_hooks)
+        self._matrices = _by_id(module for module in matrices if not module._forward_hooks)
+        self._begun, self._ended = _acts_of(readers)
+        self._read = _by_id(
+            module for reader in readers for module in (*reader.before, *reader.after)
+        )
         self._names = watched.modules.names
         self._lengths: dict[int, tuple[int, int]] = {}
         self._running: list[nn.Module] = []
@@ -139,7 +129,7 @@ class Tape:
         with ExitStack() as undo:
             for module in self._hooked.values():
                 undo.callback(hook_after(module, self._returned, first=True).remove)
-            hooked = self._followed | self._makers | self._matrices | self._read
+            hooked = self._followed | self._sized | self._makers | self._matrices | self._read
             for module in hooked.values():
                 self._hook(module, undo)
             self._exit = undo.pop_all()
@@ -177,10 +167,10 @@ class Tape:
 
     @property
     def in_attention(self) -> bool:
-        """Whether a module is running that calls itself attention, or is known to compute it."""
-        if self._watched.is_planned:
-            return bool(self._running)
-        return any(ATTENTION_NAME.search(type(module).__name__) for module in self._running)
+        """Whether a module is running that calls itself attention, or a plan has chosen the
+        modules: then it need not be followed which of them is running.
+        """
+        return self._watched.is_planned or any(id(each) in self._sized for each in self._running)
 
     def innermost(self) -> nn.Module | None:
         """The innermost module running that has parameters or parts: not a bare softmax or
@@ -204,7 +194,7 @@ class Tape:
     def _hook(self, module: nn.Module, undo: ExitStack) -> None:
         number = id(module)
         is_followed = number in self._followed
-        if is_followed or number in self._begun:
+        if is_followed or number in self._sized or number in self._begun:
             undo.callback(hook_before(module, self._begin).remove)
         is_noted = number in self._makers or number in self._matrices
         if is_followed or is_noted or number in self._ended:
@@ -214,8 +204,8 @@ class Tape:
         number = id(module)
         if number in self._followed:
             self._running.append(module)
-            if ATTENTION_NAME.search(type(module).__name__):
-                self._lengths[number] = _lengths(module, args, options)
+        if number in self._sized:
+            self._lengths[number] = _lengths(module, args, options)
         for begun in self._begun.get(number, ()):
             begun(module, args, options)
 
@@ -235,11 +225,38 @@ class Tape:
             while self._running and self._running.pop() is not module:
                 pass
         if number in self._makers and isinstance(output, torch.Tensor) and self.in_attention:
-            given = first_tensor(args, options) if number in self._norms else None
+            self._note_made(module, args, options, output)
+
+    def _note_made(
+        self, module: nn.Module, args: tuple, options: dict, output: torch.Tensor
+    ) -> None:
+        """A module gave what may be queries or keys."""
+        given = first_tensor(args, options) if id(module) in self._norms else None
+        if given is not None:
             with unseen():  # what no use before has given would stay in memory in vain
-                made = [storage_of(use.output) for use in self.uses if given is not None]
-                given = None if given is None or storage_of(given) not in made else given
-            self.uses.append(ModuleUse(module, given, output))
+                made = [storage_of(use.output) for use in self.uses]
+                given = given if storage_of(given) in made else None
+        self.uses.append(ModuleUse(module, given, output))
+
+
+def _by_id(modules: Iterable[nn.Module]) -> dict[int, nn.Module]:
+    return {id(module): module for module in modules}
+
+
+def _is_named_attention(module: nn.Module) -> bool:
+    return bool(ATTENTION_NAME.search(type(module).__name__))
+
+
+def _acts_of(readers: Sequence[PassReader]) -> tuple[_Acts, _Acts]:
+    """What is called, by id, when a module begins, and when it has ended."""
+    begun: _Acts = {}
+    ended: _Acts = {}
+    for reader in readers:
+        for module in reader.before:
+            begun.setdefault(id(module), []).append(reader.begun)
+        for module in reader.after:
+            ended.setdefault(id(module), []).append(reader.ended)
+    return begun, ended
 
 
 def first_tensor(args: tuple, options: dict) -> torch.Tensor | None:
@@ -253,16 +270,21 @@ def first_tensor(args: tuple, options: dict) -> torch.Tensor | None:
 
 
 def _lengths(module: nn.Module, args: tuple, options: dict) -> tuple[int, int]:
-    """How many tokens of its own a module was given, and how many of a second sequence.
-
-    0 where it is none.
+    """How many tokens of its own a module was given, and how many of a second sequence; 0 for both
+    where there is no second one.
     """
     named = arguments_of(module)
     given = dict(zip(named, args, strict=False)) | options
-    lengths = {
-        name: given[name].shape[-2]
-        for name in (*named, *given)
-        if isinstance(given.get(name), torch.Tensor) and given[name].ndim > 1
-    }
-    own = next((length for name, length in lengths.items() if name not in SECOND_SOURCE), 0)
-    return own, next((lengths[name] for name in SECOND_SOURCE if name in lengths), 0)
+    second = next(filter(None, (_length(given.get(name)) for name in SECOND_SOURCE)), 0)
+    if not second:
+        return 0, 0  # then nobody asks for its own
+    for name in (*named, *given):
+        own = 0 if name in SECOND_SOURCE else _length(given.get(name))
+        if own:
+            return own, second
+    return 0, second
+
+
+def _length(given: Any) -> int:
+    """How many tokens states have; 0 of what is none."""
+    return given.shape[-2] if isinstance(given, torch.Tensor) and given.ndim > 1 else 0

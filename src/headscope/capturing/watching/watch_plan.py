@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 import weakref
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
@@ -81,6 +82,8 @@ class WatchedModules:
         makers: matrices and norms that may make queries and keys.
         matrices: which may be output projections.
         operators: while one of these runs, torch's functions are watched; None for the whole pass.
+        given: further modules, of which it is only recorded what they are given.
+        operator_calls: how many calls are expected of each of ``operators``, by its id.
         routers: may give router scores, where these are wanted.
     """
 
@@ -89,6 +92,8 @@ class WatchedModules:
     makers: Sequence[nn.Module]
     matrices: Sequence[nn.Module]
     operators: Sequence[nn.Module] | None = None
+    given: Sequence[nn.Module] = ()
+    operator_calls: Mapping[int, int] = field(default_factory=dict)
     routers: Sequence[nn.Module] = ()
 
     @property
@@ -107,6 +112,11 @@ class WatchedModules:
             matrices=[module for module in with_weight if is_affine(module)],
             routers=modules.all,
         )
+
+    @classmethod
+    def running_of(cls, modules: ModelModules) -> WatchedModules:
+        """All modules of a model, of which nothing is to be known but that they run."""
+        return cls(modules=modules, running=modules.all, makers=(), matrices=())
 
 
 def names_of(model: nn.Module) -> dict[int, str]:
@@ -188,13 +198,17 @@ class WatchPlan:
         """Where to watch the next pass."""
         sites = [site.module for site in self.sites]
         makers = [number for site in self.sites for number in site.makers]
-        operators = [site.module for site in self.sites if site.route == "operators"]
+        operators = Counter(site.module for site in self.sites if site.route == "operators")
+        # Which module is running is asked by those who watch torch's functions alone.
+        running, given = (sites, []) if operators else ([], sites)
         return WatchedModules(
             modules=modules,
-            running=_chosen(modules, sites),
+            running=_chosen(modules, running),
+            given=_chosen(modules, given),
             makers=_candidates(modules, sites) if None in makers else _chosen(modules, makers),
             matrices=_chosen(modules, [site.projection for site in self.sites]),
             operators=_chosen(modules, operators),
+            operator_calls={id(modules.all[number]): count for number, count in operators.items()},
             routers=_chosen(modules, self.routers) or modules.all,
         )
 

@@ -38,7 +38,7 @@ from headscope.studies.ablation._study import (
     parse_by,
     without_cache,
 )
-from headscope.studies.ablation._summed_parts import summed_parts
+from headscope.studies.ablation._summed_parts import summed_likeness, summed_parts
 from headscope.studies.shared._corpus_job import ModelJob, as_given, check_measured
 from headscope.studies.shared._corpus_model import one_thread
 from headscope.studies.shared._counted_texts import NONE, has_many, row_name
@@ -172,7 +172,7 @@ class AblationJob(ModelJob):
 
     def made(self, finished: FinishedRun, judging: Mapping[str, Any]) -> Any:
         """The `Ablation` of all parts; examples in the order of their names."""
-        if has_many(finished) and self.task != "likeness":
+        if has_many(finished):
             return self._of_many(finished, judging)
         kept = [part for part in finished.parts() if "none" not in part[0]]
         check_measured(finished, any_text=bool(kept))
@@ -200,16 +200,21 @@ class AblationJob(ModelJob):
         """The `Ablation` of more examples than are held: their sums, one part after the other."""
         known = finished.checked
         name = self.task if isinstance(self.task, str) else ""
-        parts = (part for part in finished.parts() if "none" not in part[0])
-        sums, totals = summed_parts(parts, name, known["columns"])
+
+        def parts() -> Iterator[Kept]:
+            return (part for part in finished.parts() if "none" not in part[0])
+
+        if name == "likeness":
+            sums, totals = summed_likeness(parts)
+        else:
+            sums, totals = summed_parts(parts(), name, known["columns"])
         cells, nothing = _cells_of(known), np.empty(0)
-        facts = _facts_of(known, judging) | totals
+        facts = {"metric": known["metric"]} | _facts_of(known, judging) | totals
         return Ablation(
             cells,
             np.empty((0, len(cells))),
             nothing,
             task=known["name"],
-            metric=known["metric"],
             sums=sums,
             **{name: judging[name] for name in JUDGED if name in judging},
             **facts,

@@ -18,28 +18,30 @@ Wrap = Callable[[str, Callable], Callable]
 
 @dataclass(frozen=True, eq=False)
 class ModuleCall:
-    """One call of a module: what it was given, what it returned, and how often these tensors had
-    been written to.
+    """One call of a module: what it was given, what it returned, the tensors in both, and how often
+    these had been written to.
     """
 
     given: Any
     returned: Any
+    tensors: tuple[torch.Tensor, ...]
     versions: tuple[int, ...]
 
     @classmethod
     def of(cls, given: Any, returned: Any) -> ModuleCall:
         """A call that was just made."""
-        return cls(given, returned, versions_of((given, returned)))
+        tensors = tuple(tensors_of((given, returned)))
+        return cls(given, returned, tensors, versions_of(tensors))
 
     @property
     def is_known(self) -> bool:
         """Whether it was kept, and nothing of it was written to since."""
         if self.given is None:
             return False
-        return versions_of((self.given, self.returned)) == self.versions
+        return versions_of(self.tensors) == self.versions
 
 
-NOT_KEPT = ModuleCall(None, None, ())
+NOT_KEPT = ModuleCall(None, None, (), ())
 """Holds the place of a call, since later calls are known by their number."""
 
 

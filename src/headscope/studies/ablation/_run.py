@@ -13,6 +13,7 @@ from torch import nn
 from headscope._progress import Progress
 from headscope.capturing.run import uncompiled
 from headscope.capturing.seam import Copies
+from headscope.capturing.walk import one_pass
 from headscope.errors import FileError
 from headscope.interventions import Intervention, intervene
 from headscope.interventions.copies import in_copies, may_be_copied
@@ -62,7 +63,7 @@ class TaskRun:
         """
         total = len(self._task.batches) * len(cells)
         # A compiled layer would not ask for what stands in the place of its forward.
-        with uncompiled(self._model), _bar(total, journal, progress) as step:
+        with one_pass(), uncompiled(self._model), _bar(total, journal, progress) as step:
             for number in range(len(self._task.batches)):
                 missing = [cell for cell in cells if (number, cell) not in journal]
                 if _is_done(number, missing, journal):

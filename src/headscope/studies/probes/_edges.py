@@ -4,8 +4,9 @@ and its head.
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +18,8 @@ from torch.nn.functional import cross_entropy
 from headscope.errors import TextError
 from headscope.linguistics import centre_of_gravity, control_labels, expected_layer
 from headscope.linguistics.probe_features import pair_distances
-from headscope.studies.probes._items import ProbeData, ProbeItem
+from headscope.studies.probes._items import AT_ONCE, ProbeData, ProbeItem, hits_of, span_types
+from headscope.studies.probes._on_demand import Room
 from headscope.studies.probes._score import CONTROL, PROBE, Score
 from headscope.studies.probes._training import Training, fit
 
@@ -41,45 +43,86 @@ class LabelledSpans:
         at: number of the sentence, and of one word or two; axes span, 2 or 3.
         labels: of each.
         names: of the labels.
-        types: the words in lower case.
     """
 
     at: np.ndarray
     labels: np.ndarray
     names: tuple[str, ...]
-    types: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
 class HiddenStates:
-    """The hidden states of all pieces of all sentences in one array, and which of them each word is
-    made of.
+    """The hidden states of all pieces of all sentences, and which of them each word is made of.
+
+    They are in one array where they fit in memory; else those of a sentence are read from its file
+    when a batch has a word of it.
+
+    Args:
+        items: the sentences.
+        room: for the array.
     """
 
-    states: Tensor
-    words: np.ndarray
-    first: np.ndarray
-
-    @classmethod
-    def of(cls, items: Sequence[ProbeItem]) -> HiddenStates:
-        """Of the states of sentences."""
-        widest = max(len(pieces) for item in items for pieces in item.pieces)
-        words = np.full((sum(map(len, items)), widest), -1)
-        states, first, piece, word = [], [], 0, 0
+    def __init__(self, items: Sequence[ProbeItem], room: Room) -> None:
+        self._items = items
+        counts, pieces, sizes, words = [], [], [], []
         for item in items:
-            if item.states is None:
-                raise ValueError("hidden states were not read")
-            first.append(word)
-            for pieces in item.pieces:
-                words[word, : len(pieces)] = np.array(pieces) + piece
-                word += 1
-            piece += item.states.shape[1]
-            states.append(item.states)
-        return cls(torch.from_numpy(np.concatenate(states, axis=1)), words, np.array(first))
+            words.append(len(item.pieces))
+            sizes.append(item.states_shape[1])
+            counts += [np.fromiter(map(len, item.pieces), np.int32)]
+            pieces += [np.fromiter((piece for word in item.pieces for piece in word), np.int32)]
+        # Of each word how many pieces it has, and where the first of them stands among all.
+        self._counts = np.concatenate(counts)
+        self._flat = np.concatenate(pieces)
+        self._starts = _starts(self._counts)
+        # Of each sentence its first word and its first piece.
+        self._first_word, self._first_piece = _starts(words), _starts(sizes)
+        self.layers, _, self.features = items[0].states_shape
+        self.states: Tensor | None = None
+        # In half precision, of two bytes.
+        if room.takes(2 * self.layers * sum(sizes) * self.features):
+            states = np.empty((self.layers, sum(sizes), self.features), np.float16)
+            for item, start, size in zip(items, self._first_piece, sizes, strict=True):
+                states[:, start : start + size] = item.states
+            self.states = torch.from_numpy(states)
+
+    def widths(self, at: np.ndarray) -> np.ndarray:
+        """Of each span, the pieces of the word that has most."""
+        return self._counts[self._words(at)].max(axis=-1)
 
     def pieces(self, at: np.ndarray) -> np.ndarray:
-        """The pieces of the words of spans, -1 for none; axes span, word, piece."""
-        return self.words[self.first[at[:, :1]] + at[:, 1:]]
+        """The pieces of the words of spans, numbered in their sentence, -1 for none; axes span,
+        word, piece.
+        """
+        words = self._words(at)
+        counts = self._counts[words][..., None]
+        numbers = np.arange(counts.max())
+        # Behind the last piece of all there is none; what stands there is left out.
+        places = np.minimum(self._starts[words][..., None] + numbers, len(self._flat) - 1)
+        return np.where(numbers < counts, self._flat[places], -1)
+
+    def read(self, at: np.ndarray, layers: int) -> tuple[Tensor, Tensor]:
+        """States ``[layer span word piece feature]`` of the first layers, and which of the pieces
+        are there; zeros or another piece stand where one is not.
+        """
+        pieces = self.pieces(at)
+        there = pieces >= 0
+        # States are in half precision.
+        if self.states is not None:
+            places = np.where(there, self._first_piece[at[:, 0], None, None] + pieces, 0)
+            return self.states[:layers, torch.from_numpy(places)].float(), torch.from_numpy(there)
+        states = np.zeros((layers, *pieces.shape, self.features), np.float32)
+        for row, number in enumerate(at[:, 0].tolist()):
+            own = self._items[number].states
+            assert own is not None, "its shape is known"
+            states[:, row, there[row]] = own[:layers, pieces[row][there[row]]]
+        return torch.from_numpy(states), torch.from_numpy(there)
+
+    def _words(self, at: np.ndarray) -> np.ndarray:
+        return self._first_word[at[:, :1]] + at[:, 1:]
+
+
+def _starts(sizes: Any) -> np.ndarray:
+    """Where each of so many begins, one after the other."""
+    return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
 
 
 class EdgeProbe(nn.Module):
@@ -137,7 +180,8 @@ def edge_scores(
     Returns:
         Scores; and the weights of layers, centre of gravity and expected layer of each task.
     """
-    stores = {name: HiddenStates.of(items) for name, items in data.sides.items()}
+    room = Room()
+    stores = {name: HiddenStates(items, room) for name, items in data.sides.items()}
     all_scores: list[Score] = []
     facts: dict[str, Any] = {}
     for task, spans in ((TAGS, _tags(data, least)), (DEPENDENCIES, _dependencies(data, least))):
@@ -159,7 +203,7 @@ class _Edges:
         self, stores: dict[str, HiddenStates], *, layers: bool
     ) -> tuple[list[Score], dict[str, Any]]:
         spans, real = self.spans, stores[PROBE]
-        count = len(real.states)
+        count = real.layers
         train = np.isin(spans.at[:, 0], self.data.parts.train)
         shares = np.bincount(spans.labels[train], minlength=len(spans.names)) / train.sum()
         scores, weights = [], np.full(count, 1 / count)
@@ -167,7 +211,7 @@ class _Edges:
             right, module = self.learnt(store, spans.labels, count, name)
             scores.append(self.score(name, right))
             weights = module.weights.detach().numpy() if name == PROBE else weights
-        right, _ = self.learnt(real, control_labels(spans.types, shares), count, CONTROL)
+        right, _ = self.learnt(real, control_labels(self.types(), shares), count, CONTROL)
         scores.append(self.score(CONTROL, right))
         upto = []
         for last in range(count - 1 if layers else 1):
@@ -188,28 +232,22 @@ class _Edges:
     ) -> tuple[np.ndarray, EdgeProbe]:
         """Whether a probe of the first layers is right on each span, and the probe."""
         spans, count = self.spans, int(self.spans.labels.max()) + 1
-        pieces, states = store.pieces(spans.at), store.states
         order = np.random.default_rng(self.how.seed).permutation(len(labels))
 
-        def read(rows: np.ndarray) -> tuple[Tensor, Tensor]:
-            chosen = pieces[rows]
-            chosen = chosen[..., : int((chosen >= 0).sum(-1).max())]
-            # States are in half precision; -1 for no piece is read as piece 0 and masked.
-            read_at = torch.from_numpy(np.maximum(chosen, 0))
-            return states[:layers, read_at].float(), torch.from_numpy(chosen >= 0)
+        def logits(module: nn.Module, rows: np.ndarray) -> Tensor:
+            return module(*store.read(spans.at[rows], layers))
 
         def loss(module: nn.Module, rows: np.ndarray) -> Tensor:
-            return cross_entropy(module(*read(rows)), torch.from_numpy(labels[rows]))
+            return cross_entropy(logits(module, rows), torch.from_numpy(labels[rows]))
 
         sentence = spans.at[:, 0]
         parts = (self.data.parts.train, self.data.parts.aside, self.data.parts.test)
-        widths = (pieces >= 0).sum(-1).max(-1)
+        widths = store.widths(spans.at)
         # Words of like many pieces together, shuffled among each other, to fill up little.
         order = order[np.argsort(widths[order], kind="stable")]
         train, aside, test = (_cut(order[np.isin(sentence[order], part)]) for part in parts)
-        size = states.shape[-1]
         fitted = fit(
-            lambda: EdgeProbe(layers, size, spans.at.shape[1] - 1, count),
+            lambda: EdgeProbe(layers, store.features, spans.at.shape[1] - 1, count),
             (train, aside),
             loss,
             self.how,
@@ -218,81 +256,91 @@ class _Edges:
         right = np.zeros(len(labels), bool)
         with torch.no_grad():
             for rows in test:
-                right[rows] = fitted.module(*read(rows)).argmax(dim=1).numpy() == labels[rows]
+                right[rows] = logits(fitted.module, rows).argmax(dim=1).numpy() == labels[rows]
         return right, fitted.module
 
     def baselines(self, train: np.ndarray, shares: np.ndarray) -> list[Score]:
         """What the labels' frequencies say, with the word, or with the distance."""
         spans, most = self.spans, int(shares.argmax())
         scores = [self.score(MAJORITY, spans.labels == most)]
-        if spans.at.shape[1] == 2:
-            keys, name = list(spans.types), OF_WORD
-        else:
-            number, first, second = spans.at.T
-            sizes = np.array([len(item) for item in self.data.items])
-            features = pair_distances(first, second, sizes[number])
-            # All but the last feature are one of the offsets each.
-            keys, name = [str(row[:-1].argmax()) for row in features], DISTANCES
+        name = OF_WORD if spans.at.shape[1] == 2 else DISTANCES
         counts: dict[str, Counter] = {}
-        learnt = zip(np.array(keys)[train].tolist(), spans.labels[train].tolist(), strict=True)
-        for key, label in learnt:
-            counts.setdefault(key, Counter())[label] += 1
+        for key, label, is_learnt in zip(self.keys(), spans.labels, train, strict=True):
+            if is_learnt:
+                counts.setdefault(key, Counter())[int(label)] += 1
         # A word that was never learnt from gets the label that is most frequent of all.
         likeliest = {key: own.most_common(1)[0][0] for key, own in counts.items()}
-        predicted = np.array([likeliest.get(key, most) for key in keys])
+        predicted = np.fromiter((likeliest.get(key, most) for key in self.keys()), np.int64)
         return [*scores, self.score(name, predicted == spans.labels)]
 
+    def types(self) -> Iterator[str]:
+        """The words of each span in lower case."""
+        return span_types(self.data.items, self.spans.at)
+
+    def keys(self) -> Iterator[str]:
+        """What is known of each span without a model: its word, or how far apart its two are."""
+        at = self.spans.at
+        if at.shape[1] == 2:
+            yield from self.types()
+            return
+        for first in range(0, len(at), AT_ONCE):
+            number, one, other = at[first : first + AT_ONCE].T
+            features = pair_distances(one, other, self.data.sizes[number])
+            # All but the last feature are one of the offsets each.
+            yield from map(str, features[:, :-1].argmax(axis=1).tolist())
+
     def score(self, of: str, right: np.ndarray) -> Score:
-        number = self.spans.at[:, 0]
-        hits = [
-            (float(right[number == each].sum()), float((number == each).sum()))
-            for each in self.data.parts.test
-        ]
-        return Score(task=self.task, measure=ACCURACY, of=of, hits=np.array(hits))
+        hits = hits_of(right, self.spans.at[:, 0], self.data)
+        return Score(task=self.task, measure=ACCURACY, of=of, hits=hits)
+
+
+Rows = Callable[[], Iterable[tuple[tuple[int, ...], str]]]
+"""Gives number of the sentence and words of every span, and its label, as often as it is asked."""
 
 
 def _tags(data: ProbeData, least: int) -> LabelledSpans:
-    rows = [
-        ((number, word), tag, item.forms[word])
-        for number, item in enumerate(data.items)
-        for word, tag in enumerate(item.sentence.upos)
-        if tag and tag != "_"
-    ]
+    def rows() -> Iterator[tuple[tuple[int, ...], str]]:
+        for number, item in enumerate(data.items):
+            for word, tag in enumerate(item.sentence.upos):
+                if tag and tag != "_":
+                    yield (number, word), tag
+
     return _spans(rows, data, least, "parts of speech")
 
 
 def _dependencies(data: ProbeData, least: int) -> LabelledSpans:
-    rows = [
-        ((number, word, head), item.relations[word], f"{item.forms[word]} {item.forms[head]}")
-        for number, item in enumerate(data.items)
-        for word, head in enumerate(item.heads.tolist())
-        if head >= 0 and item.relations[word] not in ("punct", "root")
-    ]
+    def rows() -> Iterator[tuple[tuple[int, ...], str]]:
+        for number, item in enumerate(data.items):
+            # A property that is made anew each time it is asked for.
+            relations = item.relations
+            for word, head in enumerate(item.heads.tolist()):
+                if head >= 0 and relations[word] not in ("punct", "root"):
+                    yield (number, word, head), relations[word]
+
     return _spans(rows, data, least, "relations")
 
 
-def _spans(
-    rows: Sequence[tuple[tuple[int, ...], str, str]], data: ProbeData, least: int, what: str
-) -> LabelledSpans:
+def _spans(rows: Rows, data: ProbeData, least: int, what: str) -> LabelledSpans:
     names = _frequent_labels(rows, data, least)
     if len(names) < 2:
         raise TextError(
             f"{len(names)} {what} are at least {least} times among {len(data.parts.train)} "
             "sentences; give more"
         )
-    kept = [row for row in rows if row[1] in names]
-    labels = np.array([names.index(label) for _, label, _ in kept], np.int64)
+    kept, labels = array("q"), array("q")
+    for at, label in rows():
+        if label in names:
+            kept.extend(at)
+            labels.append(names.index(label))
     return LabelledSpans(
-        np.array([at for at, *_ in kept]), labels, names, tuple(name for *_, name in kept)
+        np.array(kept, np.int64).reshape(len(labels), -1), np.array(labels, np.int64), names
     )
 
 
-def _frequent_labels(
-    rows: Sequence[tuple[tuple[int, ...], str, str]], data: ProbeData, least: int
-) -> tuple[str, ...]:
+def _frequent_labels(rows: Rows, data: ProbeData, least: int) -> tuple[str, ...]:
     """The labels that are often enough among the sentences learnt from, the most frequent first."""
     train = set(data.parts.train)
-    counts = Counter(label for at, label, _ in rows if at[0] in train)
+    counts = Counter(label for at, label in rows() if at[0] in train)
     return tuple(name for name, count in counts.most_common() if count >= least)
 
 

@@ -15,7 +15,8 @@ from headscope.linguistics import control_heads, offset_heads
 from headscope.linguistics.probe_features import best_offset, head_distances
 from headscope.linguistics.probe_scores import attached
 from headscope.studies.probes._items import ProbeData, ProbeItem
-from headscope.studies.probes._score import CONTROL, Score
+from headscope.studies.probes._on_demand import LazySequence, Room
+from headscope.studies.probes._score import CONTROL, PROBE, Score
 from headscope.studies.probes._training import Training, fit
 
 TASK, UAS = "head of each word", "UAS"
@@ -149,7 +150,8 @@ def head_scores(data: ProbeData, how: Training) -> tuple[list[Score], dict[str, 
     Returns:
         Scores, and the epoch that each probe is from.
     """
-    maps, words = data.items[0].maps, data.items[0].vectors
+    first = data.items[0]
+    maps, words = first.maps, first.vectors
     count = 0 if maps is None else len(maps)
     features = 0 if words is None else words.shape[1]
 
@@ -159,37 +161,70 @@ def head_scores(data: ProbeData, how: Training) -> tuple[list[Score], dict[str, 
     def nearest() -> nn.Module:
         return Distances() if words is None else DistancesWords(features)
 
-    runs = {name: (probe, items, False) for name, items in data.sides.items()}
-    runs[CONTROL] = (probe, data.items, True)
-    runs["distances" if words is None else "distances and words"] = (nearest, data.items, False)
+    runs = {name: (probe, name, False) for name in data.sides}
+    runs[CONTROL] = (probe, PROBE, True)
+    runs["distances" if words is None else "distances and words"] = (nearest, PROBE, False)
+    scales = {name: _scale(items, data.parts.train) for name, items in data.sides.items()}
     scores, epochs = [], {}
-    for name, (make, items, control) in runs.items():
-        heads = [control_heads(item.forms) if control else item.heads for item in items]
-        score, epochs[name] = _learnt(name, make, items, heads, data=data, how=how)
+    for name, (make, side, control) in runs.items():
+        read = ScaledSentences(data.sides[side], data.sizes, scales[side], is_control=control)
+        score, epochs[name] = _learnt(name, make, read, data=data, how=how)
         scores.append(score)
+    train = data.train
     # -2 is no word and no root: punctuation is hit by no offset.
-    offset = best_offset([np.where(item.counted, item.heads, -2) for item in data.train])
+    offset = best_offset(
+        LazySequence(len(train), lambda at: np.where(train[at].counted, train[at].heads, -2))
+    )
     scores.append(_offset_score(f"best offset ({offset:+d})", data, offset))
     scores.append(_offset_score("next word", data, 1))
     return scores, epochs
 
 
+@dataclass(frozen=True, eq=False)
+class ScaledSentences:
+    """Sentences as a model read them, in batches.
+
+    Args:
+        items: read.
+        sizes: words of each.
+        scale: that each map is multiplied by.
+        is_control: whether words have the heads of the control task.
+    """
+
+    items: Sequence[ProbeItem]
+    sizes: np.ndarray
+    scale: np.ndarray
+    is_control: bool
+
+    def heads(self, item: ProbeItem) -> np.ndarray:
+        """Those that are wanted."""
+        return control_heads(item.forms) if self.is_control else item.heads
+
+    def batch(self, numbers: Sequence[int]) -> SentenceBatch:
+        """Some sentences."""
+        items = [self.items[number] for number in numbers]
+        return _batch(items, [self.heads(item) for item in items], self.scale)
+
+    def batches(self, part: Sequence[int], room: Room) -> LazySequence[SentenceBatch]:
+        """All of a part, made when they are asked for."""
+        grouped = _grouped(self.sizes, part)
+        return LazySequence(len(grouped), lambda at: self.batch(grouped[at]), room)
+
+
 def _learnt(
     name: str,
     make: Callable[[], nn.Module],
-    items: Sequence[ProbeItem],
-    heads: Sequence[np.ndarray],
+    read: ScaledSentences,
     *,
     data: ProbeData,
     how: Training,
 ) -> tuple[Score, int]:
     """The score of one probe, and the epoch that it is from."""
-    scale = _scale([items[number] for number in data.parts.train])
-    train = [batch for _, batch in _batches(items, heads, data.parts.train, scale)]
-    aside = [batch for _, batch in _batches(items, heads, data.parts.aside, scale)]
+    room = Room()
+    train, aside = (read.batches(part, room) for part in (data.parts.train, data.parts.aside))
     fitted = fit(make, (train, aside), _loss, how, name=name)
     # Batches go by length; hits are put back into the order of the sentences.
-    hits = dict(_hits(fitted.module, items, heads, data.parts.test, scale=scale))
+    hits = dict(_hits(fitted.module, read, data.parts.test))
     return _score(name, [hits[number] for number in data.parts.test]), fitted.epoch
 
 
@@ -207,57 +242,57 @@ def _offset_hits(item: ProbeItem, offset: int) -> tuple[float, float]:
 
 
 def _hits(
-    module: nn.Module,
-    items: Sequence[ProbeItem],
-    heads: Sequence[np.ndarray],
-    part: Sequence[int],
-    *,
-    scale: np.ndarray,
+    module: nn.Module, read: ScaledSentences, part: Sequence[int]
 ) -> Iterator[tuple[int, tuple[float, float]]]:
     """What is hit in each sentence of a part, with its number."""
-    for numbers, batch in _batches(items, heads, part, scale):
+    for numbers in _grouped(read.sizes, part):
         with torch.no_grad():
-            scores = module(batch).numpy()
+            scores = module(read.batch(numbers)).numpy()
         for number, each in zip(numbers, scores, strict=True):
-            size = len(items[number])
-            yield number, attached(each[: size + 1, :size], heads[number], items[number].counted)
+            item, size = read.items[number], read.sizes[number]
+            yield number, attached(each[: size + 1, :size], read.heads(item), item.counted)
 
 
-def _scale(items: Sequence[ProbeItem]) -> np.ndarray:
+def _scale(items: Sequence[ProbeItem], train: Sequence[int]) -> np.ndarray:
     """One divided by the deviation of each map over the pairs of words learnt from.
 
     The weights could do as much themselves, but slowly: maps of random weights are almost even.
     """
-    maps = [item.maps.reshape(len(item.maps), -1) for item in items if item.maps is not None]
-    count = sum(each.shape[1] for each in maps)
-    mean = np.asarray(sum(each.sum(1, dtype=np.float64) for each in maps) / count)
+
+    def maps() -> Iterator[np.ndarray]:
+        for number in train:
+            of_sentence = items[number].maps
+            if of_sentence is not None:
+                yield of_sentence.reshape(len(of_sentence), -1)
+
+    # The maps are read twice: those of all sentences may not fit in memory.
+    count, total = 0, np.zeros(())
+    for each in maps():
+        count += each.shape[1]
+        total = total + each.sum(1, dtype=np.float64)
+    mean = np.asarray(total / count)
     variance = np.zeros(len(mean))
-    for each in maps:
+    for each in maps():
         variance += ((each - mean[:, None]) ** 2).sum(1)
     variance /= count
     # A map that is the same everywhere keeps its scale.
     return 1 / np.where(variance > 0, np.sqrt(variance), 1)
 
 
-def _batches(
-    items: Sequence[ProbeItem], heads: Sequence[np.ndarray], part: Sequence[int], scale: np.ndarray
-) -> Iterator[tuple[list[int], SentenceBatch]]:
-    """Sentences of like length together, with their numbers."""
+def _grouped(sizes: np.ndarray, part: Sequence[int]) -> list[list[int]]:
+    """Numbers of the sentences of a part, those of like length together."""
+    grouped: list[list[int]] = []
     numbers: list[int] = []
-
-    def batch_of(numbers: list[int]) -> tuple[list[int], SentenceBatch]:
-        own = [items[number] for number in numbers]
-        return numbers, _batch(own, [heads[number] for number in numbers], scale)
-
-    for number in sorted(part, key=lambda number: len(items[number])):
+    for number in sorted(part, key=lambda number: int(sizes[number])):
         # Lengths rise: with this sentence all would be filled up to its length.
-        cells = (len(numbers) + 1) * len(items[number]) ** 2
+        cells = (len(numbers) + 1) * int(sizes[number]) ** 2
         if numbers and (len(numbers) == BATCH or cells > CELLS):
-            yield batch_of(numbers)
+            grouped.append(numbers)
             numbers = []
         numbers.append(number)
     if numbers:
-        yield batch_of(numbers)
+        grouped.append(numbers)
+    return grouped
 
 
 def _batch(
@@ -272,7 +307,8 @@ def _batch(
         "there": np.zeros((count, longest + 1), bool),
     }
     vectors = items[0].vectors
-    if vectors is not None:
+    has_vectors = vectors is not None
+    if has_vectors:
         filled["vectors"] = np.zeros((count, longest, vectors.shape[1]), np.float32)
     for number, (item, wanted) in enumerate(zip(items, heads, strict=True)):
         size = len(item)
@@ -281,7 +317,7 @@ def _batch(
         filled["distances"][number, : size + 1, :size] = head_distances(size)
         filled["wanted"][number, :size] = wanted + 1
         filled["there"][number, : size + 1] = True
-        if vectors is not None:
+        if has_vectors:
             filled["vectors"][number, :size] = item.vectors
     tensors = {name: torch.from_numpy(array) for name, array in filled.items()}
     return SentenceBatch(vectors=tensors.pop("vectors", None), **tensors)

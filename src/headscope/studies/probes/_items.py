@@ -2,37 +2,49 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from headscope.errors import TextError
 from headscope.linguistics import Sentence
+from headscope.record import Array, array_field, held, part_of
+from headscope.studies.probes._on_demand import LazySequence
+
+ARRAYS = ("maps", "ends", "states", "vectors")
+"""What a model made of a sentence, of which there is what a probe asks for."""
+AT_ONCE = 4096
+"""Spans whose numbers are lists at once."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ProbeItem:
     """A sentence and what a model made of it; only what a probe asks for is there.
 
+    Arrays may be in a file: they are then read each time that they are asked for.
+
     Args:
         sentence: with its tree.
-        maps: attention between words, of all heads of all layers.
+        maps: attention between words, of all heads of all layers: axes map, word, word.
         ends: attention of the first and last special token to words, and of words to these: axes
             map, direction, end, word; zeros where there is no such token.
-        states: hidden states of pieces, layer 0 the embeddings.
+        states: hidden states of pieces, layer 0 the embeddings: axes layer, piece, feature.
         pieces: which of them each word is made of.
-        vectors: of words, that no sentence changes.
+        vectors: of words, that no sentence changes: axes word, feature.
     """
 
     sentence: Sentence
-    maps: Float[np.ndarray, "map word word"] | None = None
-    ends: Float[np.ndarray, "map direction end word"] | None = None
-    states: Float[np.ndarray, "layer piece feature"] | None = None
+    maps: Array | None = array_field()
+    ends: Array | None = array_field()
+    states: Array | None = array_field()
     pieces: tuple[tuple[int, ...], ...] = ()
-    vectors: Float[np.ndarray, "word feature"] | None = None
+    vectors: Array | None = array_field()
 
     def __len__(self) -> int:
         return len(self.sentence)
@@ -57,16 +69,29 @@ class ProbeItem:
         """The words that are no punctuation."""
         return np.array([relation != "punct" for relation in self.relations])
 
-    @property
-    def states_of_words(self) -> Float[np.ndarray, "layer word feature"]:
-        """The mean over each word's pieces."""
-        if self.states is None:
-            raise ValueError("hidden states were not read")
-        states = self.states
+    def word_states(self, layer: int) -> Float[np.ndarray, "word feature"]:
+        """The mean over each word's pieces, of one layer; no other is read from a file."""
+        states = part_of(self._states, layer)
         return np.stack(
-            [states[:, list(pieces)].mean(axis=1, dtype=np.float32) for pieces in self.pieces],
-            axis=1,
+            [states[list(pieces)].mean(axis=0, dtype=np.float32) for pieces in self.pieces]
         )
+
+    @property
+    def states_shape(self) -> tuple[int, ...]:
+        """Sizes of `states`, which are not read."""
+        return self._states.shape
+
+    @property
+    def _states(self) -> Any:
+        states = held(self, "states")
+        if states is None:
+            raise ValueError("hidden states were not read")
+        return states
+
+    def with_arrays(self, **arrays: Any) -> ProbeItem:
+        """The same with other arrays, by name; the rest is not read from its file."""
+        own = {name: held(self, name) for name in ARRAYS}
+        return ProbeItem(sentence=self.sentence, pieces=self.pieces, **(own | arrays))
 
 
 @dataclass(frozen=True)
@@ -87,30 +112,69 @@ class ProbeData:
     weights.
     """
 
-    items: tuple[ProbeItem, ...]
-    twin: tuple[ProbeItem, ...] | None
+    items: Sequence[ProbeItem]
+    twin: Sequence[ProbeItem] | None
     parts: SentenceSplit
 
+    @cached_property
+    def sizes(self) -> Int[np.ndarray, " sentence"]:
+        """Words of each sentence."""
+        return np.array([len(item) for item in self.items])
+
     @property
-    def sides(self) -> dict[str, tuple[ProbeItem, ...]]:
+    def sides(self) -> dict[str, Sequence[ProbeItem]]:
         """Whose items, by the name of the score."""
         return {"probe": self.items} | ({} if self.twin is None else {"random weights": self.twin})
 
     @property
     def documents(self) -> tuple[str | None, ...] | None:
         """The document of each sentence reported on; None where none has one."""
-        documents = tuple(item.sentence.document or None for item in self.test)
+        documents = tuple(
+            self.items[number].sentence.document or None for number in self.parts.test
+        )
         return documents if any(documents) else None
 
     @property
-    def test(self) -> list[ProbeItem]:
+    def test(self) -> Sequence[ProbeItem]:
         """The sentences reported on."""
-        return [self.items[number] for number in self.parts.test]
+        return LazySequence(len(self.parts.test), lambda at: self.items[self.parts.test[at]])
 
     @property
-    def train(self) -> list[ProbeItem]:
+    def train(self) -> Sequence[ProbeItem]:
         """The sentences learnt from."""
-        return [self.items[number] for number in self.parts.train]
+        return LazySequence(len(self.parts.train), lambda at: self.items[self.parts.train[at]])
+
+
+def span_types(items: Sequence[ProbeItem], at: Int[np.ndarray, "span place"]) -> Iterator[str]:
+    """The words of spans in lower case, with a space between them.
+
+    Made when they are asked for: strings take more memory than numbers.
+
+    Args:
+        items: the sentences.
+        at: number of the sentence, and of one word or two.
+    """
+    last, forms = -1, ()
+    for first in range(0, len(at), AT_ONCE):
+        for number, *words in at[first : first + AT_ONCE].tolist():
+            if number != last:
+                last, forms = number, items[number].forms
+            yield " ".join(forms[word] for word in words)
+
+
+def hits_of(
+    right: Bool[np.ndarray, " case"], number: Int[np.ndarray, " case"], data: ProbeData
+) -> Float[np.ndarray, "sentence 2"]:
+    """Of each sentence reported on, how many cases are right, and how many there are.
+
+    Args:
+        right: which are.
+        number: of the sentence of each.
+        data: says which sentences are reported on.
+    """
+    test, count = list(data.parts.test), len(data.items)
+    hits = np.bincount(number, weights=right, minlength=count)[test]
+    return np.stack([hits, np.bincount(number, minlength=count)[test].astype(np.float64)], axis=1)
 
 
 def parts_of(
@@ -131,11 +195,11 @@ def parts_of(
     Raises:
         TextError: where a part would be empty.
     """
-    forms = [tuple(word.lower() for word in sentence.words) for sentence in sentences]
+    forms = [_digest(sentence) for sentence in sentences]
     groups = _together(sentences, forms)
     order = np.random.default_rng(seed).permutation(len(groups))
     divided = []
-    seen: set[tuple[str, ...]] = set()
+    seen: set[bytes] = set()
     for part in np.split(order, _ends([len(groups[at]) for at in order], shares)):
         own = sorted(number for at in part for number in groups[at] if forms[number] not in seen)
         divided.append(tuple(own))
@@ -148,7 +212,13 @@ def parts_of(
     return SentenceSplit(*divided)
 
 
-def _together(sentences: Sequence[Sentence], forms: list[tuple[str, ...]]) -> list[list[int]]:
+def _digest(sentence: Sentence) -> bytes:
+    """Of its words in lower case, which take more memory."""
+    words = json.dumps([word.lower() for word in sentence.words])
+    return hashlib.blake2b(words.encode(), digest_size=16).digest()
+
+
+def _together(sentences: Sequence[Sentence], forms: list[bytes]) -> list[list[int]]:
     """Numbers of the sentences of each document; without documents equal sentences are one."""
     groups: dict[object, list[int]] = {}
     for number, (sentence, words) in enumerate(zip(sentences, forms, strict=True)):

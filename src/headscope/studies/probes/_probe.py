@@ -16,12 +16,16 @@ from headscope.capturing.run import unwrapped
 from headscope.corpus import OPTIONS, RunOptions, asks_for_run
 from headscope.errors import HeadscopeError, RecordError, TextError
 from headscope.linguistics import Sentence, read_treebank
+from headscope.record import held
 from headscope.studies.probes._edges import edge_scores
 from headscope.studies.probes._heads import head_scores
 from headscope.studies.probes._items import ProbeData, ProbeItem, parts_of
+from headscope.studies.probes._on_demand import LazySequence, bounded_arrays
 from headscope.studies.probes._probing import Probing
 from headscope.studies.probes._read_sentences import (
     LeftOut,
+    Put,
+    put_away,
     with_embeddings,
     with_maps,
     with_states,
@@ -204,11 +208,18 @@ def probe(
     if source is None:
         raise RecordError("probe needs a model and sentences: probe(model, tokenizer, treebank)")
     left_out: dict[str, str] = {}
-    items, twin = _both(
-        kind, source, sentences, plan, left_out=left_out, random_weights=random_weights
-    )
     name = facts_of(unwrapped(source.model)).name
-    return _probing(kind, _data(items, twin, plan), plan, facts=(left_out, name))
+    with bounded_arrays() as arrays:
+        items, twin = _both(
+            kind,
+            source,
+            sentences,
+            plan,
+            left_out=left_out,
+            random_weights=random_weights,
+            put=arrays.put,
+        )
+        return _probing(kind, _data(items, twin, plan), plan, facts=(left_out, name))
 
 
 def _probing(
@@ -257,20 +268,29 @@ def _over_corpus(
     out = options.get("out")
     has_embeddings = kind == "attention-words" and plan.vectors is None
     how = {"reads": _what_is_read(kind), "has_embeddings": has_embeddings}
-    read = read_over(given, sentences, options, how=how, random_weights=twin)
-    if plan.on_error is not None:
-        for name, why in read.left_out.items():
-            plan.on_error(name, RecordError(why))
-    items, others = read.both()
-    if kind == "attention-words" and plan.vectors is not None:
-        items = with_table(Path(plan.vectors), items)
+    with read_over(given, sentences, options, how=how, random_weights=twin) as read:
+        if plan.on_error is not None:
+            for name, why in read.left_out.items():
+                plan.on_error(name, RecordError(why))
+        items, others = read.both(sentences)
+        if kind == "attention-words" and plan.vectors is not None:
+            items = with_table(Path(plan.vectors), items)
         if others is not None:
-            others = {at: replace(item, vectors=items[at].vectors) for at, item in others.items()}
-    both = tuple(items.values()), None if others is None else tuple(others.values())
-    result = _probing(kind, _data(*both, plan), plan, facts=(read.left_out, read.model))
-    if out is not None:
-        result.save(Path(out) / RESULT)
+            others = _with_vectors_of(items, others)
+        data = _data(items, others, plan)
+        result = _probing(kind, data, plan, facts=(read.left_out, read.model))
+        if out is not None:
+            result.save(Path(out) / RESULT)
     return result
+
+
+def _with_vectors_of(items: Sequence[ProbeItem], twin: Sequence[ProbeItem]) -> Sequence[ProbeItem]:
+    """Sentences as random weights read them, with the vectors of the model's words: the twin lacks
+    nothing but its attention.
+    """
+    return LazySequence(
+        len(items), lambda at: twin[at].with_arrays(vectors=held(items[at], "vectors"))
+    )
 
 
 def _what_is_read(kind: str) -> str:
@@ -308,7 +328,8 @@ def _both(
     *,
     left_out: dict,
     random_weights: bool,
-) -> tuple[tuple[ProbeItem, ...], tuple[ProbeItem, ...] | None]:
+    put: Put,
+) -> tuple[Sequence[ProbeItem], Sequence[ProbeItem] | None]:
     """The items of the model, and of its random twin, of the sentences that both can read.
 
     Args:
@@ -318,6 +339,7 @@ def _both(
         plan: how.
         left_out: is filled with the names of those that cannot be read, and why.
         random_weights: whether there is a twin.
+        put: takes what is read of each sentence.
     """
 
     def note(number: int, error: HeadscopeError) -> None:
@@ -326,16 +348,21 @@ def _both(
             plan.on_error(name, error)
         left_out[name] = str(error)
 
-    items = _read(kind, source, sentences, plan, note=note)
-    if not random_weights:
-        return tuple(items.values()), None
-    other = replace(source, model=random_twin(source.model, seed=plan.seeds[0]))
-    read = _read(kind, other, sentences, plan, note=note)
+    read = _read(kind, source, sentences, plan, note=note, put=put)
+    beside = read
+    if random_weights:
+        other = replace(source, model=random_twin(source.model, seed=plan.seeds[0]))
+        beside = _read(kind, other, sentences, plan, note=note, put=put)
     # Scores of the two are compared, and so must be of the same sentences.
-    items = {number: item for number, item in items.items() if number in read}
-    # Vectors of words stay those of the model, so that the twin lacks nothing but its attention.
-    twin = [replace(read[number], vectors=item.vectors) for number, item in items.items()]
-    return tuple(items.values()), tuple(twin)
+    numbers = [number for number in read if number in beside]
+    if kind == "attention-words" and plan.vectors is None:
+        read = with_embeddings(source.model, source.tokenizer, read, put)
+    items: Sequence[ProbeItem] = [read[number] for number in numbers]
+    if kind == "attention-words" and plan.vectors is not None:
+        items = with_table(Path(plan.vectors), items)
+    if not random_weights:
+        return items, None
+    return items, _with_vectors_of(items, [beside[number] for number in numbers])
 
 
 def _read(
@@ -345,26 +372,24 @@ def _read(
     plan: ProbePlan,
     *,
     note: LeftOut,
+    put: Put,
 ) -> dict[int, ProbeItem]:
     """The items of the sentences that can be read, in order."""
     most = 1.0 if plan.allow_unfit else MOST_UNKNOWN
     how: dict[str, Any] = {"on_error": note, "progress": plan.progress, "max_unknown": most}
     read = with_states if _what_is_read(kind) == "states" else with_maps
     model = (source.model, source.tokenizer)
-    items = read(*model, sentences, source.inputs, **how)
+    items = {}
+    for number, item in read(*model, sentences, source.inputs, **how):
+        items[number] = put_away(item, put)
     if not items:
         raise TextError("None of the sentences could be read by the model; on_error= reports why")
-    if kind == "attention-words":
-        if plan.vectors is None:
-            items = with_embeddings(*model, items)
-        else:
-            items = with_table(Path(plan.vectors), items)
     # Texts are run by length, and come back in that order.
     return dict(sorted(items.items()))
 
 
 def _data(
-    items: tuple[ProbeItem, ...], twin: tuple[ProbeItem, ...] | None, plan: ProbePlan
+    items: Sequence[ProbeItem], twin: Sequence[ProbeItem] | None, plan: ProbePlan
 ) -> ProbeData:
     return ProbeData(
         items, twin, parts_of([item.sentence for item in items], plan.split, plan.seeds[0])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,21 @@ from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.capturing.run import at_rest, unwrapped
 from headscope.errors import CaptureError, FileError, HeadscopeError, RecordError
 from headscope.linguistics import Sentence, Words, read_vectors, word_attention, words_at
-from headscope.record import Record, Tokens
-from headscope.studies.probes._items import ProbeItem
+from headscope.record import Record, Tokens, held
+from headscope.studies.probes._items import ARRAYS, ProbeItem
+from headscope.studies.probes._on_demand import LazySequence
 
 STATES_AT_ONCE = 32
 """How many sentences of like length are read together for their hidden states."""
 
 LeftOut = Callable[[int, HeadscopeError], None]
+Put = Callable[[np.ndarray], Any]
+"""Takes an array and gives it back, or one in a file with the same numbers."""
+
+
+def in_memory(array: np.ndarray) -> np.ndarray:
+    """The array itself."""
+    return array
 
 
 def with_maps(
@@ -38,9 +45,8 @@ def with_maps(
     on_error: LeftOut,
     progress: bool = False,
     max_unknown: float = 1.0,
-) -> dict[int, ProbeItem]:
-    """Attention between the words of each sentence, of all heads of all layers; by number of the
-    sentence.
+) -> Iterator[tuple[int, ProbeItem]]:
+    """Attention between the words of each sentence, of all heads of all layers.
 
     Args:
         model: loaded.
@@ -51,6 +57,9 @@ def with_maps(
         progress: whether to show a bar on terminals.
         max_unknown: largest share of unknown tokens in a sentence; one with more of them is left
             out.
+
+    Yields:
+        The number of each sentence that could be read, and the sentence.
     """
     failed: set[int] = set()
 
@@ -62,7 +71,7 @@ def with_maps(
     records = capture_inputs(
         model, tokenizer, given, progress=progress, on_error=note, max_unknown=max_unknown
     )
-    items, number = {}, -1
+    number = -1
     # Records do not name their text: a text that fails is reported before any later record
     # comes, so the next number that did not fail is its own.
     for record in records:
@@ -70,10 +79,11 @@ def with_maps(
         while number in failed:
             number += 1
         try:
-            items[number] = mapped(sentences[number], record)
+            item = mapped(sentences[number], record)
         except RecordError as error:
             on_error(number, error)
-    return items
+        else:
+            yield number, item
 
 
 def with_states(
@@ -85,7 +95,7 @@ def with_states(
     on_error: LeftOut,
     progress: bool = False,
     max_unknown: float = 1.0,
-) -> dict[int, ProbeItem]:
+) -> Iterator[tuple[int, ProbeItem]]:
     """The hidden states of each sentence as transformers returns them, in half precision; see
     `with_maps`.
 
@@ -93,7 +103,8 @@ def with_states(
         CaptureError: where the model returns none.
     """
     model = unwrapped(model)
-    encoded: dict[int, tuple[Any, Words]] = {}
+    sizes: dict[int, int] = {}
+    pieces: dict[int, tuple[tuple[int, ...], ...]] = {}
     for number, (sentence, given) in enumerate(zip(sentences, inputs, strict=True)):
         if isinstance(given, HeadscopeError):
             on_error(number, given)
@@ -101,32 +112,43 @@ def with_states(
         try:
             encoding = encode(model, tokenizer, given.texts)
             check_known(tokenizer, encoding["input_ids"], "the sentence", max_unknown)
-            encoded[number] = (
-                dict(encoding),
-                _words(sentence, _tokens(tokenizer, encoding, sentence)),
-            )
+            tokens = _tokens(tokenizer, encoding, sentence)
+            pieces[number] = _words(sentence, tokens).tokens
+            sizes[number] = len(encoding["input_ids"])
         except OF_ONE_INPUT as error:
             on_error(number, reason_of(error))
-    order = sorted(encoded, key=lambda number: len(encoded[number][0]["input_ids"]))
+    order = sorted(sizes, key=sizes.__getitem__)
     batches = [
         order[first : first + STATES_AT_ONCE] for first in range(0, len(order), STATES_AT_ONCE)
     ]
-    items = {}
     with at_rest(model):
         for batch in counted(batches, "Reading", "batch", shows=progress):
-            read = _batch_states(model, {each: encoded[each][0] for each in batch}, on_error)
-            for number, states in read.items():
-                items[number] = ProbeItem(
-                    sentence=sentences[number], states=states, pieces=encoded[number][1].tokens
-                )
-    return items
+            # Made again: the numbers of all sentences would take as much memory as their texts.
+            encoded = {
+                number: dict(encode(model, tokenizer, (sentences[number].text,)))
+                for number in batch
+            }
+            for number, states in _batch_states(model, encoded, on_error).items():
+                sentence, own = sentences[number], pieces[number]
+                yield number, ProbeItem(sentence=sentence, states=states, pieces=own)
+
+
+def put_away(item: ProbeItem, put: Put) -> ProbeItem:
+    """A sentence whose arrays were put somewhere."""
+    arrays = {name: held(item, name) for name in ARRAYS if held(item, name) is not None}
+    return item.with_arrays(**{name: put(np.ascontiguousarray(a)) for name, a in arrays.items()})
 
 
 def with_embeddings(
-    model: Any, tokenizer: Any, items: dict[int, ProbeItem]
+    model: Any, tokenizer: Any, items: dict[int, ProbeItem], put: Put = in_memory
 ) -> dict[int, ProbeItem]:
-    """The same with word vectors: the mean of the model's own input embeddings of a word's
-    pieces.
+    """The same with word vectors: the mean of the model's own input embeddings of a word's pieces.
+
+    Args:
+        model: loaded.
+        tokenizer: its tokenizer.
+        items: by number.
+        put: takes the vectors of each sentence as soon as they are made.
     """
     table = unwrapped(model).get_input_embeddings().weight.detach().float().cpu().numpy()
     by_number = {}
@@ -134,13 +156,12 @@ def with_embeddings(
         encoding = encode(unwrapped(model), tokenizer, (item.sentence.text,))
         ids = np.array(encoding["input_ids"])
         tokens = _words(item.sentence, _tokens(tokenizer, encoding, item.sentence)).tokens
-        by_number[number] = replace(
-            item, vectors=np.stack([table[ids[list(pieces)]].mean(axis=0) for pieces in tokens])
-        )
+        vectors = np.stack([table[ids[list(pieces)]].mean(axis=0) for pieces in tokens])
+        by_number[number] = item.with_arrays(vectors=put(vectors))
     return by_number
 
 
-def with_table(path: Path, items: dict[int, ProbeItem]) -> dict[int, ProbeItem]:
+def with_table(path: Path, items: Sequence[ProbeItem]) -> LazySequence[ProbeItem]:
     """The same with word vectors of a file in GloVe's text format; zeros for words that are not in
     it.
 
@@ -148,7 +169,7 @@ def with_table(path: Path, items: dict[int, ProbeItem]) -> dict[int, ProbeItem]:
         FileError: where it cannot be read, or holds none of the words.
         RecordError: where it is malformed.
     """
-    wanted = {form for item in items.values() for form in item.forms}
+    wanted = {form for item in items for form in item.forms}
     try:
         with path.open(encoding="utf-8") as lines:
             table = read_vectors(lines, wanted)
@@ -160,10 +181,12 @@ def with_table(path: Path, items: dict[int, ProbeItem]) -> dict[int, ProbeItem]:
             "lower case"
         )
     none = np.zeros_like(next(iter(table.values())))
-    return {
-        number: replace(item, vectors=np.stack([table.get(form, none) for form in item.forms]))
-        for number, item in items.items()
-    }
+
+    def with_vectors(number: int) -> ProbeItem:
+        item = items[number]
+        return item.with_arrays(vectors=np.stack([table.get(form, none) for form in item.forms]))
+
+    return LazySequence(len(items), with_vectors)
 
 
 def mapped(sentence: Sentence, record: Record) -> ProbeItem:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,9 @@ from torch.nn.functional import cross_entropy
 from headscope.errors import TextError
 from headscope.linguistics import control_labels
 from headscope.linguistics.probe_features import pair_distances, unrelated_pairs
-from headscope.studies.probes._items import ProbeData, ProbeItem
+from headscope.studies.probes._items import ProbeData, ProbeItem, hits_of, span_types
+from headscope.studies.probes._on_demand import LazySequence, Room, bounded_arrays
+from headscope.studies.probes._pair_features import AT_ONCE, PREDICTED, PairFeatures
 from headscope.studies.probes._score import CONTROL, PROBE, Score
 from headscope.studies.probes._training import Training, fit
 
@@ -33,13 +36,15 @@ class WordPairs:
         at: number of the sentence, of the first word, and of the second; axes pair, 3.
         labels: of each pair.
         names: of the labels.
-        types: of each pair, the words in lower case.
     """
 
     at: np.ndarray
     labels: np.ndarray
     names: tuple[str, ...]
-    types: tuple[str, ...]
+
+    def types(self, items: Sequence[ProbeItem]) -> Iterator[str]:
+        """The words of each pair in lower case."""
+        return span_types(items, self.at)
 
 
 def relation_scores(
@@ -67,55 +72,54 @@ def relation_scores(
 
 def attention_vectors(
     items: Sequence[ProbeItem], pairs: WordPairs, *, both: bool = False
-) -> np.ndarray:
+) -> Iterator[np.ndarray]:
     """The attention of all heads from the first word of each pair to the second; ``both`` adds that
     back.
 
     Source: Coenen et al. 2019, section 3.1 (model-wide attention vector); both directions are Clark
     et al. 2019.
 
-    Returns:
-        Axes pair, map.
+    Yields:
+        The vector of each pair, in order.
     """
-    vectors = []
-    for number, first, second in pairs.at.tolist():
-        maps = items[number].maps
+    last, maps = -1, None
+    for number, first, second in _rows(pairs.at):
+        # Pairs of one sentence stand together: its maps are read once.
+        if number != last:
+            last, maps = number, items[number].maps
         if maps is None:
             raise ValueError("attention was not read")
         vector = maps[:, first, second]
-        if both:
-            vector = np.concatenate([vector, maps[:, second, first]])
-        vectors.append(vector)
-    return np.array(vectors, np.float32)
+        yield np.concatenate([vector, maps[:, second, first]]) if both else vector
 
 
 def _related(data: ProbeData, least: int) -> WordPairs:
     """Dependents with their heads, of the relations that are often enough."""
-    edges = _edges(data.items)
     # Counted where it is learnt alone: a relation must not be chosen by what is reported on.
     train = set(data.parts.train)
-    counts = Counter(relation for number, _, _, relation in edges if number in train)
+    counts = Counter(relation for number, _, _, relation in _edges(data.items) if number in train)
     names = tuple(name for name, count in counts.most_common() if count >= least)
     if len(names) < 2:
         raise TextError(
             f"{len(names)} relations are at least {least} times among {len(train)} sentences; "
             "give more sentences"
         )
-    kept = [edge for edge in edges if edge[3] in names]
-    labels = np.array([names.index(relation) for *_, relation in kept])
-    return _pairs(data.items, [edge[:3] for edge in kept], labels, names)
+    kept, labels = array("q"), array("q")
+    for *triple, relation in _edges(data.items):
+        if relation in names:
+            kept.extend(triple)
+            labels.append(names.index(relation))
+    return WordPairs(_triples(kept), np.array(labels), names)
 
 
-def _edges(items: Sequence[ProbeItem]) -> list[tuple[int, int, int, str]]:
+def _edges(items: Sequence[ProbeItem]) -> Iterator[tuple[int, int, int, str]]:
     """Sentence, dependent, head and relation of every edge that counts."""
-    edges = []
     for number, item in enumerate(items):
         # A property that is made anew each time it is asked for.
         relations = item.relations
         for word, head in enumerate(item.heads.tolist()):
             if head >= 0 and relations[word] not in LEFT_OUT:
-                edges.append((number, word, head, relations[word]))
-    return edges
+                yield number, word, head, relations[word]
 
 
 def _any(items: Sequence[ProbeItem], related: WordPairs, seed: int) -> WordPairs:
@@ -123,57 +127,66 @@ def _any(items: Sequence[ProbeItem], related: WordPairs, seed: int) -> WordPairs
     left out.
     """
     rng = np.random.default_rng(seed)
-    triples = [tuple(triple) for triple in related.at.tolist()]
-    counts = Counter(number for number, *_ in triples)
-    apart = []
+    numbers, counts = np.unique(related.at[:, 0], return_counts=True)
+    kept = array("q")
     # As many of each sentence, so that neither its length nor its topic tells the classes apart.
-    for number, count in sorted(counts.items()):
-        words = np.flatnonzero(items[number].counted).tolist()
-        apart += [
-            (number, *pair)
-            for pair in unrelated_pairs(items[number].heads, words, count, rng).tolist()
-        ]
-    labels = np.repeat([1, 0], [len(triples), len(apart)])
-    return _pairs(items, triples + apart, labels, ("none", "some"))
+    for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+        item = items[number]
+        words = np.flatnonzero(item.counted).tolist()
+        for pair in unrelated_pairs(item.heads, words, count, rng).tolist():
+            kept.extend((number, *pair))
+    apart = _triples(kept)
+    labels = np.repeat([1, 0], [len(related.at), len(apart)])
+    return WordPairs(np.concatenate([related.at, apart]), labels, ("none", "some"))
 
 
-def _pairs(
-    items: Sequence[ProbeItem],
-    triples: Sequence[tuple[int, ...]],
-    labels: np.ndarray,
-    names: tuple[str, ...],
-) -> WordPairs:
-    forms = [item.forms for item in items]
-    types = tuple(
-        f"{forms[number][first]} {forms[number][second]}" for number, first, second in triples
-    )
-    return WordPairs(np.array(triples), labels, names, types)
+def _triples(kept: array) -> np.ndarray:
+    """Numbers that were collected, as sentence and two words of each pair."""
+    return np.array(kept, np.int64).reshape(-1, 3)
 
 
 def _scores(
     task: str, pairs: WordPairs, data: ProbeData, how: Training
 ) -> tuple[list[Score], dict[str, Any]]:
-    sizes = np.array([len(item) for item in data.items])
-    number, first, second = pairs.at.T
+    number = pairs.at[:, 0]
     train = np.isin(number, data.parts.train)
     shares = np.bincount(pairs.labels[train], minlength=len(pairs.names)) / train.sum()
-    inputs = {name: attention_vectors(items, pairs) for name, items in data.sides.items()}
-    inputs[CONTROL] = inputs[PROBE]
-    inputs[BOTH] = attention_vectors(data.items, pairs, both=True)
-    inputs[DISTANCES] = pair_distances(first, second, sizes[number]).astype(np.float32)
     scores, epochs = [], {}
-    for name, features in inputs.items():
-        labels = control_labels(pairs.types, shares) if name == CONTROL else pairs.labels
-        predicted, epochs[name] = _learnt(
-            features, labels, number, data, how=how, name=f"{task}: {name}"
-        )
-        scores.append(_score(task, name, _hits(predicted == labels, number, data)))
-    scores.append(_score(task, MAJORITY, _hits(pairs.labels == shares.argmax(), number, data)))
+    with bounded_arrays() as arrays:
+        inputs = {
+            name: PairFeatures(attention_vectors(items, pairs), arrays)
+            for name, items in data.sides.items()
+        }
+        inputs[CONTROL] = inputs[PROBE]
+        inputs[BOTH] = PairFeatures(attention_vectors(data.items, pairs, both=True), arrays)
+        inputs[DISTANCES] = PairFeatures(_distances(pairs, data.sizes), arrays)
+        for name, features in inputs.items():
+            labels = pairs.labels
+            if name == CONTROL:
+                labels = control_labels(pairs.types(data.items), shares)
+            predicted, epochs[name] = _learnt(
+                features, labels, number, data, how=how, name=f"{task}: {name}"
+            )
+            scores.append(_score(task, name, hits_of(predicted == labels, number, data)))
+    scores.append(_score(task, MAJORITY, hits_of(pairs.labels == shares.argmax(), number, data)))
     return scores, epochs
 
 
+def _distances(pairs: WordPairs, sizes: np.ndarray) -> Iterator[np.ndarray]:
+    """What the places of the words of each pair say."""
+    for first in range(0, len(pairs.at), AT_ONCE):
+        number, one, other = pairs.at[first : first + AT_ONCE].T
+        yield from pair_distances(one, other, sizes[number])
+
+
+def _rows(at: np.ndarray) -> Iterator[list[int]]:
+    """Rows as lists, of which few are made at once."""
+    for first in range(0, len(at), AT_ONCE):
+        yield from at[first : first + AT_ONCE].tolist()
+
+
 def _learnt(
-    features: np.ndarray,
+    features: PairFeatures,
     labels: np.ndarray,
     number: np.ndarray,
     data: ProbeData,
@@ -184,35 +197,33 @@ def _learnt(
     """What a linear classifier says of every pair, and the epoch that it is from."""
     # By the numbers of what is learnt from alone: nothing of the rest may reach the probe.
     train = np.isin(number, data.parts.train)
-    mean, deviation = features[train].mean(axis=0), features[train].std(axis=0)
-    known = torch.from_numpy((features - mean) / np.where(deviation > 0, deviation, 1))
+    scaled = features.scaled(train)
     wanted = torch.from_numpy(labels.astype(np.int64))
     order = np.random.default_rng(how.seed).permutation(len(labels))
-    batches = [
-        [(known[rows], wanted[rows]) for rows in _cut(order[np.isin(number[order], part)])]
-        for part in (data.parts.train, data.parts.aside)
-    ]
+    room = Room()
+
+    def batches(part: Sequence[int]) -> LazySequence[tuple[Tensor, Tensor]]:
+        rows = order[np.isin(number[order], part)]
+        starts = range(0, len(rows), BATCH)
+
+        def batch(at: int) -> tuple[Tensor, Tensor]:
+            chosen = rows[starts[at] : starts[at] + BATCH]
+            return torch.from_numpy(scaled(features.rows(chosen))), wanted[chosen]
+
+        return LazySequence(len(starts), batch, room)
+
     classes = int(labels.max()) + 1
-    fitted = fit(lambda: nn.Linear(known.shape[1], classes), tuple(batches), _loss, how, name=name)  # ty: ignore
+    both = batches(data.parts.train), batches(data.parts.aside)
+    fitted = fit(lambda: nn.Linear(features.size, classes), both, _loss, how, name=name)
+    predicted = []
     with torch.no_grad():
-        return fitted.module(known).argmax(dim=1).numpy(), fitted.epoch
-
-
-def _cut(rows: np.ndarray) -> list[Tensor]:
-    return [torch.from_numpy(rows[first : first + BATCH]) for first in range(0, len(rows), BATCH)]
+        for known in features.blocks(PREDICTED):
+            predicted.append(fitted.module(torch.from_numpy(scaled(known))).argmax(dim=1).numpy())
+    return np.concatenate(predicted), fitted.epoch
 
 
 def _loss(module: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
     return cross_entropy(module(batch[0]), batch[1])
-
-
-def _hits(right: np.ndarray, number: np.ndarray, data: ProbeData) -> np.ndarray:
-    return np.array(
-        [
-            (float(right[number == each].sum()), float((number == each).sum()))
-            for each in data.parts.test
-        ]
-    )
 
 
 def _score(task: str, of: str, hits: np.ndarray) -> Score:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,54 +15,128 @@ import numpy as np
 from headscope.capturing import MOST_UNKNOWN, parse_input
 from headscope.capturing.facts import facts_of
 from headscope.capturing.run import unwrapped
-from headscope.corpus import CorpusText, Kept
+from headscope.corpus import CorpusText, FinishedRun, Kept
 from headscope.errors import HeadscopeError, RecordError
 from headscope.linguistics import Sentence
 from headscope.record import Record
-from headscope.studies.probes._items import ProbeItem
+from headscope.storage import FileArray
+from headscope.studies.probes._items import ARRAYS, ProbeItem
+from headscope.studies.probes._on_demand import LazySequence
 from headscope.studies.probes._read_sentences import mapped, with_embeddings, with_states
-from headscope.studies.shared._corpus_job import check_unique
-from headscope.studies.shared._corpus_run import run_study
-from headscope.studies.shared._counted_texts import CountingMeasurer, OneByOneJob, added
+from headscope.studies.shared._corpus_job import check_measured, check_unique
+from headscope.studies.shared._corpus_run import RunSettings, checked_job
+from headscope.studies.shared._counted_texts import CountingMeasurer, OneByOneJob
 from headscope.studies.shared._sentence_json import given_of, sentence_of
-
-ARRAYS = ("maps", "ends", "states", "vectors")
-"""What a model made of a sentence, of which there is what a probe asks for."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReadSentences:
-    """Sentences by name with what a model made of them; two of them add up.
+    """Sentences of a part by name with what a model made of them; two of them add up.
 
     Args:
         model: its name.
         items: by name.
-        left_out: names of those that could not be read, and why.
-        control: the same of random weights.
     """
 
     model: str
     items: Mapping[str, ProbeItem]
-    left_out: dict[str, str] = field(default_factory=dict)
-    control: ReadSentences | None = None
 
     def __add__(self, other: ReadSentences) -> ReadSentences:
         """The sentences of both."""
         return replace(self, items={**self.items, **other.items})
 
-    def both(self) -> tuple[dict[int, ProbeItem], dict[int, ProbeItem] | None]:
-        """The items in the order of their names, and those of random weights, of the sentences that
+
+class PartOfSentences:
+    """The sentences that the file of a part holds, which are read from it when they are asked for.
+
+    Args:
+        document: by `ProbeJob.kept`.
+        arrays: of all sentences one after the other, in the file.
+    """
+
+    def __init__(self, document: Mapping[str, Any], arrays: Mapping[str, FileArray]) -> None:
+        self.names: tuple[str, ...] = tuple(given["name"] for given in document["sentences"])
+        self._arrays = arrays
+        # Numbers of some bytes: lists and tuples of a sentence would take thousands.
+        self._shapes: dict[str, np.ndarray] = {}
+        self._firsts: dict[str, np.ndarray] = {}
+        for name, shapes in document["shapes"].items():
+            self._shapes[name] = np.array(shapes, np.int32)
+            self._firsts[name] = _starts([math.prod(shape) for shape in shapes])
+        pieces = document["pieces"]
+        all_words = list(chain.from_iterable(pieces))
+        self._pieces = np.array(list(chain.from_iterable(all_words)), np.int32)
+        self._counts = np.array(list(map(len, all_words)), np.int32)
+        self._first_words = _starts([len(words) for words in pieces])
+        self._first_pieces = _starts([sum(map(len, words)) for words in pieces])
+
+    def item(self, row: int, sentence: Sentence) -> ProbeItem:
+        """One of the sentences, whose arrays stay in the file."""
+        arrays: dict[str, Any] = {}
+        for name, shapes in self._shapes.items():
+            first, shape = int(self._firsts[name][row]), tuple(shapes[row].tolist())
+            arrays[name] = self._arrays[name].within(first, shape)
+        return ProbeItem(sentence=sentence, pieces=self._pieces_of(row), **arrays)
+
+    def _pieces_of(self, row: int) -> tuple[tuple[int, ...], ...]:
+        words = slice(self._first_words[row], self._first_words[row + 1])
+        pieces = self._pieces[self._first_pieces[row] : self._first_pieces[row + 1]].tolist()
+        of_words, start = [], 0
+        for count in self._counts[words].tolist():
+            of_words.append(tuple(pieces[start : start + count]))
+            start += count
+        return tuple(of_words)
+
+
+@dataclass(frozen=True, eq=False)
+class StoredSentences:
+    """All sentences of a run, in the files of its parts.
+
+    Args:
+        model: its name.
+        parts: the files.
+        left_out: names of those that could not be read, and why.
+        control: the same of random weights.
+    """
+
+    model: str
+    parts: tuple[PartOfSentences, ...]
+    left_out: dict[str, str] = field(default_factory=dict)
+    control: StoredSentences | None = None
+
+    def both(
+        self, sentences: Sequence[Sentence]
+    ) -> tuple[LazySequence[ProbeItem], LazySequence[ProbeItem] | None]:
+        """The items of sentences in their order, and those of random weights, of the sentences that
         both could read.
         """
-        if self.control is None:
-            return dict(enumerate(self.items[name] for name in sorted(self.items))), None
-        names = sorted(self.items.keys() & self.control.items.keys())
-        items = {number: self.items[name] for number, name in enumerate(names)}
-        twin = {}
-        for number, name in enumerate(names):
-            # Vectors of words stay those of the model, so that the twin lacks but its attention.
-            twin[number] = replace(self.control.items[name], vectors=items[number].vectors)
-        return items, twin
+        own = self._places(sentences)
+        theirs = own if self.control is None else self.control._places(sentences)
+        there = np.flatnonzero((own[:, 0] >= 0) & (theirs[:, 0] >= 0))
+        kept = [sentences[number] for number in there]
+        twin = None if self.control is None else self.control._items(theirs[there], kept)
+        return self._items(own[there], kept), twin
+
+    def _items(self, places: np.ndarray, sentences: Sequence[Sentence]) -> LazySequence[ProbeItem]:
+        def item(number: int) -> ProbeItem:
+            part, row = places[number].tolist()
+            return self.parts[part].item(row, sentences[number])
+
+        return LazySequence(len(places), item)
+
+    def _places(self, sentences: Sequence[Sentence]) -> np.ndarray:
+        """Part of each sentence and place in it, -1 where it was left out; axes sentence, 2."""
+        numbers = {sentence.name: number for number, sentence in enumerate(sentences)}
+        places = np.full((len(sentences), 2), -1, np.int32)
+        for at, part in enumerate(self.parts):
+            for row, name in enumerate(part.names):
+                places[numbers[name]] = at, row
+        return places
+
+
+def _starts(sizes: Sequence[int]) -> np.ndarray:
+    """Where each of so many begins, one after the other, and where the last ends."""
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +199,7 @@ class ProbeJob(OneByOneJob):
         sentence = sentence_of(text.given)
         unknown = 1.0 if self.allow_unfit else MOST_UNKNOWN
         given = [parse_input(sentence.text)]
-        items = with_states(
+        read = with_states(
             measurer.model,
             measurer.tokenizer,
             [sentence],
@@ -131,7 +207,7 @@ class ProbeJob(OneByOneJob):
             on_error=_stop,
             max_unknown=unknown,
         )
-        return self._read(measurer, items[0])
+        return self._read(measurer, dict(read)[0])
 
     def _read(self, measurer: CountingMeasurer, item: ProbeItem) -> ReadSentences:
         model = measurer.model
@@ -160,33 +236,18 @@ class ProbeJob(OneByOneJob):
                 arrays[name] = np.concatenate([array.ravel() for array in of])
         return document, arrays
 
-    def restored(self, kept: Kept) -> ReadSentences:
-        """The sentences that a part holds."""
-        document, arrays = kept
-        read: dict[str, list[np.ndarray]] = {}
-        for name, shapes in document["shapes"].items():
-            ends = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
-            flat = np.split(arrays[name], ends)
-            read[name] = [each.reshape(shape) for each, shape in zip(flat, shapes, strict=True)]
-        items = {}
-        rows = zip(document["sentences"], document["pieces"], strict=True)
-        for number, (given, pieces) in enumerate(rows):
-            items[given["name"]] = ProbeItem(
-                sentence=sentence_of(given),
-                pieces=tuple(map(tuple, pieces)),
-                **{name: of[number] for name, of in read.items()},
-            )
-        return ReadSentences(document["model"], items)
+    def made(self, finished: FinishedRun, judging: Mapping[str, Any]) -> StoredSentences:
+        """The sentences of all parts, which stay in their files."""
+        model, parts = "", []
+        for state, arrays in finished.stored_parts():
+            if "none" not in state:
+                model = state["model"]
+                parts.append(PartOfSentences(state, arrays))
+        check_measured(finished, any_text=bool(parts))
+        left_out = {each["text"]["name"]: each["error"] for each in finished.failed}
+        return StoredSentences(model, tuple(parts), left_out)
 
-    def total(self, studies: Sequence[Any], judging: Mapping[str, Any]) -> ReadSentences:
-        """The sentences of all parts."""
-        return added(studies)
-
-    def note_left_out(self, result: Any, failed: Sequence[Mapping[str, Any]]) -> None:
-        """Names and reasons of the sentences that were left out."""
-        result.left_out.update({each["text"]["name"]: each["error"] for each in failed})
-
-    def with_control(self, result: ReadSentences, control: ReadSentences) -> ReadSentences:
+    def with_control(self, result: StoredSentences, control: StoredSentences) -> StoredSentences:
         """The sentences with what random weights made of them."""
         result.left_out.update(control.left_out)
         return replace(result, control=control)
@@ -195,6 +256,7 @@ class ProbeJob(OneByOneJob):
         """Nothing: what is learnt of the sentences is the result, and the parts hold them."""
 
 
+@contextmanager
 def read_over(
     given: tuple[Any, Any],
     sentences: Iterable[Sentence],
@@ -202,8 +264,9 @@ def read_over(
     *,
     how: Mapping[str, Any],
     random_weights: bool,
-) -> ReadSentences:
-    """Sentences read as a run.
+) -> Generator[StoredSentences]:
+    """Sentences read as a run, for the length of a block: where no folder was given, what was read
+    goes with it.
 
     Args:
         given: model and tokenizer.
@@ -215,15 +278,10 @@ def read_over(
     Raises:
         RunError: as of `headscope.corpus.run`.
     """
-    return run_study(
-        ProbeJob,
-        given,
-        _texts(sentences),
-        options,
-        how=how,
-        judging={},
-        random_weights=random_weights,
-    )
+    with RunSettings.taken(options).with_folder() as running:
+        job = checked_job(ProbeJob, given, options, running, how=how)
+        run_ = running.with_control if random_weights else running.result
+        yield run_(job, _texts(sentences), {})
 
 
 def by_name(sentences: Iterable[Sentence]) -> tuple[Sentence, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from headscope.errors import RecordError
 from headscope.linguistics import control_tree, tree_depths, tree_distances
 from headscope.linguistics.probe_scores import depth_ranks, distance_ranks, edges_hit, root_hit
 from headscope.studies.probes._items import ProbeData, ProbeItem
+from headscope.studies.probes._on_demand import LazySequence, Room
 from headscope.studies.probes._score import CONTROL, PROBE, Score
 from headscope.studies.probes._training import FittedProbe, Training, fit
 
@@ -29,14 +31,32 @@ class SentenceTree:
     """A sentence as arrays.
 
     Args:
-        heads: number of each word's head, from 0; -1 at the root.
-        counted: the words that are no punctuation.
-        states: of the words.
+        item: the sentence as it was read.
+        layer: whose states it has.
+        is_control: whether its tree is that of the control task.
     """
 
-    heads: np.ndarray
-    counted: np.ndarray
-    states: np.ndarray
+    item: ProbeItem
+    layer: int
+    is_control: bool = False
+
+    def __len__(self) -> int:
+        return len(self.item)
+
+    @cached_property
+    def heads(self) -> np.ndarray:
+        """Number of each word's head, from 0; -1 at the root."""
+        return control_tree(self.item.forms) if self.is_control else self.item.heads
+
+    @property
+    def counted(self) -> np.ndarray:
+        """The words that are no punctuation."""
+        return self.item.counted
+
+    @property
+    def states(self) -> np.ndarray:
+        """Of the words."""
+        return self.item.word_states(self.layer)
 
     @property
     def distances(self) -> np.ndarray:
@@ -85,21 +105,20 @@ def structural_scores(
     Returns:
         Scores, and the layer.
     """
-    states = {name: [item.states_of_words for item in items] for name, items in data.sides.items()}
     of_layers: dict[int, list[Score]] = {}
     aside: dict[int, float] = {}
-    for number in _layers(len(states[PROBE][0]), layer):
-        trees = _trees(data.items, states[PROBE], number)
+    for number in _layers(data.items[0].states_shape[0], layer):
+        trees = _trees(data.items, number)
         fitted = _trained(trees, data, how, (rank, f"layer {number}"))
-        of_layers[number] = _scores(f"layer {number}", fitted, _of(trees, data.parts.test))
+        of_layers[number] = _scores(f"layer {number}", fitted, trees.of(data.parts.test))
         # Chosen on sentences that are neither learnt from nor reported on.
-        aside[number] = _scores(PROBE, fitted, _of(trees, data.parts.aside))[0].value
+        aside[number] = _scores(PROBE, fitted, trees.of(data.parts.aside))[0].value
     best = max(aside, key=aside.__getitem__)
     shown = [_renamed(score, PROBE) for score in of_layers[best]]
-    for name, trees in _controls(data, states, best, layer).items():
+    for name, trees in _controls(data, best, layer).items():
         fitted = _trained(trees, data, how, (rank, name))
-        shown += _scores(name, fitted, _of(trees, data.parts.test))
-    shown += _chain(_of(_trees(data.items, states[PROBE], best), data.parts.test))
+        shown += _scores(name, fitted, trees.of(data.parts.test))
+    shown += _chain(_trees(data.items, best).of(data.parts.test))
     if layer is None:
         for scores in of_layers.values():
             shown += scores
@@ -116,39 +135,32 @@ def _layers(count: int, layer: int | None) -> Sequence[int]:
     return [layer]
 
 
-def _of(trees: Sequence[SentenceTree], part: Sequence[int]) -> list[SentenceTree]:
-    return [trees[at] for at in part]
-
-
 def _controls(
-    data: ProbeData, states: dict[str, list[np.ndarray]], best: int, layer: int | None
-) -> dict[str, list[SentenceTree]]:
+    data: ProbeData, best: int, layer: int | None
+) -> dict[str, LazySequence[SentenceTree]]:
     """What the probe is set beside, in the layer that did best."""
-    controls = {CONTROL: _trees(data.items, states[PROBE], best, control=True)}
-    if "random weights" in states:
-        controls["random weights"] = _trees(data.items, states["random weights"], best)
+    controls = {CONTROL: _trees(data.items, best, control=True)}
+    if data.twin is not None:
+        controls["random weights"] = _trees(data.twin, best)
     # The embeddings are a layer like the others where all of them are probed.
     if layer is not None and layer != 0:
-        controls["layer 0"] = _trees(data.items, states[PROBE], 0)
+        controls["layer 0"] = _trees(data.items, 0)
     return controls
 
 
 def _trees(
-    items: Sequence[ProbeItem], states: Sequence[np.ndarray], layer: int, *, control: bool = False
-) -> list[SentenceTree]:
-    return [
-        SentenceTree(control_tree(item.forms) if control else item.heads, item.counted, each[layer])
-        for item, each in zip(items, states, strict=True)
-    ]
+    items: Sequence[ProbeItem], layer: int, *, control: bool = False
+) -> LazySequence[SentenceTree]:
+    return LazySequence(len(items), lambda at: SentenceTree(items[at], layer, is_control=control))
 
 
 def _trained(
-    trees: Sequence[SentenceTree], data: ProbeData, how: Training, what: tuple[int, str]
+    trees: LazySequence[SentenceTree], data: ProbeData, how: Training, what: tuple[int, str]
 ) -> FittedProbe:
     rank, name = what
-    features = trees[0].states.shape[1]
+    features, room = data.items[0].states_shape[-1], Room()
     train, aside = (
-        _batches([trees[number] for number in part])
+        _batches(trees, sorted(part, key=lambda number: int(data.sizes[number])), room)
         for part in (data.parts.train, data.parts.aside)
     )
     return fit(
@@ -160,20 +172,26 @@ def _trained(
     )
 
 
-def _batches(trees: Sequence[SentenceTree]) -> list[tuple[Tensor, ...]]:
-    """Sentences of like length together."""
-    order = sorted(trees, key=lambda tree: len(tree.heads))
-    return [_batch(order[first : first + BATCH]) for first in range(0, len(order), BATCH)]
+def _batches(
+    trees: LazySequence[SentenceTree], order: Sequence[int], room: Room
+) -> LazySequence[tuple[Tensor, ...]]:
+    """Batches of sentences in an order, in which those of like length stand together."""
+    starts = range(0, len(order), BATCH)
+    return LazySequence(
+        len(starts),
+        lambda at: _batch([trees[number] for number in order[starts[at] : starts[at] + BATCH]]),
+        room,
+    )
 
 
 def _batch(trees: Sequence[SentenceTree]) -> tuple[Tensor, ...]:
-    longest, features = max(len(tree.heads) for tree in trees), trees[0].states.shape[1]
+    longest, features = max(map(len, trees)), trees[0].item.states_shape[-1]
     states = np.zeros((len(trees), longest, features), np.float32)
     distances = np.zeros((len(trees), longest, longest), np.float32)
     depths = np.zeros((len(trees), longest), np.float32)
     there = np.zeros((len(trees), longest), np.float32)
     for number, tree in enumerate(trees):
-        size = len(tree.heads)
+        size = len(tree)
         states[number, :size], depths[number, :size] = tree.states, tree.depths
         distances[number, :size, :size], there[number, :size] = tree.distances, 1
     return tuple(map(torch.from_numpy, (states, distances, depths, there)))
@@ -194,31 +212,32 @@ def _loss(module: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
 
 
 def _scores(of: str, fitted: FittedProbe, trees: Sequence[SentenceTree]) -> list[Score]:
-    predictions = []
-    with torch.no_grad():
+    def predictions() -> Iterator[tuple[np.ndarray, np.ndarray]]:
         for tree in trees:
-            apart, deep = fitted.module(torch.from_numpy(np.asarray(tree.states, np.float32))[None])
-            predictions.append(
-                (apart[0].numpy().astype(np.float64), deep[0].numpy().astype(np.float64))
-            )
-    return _measured(of, trees, predictions)
+            with torch.no_grad():
+                apart, deep = fitted.module(
+                    torch.from_numpy(np.asarray(tree.states, np.float32))[None]
+                )
+            yield apart[0].numpy().astype(np.float64), deep[0].numpy().astype(np.float64)
+
+    return _measured(of, trees, predictions())
 
 
 def _chain(trees: Sequence[SentenceTree]) -> list[Score]:
     """Distances of the words' places, and the first word for the root: no model at all."""
-    positions = [np.arange(len(tree.heads), dtype=np.float64) for tree in trees]
-    return _measured(CHAIN, trees, [(np.abs(at[:, None] - at), at) for at in positions])
+    positions = (np.arange(len(tree), dtype=np.float64) for tree in trees)
+    return _measured(CHAIN, trees, ((np.abs(at[:, None] - at), at) for at in positions))
 
 
 def _measured(
-    of: str, trees: Sequence[SentenceTree], predictions: Sequence[tuple[np.ndarray, np.ndarray]]
+    of: str, trees: Sequence[SentenceTree], predictions: Iterable[tuple[np.ndarray, np.ndarray]]
 ) -> list[Score]:
-    lengths = np.array([len(tree.heads) for tree in trees])
+    lengths = np.array([len(tree) for tree in trees])
     rows: dict[tuple[str, str], list[tuple[float, float]]] = {
         (DISTANCE, UUAS): [], (DISTANCE, DSPR): [], (DEPTH, ROOT): [], (DEPTH, NSPR): []
     }  # fmt: skip
     for tree, (apart, deep) in zip(trees, predictions, strict=True):
-        gold, single = tree.distances, len(tree.heads) < 2
+        gold, single = tree.distances, len(tree) < 2
         rows[DISTANCE, UUAS].append(edges_hit(apart, gold, tree.counted))
         rows[DISTANCE, DSPR].append((0.0, 0.0) if single else distance_ranks(apart, gold))
         rows[DEPTH, ROOT].append(root_hit(deep, tree.heads, tree.counted))

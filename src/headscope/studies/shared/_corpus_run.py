@@ -207,6 +207,33 @@ def check_patterns(patterns: Iterable[Pattern], model: RunModel, engine: Engine)
             )
 
 
+def checked_job(
+    study: type[ModelJob],
+    given: tuple[Any, Any],
+    options: dict[str, Any],
+    running: RunSettings,
+    *,
+    how: Mapping[str, Any],
+) -> ModelJob:
+    """The job of a study, of options which it must all have.
+
+    Args:
+        study: makes its job, of the options of a `ModelJob` and of ``how``.
+        given: model and tokenizer.
+        options: of reading; all that there are.
+        running: how it will run.
+        how: options that every part depends on.
+
+    Raises:
+        RunError: an option that there is not, or what cannot go to other processes.
+    """
+    needed = parse_job(given, options, running, needs=study.NEEDS)
+    job = study(**needed, **how)
+    check_no_more(job.study, options)
+    job.check_engine(running.engine)
+    return job
+
+
 def run_study(
     study: type[ModelJob],
     given: tuple[Any, Any],
@@ -232,9 +259,6 @@ def run_study(
         RunError: an option that there is not; and as of `headscope.corpus.run`.
     """
     running = RunSettings.taken(options)
-    needed = parse_job(given, options, running, needs=study.NEEDS)
-    job = study(**needed, **how)
-    check_no_more(job.study, options)
-    job.check_engine(running.engine)
+    job = checked_job(study, given, options, running, how=how)
     run_ = running.with_control if random_weights else running.result
     return run_(job, texts, judging)

@@ -1,0 +1,109 @@
+"""What probes learn from is made when it is asked for: the same numbers, and little memory."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import torch
+
+import headscope as hs
+from headscope.storage import BoundedArrays
+from headscope.studies.probes import KINDS, _on_demand
+from headscope.studies.probes._edges import edge_scores
+from headscope.studies.probes._heads import head_scores
+from headscope.studies.probes._items import ProbeData, ProbeItem, parts_of
+from headscope.studies.probes._on_demand import LazySequence, Room
+from headscope.studies.probes._relations import relation_scores
+from headscope.studies.probes._structural import structural_scores
+from headscope.studies.probes._training import Training
+from headscope.testing import tiny_model, tiny_tokenizer
+
+QUICK = {"epochs": 3, "least": 2, "rank": 3, "seeds": (0, 1), "random_weights": True}
+
+
+def test_entries_are_made_again_where_there_is_no_room(monkeypatch):
+    made = []
+
+    def make(number):
+        made.append(number)
+        return (torch.full((4,), float(number)),)
+
+    monkeypatch.setattr(_on_demand, "HELD", 40)
+    batches = LazySequence(3, make, Room())
+    for order in ((1, 2, 0), (0, 1, 2)):
+        assert [batches[number][0][0].item() for number in order] == list(order)
+    # Of 40 bytes two tensors of 16 take 32: the first two stay, and the third is made each time.
+    assert made == [1, 2, 0, 0]
+    assert [batch[0][0].item() for batch in batches[1:]] == [1, 2]
+    assert batches[-1][0][0] == 2
+    with pytest.raises(IndexError):
+        batches[3]
+
+
+@pytest.mark.parametrize("run", [{}, {"part_size": 16, "progress": False}])
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_are_the_same_to_the_last_bit_where_hardly_anything_is_held(
+    kind, run, sentence_of, monkeypatch
+):
+    sentences = [sentence_of(number) for number in range(80)]
+    sentences = [each for each in sentences if sum(map(len, each.words)) <= 30][:40]
+    tiny = tiny_model("bert"), tiny_tokenizer()
+    held = hs.probe(*tiny, sentences, kind=kind, **QUICK, **run)
+    monkeypatch.setattr(_on_demand, "HELD", 3000)
+    bounded = hs.probe(*tiny, sentences, kind=kind, **QUICK, **run)
+    assert len(bounded.scores) == len(held.scores)
+    for own, wanted in zip(bounded.scores, held.scores, strict=True):
+        assert (own.task, own.measure, own.of) == (wanted.task, wanted.measure, wanted.of)
+        np.testing.assert_array_equal(own.hits, wanted.hits)
+        assert own.seeds == wanted.seeds
+    # As text: what is not a number is not equal to itself.
+    assert repr(bounded.facts) == repr(held.facts)
+
+
+WIDE = 2000
+HOW = Training(epochs=2, rate=0.01)
+LEARNT = {
+    "maps": (lambda data: head_scores(data, HOW), lambda data: relation_scores(data, HOW, least=2)),
+    "states": (
+        lambda data: structural_scores(data, HOW, layer=1, rank=2),
+        lambda data: edge_scores(data, HOW, layers=False, least=2),
+    ),
+}
+
+
+def wide_item(sentence, rng, reads, put):
+    """A sentence of which much is read."""
+    size = len(sentence)
+    if reads == "states":
+        states = rng.standard_normal((3, size, WIDE)).astype(np.float16)
+        pieces = tuple((word,) for word in range(size))
+        return ProbeItem(sentence=sentence, states=put(states), pieces=pieces)
+    maps = rng.random((WIDE, size, size)).astype(np.float32)
+    return ProbeItem(
+        sentence=sentence,
+        maps=put(maps),
+        ends=put(rng.random((WIDE, 2, 2, size)).astype(np.float32)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("reads", "which"), [("maps", 0), ("maps", 1), ("states", 0), ("states", 1)]
+)
+def test_memory_does_not_grow_with_what_was_read(reads, which, sentence_of, rng, monkeypatch):
+    monkeypatch.setattr(_on_demand, "HELD", 2**20)
+    monkeypatch.setattr("headscope.studies.probes._relations.AT_ONCE", 64)
+    monkeypatch.setattr("headscope.studies.probes._pair_features.AT_ONCE", 64)
+    monkeypatch.setattr("headscope.studies.probes._relations.PREDICTED", 2)
+    peaks = []
+    for count in (40, 160):
+        sentences = [sentence_of(number) for number in range(count)]
+        parts = parts_of(sentences, (0.6, 0.2, 0.2), 0)
+        with BoundedArrays(0) as arrays:
+            items = [wide_item(sentence, rng, reads, arrays.put) for sentence in sentences]
+            data = ProbeData(items, None, parts)
+            tracemalloc.start()
+            LEARNT[reads][which](data)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+    few, many = peaks
+    assert many < 1.3 * few
