@@ -71,8 +71,8 @@ class PlannedNormsWatch(PassReader):
         self._at_end = self._table(
             value=self._matrix, maker=self._matrix, after=self._normed, second=self._second
         )
-        self.before = tuple(self._at_begin)
-        self.after = tuple(self._at_end)
+        self.before: Sequence[nn.Module] = tuple(self._at_begin)
+        self.after: Sequence[nn.Module] = tuple(self._at_end)
 
     def __enter__(self) -> PlannedNormsWatch:
         return self
@@ -124,12 +124,14 @@ class PlannedNormsWatch(PassReader):
         )
         self._waiting.append((site, path))
 
-    def begun(self, module: nn.Module, args: tuple, options: dict) -> None:
+    def begun(self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:
         """A module of some site begins."""
         for act in self._at_begin[module]:
             act(module, args, options)
 
-    def ended(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
+    def ended(
+        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
+    ) -> None:
         """A module of some site gave something."""
         for act in self._at_end[module]:
             act(module, args, options, output)
@@ -148,17 +150,21 @@ class PlannedNormsWatch(PassReader):
         """Whether a module is the one of a site."""
         return number is not None and self._modules.all[number] is module
 
-    def _read(self, module: nn.Module, args: tuple, options: dict) -> None:
+    def _read(self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:
         given = first_tensor(args, options)
         if given is not None:
             self._given[module] = given
 
-    def _matrix(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
+    def _matrix(
+        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
+    ) -> None:
         given = first_tensor(args, options)
         if given is not None and isinstance(output, torch.Tensor):
             self._made[module] = ModuleUse(module, given, output)
 
-    def _normed(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
+    def _normed(
+        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
+    ) -> None:
         """The norm took the sum of output and residual."""
         given = first_tensor(args, options)
         for site, path in self._waiting:
@@ -170,7 +176,7 @@ class PlannedNormsWatch(PassReader):
             path.after = self._use(path, module, path.stream, output)
             return
 
-    def _taken(self, module: nn.Module, args: tuple, options: dict) -> None:
+    def _taken(self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:
         """A module takes what the layer goes on with."""
         given = first_tensor(args, options)
         for site, path in self._waiting:
@@ -185,7 +191,9 @@ class PlannedNormsWatch(PassReader):
                 self._finish(site, path)
             return
 
-    def _second(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
+    def _second(
+        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
+    ) -> None:
         given = first_tensor(args, options)
         for site, path in self._waiting:
             if not self._is(site.second, module) or path.again is None:

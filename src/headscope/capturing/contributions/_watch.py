@@ -9,7 +9,7 @@ the model's own vectors.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -82,8 +82,12 @@ class NormsWatch(PassReader):
         self.called: dict[int, FoundModules] = {}
         self._norms: dict[tuple[int, int], Norm | None] = {}
         modules = modules_of(model)
-        self.before = [module for module in modules if next(module.parameters(), None) is not None]
-        self.after = [module for module in modules if next(module.children(), None) is None]
+        self.before: Sequence[nn.Module] = [
+            module for module in modules if next(module.parameters(), None) is not None
+        ]
+        self.after: Sequence[nn.Module] = [
+            module for module in modules if next(module.children(), None) is None
+        ]
 
     def __enter__(self) -> NormsWatch:
         return self
@@ -144,7 +148,9 @@ class NormsWatch(PassReader):
         if len(self._waiting) > WAITING:
             self._finish(self._waiting[:1])
 
-    def function(self, func: Callable, args: tuple, options: dict, run: Callable) -> Any:
+    def function(
+        self, func: Callable, args: tuple[Any, ...], options: dict[str, Any], run: Callable
+    ) -> Any:
         """Run one torch function as it is; note sums."""
         if not self._waiting:
             return run(func, args, options)
@@ -282,7 +288,7 @@ class NormsWatch(PassReader):
                     for given in args
                 )
 
-    def begun(self, module: nn.Module, args: tuple, options: dict) -> None:
+    def begun(self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:
         """A module reads something."""
         if observers().away:
             return
@@ -303,7 +309,9 @@ class NormsWatch(PassReader):
                 modules.taker = module
         self._summed = [summed for summed in self._summed if summed[0].taker is None]
 
-    def ended(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
+    def ended(
+        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
+    ) -> None:
         """A module without parts was used."""
         if observers().away or not isinstance(output, torch.Tensor):
             return
@@ -393,7 +401,9 @@ def _is_one(first: torch.Tensor, second: torch.Tensor) -> bool:
     return first.data_ptr() == second.data_ptr() and first.shape == second.shape
 
 
-def _two_tensors(args: tuple, options: dict) -> tuple[torch.Tensor, torch.Tensor] | None:
+def _two_tensors(
+    args: tuple[Any, ...], options: dict[str, Any]
+) -> tuple[torch.Tensor, torch.Tensor] | None:
     given = [*args, *(options[name] for name in ("input", "other") if name in options)]
     if len(given) != 2 or options.get("alpha", 1) != 1:
         return None

@@ -81,7 +81,8 @@ class OperatorWatch(WatchMode):
         self.batch: int = batch
         self._outer: OperatorWatch | None = None
         self._level = 0
-        self.idle = self.is_before = False
+        self.idle: bool = False
+        self.is_before: bool = False
         self._beside: list[AddedScores] = []
         self.made: Counter[int] = Counter()
         self.unread: dict[str, None] = {}

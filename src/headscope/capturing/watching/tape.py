@@ -53,10 +53,12 @@ class PassReader:
     after: Sequence[nn.Module] = ()
     function: Any = None
 
-    def begun(self, module: nn.Module, args: tuple, options: dict) -> None:
+    def begun(self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:
         """A module begins."""
 
-    def ended(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
+    def ended(
+        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
+    ) -> None:
         """A module gave something."""
 
 
@@ -72,7 +74,9 @@ class ModuleOutputs(PassReader):
         self.after = after
         self.uses: list[ModuleUse] = []
 
-    def ended(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
+    def ended(
+        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
+    ) -> None:
         """Keep what a module gave."""
         parts = output if isinstance(output, tuple) else (output,)
         with unseen():
@@ -200,7 +204,7 @@ class Tape:
         if is_followed or is_noted or number in self._ended:
             undo.callback(hook_after(module, self._end, always=is_followed).remove)
 
-    def _begin(self, module: nn.Module, args: tuple, options: dict) -> None:
+    def _begin(self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:
         number = id(module)
         if number in self._followed:
             self._running.append(module)
@@ -209,12 +213,16 @@ class Tape:
         for begun in self._begun.get(number, ()):
             begun(module, args, options)
 
-    def _returned(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
+    def _returned(
+        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
+    ) -> None:
         """What a matrix itself gave."""
         if self._used is not None and isinstance(output, torch.Tensor):
             self._used(ModuleUse(module, first_tensor(args, options), output))
 
-    def _end(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
+    def _end(
+        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
+    ) -> None:
         number = id(module)
         if number in self._matrices:
             self._returned(module, args, options, output)
@@ -228,7 +236,11 @@ class Tape:
             self._note_made(module, args, options, output)
 
     def _note_made(
-        self, module: nn.Module, args: tuple, options: dict, output: torch.Tensor
+        self,
+        module: nn.Module,
+        args: tuple[Any, ...],
+        options: dict[str, Any],
+        output: torch.Tensor,
     ) -> None:
         """A module gave what may be queries or keys."""
         given = first_tensor(args, options) if id(module) in self._norms else None
@@ -259,7 +271,7 @@ def _acts_of(readers: Sequence[PassReader]) -> tuple[_Acts, _Acts]:
     return begun, ended
 
 
-def first_tensor(args: tuple, options: dict) -> torch.Tensor | None:
+def first_tensor(args: tuple[Any, ...], options: dict[str, Any]) -> torch.Tensor | None:
     """The first tensor of features among the arguments of a module."""
     # Each question to a tensor would pass all modes by otherwise.
     with unseen():
@@ -269,7 +281,7 @@ def first_tensor(args: tuple, options: dict) -> torch.Tensor | None:
     return None
 
 
-def _lengths(module: nn.Module, args: tuple, options: dict) -> tuple[int, int]:
+def _lengths(module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[int, int]:
     """How many tokens of its own a module was given, and how many of a second sequence; 0 for both
     where there is no second one.
     """
