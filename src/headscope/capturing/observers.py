@@ -50,7 +50,7 @@ def observing(**changes: Any) -> Generator[None]:
 def look_away() -> Token[Observers]:
     """From now on nobody is to look, until `look_again` is given what this returns."""
     now = _observers.get()
-    return _observers.set(now if now.away else Observers(*now[:-1], away=True))
+    return _observers.set(now if now.away else Observers._make((*now[:-1], True)))
 
 
 def look_again(token: Token[Observers]) -> None:

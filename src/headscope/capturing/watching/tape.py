@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
+from torch.utils.hooks import RemovableHandle
 
 from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.seam import unseen
@@ -53,12 +54,10 @@ class PassReader:
     after: Sequence[nn.Module] = ()
     function: Any = None
 
-    def begun(self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    def begun(self, module: nn.Module, args: tuple, options: dict) -> None:
         """A module begins."""
 
-    def ended(
-        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
-    ) -> None:
+    def ended(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
         """A module gave something."""
 
 
@@ -74,9 +73,7 @@ class ModuleOutputs(PassReader):
         self.after = after
         self.uses: list[ModuleUse] = []
 
-    def ended(
-        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
-    ) -> None:
+    def ended(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
         """Keep what a module gave."""
         parts = output if isinstance(output, tuple) else (output,)
         with unseen():
@@ -127,20 +124,19 @@ class Tape:
         self._lengths: dict[int, tuple[int, int]] = {}
         self._running: list[nn.Module] = []
         self.uses: deque[ModuleUse] = deque(maxlen=USES_REMEMBERED)
-        self._exit = ExitStack()
+        self._handles: list[RemovableHandle] = []
 
     def __enter__(self) -> Tape:
-        with ExitStack() as undo:
-            for module in self._hooked.values():
-                undo.callback(hook_after(module, self._returned, first=True).remove)
-            hooked = self._followed | self._sized | self._makers | self._matrices | self._read
-            for module in hooked.values():
-                self._hook(module, undo)
-            self._exit = undo.pop_all()
+        for module in self._hooked.values():
+            self._handles.append(hook_after(module, self._returned, first=True))
+        hooked = self._followed | self._sized | self._makers | self._matrices | self._read
+        for module in hooked.values():
+            self._hook(module)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._exit.close()
+        while self._handles:
+            self._handles.pop().remove()
         self._running.clear()
         self.uses.clear()
 
@@ -193,62 +189,66 @@ class Tape:
         for module in self._watched.running:
             if id(module) not in self._followed:
                 self._followed[id(module)] = module
-                self._hook(module, self._exit)
+                self._hook(module)
 
-    def _hook(self, module: nn.Module, undo: ExitStack) -> None:
+    def _hook(self, module: nn.Module) -> None:
+        """Put one pair of hooks on a module, with what is to be done there and nothing else."""
         number = id(module)
         is_followed = number in self._followed
-        if is_followed or number in self._sized or number in self._begun:
-            undo.callback(hook_before(module, self._begin).remove)
-        is_noted = number in self._makers or number in self._matrices
-        if is_followed or is_noted or number in self._ended:
-            undo.callback(hook_after(module, self._end, always=is_followed).remove)
+        begins: list[Callable] = [self._start] if is_followed else []
+        begins += [self._note_lengths] if number in self._sized else []
+        begins += self._begun.get(number, ())
+        ends: list[Callable] = [self._returned] if number in self._matrices else []
+        ends += self._ended.get(number, ())
+        ends += [self._note_made] if number in self._makers else []
+        if begins:
+            self._handles.append(hook_before(module, _each(begins)))
+        if is_followed:
+            act = partial(self._stop, ends)
+            self._handles.append(hook_after(module, act, always=True))
+        elif ends:
+            self._handles.append(hook_after(module, _each(ends)))
 
-    def _begin(self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:
-        number = id(module)
-        if number in self._followed:
-            self._running.append(module)
-        if number in self._sized:
-            self._lengths[number] = _lengths(module, args, options)
-        for begun in self._begun.get(number, ()):
-            begun(module, args, options)
+    def _start(self, module: nn.Module, *_: object) -> None:
+        self._running.append(module)
 
-    def _returned(
-        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
-    ) -> None:
+    def _stop(self, ends: Sequence[Callable], module: nn.Module, *given: Any) -> None:
+        while self._running and self._running.pop() is not module:
+            pass
+        if given[-1] is not None:  # as after an error
+            for act in ends:
+                act(module, *given)
+
+    def _note_lengths(self, module: nn.Module, args: tuple, options: dict) -> None:
+        self._lengths[id(module)] = _lengths(module, args, options)
+
+    def _returned(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
         """What a matrix itself gave."""
         if self._used is not None and isinstance(output, torch.Tensor):
             self._used(ModuleUse(module, first_tensor(args, options), output))
 
-    def _end(
-        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
-    ) -> None:
-        number = id(module)
-        if number in self._matrices:
-            self._returned(module, args, options, output)
-        if output is not None:  # as after an error
-            for ended in self._ended.get(number, ()):
-                ended(module, args, options, output)
-        if number in self._followed:
-            while self._running and self._running.pop() is not module:
-                pass
-        if number in self._makers and isinstance(output, torch.Tensor) and self.in_attention:
-            self._note_made(module, args, options, output)
-
-    def _note_made(
-        self,
-        module: nn.Module,
-        args: tuple[Any, ...],
-        options: dict[str, Any],
-        output: torch.Tensor,
-    ) -> None:
+    def _note_made(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
         """A module gave what may be queries or keys."""
+        if not isinstance(output, torch.Tensor) or not self.in_attention:
+            return
         given = first_tensor(args, options) if id(module) in self._norms else None
         if given is not None:
             with unseen():  # what no use before has given would stay in memory in vain
                 made = [storage_of(use.output) for use in self.uses]
                 given = given if storage_of(given) in made else None
         self.uses.append(ModuleUse(module, given, output))
+
+
+def _each(acts: Sequence[Callable]) -> Callable[..., None]:
+    """What does all of these: the only one itself, as this is called for every layer."""
+    if len(acts) == 1:
+        return acts[0]
+
+    def act(*given: Any) -> None:
+        for one in acts:
+            one(*given)
+
+    return act
 
 
 def _by_id(modules: Iterable[nn.Module]) -> dict[int, nn.Module]:
@@ -271,7 +271,7 @@ def _acts_of(readers: Sequence[PassReader]) -> tuple[_Acts, _Acts]:
     return begun, ended
 
 
-def first_tensor(args: tuple[Any, ...], options: dict[str, Any]) -> torch.Tensor | None:
+def first_tensor(args: tuple, options: dict) -> torch.Tensor | None:
     """The first tensor of features among the arguments of a module."""
     # Each question to a tensor would pass all modes by otherwise.
     with unseen():
@@ -281,7 +281,7 @@ def first_tensor(args: tuple[Any, ...], options: dict[str, Any]) -> torch.Tensor
     return None
 
 
-def _lengths(module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[int, int]:
+def _lengths(module: nn.Module, args: tuple, options: dict) -> tuple[int, int]:
     """How many tokens of its own a module was given, and how many of a second sequence; 0 for both
     where there is no second one.
     """
