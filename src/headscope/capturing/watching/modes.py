@@ -13,11 +13,13 @@ class AwayMode(TorchFunctionMode):
 
     Attributes:
         away: how many of these blocks are open.
-        outer: a mode further out, which looks away with it.
     """
 
     away = 0
-    outer: AwayMode | None = None
+
+    def further_out(self) -> AwayMode | None:
+        """A mode around this one, which looks away with it."""
+        return None
 
     def looking_away(self) -> LookingAway:
         """Observe nothing inside: what happens there is reported elsewhere."""
@@ -41,7 +43,7 @@ class LookingAway:
     def __init__(self, mode: AwayMode) -> None:
         self._modes = [mode]
         self._off: list[AwayMode] = []
-        while (outer := self._modes[-1].outer) is not None:
+        while (outer := self._modes[-1].further_out()) is not None:
             self._modes.append(outer)
 
     def __enter__(self) -> None:

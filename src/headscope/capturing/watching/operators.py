@@ -53,7 +53,7 @@ HOLD_OPERANDS: set[Any] = PRODUCTS | SUMS_OF_PRODUCTS | {FUSED, torch.einsum}
 BEGINS: set[Any] = HOLD_OPERANDS | SOFTMAXES | {functional.multi_head_attention_forward}
 """Functions that attention begins with, beside that of ``flex_attention``."""
 
-_changing: ContextVar[AwayMode | None] = ContextVar("headscope_operator_watch", default=None)
+_changing: ContextVar[OperatorWatch | None] = ContextVar("headscope_operator_watch", default=None)
 """The innermost watch that reports no calls: it is there to change attention."""
 
 
@@ -77,14 +77,16 @@ class OperatorWatch(AwayMode):
         super().__init__()
         self._module_stack, self._tell = module_stack, tell
         self.batch: int = batch
+        self._outer: OperatorWatch | None = None
         self._level = 0
-        self.idle = self.is_before = False
+        self.idle: bool = False
+        self.is_before: bool = False
         self._beside: list[AddedScores] = []
         self.made: Counter[int] = Counter()
         self.unread: dict[str, None] = {}
 
     def __enter__(self) -> OperatorWatch:
-        self.outer, self._level = _changing.get(), level()
+        self._outer, self._level = _changing.get(), level()
         if self._tell is None:
             _changing.set(self)
         super().__enter__()
@@ -93,7 +95,7 @@ class OperatorWatch(AwayMode):
     def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
         super().__exit__(exc_type, exc_val, exc_tb)
         if self._tell is None:
-            _changing.set(self.outer)
+            _changing.set(self._outer)
 
     def __torch_function__(
         self,
@@ -129,13 +131,17 @@ class OperatorWatch(AwayMode):
             return self._look(func, args, options, result)
         return result
 
+    def further_out(self) -> OperatorWatch | None:
+        """The watch around this one that changes attention."""
+        return self._outer
+
     def _run(self, func: Callable, args: tuple, options: dict) -> Any:
         """The function's own result; a watch further out that would change it too does not see
         it.
         """
-        if self.outer is None or not (self.away or self._module_stack.innermost() is not None):
+        if self._outer is None or not (self.away or self._module_stack.innermost() is not None):
             return func(*args, **options)
-        with self.outer.looking_away():
+        with self._outer.looking_away():
             return func(*args, **options)
 
     def _edit(self) -> Edit | None:
