@@ -54,10 +54,12 @@ class PassReader:
     after: Sequence[nn.Module] = ()
     function: Any = None
 
-    def begun(self, module: nn.Module, args: tuple, options: dict) -> None:
+    def begun(self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:
         """A module begins."""
 
-    def ended(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
+    def ended(
+        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
+    ) -> None:
         """A module gave something."""
 
 
@@ -73,7 +75,9 @@ class ModuleOutputs(PassReader):
         self.after = after
         self.uses: list[ModuleUse] = []
 
-    def ended(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
+    def ended(
+        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
+    ) -> None:
         """Keep what a module gave."""
         parts = output if isinstance(output, tuple) else (output,)
         with unseen():
@@ -219,15 +223,21 @@ class Tape:
             for act in ends:
                 act(module, *given)
 
-    def _note_lengths(self, module: nn.Module, args: tuple, options: dict) -> None:
+    def _note_lengths(
+        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]
+    ) -> None:
         self._lengths[id(module)] = _lengths(module, args, options)
 
-    def _returned(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
+    def _returned(
+        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
+    ) -> None:
         """What a matrix itself gave."""
         if self._used is not None and isinstance(output, torch.Tensor):
             self._used(ModuleUse(module, first_tensor(args, options), output))
 
-    def _note_made(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
+    def _note_made(
+        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
+    ) -> None:
         """A module gave what may be queries or keys."""
         if not isinstance(output, torch.Tensor) or not self.in_attention:
             return
@@ -271,7 +281,7 @@ def _acts_of(readers: Sequence[PassReader]) -> tuple[_Acts, _Acts]:
     return begun, ended
 
 
-def first_tensor(args: tuple, options: dict) -> torch.Tensor | None:
+def first_tensor(args: tuple[Any, ...], options: dict[str, Any]) -> torch.Tensor | None:
     """The first tensor of features among the arguments of a module."""
     # Each question to a tensor would pass all modes by otherwise.
     with unseen():
@@ -281,7 +291,7 @@ def first_tensor(args: tuple, options: dict) -> torch.Tensor | None:
     return None
 
 
-def _lengths(module: nn.Module, args: tuple, options: dict) -> tuple[int, int]:
+def _lengths(module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[int, int]:
     """How many tokens of its own a module was given, and how many of a second sequence; 0 for both
     where there is no second one.
     """
