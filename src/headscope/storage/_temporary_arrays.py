@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any
 
 import numpy as np
 
@@ -69,7 +69,7 @@ class ArraysInFile:
             raise self._failed(error) from None
         self._lock, self._end = Lock(), 0
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> ArraysInFile:
         return self
 
     def __exit__(
@@ -118,7 +118,7 @@ class BoundedArrays:
         self._file: ArraysInFile | None = None
         self._stack = ExitStack()
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> BoundedArrays:
         return self
 
     def __exit__(
