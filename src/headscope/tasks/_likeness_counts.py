@@ -53,7 +53,8 @@ class LikenessCounts:
         Raises:
             TextError: where all pairs are as alike.
         """
-        return metric_of(self._ends[0] < self._ends[1], is_binary=self._is_binary)
+        least, most = self._ends
+        return metric_of(bool(least < most), is_binary=self._is_binary)
 
     @property
     def mean_cosines(self) -> tuple[float, ...]:
