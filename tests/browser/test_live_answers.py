@@ -47,6 +47,8 @@ def test_a_question_is_answered_and_the_heat_follows_its_words(opened):
     opened.locator('[data-panel="answer"]').click()
     expect(opened.locator("[data-open-panel]")).to_contain_text("Choose a picture")
     opened.set_input_files('[data-field="image"]', picture())
+    # What layers say of the text alone goes with the answer to the text alone.
+    expect(opened.locator('[data-option="vision"]')).to_be_attached(timeout=SLOW)
     # What each layer would say of the question, the last one what the model says.
     output = opened.locator("[data-output]")
     output.locator("[data-by-layer]").first.click()
