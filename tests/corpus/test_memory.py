@@ -1,6 +1,5 @@
 """What a part took is given back before the next one."""
 
-import gc
 import sys
 from pathlib import Path
 
@@ -36,42 +35,3 @@ def test_every_part_gives_its_memory_back(corpus, monkeypatch):
     monkeypatch.setattr(_task, "give_back_memory", lambda: calls.append("given"))
     with run(WordsJob(), corpus, progress=False, part_size=30) as finished:
         assert len(calls) == len(list(finished.parts())) > 1
-
-
-@pytest.fixture
-def nothing_frozen():
-    """The tests freeze what they loaded; as if they had not."""
-    was_frozen = gc.get_freeze_count() > 0
-    gc.unfreeze()
-    yield
-    if was_frozen:
-        gc.freeze()
-
-
-def test_the_collector_passes_over_the_model_while_a_part_is_measured(
-    corpus, monkeypatch, nothing_frozen
-):
-    frozen = []
-    slices = _task.slices
-
-    def counting(texts, most_open):
-        frozen.append(gc.get_freeze_count())
-        return slices(texts, most_open)
-
-    monkeypatch.setattr(_task, "slices", counting)
-    with run(WordsJob(), corpus, progress=False, part_size=30) as finished:
-        assert len(frozen) == len(list(finished.parts())) > 1
-    assert min(frozen) > 10_000
-    assert gc.get_freeze_count() == 0
-
-
-def test_what_others_froze_stays_frozen(nothing_frozen):
-    with pytest.raises(RuntimeError, match="of a part"), _task.model_left_alone():
-        raise RuntimeError("of a part")
-    assert gc.get_freeze_count() == 0
-    gc.freeze()
-    before = gc.get_freeze_count()
-    with _task.model_left_alone():
-        assert gc.get_freeze_count() == before
-    assert gc.get_freeze_count() == before > 0
-    gc.unfreeze()

@@ -5,12 +5,10 @@ must hold it.
 from __future__ import annotations
 
 import ctypes
-import gc
 import hashlib
 import sys
 import traceback
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -141,7 +139,7 @@ def measure_part(task: PartTask, token: str) -> int:
         return 0
     tally, failed = task.job.tally(measurer), []
     texts = folder.texts_of(task.part)
-    with PartJournal(folder.path, task.part).open() as journal, model_left_alone():
+    with PartJournal(folder.path, task.part).open() as journal:
         for some in slices(texts, tally.most_open):
             failed += _measure(measurer, some, tally, (journal, task.is_exact))
             tally.close()
@@ -149,24 +147,6 @@ def measure_part(task: PartTask, token: str) -> int:
         folder.write_part(task.part, document | counts, tally.kept())
     give_back_memory()
     return len(failed)
-
-
-@contextmanager
-def model_left_alone() -> Generator[None]:
-    """Python's collector passes over all objects that are there when the block is opened.
-
-    Those of a loaded model and its libraries are hundreds of thousands, which a full collection
-    looks at, and none of which a part lets go.
-    """
-    # Others who froze what they hold keep it frozen.
-    if gc.get_freeze_count():
-        yield
-        return
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 def give_back_memory() -> None:
