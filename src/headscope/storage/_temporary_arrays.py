@@ -7,7 +7,6 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
 from typing import IO, Any
 
 import numpy as np
@@ -72,12 +71,7 @@ class ArraysInFile:
     def __enter__(self) -> ArraysInFile:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def put(self, array: np.ndarray) -> TemporaryArray:
@@ -121,12 +115,7 @@ class BoundedArrays:
     def __enter__(self) -> BoundedArrays:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     def put(self, array: np.ndarray) -> np.ndarray | StoredArray:

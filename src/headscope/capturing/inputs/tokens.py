@@ -125,13 +125,14 @@ def tokens_from_ids(
         for place, token in enumerate(tokens):
             if token.is_undecodable:
                 labels[place] = _label(tokenizer, token.piece, written[place])
+    roles = tuple(token.role for token in tokens)
     return Tokens(
         pieces=tuple(token.piece for token in tokens),
         ids=tuple(ids),
         texts=texts,
         special=tuple(token.special for token in tokens),
         labels=tuple(labels),
-        roles=tuple(token.role for token in tokens) if specials.roles else None,
+        roles=roles if specials.roles else None,
         **known,
     )
 

@@ -149,9 +149,9 @@ def passed_on(func: Any, args: tuple, result: torch.Tensor) -> ScoreTrace | None
 
     Projections, convolutions and norms end it, but where they mix heads.
     """
-    flat = [
-        part for given in args for part in (given if isinstance(given, list | tuple) else (given,))
-    ]
+    flat: list[Any] = []
+    for given in args:
+        flat += given if isinstance(given, list | tuple) else (given,)
     traced = [tensor for tensor in flat if trace_of(tensor) is not None]
     if not traced:
         return None

@@ -222,10 +222,13 @@ class ProbeJob(OneByOneJob):
     def kept(self, study: ReadSentences) -> Kept:
         """What the file of a part holds: arrays of all sentences one after the other."""
         items = [study.items[name] for name in sorted(study.items)]
+        pieces = []
+        for item in items:
+            pieces.append([list(each) for each in item.pieces])
         document: dict[str, Any] = {
             "model": study.model,
             "sentences": [given_of(item.sentence) for item in items],
-            "pieces": [[list(each) for each in item.pieces] for item in items],
+            "pieces": pieces,
             "shapes": {},
         }
         arrays = {}
