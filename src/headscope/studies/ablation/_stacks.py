@@ -38,8 +38,7 @@ from headscope.studies.ablation._module_calls import (
 from headscope.studies.ablation.prefix import Prefix, is_within
 
 MOST_TOKENS = 2048
-"""Tokens of all copies together; more gain nothing. 12 copies of 152 tokens take a twentieth less
-than twice 6.
+"""Tokens of all copies together: enough for 12 copies of a batch of 152 tokens.
 """
 LARGE = 512
 """Tokens of a batch beyond which copies gain nothing: benchmarks/ablation.py."""
