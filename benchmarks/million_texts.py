@@ -7,7 +7,8 @@
 
 Texts are sentences of a treebank; more than there are get a number before them, so that each is
 there once. Every variant runs in a process of its own, taking turns: the bare forward pass in
-batches of equal length (sdpa), on 8,192 of them, and `heads` in parts with one worker and with two.
+batches of equal length (sdpa), on 8,192 of them taken evenly from all, and `heads` in parts with
+one worker and with two.
 Times are those of processors, of all processes of a variant together, and by the clock; those of
 two workers hold their start. The peak of memory is read within each part, where Linux tells it.
 README.md in this folder says how to read it.
@@ -107,7 +108,9 @@ def measure(variant: str, options: argparse.Namespace) -> dict[str, Any]:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     model, tokenizer = load_model(None)
-    texts = texts_of(options.treebank, tokenizer, int(count), options.tokens)
+    texts = texts_of(options.treebank, tokenizer, options.texts, options.tokens)
+    # Evenly from all of them: those with a number before them are longer, and come last.
+    texts = texts[:: len(texts) // int(count)][: int(count)]
     facts: dict[str, Any] = {}
     bare(model, tokenizer, texts[:64], 64)
     before, wall = _processor(), time.perf_counter()

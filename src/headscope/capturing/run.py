@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.modules.module import _has_any_global_hook
 
 from headscope.capturing.building._build import Builder
 from headscope.capturing.building._order import check_order
@@ -96,13 +97,18 @@ def run(
         return _run(modules, inputs, keeping, note, numbers=numbers)
 
 
-def run_together(model: nn.Module, inputs: Inputs, count: int) -> TextBatch:
+def run_together(
+    model: nn.Module, inputs: Inputs, count: int, *, to_the_end: bool = True
+) -> TextBatch:
     """Run a model once on texts of equal length, and keep their weights in common arrays.
 
     Args:
         model: the model to run.
         inputs: texts without padding.
         count: how many of them to keep, from the first; the others only make the batch larger.
+        to_the_end: False to end the pass with the last attention that the plan of the model names,
+            where a pass on texts of this length ran to the end. Attention that comes after it is
+            then missed: see `equal_lengths`, which lets passes run to the end again and again.
 
     Raises:
         CaptureError: if these texts cannot share arrays; `run` may still capture each of them.
@@ -114,7 +120,12 @@ def run_together(model: nn.Module, inputs: Inputs, count: int) -> TextBatch:
     with one_pass(), one_at_a_time(model), needing(model, inputs.arguments), ExitStack() as undo:
         modules = ModelModules.of(model)
         undo.enter_context(uncompiled(model, modules.all))
-        builder = _watched(modules, inputs, KEEPING, None, make=make)
+        form = tuple((name, tensor.shape[1:]) for name, tensor in inputs.arguments.items())
+        may_end = not to_the_end and _is_known_to_the_end(modules, form)
+        builder = _watched(modules, inputs, KEEPING, None, make=make, may_end=may_end)
+        plan = plan_of(modules)
+        if plan is not None and not may_end:
+            plan.forms.add(form)
         if not isinstance(builder, BatchBuilder) or not builder.seen:
             raise CaptureError(f"{type(model).__name__} computed no attention that could be seen")
         return builder.batch(facts_of(model))
@@ -165,6 +176,30 @@ def warn_of_unseen(record: Record) -> None:
         )
 
 
+def _is_known_to_the_end(modules: ModelModules, form: tuple) -> bool:
+    """Whether nothing that matters comes after the last attention of the plan, on texts of a form
+    that a pass has read to its end.
+    """
+    plan = plan_of(modules)
+    if plan is None or form not in plan.forms:
+        return False
+    # A softmax that is none of attention's, as a router takes, may come after it.
+    own = sum(site.route == "operators" for site in plan.sites)
+    return plan.softmaxes <= own and not _is_observed(modules)
+
+
+def _is_observed(modules: ModelModules) -> bool:
+    """Whether somebody else is told when modules of a model run: a pass that ends early would keep
+    it from them, and accelerate moves weights back after a module has run.
+    """
+    if _has_any_global_hook():
+        return True
+    for module in modules.all:
+        if module._forward_hooks or module._forward_pre_hooks or "_hf_hook" in vars(module):
+            return True
+    return False
+
+
 def _returned(
     model: nn.Module, inputs: Inputs, keeping: KeepChoice, error: CaptureError
 ) -> Builder | None:
@@ -187,15 +222,18 @@ def _watched(
     note: Callable[[Call], None] | None,
     *,
     make: Make = Builder,
+    may_end: bool = False,
 ) -> Builder:
-    """What was seen while the model ran once, watched at the modules of its plan or everywhere."""
+    """What was seen while the model ran once, watched at the modules of its plan or everywhere; a
+    pass with a plan may end with the last attention.
+    """
     model = modules.model
     if note is not None or inputs.input_positions is not None or sessions():
         return _passed(model, inputs, keeping, note, make=make)[0]
     plan = plan_of(modules)
     if plan is not None:
         try:
-            builder = _planned(modules, plan, inputs, keeping, make=make)
+            builder = _planned(modules, plan, inputs, keeping, make=make, may_end=may_end)
         except (CaptureError, PlanFailedError):
             # The pass that watches everywhere either succeeds or raises the true reason.
             PLANS.failed(model)
@@ -211,7 +249,13 @@ def _watched(
 
 
 def _planned(
-    modules: ModelModules, plan: WatchPlan, inputs: Inputs, keeping: KeepChoice, *, make: Make
+    modules: ModelModules,
+    plan: WatchPlan,
+    inputs: Inputs,
+    keeping: KeepChoice,
+    *,
+    make: Make,
+    may_end: bool,
 ) -> Builder:
     """What was seen in a pass that was watched at the modules of a plan, and of what is known of
     the norms, if they are wanted.
@@ -219,7 +263,7 @@ def _planned(
     Raises:
         PlanFailedError: if the pass differed from the plan.
     """
-    model, watched = modules.model, plan.watched(modules)
+    model, watched = modules.model, plan.watched(modules, ends=may_end)
     if make is Builder and inputs.count == 1 and keeping.heads is None and keeping.put is None:
         make = ShortTextBuilder
     norm_sites = (NORM_SITES.plan_of(model) or ()) if "norms" in keeping.what else ()
@@ -259,6 +303,7 @@ def _passed(
 ) -> tuple[Builder, Watch]:
     """Everything that was seen in one pass."""
     builder = make(inputs, keeping, model)
+    running = _RunningModel(builder, None if watched is None else watched.last)
     options = _without_cache(model, inputs)
     routers, readers = None, []
     if keeping.routers:
@@ -281,13 +326,13 @@ def _passed(
         Watch(
             model,
             inputs.count,
-            unfollowed(builder.take),
+            unfollowed(running.take),
             unfollowed(noted),
             watched=watched,
             readers=readers,
         ) as watch,
     ):
-        outputs = model(**arguments, **options)
+        outputs = running.outputs_of(model, arguments | options)
     _check_order(model, inputs, builder, options)
     if routers is not None:
         modules = ModelModules.of(model) if watched is None else watched.modules
@@ -299,6 +344,39 @@ def _passed(
     builder.complete()
     builder.unread = watch.unread
     return builder, watch
+
+
+class _SeenAllError(Exception):
+    """Ends a pass whose attention was all seen."""
+
+
+class _RunningModel:
+    """A pass, which may end with the last call of attention.
+
+    Args:
+        builder: takes the calls.
+        last: how many calls there are; None for a pass that runs to its end.
+    """
+
+    def __init__(self, builder: Builder, last: int | None) -> None:
+        self._builder, self._last, self._runs = builder, last, False
+
+    def take(self, call: Call) -> None:
+        """Hand on a call, and end the pass with the last one."""
+        self._builder.take(call)
+        # Calls that nothing takes further come when the model has run.
+        if self._runs and len(self._builder.seen) == self._last:
+            raise _SeenAllError
+
+    def outputs_of(self, model: nn.Module, given: dict[str, Any]) -> Any:
+        """What the model makes of its inputs; None where the pass ended before."""
+        self._runs = True
+        try:
+            return model(**given)
+        except _SeenAllError:
+            return None
+        finally:
+            self._runs = False
 
 
 def _check_order(

@@ -57,20 +57,22 @@ class SpecialTokens:
         ids = (set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}) | set(roles)
         return cls(roles, frozenset(ids))
 
-    def token(self, tokenizer: Any, number: int) -> _VocabularyToken:
-        """What is known of a token; asked of the tokenizer once."""
-        known = self._known.get(number)
-        if known is None:
-            (piece,) = tokenizer.convert_ids_to_tokens([number])
-            # A model may write numbers beyond its tokenizer's vocabulary, which come back as None.
-            piece = piece if isinstance(piece, str) else ""
-            is_special = number in self.ids
-            label = piece if is_special else _label(tokenizer, piece, "")
-            is_undecodable = not is_special and UNDECODABLE in _decoded(tokenizer, _bare(piece))
-            role = self.roles.get(number)
-            known = _VocabularyToken(piece, is_special, role, label, is_undecodable)
-            self._known[number] = known
-        return known
+    def tokens(self, tokenizer: Any, ids: Sequence[int]) -> list[_VocabularyToken]:
+        """What is known of the tokens of a text; of each the tokenizer is asked once."""
+        known = self._known
+        for number in set(ids).difference(known):
+            known[number] = self._token(tokenizer, number)
+        return [known[number] for number in ids]
+
+    def _token(self, tokenizer: Any, number: int) -> _VocabularyToken:
+        (piece,) = tokenizer.convert_ids_to_tokens([number])
+        # A model may write numbers beyond its tokenizer's vocabulary, which come back as None.
+        piece = piece if isinstance(piece, str) else ""
+        is_special = number in self.ids
+        label = piece if is_special else _label(tokenizer, piece, "")
+        is_undecodable = not is_special and UNDECODABLE in _decoded(tokenizer, _bare(piece))
+        role = self.roles.get(number)
+        return _VocabularyToken(piece, is_special, role, label, is_undecodable)
 
 
 def tokens_from_encoding(
@@ -118,7 +120,7 @@ def tokens_from_ids(
     """Tokens from vocabulary numbers alone, such as those that a model generated."""
     ids = [int(number) for number in ids]
     specials = SpecialTokens.of(tokenizer) if specials is None else specials
-    tokens = [specials.token(tokenizer, number) for number in ids]
+    tokens = specials.tokens(tokenizer, ids)
     labels = [token.label for token in tokens]
     if any(token.is_undecodable for token in tokens):
         written = _written(len(ids), texts, known)

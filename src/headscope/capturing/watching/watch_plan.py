@@ -85,6 +85,7 @@ class WatchedModules:
         given: further modules, of which it is only recorded what they are given.
         operator_calls: how many calls are expected of each of ``operators``, by its id.
         routers: may give router scores, where these are wanted.
+        last: how many calls of attention end the pass; None for one that runs to its end.
     """
 
     modules: ModelModules
@@ -95,6 +96,7 @@ class WatchedModules:
     given: Sequence[nn.Module] = ()
     operator_calls: Mapping[int, int] = field(default_factory=dict)
     routers: Sequence[nn.Module] = ()
+    last: int | None = None
 
     @property
     def is_planned(self) -> bool:
@@ -181,12 +183,15 @@ class WatchPlan:
         softmaxes: how many there were outside of the calls.
         routers: the modules that gave the router scores that the model returned, None for one that
             was not seen; empty as long as nobody has asked for them.
+        forms: names and sizes of what the model was given for each text, in passes that ran to
+            the end.
     """
 
     modules: tuple[weakref.ref[nn.Module], ...]
     sites: tuple[AttentionSite, ...]
     softmaxes: int
     routers: tuple[int | None, ...] = ()
+    forms: set[tuple] = field(default_factory=set)
 
     def fits(self, modules: ModelModules) -> bool:
         """Whether the model still has the same modules, one by one."""
@@ -194,8 +199,8 @@ class WatchPlan:
             return False
         return all(known() is now for known, now in zip(self.modules, modules.all, strict=True))
 
-    def watched(self, modules: ModelModules) -> WatchedModules:
-        """Where to watch the next pass."""
+    def watched(self, modules: ModelModules, *, ends: bool = False) -> WatchedModules:
+        """Where to watch the next pass, which may end with the last call of attention."""
         sites = [site.module for site in self.sites]
         makers = [number for site in self.sites for number in site.makers]
         operators = Counter(site.module for site in self.sites if site.route == "operators")
@@ -210,6 +215,7 @@ class WatchPlan:
             operators=_chosen(modules, operators),
             operator_calls={id(modules.all[number]): count for number, count in operators.items()},
             routers=_chosen(modules, self.routers) or modules.all,
+            last=len(self.sites) if ends else None,
         )
 
     def check(
