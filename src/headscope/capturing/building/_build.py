@@ -425,7 +425,7 @@ class Builder:
             later = postponed(unpadded, visibility)
         weights: Sequence[np.ndarray | None] = [None] * len(unpadded)
         if later is None and (self._keeps_weights or self._needs_weights(call)):
-            weights = self._kept_weights(unpadded, visibility, known)
+            weights = self._kept_weights(unpadded, known)
         arrays = self._arrays(unpadded, visibility, held)
         layers = [
             {**fact, "weights": own, **of_text}
@@ -442,9 +442,9 @@ class Builder:
         return "qk" in self._keeping.what and call.query is None
 
     def _kept_weights(
-        self, unpadded: list[RealTokens], visibility: Visibility, known: torch.Tensor | None
+        self, unpadded: list[RealTokens], known: torch.Tensor | None
     ) -> Sequence[np.ndarray]:
-        return kept_weights(unpadded, visibility, self._keeping.dtype, known=known)
+        return kept_weights(unpadded, self._keeping.dtype, known=known)
 
     def _arrays(
         self, unpadded: list[RealTokens], visibility: Visibility, held: HeldHeads | None

@@ -168,10 +168,10 @@ class ShortTextBuilder(Builder):
             super()._count(of_layer)
 
     def _kept_weights(
-        self, unpadded: list[RealTokens], visibility: Visibility, known: torch.Tensor | None
+        self, unpadded: list[RealTokens], known: torch.Tensor | None
     ) -> Sequence[np.ndarray]:
         if known is None or unpadded[0].call is not self._layers:
-            return super()._kept_weights(unpadded, visibility, known)
+            return super()._kept_weights(unpadded, known)
         return self._of_layers(known)
 
     def _arrays(

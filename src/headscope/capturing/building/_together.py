@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -20,12 +19,12 @@ from headscope.capturing.building._waiting_calls import (
     write_weights,
 )
 from headscope.capturing.building.stacks import name_groups, order_of
-from headscope.capturing.calls.attention import QueryRows, has_own_weights, weights_of
+from headscope.capturing.calls.attention import QueryRows
 from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.tiles import fill_weights
 from headscope.capturing.calls.visibility import Visibility
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
-from headscope.capturing.statistics import fill_weights
 from headscope.errors import CaptureError
 from headscope.record import BatchLayer, BatchStack, Mask, ModelFacts, TextBatch
 
@@ -98,7 +97,8 @@ class BatchBuilder(Builder):
         """Mask and weights of all texts as one layer, and nothing more to be known of them."""
         whole = unpadded[0].call
         _, _, queries, keys = whole.size
-        call, visibility = _first_texts(whole, visibility, self._kept_texts)
+        kept = range(self._kept_texts)
+        call, visibility = whole.of_texts(kept), visibility.of_texts(kept)
         seen = visibility.visible
         if seen is not None and not bool((seen == seen[:1]).all()):
             raise CaptureError(f"{call.name}: texts of one length see differently")
@@ -115,12 +115,21 @@ class BatchBuilder(Builder):
             if is_last:
                 self._write_waiting()
             return [layer], None
-        weights = _weights(call, unpadded[0], visibility)
+        weights = self._weights(call, unpadded[0])
         check_weights(weights, None, call.name)
         check_rows(weights, call, visible)
         verified(call, rows_and_padding[0].of(weights), rows_and_padding[0])
         layer["weights"] = weights.cpu().numpy()
         return [layer], None
+
+    def _weights(self, call: Call, first: RealTokens) -> torch.Tensor:
+        """Weights ``[text head query key]`` in single precision, as records hold them, of texts
+        with the positions of the first.
+        """
+        weights = torch.zeros(call.size, device=call.context.device)
+        texts = len(weights)
+        fill_weights(call, [first.queries] * texts, [first.keys] * texts, into=list(weights))
+        return weights
 
     def _write_waiting(self) -> None:
         if self._waiting:
@@ -138,34 +147,3 @@ class BatchBuilder(Builder):
     ) -> list[dict[str, Any]]:
         """Nothing to add: the weights were written already."""
         return facts
-
-
-def _weights(call: Call, first: RealTokens, visibility: Visibility) -> torch.Tensor:
-    """Weights ``[text head query key]`` in single precision, as records hold them, of texts with
-    the positions of the first.
-    """
-    if has_own_weights(call):
-        return weights_of(call, visibility).to(torch.float32)
-    weights = torch.zeros(call.size, device=call.context.device)
-    texts = len(weights)
-    fill_weights(call, [first.queries] * texts, [first.keys] * texts, into=list(weights))
-    return weights
-
-
-def _first_texts(call: Call, visibility: Visibility, count: int) -> tuple[Call, Visibility]:
-    """Call and visibility of the first texts of a batch."""
-    batch, _, queries, _ = call.size
-    if count == batch:
-        return call, visibility
-    names = ("query", "key", "value", "mask", "bias", "context", "weights", "added")
-    parts = {name: getattr(call, name) for name in names}
-    parts["output"] = None if call.output is None else call.output.reshape(batch, queries, -1)
-    seen = {"visible": visibility.visible, "bias": visibility.bias}
-    call = replace(call, **{name: _first(tensor, count) for name, tensor in parts.items()})
-    return call, replace(
-        visibility, **{name: _first(tensor, count) for name, tensor in seen.items()}
-    )
-
-
-def _first(tensor: torch.Tensor | None, count: int) -> torch.Tensor | None:
-    return tensor if tensor is None or len(tensor) == 1 else tensor[:count]

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from headscope.capturing.building._checks import TOLERANCE
-from headscope.capturing.calls.attention import QueryRows, has_own_weights
+from headscope.capturing.calls.attention import QueryRows, has_own_weights, scores_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.softmax import softmax_of
 from headscope.capturing.calls.visibility import Visibility, state_of
@@ -119,10 +119,8 @@ def _weigh(
     query = torch.stack([each.call.query[some] for each in waiting if each.call.query is not None])
     # Scaled before the product, as in all weights that are kept, so that bits are the same.
     query *= first.scale
-    pairs = math.prod(key.shape[:3])
-    scores = torch.bmm(
-        query.view(pairs, -1, query.shape[-1]), key.view(pairs, *key.shape[3:]).transpose(1, 2)
-    ).view(into.shape)
+    scores = scores_of(query.flatten(0, 1), key.flatten(0, 1), scale=None, soft_cap=None)
+    scores = scores.view(into.shape)
     if visible is not None:
         scores.masked_fill_(~visible, torch.finfo(scores.dtype).min)
     softmax_of(scores, out=into)

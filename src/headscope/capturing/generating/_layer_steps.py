@@ -11,12 +11,12 @@ import torch
 from jaxtyping import Float
 
 from headscope.capturing._call_of_heads import held_heads
-from headscope.capturing.building._checks import LOST_AT_MOST, TOLERANCE, explained, verified
+from headscope.capturing.building._checks import TOLERANCE, explained, verified
 from headscope.capturing.building._masks import Masks
 from headscope.capturing.building._real_tokens import ROWS_CHECKED, RealTokens, stored
 from headscope.capturing.building._rotation import Rotations
 from headscope.capturing.building.stacks import group_of
-from headscope.capturing.calls.attention import QueryRows, spread, weights_of
+from headscope.capturing.calls.attention import LOST_AT_MOST, QueryRows, spread, weights_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility, visibility_of
 from headscope.capturing.keep import KeepChoice
