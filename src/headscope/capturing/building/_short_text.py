@@ -20,7 +20,12 @@ from headscope.capturing.building._build import Builder
 from headscope.capturing.building._call_tokens import SideTokens
 from headscope.capturing.building._checks import check_sizes, check_weights, explained, verified
 from headscope.capturing.building._real_tokens import RealTokens, stored
-from headscope.capturing.building._stack_layers import KEPT_OF_CALL, NO_ARRAYS, facts_of_call
+from headscope.capturing.building.layers import (
+    KEPT_OF_CALL,
+    NO_ARRAYS,
+    SeenLayer,
+    facts_of_call,
+)
 from headscope.capturing.calls.attention import QueryRows, weights_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility, state_of
@@ -147,7 +152,10 @@ class ShortTextBuilder(Builder):
         ]
         layers = self._kept(unpadded, facts, sides, known=weights if rows.at is None else None)
         for each, layer in zip(alike, layers, strict=True):
-            self._enter(each.call, each.sides, [layer], size=each.call.size, chosen={})
+            group = self._sides.group_of(each.call, each.sides)
+            seen = SeenLayer(each.call, group, sides=each.sides)
+            seen.layers = [layer]
+            self.seen[seen.number] = seen
 
     def _sides_of_layers(
         self, sides: tuple[SideTokens, SideTokens], count: int

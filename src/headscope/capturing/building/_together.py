@@ -10,7 +10,6 @@ from headscope.capturing.building._build import Builder
 from headscope.capturing.building._call_tokens import SideTokens
 from headscope.capturing.building._checks import check_weights, verified
 from headscope.capturing.building._real_tokens import RealTokens
-from headscope.capturing.building._stack_layers import numbers_of
 from headscope.capturing.building._waiting_calls import (
     AT_ONCE,
     WaitingCall,
@@ -18,7 +17,7 @@ from headscope.capturing.building._waiting_calls import (
     is_plain,
     write_weights,
 )
-from headscope.capturing.building.stacks import name_groups, order_of
+from headscope.capturing.building.stacks import order_of
 from headscope.capturing.calls.attention import QueryRows
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.tiles import fill_weights
@@ -58,22 +57,19 @@ class BatchBuilder(Builder):
             CaptureError: where some attention was not seen; a record could say so, an array cannot.
         """
         self.check_joined()
-        self._check_heads_joined()
+        seen_stacks = self._stacks()
         self._write_waiting()
-        seen = [self.seen[number] for number in sorted(self.seen)]
         stacks = {}
-        for group, name in name_groups([entry.group for entry in seen]).items():
-            members = [entry for entry in seen if entry.group == group]
-            numbers = numbers_of(members)
-            others = self._others_of(group, numbers, seen)
+        for stack in seen_stacks:
+            others = stack.others(self._model, self.seen.values())
             if self.unread or any(what.startswith("unseen") for what in others.values()):
-                raise CaptureError(f"{name}: some attention was not seen")
-            query, key = (side.tokens[: self._kept_texts] for side in members[0].sides)
-            layers = []
-            for number, entry in zip(numbers, members, strict=True):
-                heads = tuple(range(entry.made.size[1]))
-                layers.append(BatchLayer(layer=number, heads=heads, **entry.layers[0]))
-            stacks[name] = BatchStack(name=name, query=query, key=key, layers=tuple(layers))
+                raise CaptureError(f"{stack.name}: some attention was not seen")
+            query, key = (side.tokens[: self._kept_texts] for side in stack.first.sides)
+            layers = tuple(
+                BatchLayer(layer=number, heads=tuple(range(seen.heads)), **seen.layers[0])
+                for number, seen in stack.layers.items()
+            )
+            stacks[stack.name] = BatchStack(name=stack.name, query=query, key=key, layers=layers)
         ordered = {name: stacks[name] for name in sorted(stacks, key=order_of)}
         return TextBatch(stacks=ordered, model=facts)
 
