@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 
-from headscope.capturing.building._real_tokens import RealTokens
 from headscope.capturing.calls.attention import (
     QueryRows,
     check_lost,
@@ -113,17 +112,3 @@ def check_sizes(call: Call) -> None:
             f"head query key] is {list(call.size)}; attention in blocks or by landmarks cannot be "
             "captured yet"
         )
-
-
-def without_padding(weights: torch.Tensor, unpadded: RealTokens) -> torch.Tensor:
-    """The weights of the real keys.
-
-    Raises:
-        CaptureError: where some of a row lies on the others.
-    """
-    if weights.shape[-1] == len(unpadded.keys):
-        return weights
-    real = weights[:, :, unpadded.keys]
-    lost = (weights.sum(-1) - real.sum(-1)).abs().max().item()
-    check_lost(lost, unpadded.call.name)
-    return real

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from headscope.capturing.building._checks import without_padding
 from headscope.capturing.building._lazy_zeros import untouched_zeros
 from headscope.capturing.building._real_tokens import RealTokens, stored
 from headscope.capturing.calls.tiles import fill_weights
@@ -23,13 +22,10 @@ def kept_weights(
         unpadded_texts: the texts of a call.
         dtype: in which weights are kept.
         known: ``[text head query key]``, the weights of texts without padding among the queries,
-            where they were computed before.
+            where they were computed and checked before.
     """
     if known is not None:
-        return [
-            stored(without_padding(weights, text), dtype)
-            for weights, text in zip(known, unpadded_texts, strict=True)
-        ]
+        return [stored(unpadded.of_both(known), dtype) for unpadded in unpadded_texts]
     call = unpadded_texts[0].call
     # Where every key may be looked at, every weight is written, and memory that was used before is
     # taken rather than new pages of the system.
