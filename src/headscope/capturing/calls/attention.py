@@ -1,7 +1,10 @@
 """Attention weights recomputed from the tensors of a call: any rows, any heads, all texts at once.
 
-Attention is computed again here and nowhere else: `scores_of` makes the scores of checks and
+Captures recompute attention here and nowhere else: `scores_of` makes the scores of checks and
 interventions, of tiles of long texts (calls/tiles.py) and of layers that share their operations.
+Where rows are many, tiles scale the queries before the product, which are fewer than the scores;
+checks scale the scores. The two orders, and sinks as a key of their own here and as a share of each
+row in tiles, differ by rounding.
 """
 
 from __future__ import annotations
