@@ -58,10 +58,13 @@ class SeenLayer:
         size: tuple[int, int, int, int] | None = None,
         sides: tuple[SideTokens, ...] = (),
     ) -> None:
-        self.group, self.number, self.sides = group, call.number, sides
-        self.made = CallSummary(call.name, call.cross, size or call.size, call.projection_name)
-        self.own_number = getattr(call.module, "layer_idx", None)
-        self.block = block_of(call.name)
+        self.group: StackKey = group
+        self.number: int = call.number
+        self.sides: tuple[SideTokens, ...] = sides
+        size = size or call.size
+        self.made: CallSummary = CallSummary(call.name, call.cross, size, call.projection_name)
+        self.own_number: int | None = getattr(call.module, "layer_idx", None)
+        self.block: tuple[str, int] | None = block_of(call.name)
         self.layers: list[dict[str, Any]] = []
         self.chosen: dict[tuple[int, tuple[int, ...]], list[dict[str, Any]]] = {}
 
