@@ -9,7 +9,7 @@ import torch
 import headscope as hs
 from headscope import CaptureError
 from headscope.capturing import capture_encoded
-from headscope.capturing.building import _postponed, _weights
+from headscope.capturing.building import _weights
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXTS = ["the cat sat.", "a dog, it ran to the store"]
@@ -34,14 +34,13 @@ def records_of(model, tokenizer, keep, **options):
 @pytest.fixture
 def order(monkeypatch):
     """When the model had run, and when room for weights was made."""
-    seen, real = [], _postponed.untouched_zeros
+    seen, real = [], _weights.untouched_zeros
 
     def untouched_zeros(*given):
         seen.append("weights")
         return real(*given)
 
-    for module in (_postponed, _weights):
-        monkeypatch.setattr(module, "untouched_zeros", untouched_zeros)
+    monkeypatch.setattr(_weights, "untouched_zeros", untouched_zeros)
     return seen
 
 

@@ -14,7 +14,7 @@ def _no_gradients():
 @pytest.fixture
 def small_tiles(monkeypatch):
     """Tiles of so few rows and heads that every example takes many."""
-    from headscope.capturing.statistics import _engine
+    from headscope.capturing.calls import tiles
 
-    monkeypatch.setattr(_engine, "TILE", 150)
-    monkeypatch.setattr(_engine, "ROWS_AT_ONCE", 4)
+    monkeypatch.setattr(tiles, "TILE", 150)
+    monkeypatch.setattr(tiles, "ROWS_AT_ONCE", 4)

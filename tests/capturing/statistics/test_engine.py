@@ -10,14 +10,12 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from headscope.capturing.calls import tiles
+from headscope.capturing.calls.attention import QueryRows, weights_of
 from headscope.capturing.calls.call import Call
-from headscope.capturing.statistics import (
-    StatisticsPlan,
-    _engine,
-    fill_weights,
-    statistics_of_call,
-    weights_of_rows,
-)
+from headscope.capturing.calls.tiles import fill_weights
+from headscope.capturing.calls.visibility import visibility_of
+from headscope.capturing.statistics import StatisticsPlan, statistics_of_call
 from headscope.errors import CaptureError
 from headscope.record import STATISTICS, Tokens, statistics_of
 
@@ -224,10 +222,11 @@ def test_weights_of_texts_that_share_a_tile_are_the_dense_ones(case):
 @pytest.mark.usefixtures("small_tiles")
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=cases())
-def test_weights_of_rows_are_the_dense_ones(case):
+def test_weights_of_some_rows_are_the_dense_ones(case):
     rows = torch.tensor([1, 2, 3, 8])
-    found = weights_of_rows(case.call, 1, rows).numpy()
-    np.testing.assert_allclose(found, dense_weights(case.call)[1][:, rows], atol=TOLERANCE, rtol=0)
+    weights = weights_of(case.call, visibility_of(case.call), QueryRows(rows))
+    wanted = dense_weights(case.call)[:, :, rows]
+    np.testing.assert_allclose(weights.numpy(), wanted, atol=TOLERANCE, rtol=0)
 
 
 def plain_case(queries=11, keys=11, batch=1, **changes):
@@ -330,7 +329,7 @@ def test_padding_that_a_soft_mask_hides_is_cut_off():
 
 @pytest.mark.parametrize("causal", [True, False])
 def test_nothing_as_large_as_the_weights_of_one_head_is_ever_there(causal, monkeypatch):
-    monkeypatch.setattr(_engine, "TILE", 2**15)
+    monkeypatch.setattr(tiles, "TILE", 2**15)
     case = plain_case(600, 600 if causal else 700, causal=causal)
     with Sizes() as sizes:
         case.statistics(case.plan(top=TOP))
@@ -339,7 +338,7 @@ def test_nothing_as_large_as_the_weights_of_one_head_is_ever_there(causal, monke
 
 
 def test_a_bias_of_every_head_is_cut_into_tiles_too(monkeypatch):
-    monkeypatch.setattr(_engine, "TILE", 2**15)
+    monkeypatch.setattr(tiles, "TILE", 2**15)
     case = plain_case(
         600, 700, bias=torch.randn(1, 6, 600, 700), key=torch.randn(1, 6, 700, FEATURES)
     )

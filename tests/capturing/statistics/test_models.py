@@ -8,7 +8,9 @@ import torch
 
 from headscope.capturing import capture_encoded
 from headscope.capturing.building.stacks import group_of, name_groups
-from headscope.capturing.statistics import StatisticsPlan, statistics_of_call, weights_of_rows
+from headscope.capturing.calls.attention import QueryRows, weights_of
+from headscope.capturing.calls.visibility import visibility_of
+from headscope.capturing.statistics import StatisticsPlan, statistics_of_call
 from headscope.capturing.watching._watch import Watch
 from headscope.record import STATISTICS, statistics_of
 from headscope.testing import tiny_model, tiny_tokenizer
@@ -95,13 +97,13 @@ def test_statistics_equal_those_of_the_record(family, side):
 
 
 @pytest.mark.parametrize("family", ["bert", "llama", "deberta-v2"])
-def test_weights_of_rows_give_the_models_own_context(family):
+def test_weights_of_some_rows_give_the_models_own_context(family):
     model = tiny_model(family)
     encoding = encoded(tiny_tokenizer(), model, "left")
     (calls,) = calls_by_stack(model, encoding).values()
     rows = encoding["attention_mask"][0].nonzero()[1:, 0]
     for call in calls:
-        weights = weights_of_rows(call, 0, rows)
+        weights = weights_of(call, visibility_of(call), QueryRows(rows))[0]
         values = call.value[0].repeat_interleave(len(weights) // call.value.shape[1], dim=0)
         assert (weights @ values - call.context[0, rows].transpose(0, 1)).abs().max() < 1e-5
 

@@ -31,37 +31,35 @@ from headscope.capturing.building._real_tokens import (
     stored,
 )
 from headscope.capturing.building._rotation import Rotations
-from headscope.capturing.building._stack_layers import (
-    KEPT_OF_CALL,
-    NO_ARRAYS,
-    ChosenLayers,
-    StackLayers,
-    facts_of_call,
-    numbers_of,
-)
 from headscope.capturing.building._statistics_plan import plan_of
 from headscope.capturing.building._weights import kept_weights
-from headscope.capturing.building.stacks import StackKey, name_groups, order_of
+from headscope.capturing.building.layers import (
+    KEPT_OF_CALL,
+    NO_ARRAYS,
+    SeenLayer,
+    SeenStack,
+    facts_of_call,
+    stacks_of,
+)
+from headscope.capturing.building.stacks import order_of
 from headscope.capturing.calls.attention import QueryRows, weights_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility, state_of, visibility_of
-from headscope.capturing.facts import others_of, position_kind
+from headscope.capturing.facts import position_kind
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, KeepChoice
 from headscope.capturing.statistics import StatisticsPlan, statistics_of_call
 from headscope.capturing.walk import modules_of
-from headscope.capturing.watching._joined_heads import CallSummary, check_joined
-from headscope.capturing.watching._routers import block_of, routers_of
+from headscope.capturing.watching._joined_heads import check_joined
+from headscope.capturing.watching._routers import routers_of
 from headscope.record import CONTRIBUTION_KINDS as KINDS
 from headscope.record import (
     Contributions,
     HeldHeads,
-    Layer,
     ModelFacts,
     Record,
     Stack,
     Statistics,
-    StoredArray,
     Tokens,
 )
 
@@ -91,7 +89,7 @@ class Builder:
         self._visibilities: dict[tuple, tuple[tuple, Visibility]] = {}
         self._rotations = Rotations()
         self._postponed: list[tuple[PostponedWeights, list[dict[str, Any]]]] = []
-        self.seen: dict[int, StackLayers] = {}
+        self.seen: dict[int, SeenLayer] = {}
         self.samples: list[OrderSample] = []
         self._made: Counter[str] = Counter()
         self.norms: NormsWatch | PlannedNormsWatch | None = None
@@ -123,15 +121,19 @@ class Builder:
             call.query = call.key = None
         unpadded = self._unpadded(call, sides)
         layers, weights = self._facts(unpadded, visibility, rows_and_padding)
-        chosen = {}
+        group = self._sides.group_of(call, sides)
+        seen = SeenLayer(call, group, size=whole.size, sides=sides)
         if self._keeping.heads is None:
-            layers = self._kept(unpadded, layers, sides, known=weights)
+            seen.layers = self._kept(unpadded, layers, sides, known=weights)
         else:
-            chosen = self._of_chosen_heads(unpadded, layers, sides)
-        self._enter(call, sides, layers, size=whole.size, chosen=chosen)
+            seen.layers = layers
+            for number, heads in seen.may_hold(self._keeping.heads, self.seen.values()):
+                held = held_heads(unpadded[0].call, heads)
+                seen.chosen[number, heads] = self._kept(unpadded, layers, sides, held)
+        self.seen[call.number] = seen
         if self.norms is not None:
-            self.norms.expect(whole, call, (sides, visibility, weights), layers)
-        put_away(self.seen[call.number].all_layers, self._keeping.put)
+            self.norms.expect(whole, call, (sides, visibility, weights), seen.layers)
+        put_away(seen.all_layers, self._keeping.put)
 
     def complete(self) -> None:
         """All calls of the pass were seen.
@@ -153,88 +155,24 @@ class Builder:
     def records(self, facts: ModelFacts) -> list[Record]:
         """One record for each example of the batch."""
         self.check_joined()
-        self._check_heads_joined()
+        wanted, seen_stacks = self._keeping.heads, self._stacks()
         self._write_postponed()
         if "norms" in self._keeping.what:
             self._refuse_unwatched_norms()
-        seen = [self.seen[number] for number in sorted(self.seen)]
-        stacks: list[dict[str, Stack]] = [{} for _ in seen[0].layers]
-        all_heads: dict[str, dict[int, int]] = {}
-        for group, name in name_groups([entry.group for entry in seen]).items():
-            members = [entry for entry in seen if entry.group == group]
-            numbers = numbers_of(members)
-            sizes = [entry.made.size[1] for entry in members]
-            all_heads[name] = dict(zip(numbers, sizes, strict=True))
-            others = self._others_of(group, numbers, seen)
+        stacks: list[dict[str, Stack]] = [{} for _ in seen_stacks[0].first.layers]
+        for stack in seen_stacks:
+            others = stack.others(self._model, self.seen.values())
             for example, of_example in enumerate(stacks):
-                layers = self._layers_of(name, numbers, members, example)
+                layers = stack.layers_of(example, wanted)
                 if layers:
-                    of_example[name] = Stack(
-                        name=name,
-                        **self._tokens_of(members[0], example),
+                    of_example[stack.name] = Stack(
+                        name=stack.name,
+                        **self._tokens_of(stack.first, example),
                         layers=layers,
                         others=others,
-                        routers=self._routers_of(members[0], example),
+                        routers=self._routers_of(stack.first, example),
                     )
-        if self._keeping.heads is not None:
-            self._keeping.heads.check(all_heads)
         return self._records_of(stacks, facts)
-
-    def _enter(
-        self,
-        call: Call,
-        sides: tuple[SideTokens, SideTokens],
-        layers: list[dict[str, Any]],
-        *,
-        size: tuple[int, int, int, int],
-        chosen: ChosenLayers,
-    ) -> None:
-        """Keep the layers of a call, which was of this size when it was seen."""
-        self.seen[call.number] = StackLayers(
-            group=self._sides.group_of(call, sides),
-            own_number=getattr(call.module, "layer_idx", None),
-            block=block_of(call.name),
-            sides=sides,
-            layers=layers,
-            made=CallSummary(call.name, call.cross, size, call.projection_name),
-            chosen=chosen,
-        )
-
-    def _of_chosen_heads(
-        self,
-        unpadded: list[RealTokens],
-        facts: list[dict[str, Any]],
-        sides: tuple[SideTokens, SideTokens],
-    ) -> ChosenLayers:
-        """The layers of a call with some of its heads, for each number that it may have."""
-        call, chosen = unpadded[0].call, {}
-        wanted, group, block = (
-            self._keeping.heads,
-            self._sides.group_of(call, sides),
-            block_of(call.name),
-        )
-        if wanted is None:
-            return chosen
-        before = sum(entry.group == group for entry in self.seen.values())
-        own_number = getattr(call.module, "layer_idx", None)
-        numbers = (own_number, None if block is None else block[1], before)
-        for number in {number for number in numbers if isinstance(number, int)}:
-            for heads in wanted.may_be(number, most=call.size[1]):
-                held = held_heads(call, heads)
-                chosen[number, heads] = self._kept(unpadded, facts, sides, held)
-        return chosen
-
-    def _others_of(
-        self, group: StackKey, numbers: list[int], seen: list[StackLayers]
-    ) -> dict[int, str]:
-        """Blocks of the same list without attention of this stack, by number, with the reason."""
-        # Blocks of the same list may belong to another stack, as the stages of Swin and Funnel do.
-        blocks, names = set(numbers), []
-        for entry in seen:
-            if entry.block and entry.block[0] == group.path and entry.made.cross == group.cross:
-                blocks.add(entry.block[1])
-                names.append(entry.made.name)
-        return others_of(self._model, group.path, blocks, seen=names, cross=group.cross)
 
     def _records_of(self, stacks: list[dict[str, Stack]], facts: ModelFacts) -> list[Record]:
         """A record of the stacks of each example, in their usual order."""
@@ -249,21 +187,7 @@ class Builder:
             for example, of_example in enumerate(stacks)
         ]
 
-    def _layers_of(
-        self, name: str, numbers: list[int], members: list[StackLayers], example: int
-    ) -> tuple[Layer, ...]:
-        """The layers of a stack; where only some heads are kept, the layers that hold any."""
-        layers, wanted = [], self._keeping.heads
-        for number, entry in zip(numbers, members, strict=True):
-            if wanted is None:
-                layers.append(Layer(layer=number, **entry.layers[example]))
-            elif heads := wanted.of_layer(number, name, most=entry.made.size[1]):
-                arguments = entry.chosen[number, heads][example]
-                norms = _norms_of(entry.layers[example], heads)
-                layers.append(Layer(layer=number, **arguments, **norms))
-        return tuple(layers)
-
-    def _tokens_of(self, entry: StackLayers, example: int) -> dict[str, Tokens]:
+    def _tokens_of(self, entry: SeenLayer, example: int) -> dict[str, Tokens]:
         """The tokens of a stack's queries and keys."""
         query, key = (self._with_unread(side.tokens[example]) for side in entry.sides)
         return {"query": query, "key": key}
@@ -278,8 +202,10 @@ class Builder:
         )
         return replace(tokens, numbered=f"{tokens.numbered}; {missing}")
 
-    def _check_heads_joined(self) -> None:
+    def _stacks(self) -> list[SeenStack[SeenLayer]]:
+        """The stacks of all layers, which cannot be parts of each other."""
         check_joined([self.seen[number].made for number in sorted(self.seen)])
+        return stacks_of(self.seen.values(), self._keeping.heads)
 
     def _write_postponed(self) -> None:
         """Write the postponed weights; queries and keys of each layer are released before the next
@@ -310,7 +236,7 @@ class Builder:
                         missing=dict.fromkeys(KINDS, f"{layer['module']}: {reason}")
                     )
 
-    def _routers_of(self, entry: StackLayers, example: int) -> dict[int, np.ndarray]:
+    def _routers_of(self, entry: SeenLayer, example: int) -> dict[int, np.ndarray]:
         """Router scores ``[token expert]`` of the real tokens in the blocks of a stack, by number;
         they belong to the block and are kept with its self-attention alone.
         """
@@ -425,7 +351,7 @@ class Builder:
             later = postponed(unpadded, visibility)
         weights: Sequence[np.ndarray | None] = [None] * len(unpadded)
         if later is None and (self._keeps_weights or self._needs_weights(call)):
-            weights = self._kept_weights(unpadded, visibility, known)
+            weights = self._kept_weights(unpadded, known)
         arrays = self._arrays(unpadded, visibility, held)
         layers = [
             {**fact, "weights": own, **of_text}
@@ -442,9 +368,9 @@ class Builder:
         return "qk" in self._keeping.what and call.query is None
 
     def _kept_weights(
-        self, unpadded: list[RealTokens], visibility: Visibility, known: torch.Tensor | None
+        self, unpadded: list[RealTokens], known: torch.Tensor | None
     ) -> Sequence[np.ndarray]:
-        return kept_weights(unpadded, visibility, self._keeping.dtype, known=known)
+        return kept_weights(unpadded, self._keeping.dtype, known=known)
 
     def _arrays(
         self, unpadded: list[RealTokens], visibility: Visibility, held: HeldHeads | None
@@ -482,16 +408,3 @@ class Builder:
 
     def _plain(self, tensor: torch.Tensor) -> np.ndarray:
         return stored(tensor, self._keeping.dtype)
-
-
-def _norms_of(layer: dict[str, Any], heads: tuple[int, ...]) -> dict[str, Any]:
-    """Value norms of the heads that are held, and contributions, which are sums over all heads."""
-    if "contributions" not in layer:
-        return {}
-    norms = layer.get("value_norms")
-    if isinstance(norms, StoredArray):  # put away in a file already
-        norms = norms.read()
-    return {
-        "value_norms": None if norms is None else norms[list(heads)],
-        "contributions": layer["contributions"],
-    }

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from headscope.capturing.building._real_tokens import RealTokens
 from headscope.capturing.calls.attention import (
     QueryRows,
+    check_lost,
     difference,
     has_own_weights,
     recomputed,
@@ -21,7 +21,6 @@ from headscope.errors import CaptureError
 TOLERANCE = {torch.float64: 1e-4, torch.float32: 1e-4}
 HALF_TOLERANCE = 3e-2
 """Differences allowed, relative to the largest value of the layer output."""
-LOST_AT_MOST = 1e-5
 EXPLAINED_WITHIN = 2e-5
 
 
@@ -95,16 +94,8 @@ def check_weights(weights: torch.Tensor, padding: torch.Tensor | None, name: str
             f"{name} multiplies values with what is not a softmax: one of these weights is "
             f"{least:.3g}; attention whose heads are mixed after the softmax cannot be captured"
         )
-    if padding is not None and lost > LOST_AT_MOST:
-        raise on_padding(name, lost)
-
-
-def on_padding(name: str, lost: float) -> CaptureError:
-    """The error where so much of a row's weight lies on padding."""
-    return CaptureError(
-        f"{name}: up to {lost:.3g} of a row's weight lies on padding, so that the padding cannot "
-        "be cut off; capture the text alone, without padding"
-    )
+    if padding is not None:
+        check_lost(lost, name)
 
 
 def check_sizes(call: Call) -> None:
@@ -121,18 +112,3 @@ def check_sizes(call: Call) -> None:
             f"head query key] is {list(call.size)}; attention in blocks or by landmarks cannot be "
             "captured yet"
         )
-
-
-def without_padding(weights: torch.Tensor, unpadded: RealTokens) -> torch.Tensor:
-    """The weights of the real keys.
-
-    Raises:
-        CaptureError: where some of a row lies on the others.
-    """
-    if weights.shape[-1] == len(unpadded.keys):
-        return weights
-    real = weights[:, :, unpadded.keys]
-    lost = (weights.sum(-1) - real.sum(-1)).abs().max().item()
-    if lost > LOST_AT_MOST:
-        raise on_padding(unpadded.call.name, lost)
-    return real

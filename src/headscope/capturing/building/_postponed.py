@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from headscope.capturing.building._lazy_zeros import untouched_zeros
 from headscope.capturing.building._real_tokens import RealTokens
+from headscope.capturing.building._weights import kept_weights
 from headscope.capturing.calls.attention import has_own_weights
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility
-from headscope.capturing.statistics import fill_weights
 from headscope.errors import CaptureError
 
 
@@ -43,7 +42,7 @@ class PostponedWeights:
                 f"{call.name}: the model wrote over its queries or keys after its attention was "
                 "computed; capture it with keep=['weights', 'qk'], which copies them at once"
             )
-        return recomputed_weights(self.unpadded_texts, dtype)
+        return kept_weights(self.unpadded_texts, dtype)
 
 
 def postponed(
@@ -66,28 +65,6 @@ def postponed(
         unpadded_texts=tuple(replace(unpadded, call=light) for unpadded in unpadded_texts),
         sums=_sums(light),
     )
-
-
-def recomputed_weights(unpadded_texts: Sequence[RealTokens], dtype: np.dtype) -> list[np.ndarray]:
-    """Weights ``[head query key]`` of the real tokens of each text, from queries and keys, in tiles
-    and untouched where zero.
-    """
-    call = unpadded_texts[0].call
-    # Where every key may be looked at, every weight is written, and memory that was used before is
-    # taken rather than new pages of the system.
-    is_full = not call.causal and call.mask is None
-    room = np.empty if is_full else untouched_zeros
-    arrays = [
-        room((call.size[1], len(unpadded.queries), len(unpadded.keys)), dtype)
-        for unpadded in unpadded_texts
-    ]
-    fill_weights(
-        call,
-        [unpadded.queries for unpadded in unpadded_texts],
-        [unpadded.keys for unpadded in unpadded_texts],
-        into=[torch.from_numpy(array) for array in arrays],
-    )
-    return arrays
 
 
 def _sums(call: Call) -> tuple[torch.Tensor, torch.Tensor]:

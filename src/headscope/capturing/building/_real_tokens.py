@@ -38,7 +38,8 @@ class RealTokens:
         """
         example = self.example if tensor.shape[0] > 1 else 0
         whole = tensor[example].expand(tensor.shape[1], *self.call.size[2:])
-        return _picked(whole, self.queries)[:, :, self.keys]
+        rows = _picked(whole, self.queries)
+        return rows if len(self.keys) == rows.shape[2] else rows[:, :, self.keys]
 
 
 def padding_of(call: Call, positions: Sequence[torch.Tensor]) -> torch.Tensor | None:

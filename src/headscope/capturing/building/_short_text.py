@@ -20,7 +20,12 @@ from headscope.capturing.building._build import Builder
 from headscope.capturing.building._call_tokens import SideTokens
 from headscope.capturing.building._checks import check_sizes, check_weights, explained, verified
 from headscope.capturing.building._real_tokens import RealTokens, stored
-from headscope.capturing.building._stack_layers import KEPT_OF_CALL, NO_ARRAYS, facts_of_call
+from headscope.capturing.building.layers import (
+    KEPT_OF_CALL,
+    NO_ARRAYS,
+    SeenLayer,
+    facts_of_call,
+)
 from headscope.capturing.calls.attention import QueryRows, weights_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility, state_of
@@ -147,7 +152,10 @@ class ShortTextBuilder(Builder):
         ]
         layers = self._kept(unpadded, facts, sides, known=weights if rows.at is None else None)
         for each, layer in zip(alike, layers, strict=True):
-            self._enter(each.call, each.sides, [layer], size=each.call.size, chosen={})
+            group = self._sides.group_of(each.call, each.sides)
+            seen = SeenLayer(each.call, group, sides=each.sides)
+            seen.layers = [layer]
+            self.seen[seen.number] = seen
 
     def _sides_of_layers(
         self, sides: tuple[SideTokens, SideTokens], count: int
@@ -168,10 +176,10 @@ class ShortTextBuilder(Builder):
             super()._count(of_layer)
 
     def _kept_weights(
-        self, unpadded: list[RealTokens], visibility: Visibility, known: torch.Tensor | None
+        self, unpadded: list[RealTokens], known: torch.Tensor | None
     ) -> Sequence[np.ndarray]:
         if known is None or unpadded[0].call is not self._layers:
-            return super()._kept_weights(unpadded, visibility, known)
+            return super()._kept_weights(unpadded, known)
         return self._of_layers(known)
 
     def _arrays(

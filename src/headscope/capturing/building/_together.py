@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,7 +10,6 @@ from headscope.capturing.building._build import Builder
 from headscope.capturing.building._call_tokens import SideTokens
 from headscope.capturing.building._checks import check_weights, verified
 from headscope.capturing.building._real_tokens import RealTokens
-from headscope.capturing.building._stack_layers import numbers_of
 from headscope.capturing.building._waiting_calls import (
     AT_ONCE,
     WaitingCall,
@@ -19,13 +17,13 @@ from headscope.capturing.building._waiting_calls import (
     is_plain,
     write_weights,
 )
-from headscope.capturing.building.stacks import name_groups, order_of
-from headscope.capturing.calls.attention import QueryRows, has_own_weights, weights_of
+from headscope.capturing.building.stacks import order_of
+from headscope.capturing.calls.attention import QueryRows
 from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.tiles import fill_weights
 from headscope.capturing.calls.visibility import Visibility
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
-from headscope.capturing.statistics import fill_weights
 from headscope.errors import CaptureError
 from headscope.record import BatchLayer, BatchStack, Mask, ModelFacts, TextBatch
 
@@ -59,22 +57,19 @@ class BatchBuilder(Builder):
             CaptureError: where some attention was not seen; a record could say so, an array cannot.
         """
         self.check_joined()
-        self._check_heads_joined()
+        seen_stacks = self._stacks()
         self._write_waiting()
-        seen = [self.seen[number] for number in sorted(self.seen)]
         stacks = {}
-        for group, name in name_groups([entry.group for entry in seen]).items():
-            members = [entry for entry in seen if entry.group == group]
-            numbers = numbers_of(members)
-            others = self._others_of(group, numbers, seen)
+        for stack in seen_stacks:
+            others = stack.others(self._model, self.seen.values())
             if self.unread or any(what.startswith("unseen") for what in others.values()):
-                raise CaptureError(f"{name}: some attention was not seen")
-            query, key = (side.tokens[: self._kept_texts] for side in members[0].sides)
-            layers = []
-            for number, entry in zip(numbers, members, strict=True):
-                heads = tuple(range(entry.made.size[1]))
-                layers.append(BatchLayer(layer=number, heads=heads, **entry.layers[0]))
-            stacks[name] = BatchStack(name=name, query=query, key=key, layers=tuple(layers))
+                raise CaptureError(f"{stack.name}: some attention was not seen")
+            query, key = (side.tokens[: self._kept_texts] for side in stack.first.sides)
+            layers = tuple(
+                BatchLayer(layer=number, heads=tuple(range(seen.heads)), **seen.layers[0])
+                for number, seen in stack.layers.items()
+            )
+            stacks[stack.name] = BatchStack(name=stack.name, query=query, key=key, layers=layers)
         ordered = {name: stacks[name] for name in sorted(stacks, key=order_of)}
         return TextBatch(stacks=ordered, model=facts)
 
@@ -98,7 +93,8 @@ class BatchBuilder(Builder):
         """Mask and weights of all texts as one layer, and nothing more to be known of them."""
         whole = unpadded[0].call
         _, _, queries, keys = whole.size
-        call, visibility = _first_texts(whole, visibility, self._kept_texts)
+        kept = range(self._kept_texts)
+        call, visibility = whole.of_texts(kept), visibility.of_texts(kept)
         seen = visibility.visible
         if seen is not None and not bool((seen == seen[:1]).all()):
             raise CaptureError(f"{call.name}: texts of one length see differently")
@@ -115,12 +111,21 @@ class BatchBuilder(Builder):
             if is_last:
                 self._write_waiting()
             return [layer], None
-        weights = _weights(call, unpadded[0], visibility)
+        weights = self._weights(call, unpadded[0])
         check_weights(weights, None, call.name)
         check_rows(weights, call, visible)
         verified(call, rows_and_padding[0].of(weights), rows_and_padding[0])
         layer["weights"] = weights.cpu().numpy()
         return [layer], None
+
+    def _weights(self, call: Call, first: RealTokens) -> torch.Tensor:
+        """Weights ``[text head query key]`` in single precision, as records hold them, of texts
+        with the positions of the first.
+        """
+        weights = torch.zeros(call.size, device=call.context.device)
+        texts = len(weights)
+        fill_weights(call, [first.queries] * texts, [first.keys] * texts, into=list(weights))
+        return weights
 
     def _write_waiting(self) -> None:
         if self._waiting:
@@ -138,34 +143,3 @@ class BatchBuilder(Builder):
     ) -> list[dict[str, Any]]:
         """Nothing to add: the weights were written already."""
         return facts
-
-
-def _weights(call: Call, first: RealTokens, visibility: Visibility) -> torch.Tensor:
-    """Weights ``[text head query key]`` in single precision, as records hold them, of texts with
-    the positions of the first.
-    """
-    if has_own_weights(call):
-        return weights_of(call, visibility).to(torch.float32)
-    weights = torch.zeros(call.size, device=call.context.device)
-    texts = len(weights)
-    fill_weights(call, [first.queries] * texts, [first.keys] * texts, into=list(weights))
-    return weights
-
-
-def _first_texts(call: Call, visibility: Visibility, count: int) -> tuple[Call, Visibility]:
-    """Call and visibility of the first texts of a batch."""
-    batch, _, queries, _ = call.size
-    if count == batch:
-        return call, visibility
-    names = ("query", "key", "value", "mask", "bias", "context", "weights", "added")
-    parts = {name: getattr(call, name) for name in names}
-    parts["output"] = None if call.output is None else call.output.reshape(batch, queries, -1)
-    seen = {"visible": visibility.visible, "bias": visibility.bias}
-    call = replace(call, **{name: _first(tensor, count) for name, tensor in parts.items()})
-    return call, replace(
-        visibility, **{name: _first(tensor, count) for name, tensor in seen.items()}
-    )
-
-
-def _first(tensor: torch.Tensor | None, count: int) -> torch.Tensor | None:
-    return tensor if tensor is None or len(tensor) == 1 else tensor[:count]

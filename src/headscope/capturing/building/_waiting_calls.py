@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from headscope.capturing.building._checks import TOLERANCE
-from headscope.capturing.calls.attention import QueryRows, has_own_weights
+from headscope.capturing.calls.attention import QueryRows, has_own_weights, scores_of, visible_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.softmax import softmax_of
 from headscope.capturing.calls.visibility import Visibility, state_of
@@ -93,10 +93,13 @@ def write_weights(waiting: Sequence[WaitingCall]) -> None:
         CaptureError: where they do not give what the model computed.
     """
     first = waiting[0]
-    texts, _, queries, keys = first.call.size
+    texts = first.call.size[0]
     each_text = max(1, sum(call.bytes for call in waiting) // max(1, texts))
     at_once = max(1, AT_ONCE // each_text)
-    visible = _visible(first, queries, keys)
+    visible = visible_of(first.call, first.visibility)
+    if visible is not None:
+        # Texts of one length that share arrays see alike.
+        visible = visible[:1]
     weights = torch.empty(len(waiting), *first.call.size, device=first.call.context.device)
     for begin in range(0, texts, at_once):
         some = slice(begin, min(texts, begin + at_once))
@@ -119,10 +122,8 @@ def _weigh(
     query = torch.stack([each.call.query[some] for each in waiting if each.call.query is not None])
     # Scaled before the product, as in all weights that are kept, so that bits are the same.
     query *= first.scale
-    pairs = math.prod(key.shape[:3])
-    scores = torch.bmm(
-        query.view(pairs, -1, query.shape[-1]), key.view(pairs, *key.shape[3:]).transpose(1, 2)
-    ).view(into.shape)
+    scores = scores_of(query.flatten(0, 1), key.flatten(0, 1), scale=None, soft_cap=None)
+    scores = scores.view(into.shape)
     if visible is not None:
         scores.masked_fill_(~visible, torch.finfo(scores.dtype).min)
     softmax_of(scores, out=into)
@@ -131,15 +132,6 @@ def _weigh(
         into *= torch.from_numpy(~mask.dead).to(into.device)[:, None]
     check_rows(into, first, mask)
     _check_outputs(waiting, some, into, value)
-
-
-def _visible(waiting: WaitingCall, queries: int, keys: int) -> torch.Tensor | None:
-    visibility, device = waiting.visibility, waiting.call.context.device
-    if visibility.causal:
-        positions = torch.arange(queries, device=device)[:, None]
-        return torch.arange(keys, device=device) <= positions
-    # Texts of one length that share arrays see alike.
-    return None if visibility.visible is None else visibility.visible[:1, ..., :keys]
 
 
 def _check_outputs(

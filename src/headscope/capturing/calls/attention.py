@@ -1,6 +1,10 @@
 """Attention weights recomputed from the tensors of a call: any rows, any heads, all texts at once.
 
-Attention is computed again here and nowhere else, except for tiles of long texts (statistics).
+Captures recompute attention here and nowhere else: `scores_of` makes the scores of checks and
+interventions, of tiles of long texts (calls/tiles.py) and of layers that share their operations.
+Where rows are many, tiles scale the queries before the product, which are fewer than the scores;
+checks scale the scores. The two orders, and sinks as a key of their own here and as a share of each
+row in tiles, differ by rounding.
 """
 
 from __future__ import annotations
@@ -13,8 +17,11 @@ import torch
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.softmax import softmax_of
 from headscope.capturing.calls.visibility import Visibility
+from headscope.errors import CaptureError
 
 EXACT = (torch.float32, torch.float64)
+LOST_AT_MOST = 1e-5
+"""How much of a row's weight may lie on padding that is cut off: rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +147,39 @@ def visible_of(
     return rows.of(_of_heads(visibility.visible, heads)[..., :keys])
 
 
+def scores_of(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    *,
+    scale: float | None,
+    soft_cap: float | None,
+    out: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Scores ``[text head row key]`` before bias and mask; heads that share their keys are one
+    product with more rows.
+
+    Args:
+        query: ``[text head row feature]``.
+        key: ``[text kv_head key feature]``, in the same precision.
+        scale: what the products are multiplied by; None where the queries were.
+        soft_cap: see `headscope.record.Layer`.
+        out: takes the scores, without gradients; None for new memory.
+    """
+    shared = query.reshape(len(query), key.shape[1], -1, query.shape[-1])
+    if out is None:
+        products = _products(shared, key.transpose(-1, -2))
+    else:
+        left, right = shared.flatten(0, 1), key.flatten(0, 1).transpose(1, 2)
+        products = torch.bmm(left, right, out=out.view(*left.shape[:2], -1))
+    scores = products.view(*query.shape[:3], -1)
+    if scale is not None:
+        scores = torch.mul(scores, scale, out=out)
+    if soft_cap is not None:
+        scores = torch.tanh(torch.div(scores, soft_cap, out=out), out=out)
+        scores = torch.mul(scores, soft_cap, out=out)
+    return scores
+
+
 def difference(
     call: Call, weights: torch.Tensor, rows: QueryRows = ALL
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -182,12 +222,7 @@ def _scores(
     if heads is not None:
         query, key = query[:, heads], key[:, heads // (query.shape[1] // key.shape[1])]
     query, key = rows.of(query).to(dtype), key.to(dtype)
-    texts, count = query.shape[:2]
-    query = query.reshape(texts, key.shape[1], -1, query.shape[-1])
-    shared = _products(query, key.transpose(-1, -2))
-    scores = shared.reshape(texts, count, -1, key.shape[2]) * call.scale
-    if call.soft_cap is not None:
-        scores = call.soft_cap * torch.tanh(scores / call.soft_cap)
+    scores = scores_of(query, key, scale=call.scale, soft_cap=call.soft_cap)
     if visibility.bias is None:
         return scores
     return scores + rows.of(_of_heads(visibility.bias, heads)[..., : key.shape[2]]).to(dtype)
@@ -216,6 +251,19 @@ def _without_dead_rows(weights: torch.Tensor, visible: torch.Tensor | None) -> t
         return weights
     alive = visible.any(-1, keepdim=True)
     return weights if alive.all() else weights * alive
+
+
+def check_lost(lost: float, name: str) -> None:
+    """Raise where so much of a row's weight lies on padding that it cannot be cut off.
+
+    Raises:
+        CaptureError: naming the module.
+    """
+    if lost > LOST_AT_MOST:
+        raise CaptureError(
+            f"{name}: up to {lost:.3g} of a row's weight lies on padding, so that the padding "
+            "cannot be cut off; capture the text alone, without padding"
+        )
 
 
 def spread(count: int, most: int) -> torch.Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,17 +12,18 @@ import torch
 from jaxtyping import Float
 
 from headscope.capturing._call_of_heads import held_heads
-from headscope.capturing.building._checks import LOST_AT_MOST, TOLERANCE, explained, verified
+from headscope.capturing.building._checks import TOLERANCE, explained, verified
 from headscope.capturing.building._masks import Masks
-from headscope.capturing.building._real_tokens import ROWS_CHECKED, RealTokens, stored
+from headscope.capturing.building._real_tokens import ROWS_CHECKED, RealTokens, plain, stored
 from headscope.capturing.building._rotation import Rotations
+from headscope.capturing.building.layers import SeenLayer, facts_of_call
 from headscope.capturing.building.stacks import group_of
-from headscope.capturing.calls.attention import QueryRows, spread, weights_of
+from headscope.capturing.calls.attention import LOST_AT_MOST, QueryRows, spread, weights_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility, visibility_of
 from headscope.capturing.keep import KeepChoice
 from headscope.errors import CaptureError
-from headscope.record import AGAINST, ARRAYS, HeldHeads, Mask, weakest
+from headscope.record import ARRAYS, HeldHeads, Mask, weakest
 
 SAME_WITHIN = 1e-5
 """How far a key that comes out of the cache may be from the one that went in, relative to the
@@ -47,46 +49,32 @@ class StepRange:
     kept: int
 
 
-class LayerSteps:
-    """The calls of one layer, step after step, of which only new rows are kept.
+class LayerSteps(SeenLayer):
+    """A layer whose calls come step after step, of which only new rows are kept.
 
     Args:
         call: the first one.
         keeping: what to keep.
-        heads: the heads that alone are kept, rising; None for all, and none where the layer is only
-            checked.
+        earlier: the layers whose calls came before it.
     """
 
-    def __init__(
-        self, call: Call, keeping: KeepChoice, heads: tuple[int, ...] | None = None
-    ) -> None:
-        self.group, self.name, self.number = group_of(call), call.name, call.number
-        self.own_number = getattr(call.module, "layer_idx", None)
-        self.all_heads, self.read, self.known = call.size[1], 0, 0
-        self._held = held_heads(call, heads) if heads else None
-        self._is_empty = heads is not None and not heads
-        self.heads = self.all_heads if heads is None else len(heads)
+    def __init__(self, call: Call, keeping: KeepChoice, earlier: Iterable[SeenLayer] = ()) -> None:
+        super().__init__(call, group_of(call))
+        self.read, self.known = 0, 0
+        heads: set[int] = set()
+        if keeping.heads is None:
+            heads.update(range(self.heads))
+        else:
+            for _, choice in self.may_hold(keeping.heads, earlier):
+                heads.update(choice)
+        self._count, self._is_empty = len(heads), not heads
+        self._held = held_heads(call, tuple(sorted(heads))) if heads else None
         # norm and rotation are seen where queries and keys are the same tokens, which is at the
         # first step
-        self._facts: dict[str, Any] = {
-            "module": call.name,
-            "route": call.route,
-            "scale": call.scale,
-            "soft_cap": call.soft_cap,
-            "sinks": None
-            if call.sinks is None
-            else stored(self._own(call.sinks.reshape(-1)), np.dtype("float32")),
-            "norm": call.norm,
-            "latent": getattr(call.module, "kv_lora_rank", None),
-            "rotary": None,
-            "turned": "",
-            "projection": "",
-            "changes": call.changes,
-            "verified": 0.0,
-            "verified_against": AGAINST[-1],
-            "verified_limit": math.inf,
-        }
-        self._keeping, self._cross = keeping, call.cross
+        self._facts = facts_of_call(call)
+        if call.sinks is not None:
+            self._facts["sinks"] = plain(self._own(call.sinks.reshape(-1)))
+        self._keeping = keeping
         self._arrays = {name: _Growing() for name in ("queries", "keys", "values")}
         self._has_qk = "qk" in keeping.what and not self._is_empty
         self._wants_weights = "weights" in keeping.what and not self._is_empty
@@ -99,7 +87,7 @@ class LayerSteps:
     def weights_size(self) -> int:
         """How many bytes the joined weights would take; 0 where they are not kept."""
         itemsize = self._keeping.dtype.itemsize
-        return 0 if self._blocks is None else self.heads * self.read * self.known * itemsize
+        return 0 if self._blocks is None else self._count * self.read * self.known * itemsize
 
     def drop_weights(self) -> None:
         """Keep no weights from now on, where queries and keys say the same."""
@@ -137,8 +125,14 @@ class LayerSteps:
         self.read += call.size[2]
         self.known = max(self.known, span.offset + span.kept)
 
-    def layer(self, queries: int, keys: int) -> dict[str, Any]:
-        """The arguments of a `Layer` over this many tokens; steps beyond them are left out."""
+    def end(self, queries: int, keys: int, alike: dict[Mask | None, Mask | None]) -> None:
+        """Put the steps together to a layer over this many tokens; what is beyond is left out.
+
+        Args:
+            queries: how many tokens look.
+            keys: how many are looked at.
+            alike: the masks of all layers, of which equal ones are held once.
+        """
         arrays: dict[str, Any] = {
             name: growing.first(keys) for name, growing in self._arrays.items()
         }
@@ -147,28 +141,28 @@ class LayerSteps:
         if not self._has_qk:
             arrays |= {"queries": None, "keys": None, "bias": None}
         keeps = self._wants_weights or ("qk" in self._keeping.what and not self._has_qk)
-        return (
-            arrays
-            | self._facts
-            | {"held_heads": self._held, "weights": self._weights(queries, keys) if keeps else None}
-        )
+        arrays["weights"] = self._weights(queries, keys) if keeps else None
+        mask = self._mask(queries, keys)
+        visible = alike.setdefault(mask, mask)
+        self.layers = [arrays | self._facts | {"held_heads": self._held, "visible": visible}]
 
-    def layer_of(self, queries: int, keys: int, heads: tuple[int, ...]) -> dict[str, Any]:
-        """The same of some of the heads that were kept."""
-        arguments, kept = self.layer(queries, keys), self._held
-        if kept is None or kept.numbers == heads:
-            return arguments
+    def arguments(self, example: int, number: int, heads: tuple[int, ...] | None) -> dict[str, Any]:
+        """As `SeenLayer.arguments`, once the steps are put together."""
+        whole, kept = self.layers[example], self._held
+        if kept is None or heads is None or kept.numbers == heads:
+            return whole
         held = HeldHeads(heads, kept.heads, kept.kv_heads)
+        arguments = whole | {"held_heads": held}
         for name, axes in ARRAYS.items():
-            array = arguments.get(name)
+            array = whole.get(name)
             if array is None or (name == "bias" and len(array) == 1):
                 continue
             shared = axes.startswith("kv_head")
             wanted = held.kv_numbers if shared else held.numbers
-            arguments[name] = array[kept.indices(wanted, self.name, shared=shared)]
-        return arguments | {"held_heads": held}
+            arguments[name] = array[kept.indices(wanted, self.made.name, shared=shared)]
+        return arguments
 
-    def mask(self, queries: int, keys: int) -> Mask | None:
+    def _mask(self, queries: int, keys: int) -> Mask | None:
         """Which keys each query saw; None where each saw all."""
         firsts = np.concatenate([[0], np.cumsum(np.concatenate(self._counts)[:queries])])
         runs = np.concatenate(self._runs)[: firsts[-1]]
@@ -185,7 +179,7 @@ class LayerSteps:
             raise CaptureError(f"{call.name} {call.odd}")
         if call.weights is not None and tuple(call.weights.shape) != call.size:
             raise CaptureError(f"{call.name} multiplies weights in blocks, which cannot be joined")
-        if self._cross:
+        if call.cross:
             return StepRange(self.read, 0, keys)
         total = self.read + queries
         if self.read and 1 < queries == keys:
@@ -255,11 +249,11 @@ class LayerSteps:
                 "joined"
             )
         facts["projection"] = facts["projection"] or call.projection_name
-        facts["verified"] = max(facts["verified"], checked["verified"])
-        facts["verified_against"] = weakest(
-            (facts["verified_against"], checked["verified_against"])
-        )
-        facts["verified_limit"] = min(facts["verified_limit"], checked["verified_limit"])
+        before = facts if "verified" in facts else checked
+        against = before["verified_against"], checked["verified_against"]
+        facts["verified"] = max(before["verified"], checked["verified"])
+        facts["verified_against"] = weakest(against)
+        facts["verified_limit"] = min(before["verified_limit"], checked["verified_limit"])
 
     def _see(self, mask: Mask | None, unpadded: RealTokens, span: StepRange) -> None:
         if mask is None:
@@ -272,7 +266,7 @@ class LayerSteps:
 
     def _weights(self, queries: int, keys: int) -> Block:
         blocks = [] if self._blocks is None else self._blocks
-        values = np.zeros((self.heads, queries, keys), self._keeping.dtype)
+        values = np.zeros((self._count, queries, keys), self._keeping.dtype)
         first = 0
         for offset, block in blocks:
             _put_into(block, values, first, offset)

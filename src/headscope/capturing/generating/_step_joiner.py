@@ -9,20 +9,14 @@ import numpy as np
 from torch import nn
 
 from headscope.capturing.building._masks import Masks
-from headscope.capturing.building.stacks import (
-    StackKey,
-    group_of,
-    name_groups,
-    number_layers,
-    role_of,
-)
+from headscope.capturing.building.layers import SeenStack, stacks_of
+from headscope.capturing.building.stacks import StackKey, role_of
 from headscope.capturing.calls.call import Call
-from headscope.capturing.facts import others_of
 from headscope.capturing.generating._layer_steps import LayerSteps
 from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, KeepChoice
-from headscope.capturing.watching._routers import block_of, routers_of
+from headscope.capturing.watching._routers import routers_of
 from headscope.errors import CaptureError
-from headscope.record import Layer, Mask, Stack, Tokens
+from headscope.record import Mask, Stack, Tokens
 
 SIDES = {"decoder": ("target", "target"), "cross": ("target", "source")}
 
@@ -53,7 +47,7 @@ class StepJoiner:
         key = (*visited, self._visits[visited])
         self._visits[visited] += 1
         if key not in self._by_call:
-            self._by_call[key] = LayerSteps(call, self._keeping, self._wanted(call))
+            self._by_call[key] = LayerSteps(call, self._keeping, self._by_call.values())
         self._by_call[key].add(call, self._masks)
 
     def end_step(self) -> None:
@@ -79,84 +73,25 @@ class StepJoiner:
         Raises:
             CaptureError: where a layer did not read each of them once.
         """
-        in_order = sorted(self._by_call.values(), key=lambda steps: steps.number)
-        alike: dict[Mask, Mask] = {}
-        stacks, there = {}, {}
-        for group, name in name_groups([steps.group for steps in in_order]).items():
-            members = [steps for steps in in_order if steps.group == group]
-            by_number = dict(zip(_numbers(members), members, strict=True))
-            query, key = (tokens[side] for side in _sides(group, tokens))
-            layers = self._layers(by_number, name, (query, key), alike)
-            there[name] = {number: steps.all_heads for number, steps in by_number.items()}
-            if not layers:
-                continue
-            stacks[name] = Stack(
-                name=name,
-                query=query,
-                key=key,
-                layers=layers,
-                others=self._others(group, by_number),
-                # Routers belong to the block, and are kept with its self-attention alone.
-                routers={} if group.cross else _routed(routers, group, name, query),
-            )
-        if self._keeping.heads is not None:
-            self._keeping.heads.check(there)
+        wanted, seen = self._keeping.heads, self._by_call.values()
+        alike: dict[Mask | None, Mask | None] = {}
+        stacks = {}
+        for stack in stacks_of(seen, wanted):
+            query, key = (tokens[side] for side in _sides(stack.group, tokens))
+            for steps in stack.layers.values():
+                _check_sizes(steps, stack.name, query, key)
+                steps.end(len(query), len(key), alike)
+            layers = stack.layers_of(0, wanted)
+            if layers:
+                stacks[stack.name] = Stack(
+                    name=stack.name,
+                    query=query,
+                    key=key,
+                    layers=layers,
+                    others=stack.others(self._model, seen),
+                    routers=_routed(routers, stack, query),
+                )
         return stacks
-
-    def _others(self, group: StackKey, by_number: Mapping[int, LayerSteps]) -> dict[int, str]:
-        seen = [steps.name for steps in by_number.values()]
-        return others_of(self._model, group.path, by_number, seen=seen, cross=group.cross)
-
-    def _layers(
-        self,
-        by_number: Mapping[int, LayerSteps],
-        stack: str,
-        sides: tuple[Tokens, Tokens],
-        alike: dict[Mask, Mask],
-    ) -> tuple[Layer, ...]:
-        """The layers of a stack of which heads are kept.
-
-        Args:
-            by_number: steps, by number of the layer.
-            stack: its name.
-            sides: tokens of its queries and of its keys.
-            alike: the masks of all layers, of which equal ones are held once.
-        """
-        layers = []
-        size = len(sides[0]), len(sides[1])
-        wanted = self._keeping.heads
-        for number, steps in by_number.items():
-            _check_sizes(steps, stack, *sides)
-            mask = steps.mask(*size)
-            visible = None if mask is None else alike.setdefault(mask, mask)
-            if wanted is None:
-                layers.append(Layer(layer=number, **steps.layer(*size), visible=visible))
-                continue
-            heads = wanted.of_layer(number, stack, most=steps.all_heads)
-            if heads:
-                kept = steps.layer_of(*size, heads)
-                layers.append(Layer(layer=number, **kept, visible=visible))
-        return tuple(layers)
-
-    def _wanted(self, call: Call) -> tuple[int, ...] | None:
-        """The heads that may be wanted of a layer whose number and stack are known at the end; None
-        for all.
-        """
-        if self._keeping.heads is None:
-            return None
-        block, group = block_of(call.name), group_of(call)
-        before = sum(steps.group == group for steps in self._by_call.values())
-        # Any of these may turn out to be the number of the layer, once all layers are known.
-        numbers = (
-            getattr(call.module, "layer_idx", None),
-            None if block is None else block[1],
-            before,
-        )
-        heads: set[int] = set()
-        for number in numbers:
-            if isinstance(number, int):
-                heads.update(*self._keeping.heads.may_be(number, most=call.size[1]))
-        return tuple(sorted(heads))
 
 
 def _sides(group: StackKey, tokens: Mapping[str, Tokens]) -> tuple[str, str]:
@@ -165,12 +100,6 @@ def _sides(group: StackKey, tokens: Mapping[str, Tokens]) -> tuple[str, str]:
         if "target" in tokens
         else ("source", "source")
     )
-
-
-def _numbers(members: list[LayerSteps]) -> list[int]:
-    blocks = [block_of(steps.name) for steps in members]
-    own = [steps.own_number for steps in members]
-    return number_layers(own, [None if block is None else block[1] for block in blocks])
 
 
 def _check_sizes(steps: LayerSteps, name: str, query: Tokens, key: Tokens) -> None:
@@ -193,10 +122,12 @@ def _check_size(name: str, what: str, seen: int, wanted: int) -> None:
 
 
 def _routed(
-    routers: Mapping[str, np.ndarray] | None, group: StackKey, stack: str, query: Tokens
+    routers: Mapping[str, np.ndarray] | None, stack: SeenStack, query: Tokens
 ) -> dict[int, np.ndarray]:
-    """Router scores by number of the layer, without those of a pass that came after the end."""
-    own = routers_of(group.path, routers or {})
+    """Router scores by number of the layer, without those of a pass that came after the end; they
+    belong to the block, and are kept with its self-attention alone.
+    """
+    own = {} if stack.group.cross else routers_of(stack.group.path, routers or {})
     for scores in own.values():
-        _check_size(stack, "tokens to route", len(scores), len(query))
+        _check_size(stack.name, "tokens to route", len(scores), len(query))
     return {number: scores[: len(query)] for number, scores in own.items()}

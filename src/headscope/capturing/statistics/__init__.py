@@ -2,7 +2,7 @@
 once.
 """
 
-from headscope.capturing.statistics._engine import fill_weights, statistics_of_call, weights_of_rows
+from headscope.capturing.statistics._engine import statistics_of_call
 from headscope.capturing.statistics._plan import StatisticsPlan
 
-__all__ = ["StatisticsPlan", "fill_weights", "statistics_of_call", "weights_of_rows"]
+__all__ = ["StatisticsPlan", "statistics_of_call"]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from headscope.capturing.calls._tile import RowMeasures, Tile
 from headscope.capturing.statistics._plan import TokenMarks
-from headscope.capturing.statistics._tile import RowMeasures, Tile
 from headscope.record import OFFSETS, Statistics
 
 COLUMNS = ("entropy", "largest", "first", "special", "same_token", "offsets", "segments")

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from headscope.capturing.calls.attention import scores_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.softmax import softmax_of
 from headscope.capturing.calls.visibility import RowVisibility
 
-QueryRows = torch.Tensor | slice
+Rows = torch.Tensor | slice
 """Positions of queries, rising."""
 
 
@@ -87,7 +88,7 @@ class FromScores:
     def tile(
         self,
         heads: slice,
-        rows: QueryRows,
+        rows: Rows,
         visibility: RowVisibility,
         into: torch.Tensor | None = None,
     ) -> Tile:
@@ -110,7 +111,7 @@ class FromScores:
         return Tile(weights=weights, start=visibility.start, share=share, spare=spare)
 
     def measured(
-        self, heads: slice, rows: QueryRows, visibility: RowVisibility
+        self, heads: slice, rows: Rows, visibility: RowVisibility
     ) -> tuple[Tile, RowMeasures]:
         """The same, and what follows from the scores."""
         query = self._scaled(heads, rows)
@@ -131,23 +132,18 @@ class FromScores:
         tile = Tile(weights=weights, start=visibility.start, share=share, spare=spare)
         return tile, RowMeasures(entropy=entropy, largest=largest)
 
-    def _scaled(self, heads: slice, rows: QueryRows) -> torch.Tensor:
+    def _scaled(self, heads: slice, rows: Rows) -> torch.Tensor:
         """Queries ``[text head row feature]`` times the scale."""
         return self.query[:, heads, rows].to(self.scratch.dtype) * self.call.scale
 
     def _scores(
         self, heads: slice, query: torch.Tensor, visibility: RowVisibility, out: torch.Tensor
     ) -> torch.Tensor:
-        """Scores ``[text head row key]`` of scaled queries; heads that share their keys are one
-        product with more rows.
-        """
-        soft_cap, shared = self.call.soft_cap, self.query.shape[1] // self.key.shape[1]
+        """Scores ``[text head row key]`` of scaled queries."""
+        shared = self.query.shape[1] // self.key.shape[1]
         kv_heads = slice(heads.start // shared, heads.stop // shared)
-        key = self.key[:, kv_heads, visibility.start : visibility.stop].flatten(0, 1)
-        both = query.reshape(len(key), -1, query.shape[-1]), key.transpose(1, 2)
-        torch.bmm(*both, out=out.view(len(key), -1, out.shape[-1]))
-        if soft_cap is not None:
-            out.div_(soft_cap).tanh_().mul_(soft_cap)
+        key = self.key[:, kv_heads, visibility.start : visibility.stop]
+        scores_of(query, key, scale=None, soft_cap=self.call.soft_cap, out=out)
         if visibility.added is not None:
             since = visibility.added_from - visibility.start
             out[..., since : since + visibility.added.shape[-1]].add_(
@@ -183,7 +179,7 @@ class FromWeights:
     def tile(
         self,
         heads: slice,
-        rows: QueryRows,
+        rows: Rows,
         visibility: RowVisibility,
         into: torch.Tensor | None = None,
     ) -> Tile:
@@ -200,7 +196,7 @@ class FromWeights:
         )
 
     def measured(
-        self, heads: slice, rows: QueryRows, visibility: RowVisibility
+        self, heads: slice, rows: Rows, visibility: RowVisibility
     ) -> tuple[Tile, RowMeasures]:
         """The same, and what follows from the weights."""
         tile = self.tile(heads, rows, visibility)

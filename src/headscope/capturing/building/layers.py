@@ -1,0 +1,210 @@
+"""Layers as they were seen, in one pass or in all steps of a generation, and the stacks that they
+form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from torch import nn
+
+from headscope.capturing._chosen_heads import ChosenHeads
+from headscope.capturing.building._call_tokens import SideTokens
+from headscope.capturing.building.stacks import StackKey, name_groups, number_layers
+from headscope.capturing.calls.call import Call
+from headscope.capturing.facts import others_of
+from headscope.capturing.watching._joined_heads import CallSummary
+from headscope.capturing.watching._routers import block_of
+from headscope.record import Layer, StoredArray
+
+KEPT_OF_CALL = {
+    "queries": ("query", "qk"),
+    "keys": ("key", "qk"),
+    "values": ("value", "values"),
+    "queries_before": ("query_before", "before"),
+    "keys_before": ("key_before", "before"),
+}
+"""Arrays of a `Layer`: which tensor of a call each is, and under what name it is kept."""
+NO_ARRAYS = dict.fromkeys((*KEPT_OF_CALL, "bias", "sinks", "held_heads"))
+
+
+class SeenLayer:
+    """What is known of a layer of the model: what numbers it, and arguments of a `Layer` for each
+    text.
+
+    Args:
+        call: its call, of a generation the first one.
+        group: the stack that it belongs to.
+        size: of the call as it was made, where it was laid out anew.
+        sides: its tokens, where they are known with the call.
+
+    Attributes:
+        number: of the call.
+        made: name of the module, and size of the call.
+        own_number: the layer number in its module.
+        block: the path of the list that holds its block, and the index of the block.
+        layers: arguments of a `Layer` for each text.
+        chosen: the same where only some heads are kept, by possible number and choice of heads;
+            which of them is right is known once all calls were seen.
+    """
+
+    def __init__(
+        self,
+        call: Call,
+        group: StackKey,
+        *,
+        size: tuple[int, int, int, int] | None = None,
+        sides: tuple[SideTokens, ...] = (),
+    ) -> None:
+        self.group: StackKey = group
+        self.number: int = call.number
+        self.sides: tuple[SideTokens, ...] = sides
+        size = size or call.size
+        self.made: CallSummary = CallSummary(call.name, call.cross, size, call.projection_name)
+        self.own_number: int | None = getattr(call.module, "layer_idx", None)
+        self.block: tuple[str, int] | None = block_of(call.name)
+        self.layers: list[dict[str, Any]] = []
+        self.chosen: dict[tuple[int, tuple[int, ...]], list[dict[str, Any]]] = {}
+
+    @property
+    def heads(self) -> int:
+        """Number of heads in the model."""
+        return self.made.size[1]
+
+    @property
+    def all_layers(self) -> list[dict[str, Any]]:
+        """The arguments of all layers that may be made of it."""
+        return [*self.layers, *(layer for layers in self.chosen.values() for layer in layers)]
+
+    def may_hold(
+        self, wanted: ChosenHeads, earlier: Iterable[SeenLayer]
+    ) -> set[tuple[int, tuple[int, ...]]]:
+        """The numbers that it may turn out to have once all layers are known, each with every
+        choice of heads that is possible then.
+        """
+        before = sum(other.group == self.group for other in earlier)
+        possible = (self.own_number, None if self.block is None else self.block[1], before)
+        numbers = [number for number in possible if isinstance(number, int)]
+        return {
+            (number, heads)
+            for number in numbers
+            for heads in wanted.may_be(number, most=self.heads)
+        }
+
+    def arguments(self, example: int, number: int, heads: tuple[int, ...] | None) -> dict[str, Any]:
+        """The arguments of the `Layer` of a text that it is, under its number: with all heads, or
+        with these.
+        """
+        whole = self.layers[example]
+        if heads is None:
+            return whole
+        return {**self.chosen[number, heads][example], **_norms_of(whole, heads)}
+
+
+Seen = TypeVar("Seen", bound=SeenLayer)
+
+
+@dataclass(frozen=True)
+class SeenStack(Generic[Seen]):
+    """The layers of a stack.
+
+    Args:
+        name: of the stack.
+        group: what they share.
+        layers: by number.
+    """
+
+    name: str
+    group: StackKey
+    layers: dict[int, Seen]
+
+    @property
+    def first(self) -> Seen:
+        """The layer that was seen first."""
+        return next(iter(self.layers.values()))
+
+    def layers_of(self, example: int, wanted: ChosenHeads | None) -> tuple[Layer, ...]:
+        """The layers of a text; where only some heads are wanted, those that have any."""
+        layers = []
+        for number, seen in self.layers.items():
+            heads = None
+            if wanted is not None:
+                heads = wanted.of_layer(number, self.name, most=seen.heads)
+            if heads != ():
+                layers.append(Layer(layer=number, **seen.arguments(example, number, heads)))
+        return tuple(layers)
+
+    def others(self, model: nn.Module, seen: Iterable[SeenLayer]) -> dict[int, str]:
+        """Blocks of the same list without attention of this stack, by number, with the reason.
+
+        Args:
+            model: that was run.
+            seen: the layers of all its stacks.
+        """
+        # Blocks of the same list may belong to another stack, as the stages of Swin and Funnel do.
+        blocks, names = set(self.layers), []
+        path, cross = self.group.path, self.group.cross
+        for layer in seen:
+            if layer.block and layer.block[0] == path and layer.made.cross == cross:
+                blocks.add(layer.block[1])
+                names.append(layer.made.name)
+        return others_of(model, path, blocks, seen=names, cross=cross)
+
+
+def stacks_of(seen: Iterable[Seen], wanted: ChosenHeads | None = None) -> list[SeenStack[Seen]]:
+    """The stacks of layers, in the order in which they were seen.
+
+    Args:
+        seen: the layers.
+        wanted: the heads that alone are kept; None for all.
+
+    Raises:
+        CaptureError: where one of these heads does not exist.
+    """
+    in_order = sorted(seen, key=lambda layer: layer.number)
+    stacks = []
+    for group, name in name_groups([layer.group for layer in in_order]).items():
+        members = [layer for layer in in_order if layer.group == group]
+        stacks.append(SeenStack(name, group, dict(zip(_numbers_of(members), members, strict=True))))
+    if wanted is not None:
+        wanted.check(
+            {
+                stack.name: {number: layer.heads for number, layer in stack.layers.items()}
+                for stack in stacks
+            }
+        )
+    return stacks
+
+
+def _numbers_of(members: Sequence[SeenLayer]) -> list[int]:
+    blocks = [None if layer.block is None else layer.block[1] for layer in members]
+    return number_layers([layer.own_number for layer in members], blocks)
+
+
+def facts_of_call(call: Call) -> dict[str, Any]:
+    """The arguments of a `Layer` that follow from its call alone."""
+    return {
+        "scale": call.scale,
+        "soft_cap": call.soft_cap,
+        "module": call.name,
+        "projection": call.projection_name,
+        "route": call.route,
+        "norm": call.norm,
+        "latent": getattr(call.module, "kv_lora_rank", None),
+        "changes": call.changes,
+    }
+
+
+def _norms_of(layer: dict[str, Any], heads: tuple[int, ...]) -> dict[str, Any]:
+    """Value norms of the heads that are held, and contributions, which are sums over all heads."""
+    if "contributions" not in layer:
+        return {}
+    norms = layer.get("value_norms")
+    if isinstance(norms, StoredArray):  # put away in a file already
+        norms = norms.read()
+    return {
+        "value_norms": None if norms is None else norms[list(heads)],
+        "contributions": layer["contributions"],
+    }
