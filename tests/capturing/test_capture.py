@@ -10,6 +10,7 @@ from torch import nn
 import headscope as hs
 from headscope import CaptureError, TextError
 from headscope.capturing import capture_encoded, check_text
+from headscope.capturing.building import _build
 from headscope.testing import tiny_model, tiny_tokenizer
 
 INTERFACE = ("bert", "gpt2", "llama", "bart")
@@ -444,3 +445,53 @@ def test_a_model_without_attention_is_refused(tokenizer):
         CaptureError, match="Plain computed no softmax attention that could be seen"
     ):
         hs.capture(Plain(), tokenizer, TEXT)
+
+
+LONG = ["the cat sat. a bee sat on the cat. a dog ran home.", "a dog ran. the bee sat. a cat ran"]
+
+
+def long_batch(tokenizer):
+    """Two texts of the same length, longer than what is checked of a text."""
+    encoding = tokenizer(LONG, return_tensors="pt", padding=True)
+    length = int(encoding["attention_mask"].sum(1).min())
+    assert length > 16
+    return {name: encoding[name][:, :length] for name in ("input_ids", "attention_mask")}
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
+def test_rows_that_are_kept_serve_the_check(family, tokenizer, monkeypatch):
+    model, inputs = tiny_model(family), long_batch(tokenizer)
+    alone = capture_encoded(model, tokenizer, inputs, keep="weights")
+    monkeypatch.setattr(_build, "weights_of", None)  # no row is computed for the check alone
+    records = capture_encoded(model, tokenizer, inputs, keep="auto")
+    for ours, theirs in zip(records, alone, strict=True):
+        for one, other in zip(ours["self"], theirs["self"], strict=True):
+            assert one.verified <= one.verified_limit
+            np.testing.assert_array_equal(one.weights, other.weights)
+
+
+def test_kept_weights_of_which_one_is_wrong_are_refused(tokenizer, monkeypatch):
+    model, inputs = tiny_model("bert"), long_batch(tokenizer)
+    row = inputs["input_ids"].shape[1] - 1  # the last one is always checked
+
+    def wrong(*given, original=_build.kept_weights):
+        arrays = original(*given)
+        arrays[1][1, row, :2] = arrays[1][1, row, 1::-1] + 0.1
+        return arrays
+
+    monkeypatch.setattr(_build, "kept_weights", wrong)
+    with pytest.raises(CaptureError, match="differs from the model's own"):
+        capture_encoded(model, tokenizer, inputs, keep="auto")
+
+
+def test_the_tokenizer_is_asked_once_for_a_token_of_several_texts(tokenizer, monkeypatch):
+    asked, original = [], type(tokenizer).convert_ids_to_tokens
+
+    def noting(self, ids, *given, **options):
+        asked.extend(ids)
+        return original(self, ids, *given, **options)
+
+    inputs = long_batch(tokenizer)
+    monkeypatch.setattr(type(tokenizer), "convert_ids_to_tokens", noting)
+    capture_encoded(tiny_model("bert"), tokenizer, inputs, keep="qk")
+    assert sorted(asked) == sorted(set(inputs["input_ids"].flatten().tolist()))

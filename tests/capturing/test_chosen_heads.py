@@ -47,7 +47,8 @@ def test_chosen_heads_are_those_of_the_whole_capture(tokenizer, family, keep):
         if theirs.has("keys") or theirs.has("values"):
             assert ours.kv_heads == theirs.kv_heads
         assert ours.visible == theirs.visible
-        assert ours.verified == theirs.verified
+        # The whole capture checks the weights that it keeps, which were rounded otherwise.
+        assert abs(ours.verified - theirs.verified) <= 2e-6
         at = ours.head_numbers.index(head)
         for array in ("queries", "queries_before", "sinks"):
             assert ours.has(array) == theirs.has(array)

@@ -10,12 +10,15 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.overrides import TorchFunctionMode
 
 import headscope as hs
 from headscope import Tokens
 from headscope.capturing import capture_encoded
 from headscope.capturing.entry import capture_ids
 from headscope.capturing.watching import watch_plan
+from headscope.capturing.watching.modes import innermost_mode
+from headscope.capturing.watching.operators import OperatorWatch
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXTS = ["the cat sat.", "a bee sat on the cat.", "a"]
@@ -262,6 +265,93 @@ def test_a_second_attention_of_the_same_module_is_seen(form):
     assert later == modules_in(model)  # by the new plan
 
 
+@pytest.fixture
+def seen(monkeypatch):
+    """Names of torch's functions that passed a watch by."""
+    names = []
+    original = OperatorWatch.__torch_function__
+
+    def noting(self, func, types, args=(), kwargs=None):
+        names.append(func.__name__)
+        return original(self, func, types, args, kwargs)
+
+    monkeypatch.setattr(OperatorWatch, "__torch_function__", noting)
+    return names
+
+
+def test_with_a_plan_torch_is_watched_from_the_first_product_to_the_last(seen):
+    model = hand_written()
+    modules_in(model)
+    seen.clear()
+    modules_in(model)
+    # Neither what makes queries, keys and values before nor what takes the outputs after.
+    assert seen == ["matmul", "div", "softmax", "matmul"] * 2
+
+
+class Quiet(TorchFunctionMode):
+    """A mode of the model's own, which changes nothing."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+class ModedAttention(Attention):
+    """Attention that is computed inside a mode of the model's own, all of it or a part.
+
+    Args:
+        part: of the attention: "all", or "weights" without the product with values.
+    """
+
+    def __init__(self, part):
+        super().__init__()
+        self.part = part
+
+    def forward(self, states):
+        query, key, value = (
+            part.unflatten(-1, (2, 4)).transpose(1, 2) for part in self.qkv(states).chunk(3, -1)
+        )
+        with Quiet():
+            weights = (query @ key.transpose(-1, -2) / 2).softmax(-1)
+            if self.part == "all":
+                context = weights @ value
+        if self.part == "weights":
+            context = weights @ value
+        return self.out(context.transpose(1, 2).flatten(2))
+
+
+@pytest.mark.parametrize("part", ["all", "weights"])
+def test_a_mode_of_the_models_own_is_left_where_it_was(part):
+    model = hand_written()
+    for layer in model.layers:
+        layer.attention = ModedAttention(part)
+    first = modules_in(model)
+    assert first == ["layers.0.attention", "layers.1.attention"]
+    for _ in range(2):
+        assert modules_in(model) == first
+        assert innermost_mode() is None
+    assert watch_plan.PLANS[model].failures == 0
+
+
+def test_torchs_own_attention_is_watched_from_its_beginning():
+    # It takes another way, which shows no weights, where nobody watches when it begins.
+    model = hand_written()
+    for layer in model.layers:
+        layer.attention = SelfAttention()
+    first = modules_in(model)
+    assert first == ["layers.0.attention.whole", "layers.1.attention.whole"]
+    assert modules_in(model) == first
+    assert watch_plan.PLANS[model].failures == 0
+
+
+class SelfAttention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.whole = nn.MultiheadAttention(8, 2, batch_first=True)
+
+    def forward(self, states):
+        return self.whole(states, states, states, need_weights=False)[0]
+
+
 def test_a_module_that_takes_the_place_of_another_is_seen():
     model = hand_written()
     modules_in(model)
@@ -367,9 +457,13 @@ def test_threads_share_a_plan():
 
 def test_torch_comes_back_as_it_was():
     before = torch.softmax, torch.Tensor.softmax, functional.scaled_dot_product_attention
+    products = torch.matmul, torch.einsum, torch.Tensor.__matmul__, torch.Tensor.baddbmm
     inside = vars(torch.Tensor).get("softmax")
-    records_of(tiny_model("bert"))
+    for _ in range(2):
+        records_of(tiny_model("bert"))
+        records_of(tiny_model("bloom"))
     now = torch.softmax, torch.Tensor.softmax, functional.scaled_dot_product_attention
+    assert products == (torch.matmul, torch.einsum, torch.Tensor.__matmul__, torch.Tensor.baddbmm)
     assert all(ours is theirs for ours, theirs in zip(before, now, strict=True))
     assert vars(torch.Tensor).get("softmax") is inside
 

@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as arrays
 
 from headscope.errors import RecordError
 from headscope.record import _checks
-from headscope.record._checks import _widened, check_weights
+from headscope.record._checks import _widened, check_finite, check_weights
 
 
 @given(arrays.arrays(np.uint16, st.tuples(st.integers(1, 3), st.integers(1, 9))))
@@ -40,3 +40,18 @@ def test_one_wrong_number_is_found_in_any_block_of_any_precision(
     weights[1, 4, 3] = value
     with pytest.raises(RecordError, match=message):
         check_weights(weights, "weights", sinks=False, dead=dead)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("layout", ["whole", "every other"])
+def test_a_number_that_is_not_finite_is_found_wherever_it_is(value, layout):
+    numbers = np.full((2, 3, 8), 0.5, np.float32)
+    array = numbers if layout == "whole" else numbers[..., ::2]
+    check_finite(array, "keys")
+    array[1, 2, 3] = value
+    with pytest.raises(RecordError, match=r"keys holds -?(nan|inf) at \[1, 2, 3\]"):
+        check_finite(array, "keys")
+
+
+def test_numbers_whose_squares_are_not_finite_are_finite():
+    check_finite(np.full((2, 3, 5), 3e38, np.float32), "keys")

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from headscope import Layer, RecordError
 from headscope.record import Rotary
+from headscope.record import rotary as of_rotary
 from headscope.record.rotary import STYLES, rotary_between
 
 HEADS, TOKENS, WIDTH = 3, 11, 16
@@ -97,3 +98,18 @@ def test_a_layer_that_cannot_turn_back_says_so_unless_both_were_kept(rng):
 def test_frequencies_that_cannot_be_are_refused(frequencies):
     with pytest.raises(RecordError, match=r"with the axis \[pair\]"):
         Rotary(frequencies=frequencies, style="halves")
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_frequencies_are_fitted_to_pairs_that_keep_their_length_alone(style, rng, monkeypatch):
+    fitted = []
+
+    def fit(trial, *given, original=of_rotary._fitted):
+        fitted.append((trial.style, len(trial.frequencies)))
+        return original(trial, *given)
+
+    monkeypatch.setattr(of_rotary, "_fitted", fit)
+    rotary = Rotary(frequencies=0.5 ** np.arange(4.0), style=style)
+    before = rng.standard_normal((HEADS, TOKENS, WIDTH))
+    assert rotary_between(before, rotary.turned(before)).style == style
+    assert fitted == [(style, 4)]

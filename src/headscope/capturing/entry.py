@@ -18,7 +18,11 @@ from headscope.capturing.inputs._series import inputs_of_series
 from headscope.capturing.inputs.inputs import Inputs, encode, followed_inputs, with_target
 from headscope.capturing.inputs.parse import parse_call
 from headscope.capturing.inputs.parsed_input import ParsedInput
-from headscope.capturing.inputs.tokens import tokens_from_encoding, tokens_from_ids
+from headscope.capturing.inputs.tokens import (
+    SpecialTokens,
+    tokens_from_encoding,
+    tokens_from_ids,
+)
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.loading.load import load_for
 from headscope.capturing.loading.options import check_not_loaded
@@ -187,14 +191,17 @@ def _sides(
     tokenizer: Any, encoding: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> tuple[tuple[Tokens, ...], tuple[Tokens, ...]]:
     """Tokens of each example: those of the source, and those that its decoder reads."""
+    examples, written = len(_ids(arguments)), _ids(arguments, "decoder_input_ids")
+    if not examples and not written:
+        return (), ()
+    # What is known of a token is asked of the tokenizer once for all texts.
+    specials = SpecialTokens.of(tokenizer)
     # The encoding has words and offsets for the source only; for the target it has just ids.
     source = tuple(
-        tokens_from_encoding(tokenizer, encoding, example=example)
-        for example in range(len(_ids(arguments)))
+        tokens_from_encoding(tokenizer, encoding, example=example, specials=specials)
+        for example in range(examples)
     )
-    target = tuple(
-        tokens_from_ids(tokenizer, ids.tolist()) for ids in _ids(arguments, "decoder_input_ids")
-    )
+    target = tuple(tokens_from_ids(tokenizer, ids.tolist(), specials=specials) for ids in written)
     return source, target
 
 

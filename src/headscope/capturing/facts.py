@@ -174,10 +174,10 @@ def _falls_with_distance(layer: Layer) -> bool:
     steps, both = np.diff(bias, axis=2), seen[:, 1:] & seen[:, :-1]
     if not both.any():
         return False
-    return all(
-        np.ptp(head[both]) <= LINEAR_WITHIN and np.abs(head[both]).max() > LINEAR_WITHIN
-        for head in steps
-    )
+    of_heads = steps[:, both]
+    is_line = np.ptp(of_heads, axis=1) <= LINEAR_WITHIN
+    is_slope = np.abs(of_heads).max(axis=1) > LINEAR_WITHIN
+    return bool((is_line & is_slope).all())
 
 
 def _described(block: nn.Module) -> str:

@@ -125,23 +125,36 @@ def rotary_between(
     moved = np.flatnonzero(np.abs(before - after).max(axis=(0, 1)) > TURNED_BEYOND * scale)
     if not len(moved):
         return None
-    for rotary in _candidates(before, after, moved):
+    for trial in _candidates(before, moved):
+        if not _keeps_lengths(trial, before, after, within * scale):
+            continue  # to fit its frequencies takes several times as long
+        rotary = _fitted(trial, before, after)
         if _leads(rotary, before, after, within):
             return rotary
     return None
 
 
-def _candidates(before: np.ndarray, after: np.ndarray, moved: np.ndarray) -> Iterator[Rotary]:
-    """Rotations that could be: by style, and by how many features are turned, of which the slowest
-    may not show.
+def _candidates(before: np.ndarray, moved: np.ndarray) -> Iterator[Rotary]:
+    """Rotations that could be, without their frequencies: by style, and by how many features are
+    turned, of which the slowest may not show.
     """
     start, seen = int(moved[0]), int(moved[-1] - moved[0]) + 1
     rest = before.shape[2] - start
     for style in STYLES:
         for width in dict.fromkeys([seen + seen % 2, rest // 2 * 2, rest // 2, rest // 4]):
             if width >= seen and not width % 2 and width <= rest:
-                trial = Rotary(frequencies=np.zeros(width // 2), style=style, start=start)
-                yield _fitted(trial, before, after)
+                yield Rotary(frequencies=np.zeros(width // 2), style=style, start=start)
+
+
+def _keeps_lengths(trial: Rotary, before: np.ndarray, after: np.ndarray, apart: float) -> bool:
+    """Whether each pair of features is as long before as after, as where both features of a pair
+    are off by ``apart`` at most.
+    """
+    first, second = trial._parts
+    old = np.hypot(before[..., first], before[..., second])
+    new = np.hypot(after[..., first], after[..., second])
+    # The diagonal of a square of that side, and what rounding may add.
+    return bool(np.abs(old - new).max() <= 1.5 * apart)
 
 
 def _fitted(trial: Rotary, before: np.ndarray, after: np.ndarray) -> Rotary:

@@ -42,7 +42,7 @@ from headscope.capturing.building.layers import (
     stacks_of,
 )
 from headscope.capturing.building.stacks import order_of
-from headscope.capturing.calls.attention import QueryRows, weights_of
+from headscope.capturing.calls.attention import QueryRows, has_own_weights, weights_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility, state_of, visibility_of
 from headscope.capturing.facts import position_kind
@@ -89,6 +89,7 @@ class Builder:
         self._visibilities: dict[tuple, tuple[tuple, Visibility]] = {}
         self._rotations = Rotations()
         self._postponed: list[tuple[PostponedWeights, list[dict[str, Any]]]] = []
+        self._computed: tuple[Call | None, list[np.ndarray]] = (None, [])
         self.seen: dict[int, SeenLayer] = {}
         self.samples: list[OrderSample] = []
         self._made: Counter[str] = Counter()
@@ -120,6 +121,8 @@ class Builder:
         if not explained(call, visibility, rows_and_padding[0]):
             call.query = call.key = None
         unpadded = self._unpadded(call, sides)
+        if self._keeping.heads is None:
+            self._count(call)
         layers, weights = self._facts(unpadded, visibility, rows_and_padding)
         group = self._sides.group_of(call, sides)
         seen = SeenLayer(call, group, size=whole.size, sides=sides)
@@ -316,8 +319,7 @@ class Builder:
         and its weights, where the rows that were checked are all rows.
         """
         call, (rows, padding) = unpadded[0].call, rows_and_padding
-        weights = weights_of(call, visibility, rows)
-        check_weights(weights, padding, call.name)
+        weights = self._checked_rows(unpadded, visibility, rows, padding)
         shared = facts_of_call(call)
         facts = [
             {**shared, "visible": self._masks.of(text, visibility), **turned, **checked}
@@ -326,6 +328,41 @@ class Builder:
             )
         ]
         return facts, weights if rows.at is None else None
+
+    def _checked_rows(
+        self,
+        unpadded: list[RealTokens],
+        visibility: Visibility,
+        rows: QueryRows,
+        padding: torch.Tensor | None,
+    ) -> torch.Tensor:
+        """The rows ``[text head row key]`` at which a call is checked."""
+        weights = None if padding is not None else self._rows_of_kept(unpadded, rows)
+        if weights is None:
+            weights = weights_of(unpadded[0].call, visibility, rows)
+        check_weights(weights, padding, unpadded[0].call.name)
+        return weights
+
+    def _rows_of_kept(self, unpadded: list[RealTokens], rows: QueryRows) -> torch.Tensor | None:
+        """Rows ``[text head row key]`` of the weights that will be kept, which are computed now, so
+        that the rows that are checked are not computed twice; None where others are checked.
+
+        Args:
+            unpadded: texts without padding.
+            rows: those that are checked.
+        """
+        call, keeping = unpadded[0].call, self._keeping
+        is_single = call.query is not None and call.query.dtype == torch.float32
+        if not is_single or has_own_weights(call) or call.context.device.type != "cpu":
+            return None
+        if not self._keeps_weights or keeping.postpones_weights or keeping.heads is not None:
+            return None
+        # Texts that differ in their rows have padding; with all rows there is nothing to choose.
+        if keeping.precision != "float32" or rows.at is None or rows.at.ndim > 1:
+            return None
+        arrays = kept_weights(unpadded, keeping.dtype)
+        self._computed = call, arrays
+        return torch.stack([torch.from_numpy(array).index_select(1, rows.at) for array in arrays])
 
     def _kept(
         self,
@@ -344,8 +381,8 @@ class Builder:
             # Which keys a query may see is a fact about all heads, where it is read from weights.
             call.causal = visibility_of(unpadded[0].call).causal
             unpadded = [replace(text, call=call) for text in unpadded]
+            self._count(call)
         call, visibility = unpadded[0].call, self._visibility_of(unpadded[0].call)
-        self._count(call)
         later = None
         if self._keeping.postpones_weights and known is None:
             later = postponed(unpadded, visibility)
@@ -370,6 +407,10 @@ class Builder:
     def _kept_weights(
         self, unpadded: list[RealTokens], known: torch.Tensor | None
     ) -> Sequence[np.ndarray]:
+        call, computed = self._computed
+        if unpadded[0].call is call:
+            self._computed = None, []
+            return computed
         return kept_weights(unpadded, self._keeping.dtype, known=known)
 
     def _arrays(

@@ -18,7 +18,7 @@ from torch import nn
 
 from headscope.capturing.building._build import Builder
 from headscope.capturing.building._call_tokens import SideTokens
-from headscope.capturing.building._checks import check_sizes, check_weights, explained, verified
+from headscope.capturing.building._checks import check_sizes, explained, verified
 from headscope.capturing.building._real_tokens import RealTokens, stored
 from headscope.capturing.building.layers import (
     KEPT_OF_CALL,
@@ -26,7 +26,7 @@ from headscope.capturing.building.layers import (
     SeenLayer,
     facts_of_call,
 )
-from headscope.capturing.calls.attention import QueryRows, weights_of
+from headscope.capturing.calls.attention import QueryRows
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility, state_of
 from headscope.capturing.inputs.inputs import Inputs
@@ -142,8 +142,8 @@ class ShortTextBuilder(Builder):
         self._layers = call
         sides = self._sides_of_layers(first.sides, len(alike))
         unpadded = self._unpadded(call, sides)
-        weights = weights_of(call, visibility, rows)
-        check_weights(weights, None, call.name)
+        self._count(call)
+        weights = self._checked_rows(unpadded, visibility, rows, None)
         checks, turns = verified(call, weights, rows), self._rotations.of(unpadded)
         visible = self._masks.of(unpadded[0], visibility)
         facts = [

@@ -123,7 +123,7 @@ def recomputed(
     visible = visible_of(call, visibility, rows, heads)
     scores = _scores(call, visibility, rows, heads)
     if visible is not None:
-        scores = scores.where(visible, torch.finfo(scores.dtype).min)
+        scores = scores.masked_fill_(~visible, torch.finfo(scores.dtype).min)
     if call.sinks is None:
         return _without_dead_rows(softmax_of(scores), visible)
     sinks = call.sinks.reshape(-1) if heads is None else call.sinks.reshape(-1)[heads]

@@ -14,7 +14,7 @@ from headscope.capturing.seam import OPERANDS, Edit
 from headscope.capturing.watching._einsum import AxisOrder, attention_axes, product_axes
 from headscope.capturing.watching._flex import is_flex
 from headscope.capturing.watching._score_trace import trace_of
-from headscope.capturing.watching.softmaxes import FUSED
+from headscope.capturing.watching.torch_functions import EINSUM, FUSED, SUMS_OF_PRODUCTS
 
 Split = Callable[[torch.Tensor], torch.Tensor | None]
 
@@ -34,9 +34,9 @@ def with_operands(
         return args, options
     if func is FUSED or is_flex(func):
         return _fused(edit, args, options)
-    if func is torch.einsum:
+    if func is EINSUM:
         return _einsum(edit, args, split), options
-    if func in (torch.baddbmm, torch.Tensor.baddbmm):
+    if func in SUMS_OF_PRODUCTS:
         given = dict(zip(("input", "batch1", "batch2"), args, strict=False)) | options
         left, right = _factors(edit, (given["batch1"], given["batch2"]), split)
         rest = {

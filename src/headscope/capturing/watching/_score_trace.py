@@ -301,8 +301,10 @@ def _explained(
     product: Product, scores: torch.Tensor, weights: torch.Tensor, known: list[AddedScores]
 ) -> dict[str, Any]:
     query, key = product.query, product.key
-    raw = query.unflatten(1, (key.shape[1], -1)) @ key.unsqueeze(2).transpose(-1, -2)
-    raw = raw.flatten(1, 2) * product.scale
+    # Heads that share their keys are one product with more rows.
+    shared = query.reshape(len(query), key.shape[1], -1, query.shape[-1])
+    raw = (shared @ key.transpose(-1, -2)).view(*query.shape[:3], -1)
+    raw = raw.mul_(product.scale)
     beside = next((each for each in known if each.leads(raw, scores)), None)
     if beside is None:
         beside = _beside(raw, scores, weights)

@@ -18,9 +18,10 @@ from headscope.capturing.watching._before_positions import (
 )
 from headscope.capturing.watching._projection import find_projected, too_many, with_projection
 from headscope.capturing.watching.interface import InterfaceWatch
+from headscope.capturing.watching.modes import innermost_mode
 from headscope.capturing.watching.operators import OperatorWatch, looking_away
-from headscope.capturing.watching.softmaxes import counted
 from headscope.capturing.watching.tape import ModuleUse, PassReader, Tape
+from headscope.capturing.watching.torch_functions import counted, products_handed
 from headscope.capturing.watching.watch_plan import (
     AttentionSite,
     ModelModules,
@@ -59,6 +60,9 @@ class Watch(PassReader):
     ) -> None:
         self.count = self.softmaxes = 0
         self._counting = nullcontext() if watched is None else counted(self._count_softmax)
+        # Where nobody asks for a plan it need not be known how attention begins.
+        has_plan = watched is not None and (not watched.is_planned or bool(watched.operators))
+        self._handing = products_handed(self._multiply) if has_plan else nullcontext()
         watched = WatchedModules.of(ModelModules.of(model)) if watched is None else watched
         self._take, self._join, self._watched, self._tell = take, join, watched, used
         # Of modules that compute attention with torch's operators it is told itself.
@@ -69,12 +73,16 @@ class Watch(PassReader):
         function = next((reader.function for reader in readers if reader.function), None)
         self._operators = OperatorWatch(self._tape, self._note, batch, function)
         # Whoever is told of all functions needs the mode also where no attention is looked for.
-        self._is_mode_open = function is not None or not watched.is_planned
+        self._is_always_open = function is not None or not watched.is_planned
+        self._is_mode_open = self._is_always_open
         self._operators.idle = watched.is_planned
         self._interface = InterfaceWatch(self._tape, self._note, inside=looking_away)
         self._sites: dict[int, AttentionSite] = {}
         self._is_plain = True
         self._inside: list[nn.Module] = []
+        self._outside: Any = None
+        self._begun: set[int] = set()
+        self._late: set[int] = set()
         self._expected = Counter(self._watched.operator_calls)
         self._exit = ExitStack()
 
@@ -84,10 +92,11 @@ class Watch(PassReader):
             undo.enter_context(self._tape)
             undo.enter_context(self._interface)
             undo.callback(self._close)
-            if self._is_mode_open:
+            if self._is_always_open:
                 undo.enter_context(self._operators)
             undo.enter_context(observing(away=False))
             undo.enter_context(self._counting)
+            undo.enter_context(self._handing)
             self._exit = undo.pop_all()
         return self
 
@@ -111,8 +120,9 @@ class Watch(PassReader):
         return tuple(self._sites[number] for number in sorted(self._sites))
 
     def _count_softmax(self) -> None:
-        """The model takes a softmax."""
+        """The model is about to take a softmax."""
         self.softmaxes += 1
+        self._begin()
 
     def settle(self) -> None:
         """A pass is over: pass on the calls that nothing took further, before another pass changes
@@ -128,6 +138,8 @@ class Watch(PassReader):
         if self._inside:
             self._expected[id(call.module)] -= 1
             self._operators.idle = self._are_seen()
+        if call.route == "operators" and id(call.module) in self._begun:
+            self._late.add(call.number)
         call.products = call.products if call.route == "operators" else made
         with looking_away():
             self._describe(call)
@@ -168,7 +180,8 @@ class Watch(PassReader):
         layout = call.layout
         if layout.open or layout.one_by_one:
             self._is_plain = False
-        self._sites[call.number] = site_of(self._watched.modules, call)
+        is_late = call.number in self._late
+        self._sites[call.number] = site_of(self._watched.modules, call, is_late=is_late)
         with looking_away():
             self._take(call)
 
@@ -177,9 +190,10 @@ class Watch(PassReader):
         self._inside.append(module)
         if len(self._inside) == 1:
             self._operators.is_before = True
-            if not self._is_mode_open:
-                self._operators.__enter__()
+            self._outside = innermost_mode()
         self._operators.idle = False
+        if id(module) not in self._watched.late:
+            self._open_mode()
 
     def ended(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
         """Such a module has ended."""
@@ -189,9 +203,34 @@ class Watch(PassReader):
             self._close_mode()
         self._operators.idle = self._are_seen()
 
-    def _close_mode(self) -> None:
+    def _multiply(self, function: Callable, args: tuple, options: dict) -> Any:
+        """Run a product of matrices, which attention may begin or end with."""
+        self._begin()
+        result = function(*args, **options)
+        if self._inside and self._operators.idle and innermost_mode() is self._operators:
+            self._close_mode()
+        return result
+
+    def _begin(self) -> None:
+        """Attention may begin with what is about to run. In a module that computes it with torch's
+        operators these are watched from here on, until all calls were seen: no function before or
+        after need pass the mode by.
+        """
+        # A mode of the model's own must not be left before ours.
+        if self._inside and not self._operators.idle and innermost_mode() is self._outside:
+            self._open_mode()
+        if innermost_mode() is self._operators:
+            self._begun.add(id(self._tape.innermost()))
+
+    def _open_mode(self) -> None:
         if not self._is_mode_open:
+            self._operators.__enter__()
+            self._is_mode_open = True
+
+    def _close_mode(self) -> None:
+        if self._is_mode_open and not self._is_always_open:
             self._operators.__exit__(None, None, None)
+            self._is_mode_open = False
 
     def _are_seen(self) -> bool:
         """Whether all calls were seen that the plan has in the modules that are running: what else
@@ -201,6 +240,5 @@ class Watch(PassReader):
 
     def _close(self) -> None:
         """The pass ended where it should not have, within such a module."""
-        if self._inside:
-            self._inside.clear()
-            self._close_mode()
+        self._inside.clear()
+        self._close_mode()

@@ -10,6 +10,11 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode
 from headscope.capturing.observers import look_again, look_away
 
 
+def innermost_mode() -> TorchFunctionMode | None:
+    """The mode that the next function of torch passes by first; None where there is none."""
+    return _get_current_function_mode()
+
+
 class WatchMode(TorchFunctionMode):
     """A mode that sees nothing while nobody is to look."""
 
@@ -23,11 +28,11 @@ class looking_away:
 
     def __enter__(self) -> None:
         self._off: list[WatchMode] = []
-        innermost = _get_current_function_mode()
+        innermost = innermost_mode()
         while isinstance(innermost, WatchMode):
             TorchFunctionMode.__exit__(innermost, None, None, None)
             self._off.append(innermost)
-            innermost = _get_current_function_mode()
+            innermost = innermost_mode()
         self._token = look_away()
 
     def __exit__(self, *_: object) -> None:
@@ -39,7 +44,7 @@ class looking_away:
 @contextmanager
 def mode_off(mode: TorchFunctionMode) -> Generator[None]:
     """Take a mode off while the block is open, where it is the innermost one."""
-    is_innermost = _get_current_function_mode() is mode
+    is_innermost = innermost_mode() is mode
     if is_innermost:
         TorchFunctionMode.__exit__(mode, None, None, None)
     try:

@@ -36,8 +36,13 @@ from headscope.capturing.watching._score_trace import (
     visible_in,
 )
 from headscope.capturing.watching.modes import WatchMode, looking_away
-from headscope.capturing.watching.softmaxes import FUSED, original_of
 from headscope.capturing.watching.tape import Tape
+from headscope.capturing.watching.torch_functions import (
+    EINSUM,
+    FUSED,
+    SUMS_OF_PRODUCTS,
+    original_of,
+)
 from headscope.errors import CaptureError
 
 PRODUCTS: set[Any] = {
@@ -47,9 +52,8 @@ PRODUCTS: set[Any] = {
     torch.bmm,
     torch.Tensor.bmm,
 }
-SUMS_OF_PRODUCTS: set[Any] = {torch.baddbmm, torch.Tensor.baddbmm}
 SOFTMAXES: set[Any] = {torch.softmax, torch.Tensor.softmax, functional.softmax}
-HOLD_OPERANDS: set[Any] = PRODUCTS | SUMS_OF_PRODUCTS | {FUSED, torch.einsum}
+HOLD_OPERANDS: set[Any] = PRODUCTS | SUMS_OF_PRODUCTS | {FUSED, EINSUM}
 BEGINS: set[Any] = HOLD_OPERANDS | SOFTMAXES | {functional.multi_head_attention_forward}
 """Functions that attention begins with, beside that of ``flex_attention``."""
 
@@ -155,7 +159,7 @@ class OperatorWatch(WatchMode):
             return self._product(args[0], args[1], result)
         if func in SUMS_OF_PRODUCTS:
             self._sum_of_products(args, options, result)
-        elif func is torch.einsum:
+        elif func is EINSUM:
             return self._einsum(args, result)
         elif func in SOFTMAXES:
             self._softmax(args, options, result)

@@ -84,6 +84,8 @@ class WatchedModules:
         operators: while one of these runs, torch's functions are watched; None for the whole pass.
         given: further modules, of which it is only recorded what they are given.
         operator_calls: how many calls are expected of each of ``operators``, by its id.
+        late: ids of those of ``operators`` that need be watched only from their first product of
+            matrices or softmax on.
         routers: may give router scores, where these are wanted.
         last: how many calls of attention end the pass; None for one that runs to its end.
     """
@@ -95,6 +97,7 @@ class WatchedModules:
     operators: Sequence[nn.Module] | None = None
     given: Sequence[nn.Module] = ()
     operator_calls: Mapping[int, int] = field(default_factory=dict)
+    late: frozenset[int] = frozenset()
     routers: Sequence[nn.Module] = ()
     last: int | None = None
 
@@ -164,6 +167,8 @@ class AttentionSite:
         projection: takes the outputs of the heads; None if none was observed.
         makers: of the queries and of the keys before positions; None among them where one was not
             found, and empty where there are neither.
+        is_late: whether torch's operators need be watched only from the first product of matrices
+            or softmax in the module on: one was seen there before the call was complete.
     """
 
     module: int
@@ -171,6 +176,7 @@ class AttentionSite:
     cross: bool
     projection: int | None
     makers: tuple[int | None, ...]
+    is_late: bool = False
 
 
 @dataclass(eq=False)
@@ -203,7 +209,9 @@ class WatchPlan:
         """Where to watch the next pass, which may end with the last call of attention."""
         sites = [site.module for site in self.sites]
         makers = [number for site in self.sites for number in site.makers]
-        operators = Counter(site.module for site in self.sites if site.route == "operators")
+        by_operators = [site for site in self.sites if site.route == "operators"]
+        operators = Counter(site.module for site in by_operators)
+        at_once = {site.module for site in by_operators if not site.is_late}
         # Which module is running is asked by those who watch torch's functions alone.
         running, given = (sites, []) if operators else ([], sites)
         return WatchedModules(
@@ -214,6 +222,7 @@ class WatchPlan:
             matrices=_chosen(modules, [site.projection for site in self.sites]),
             operators=_chosen(modules, operators),
             operator_calls={id(modules.all[number]): count for number, count in operators.items()},
+            late=frozenset(id(modules.all[number]) for number in operators.keys() - at_once),
             routers=_chosen(modules, self.routers) or modules.all,
             last=len(self.sites) if ends else None,
         )
@@ -278,7 +287,7 @@ def plan_of(modules: ModelModules) -> WatchPlan | None:
     return plan if plan is not None and plan.fits(modules) else None
 
 
-def site_of(modules: ModelModules, call: Call) -> AttentionSite:
+def site_of(modules: ModelModules, call: Call, *, is_late: bool) -> AttentionSite:
     """The site of a call whose projection was looked for."""
     return AttentionSite(
         module=modules.numbers[id(call.module)],
@@ -286,4 +295,5 @@ def site_of(modules: ModelModules, call: Call) -> AttentionSite:
         cross=call.cross,
         projection=modules.numbered([call.projection])[0],
         makers=modules.numbered(call.makers),
+        is_late=is_late,
     )
