@@ -137,10 +137,19 @@ class ResidualPath:
         if module is None or not ProjectionProducts.is_worth_it(len(matrix)):
             return None
         parts = matrix.reshape(heads, -1, matrix.shape[1])
-        # Lengths are kept in single precision.
+        is_single = self.is_single
         return remembered(
-            [module], ("products", heads), lambda: ProjectionProducts(parts, single=True)
+            [module],
+            ("products", heads, is_single),
+            lambda: ProjectionProducts(parts, single=is_single),
         )
+
+    @property
+    def is_single(self) -> bool:
+        """Whether its contributions, which are kept in single precision, are worked out in it."""
+        inputs = self.call.size[1] * self.call.value.shape[-1]
+        is_double = self.output.dtype == torch.float64
+        return not is_double and ProjectionProducts.is_worth_it(inputs)
 
     @cached_property
     def value_columns(self) -> tuple[nn.Module, list[int]] | None:
