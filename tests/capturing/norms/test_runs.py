@@ -8,7 +8,7 @@ import torch
 
 import headscope as hs
 from headscope.capturing import capture_encoded
-from headscope.capturing.contributions import _build, _texts_of_path, _watch
+from headscope.capturing.contributions import _build, _reader, _texts_of_path
 from headscope.record import CONTRIBUTIONS
 from headscope.testing import tiny_model
 from headscope.testing._made_up import made_up
@@ -112,7 +112,7 @@ def test_a_long_text_does_not_fill_up_all_others(tokenizer):
     words = "the cat sat. a dog sat. the bee"
     texts = [words, words[:24], "a bee", "the cat"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_watch, "texts_of", sized)
+        patch.setattr(_reader, "texts_of", sized)
         patch.setattr(_texts_of_path, "FEW_PAIRS", 64)
         capture_encoded(
             model, tokenizer, tokenizer(texts, padding=True, return_tensors="pt"), keep="norms"

@@ -66,8 +66,7 @@ from headscope.record import (
 )
 
 if TYPE_CHECKING:
-    from headscope.capturing.contributions._planned_watch import PlannedNormsWatch
-    from headscope.capturing.contributions._watch import NormsWatch
+    from headscope.capturing.contributions._reader import NormsReader
 
 
 class Builder:
@@ -94,7 +93,7 @@ class Builder:
         self.seen: dict[int, StackLayers] = {}
         self.samples: list[OrderSample] = []
         self._made: Counter[str] = Counter()
-        self.norms: NormsWatch | PlannedNormsWatch | None = None
+        self.norms: NormsReader | None = None
         self.unread: list[str] = []
         self.routers: dict[str, list[np.ndarray]] = {}
         self.router_sites: tuple[int | None, ...] = ()
@@ -130,7 +129,8 @@ class Builder:
             chosen = self._of_chosen_heads(unpadded, layers, sides)
         self._enter(call, sides, layers, size=whole.size, chosen=chosen)
         if self.norms is not None:
-            self.norms.expect(whole, call, (sides, visibility, weights), layers)
+            self.norms.mark(whole, call, sides)
+            self.norms.expect(call, visibility, weights, layers)
         put_away(self.seen[call.number].all_layers, self._keeping.put)
 
     def complete(self) -> None:
@@ -141,6 +141,8 @@ class Builder:
                 still wait for others.
         """
         self.check_joined()
+        if self.norms is not None:
+            self.norms.complete()
 
     def check_joined(self) -> None:
         """Raise where calls still wait for others.

@@ -109,6 +109,8 @@ def _texts_of(path: ResidualPath, texts: list[RealTokens], *, with_alti: bool) -
 def _block(path: ResidualPath, texts: list[RealTokens], missing: Missing) -> Block:
     call = path.call
     numbers = [text.example for text in texts]
+    if path.visibility is None:
+        raise ValueError(f"{call.name} has no layers yet")
     of_texts, visibility = call.of_texts(numbers), path.visibility.of_texts(numbers)
     matrix, bias = path.projection
     weights, values = _weights_and_values(of_texts, visibility, texts, path)
