@@ -103,6 +103,12 @@ class Block(BlockArrays):
         outputs = contexts.reshape(-1, inputs) @ projection.reshape(inputs, -1)
         return outputs.reshape(*contexts.shape[:-2], self.size[3])
 
+    def products_of(self, index: tuple[int, ...], kinds: Kinds) -> tuple[ProjectionProducts, Kinds]:
+        """Those of all texts."""
+        if self.products is None:
+            raise RecordError("This block has no products; give Block(products=...)")
+        return self.products, kinds
+
     def gram(
         self, keys: slice, kinds: Kinds
     ) -> tuple[

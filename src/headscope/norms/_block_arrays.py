@@ -19,6 +19,8 @@ from headscope.norms._lengths import (
     sure_bounds,
 )
 from headscope.norms._norm import Norm
+from headscope.norms._pairs import NUMBERS_HELD, Pairs, pairs_of
+from headscope.norms._products import ProjectionProducts
 
 if TYPE_CHECKING:
     from headscope.norms._block import Block
@@ -76,6 +78,14 @@ class BlockArrays(ABC):
         """The output projection of the heads' outputs, without b_O."""
 
     @abstractmethod
+    def products_of(self, index: tuple[int, ...], kinds: Kinds) -> tuple[ProjectionProducts, Kinds]:
+        """The products of one text, and its own norms of each kind.
+
+        Raises:
+            RecordError: where there are no products.
+        """
+
+    @abstractmethod
     def gram(
         self, keys: slice, kinds: Kinds
     ) -> tuple[
@@ -115,6 +125,9 @@ class BlockArrays(ABC):
     @cached_property
     def _outputs(self) -> tuple[np.ndarray, np.ndarray]:
         """The output without b_O and each token's own part in it, and this part, if it has one."""
+        if self.is_short:
+            self.measure(((),))
+            return self._kept["others"], self._kept["own"]
         # Weights times values first: they are far fewer numbers than f(x_j) of all keys. Both are
         # written as the projection takes them, the heads of a query side by side.
         *texts, heads, queries, _ = self.weights.shape
@@ -228,14 +241,53 @@ class BlockArrays(ABC):
 
         With products in single precision (`ProjectionProducts`) a length is known to 1e-5 of
         itself, and most are to the rounding of single precision, 1e-7: keys of which a length is
-        less than a tenth of what its parts could add up to are done again in double precision.
+        less than an eighth of what its parts could add up to are done again in double precision.
+        Of a short text they then follow from the vectors themselves.
 
         Args:
             kinds: the norms of each kind.
         """
         kinds = tuple(norms for norms in kinds if ("lengths", norms) not in self._kept)
-        if kinds:
+        if not kinds:
+            return
+        if self.is_short:
+            self._measure_pairs(kinds)
+        else:
             self._measure(kinds)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the vectors of all pairs of a text's tokens are held, and no Gram matrices."""
+        _, queries, keys, model = self.size
+        return self.dtype == np.float32 and queries * keys * model <= NUMBERS_HELD
+
+    def _measure_pairs(self, kinds: Kinds) -> None:
+        """As `_measure`, of short texts; and what a token and all others add to an output."""
+        texts = self.weights.shape[:-3]
+        kinds = ((), *filter(None, kinds))  # the vectors themselves are measured in any case
+        measured = [self._pairs_of(index, kinds) for index in np.ndindex(texts)]
+        known = {}
+        for name in ("lengths", "bounds", "values", "others", "own"):
+            arrays = [getattr(one, name) for one in measured]
+            known[name] = np.stack(arrays).reshape(*texts, *arrays[0].shape)
+        for number, norms in enumerate(kinds):
+            self._kept["lengths", norms] = known["lengths"][..., number, :, :]
+            self._kept["bounds", norms] = known["bounds"][..., number, :]
+        self._kept.update({name: known[name] for name in ("values", "others", "own")})
+
+    def _pairs_of(self, index: tuple[int, ...], kinds: Kinds) -> Pairs:
+        """Of one text, with what cancels worked out again in double precision."""
+        products, own_kinds = self.products_of(index, kinds)
+        weights, values = self.weights[index], self.values_of_heads[index]
+        pairs = pairs_of(weights, values, products, own_kinds, same=self.same)
+        for head in np.flatnonzero(pairs.removed.any(axis=-1)).tolist():
+            keys = np.flatnonzero(pairs.removed[head])
+            pairs.values[head, keys] = self._value_lengths_again(index, head, keys)
+        for number in np.flatnonzero(pairs.cancelled.any(axis=0)).tolist():
+            keys = np.flatnonzero(pairs.cancelled[:, number])
+            again = self._lengths_again(index, kinds[number], keys)
+            pairs.lengths[number, :, keys] = again
+        return pairs
 
     def _measure(self, kinds: Kinds) -> None:
         """As `measure`, of kinds that are not known yet."""
@@ -265,7 +317,7 @@ class BlockArrays(ABC):
         self, tile: slice, longest: Float[np.ndarray, "*text key kind head"]
     ) -> Float[np.ndarray, "*text kind query"]:
         """What the vectors of some keys would add up to if none cancelled another."""
-        weights, by_kind = self.weights_by_key(tile), np.moveaxis(longest, -2, -3)
+        weights, by_kind = np.abs(self.weights_by_key(tile)), np.moveaxis(longest, -2, -3)
         *texts, keys, heads, queries = weights.shape
         # Keys and heads lie side by side in both, so that it is one product for each text.
         flat = by_kind.reshape(*texts, longest.shape[-2], keys * heads)
@@ -288,11 +340,35 @@ class BlockArrays(ABC):
         # What is left of a value that W_h all but removes is known from the vector alone.
         for *text, head in np.argwhere(removed.any(axis=-2)).tolist():
             index = tuple(text)
-            block, _ = self.one(index, ())
             keys = np.flatnonzero(removed[index][:, head])
-            vectors = block.values_of_heads[head, keys + first] @ block.projection[head]
-            own[index][keys, head] = np.linalg.norm(vectors, axis=-1)
+            own[index][keys, head] = self._value_lengths_again(index, head, keys + first)
         return own
+
+    def _value_lengths_again(
+        self, index: tuple[int, ...], head: int, keys: np.ndarray
+    ) -> Float[np.ndarray, " key"]:
+        """Lengths of a head's own vectors in double precision."""
+        block, _ = self.one(index, ())
+        vectors = block.values_of_heads[head, keys] @ block.projection[head]
+        return np.linalg.norm(vectors, axis=-1)
+
+    def _lengths_again(
+        self, index: tuple[int, ...], norms: tuple[Norm, ...], keys: np.ndarray
+    ) -> Float[np.ndarray, "key query"]:
+        """Lengths of the sums of some keys in double precision."""
+        block, own = self.one(index, norms)
+        weights = np.moveaxis(block.weights[..., keys], -1, 0)
+        parts = range(0, len(keys), block.keys_held)
+        return np.concatenate(
+            [
+                block.lengths_of_vectors(
+                    keys[first : first + block.keys_held],
+                    own,
+                    weights[first : first + block.keys_held],
+                )
+                for first in parts
+            ]
+        )
 
     def _lengths_of(
         self,
@@ -308,11 +384,9 @@ class BlockArrays(ABC):
         )
         for *text, number in np.argwhere(cancelled.any(axis=-2)).tolist():
             index = tuple(text)
-            block, own = self.one(index, kinds[number])
-            again = np.flatnonzero(cancelled[index][:, number])
-            for keys in np.split(again, range(block.keys_held, len(again), block.keys_held)):
-                known = block.lengths_of_vectors(keys + tile.start, own, weights[index][keys])
-                lengths[index][keys, number] = known
+            keys = np.flatnonzero(cancelled[index][:, number])
+            again = self._lengths_again(index, kinds[number], keys + tile.start)
+            lengths[index][keys, number] = again
         return lengths
 
     def weights_by_key(self, keys: slice) -> Float[np.ndarray, "*text key head query"]:

@@ -38,7 +38,8 @@ class ProjectionProducts:
     ) -> None:
         self._projection = np.asarray(projection, np.float64)
         self.dtype = np.dtype(np.float32 if single else np.float64)
-        self.projection = self._projection.astype(self.dtype, copy=False)
+        self.projection = np.ascontiguousarray(self._projection, self.dtype)
+        self._sizes: dict[tuple[Norm, ...], tuple[np.ndarray, np.ndarray]] = {}
         self._known: dict[tuple[Norm, ...], Float[np.ndarray, "input input"]] = {}
 
     def __len__(self) -> int:
@@ -60,6 +61,22 @@ class ProjectionProducts:
                 self._known.pop(next(iter(self._known)))
             self._known[norms] = (rows @ rows.T).astype(self.dtype, copy=False)
         return self._known[norms]
+
+    def sizes(
+        self, norms: tuple[Norm, ...]
+    ) -> tuple[Float[np.ndarray, " model"], Float[np.ndarray, " head"]]:
+        """Squares of the gains of norms together, and the Frobenius norm of each head's part of the
+        projection behind them.
+        """
+        if norms not in self._sizes:
+            gains = np.ones(self._projection.shape[-1])
+            for norm in norms:
+                gains = gains * norm.gain**2
+            if len(self._sizes) >= MOST_KEPT:
+                self._sizes.pop(next(iter(self._sizes)))
+            sizes = np.sqrt((self._projection**2 @ gains).sum(axis=-1))
+            self._sizes[norms] = gains.astype(self.dtype), sizes.astype(self.dtype)
+        return self._sizes[norms]
 
     def gram(
         self,

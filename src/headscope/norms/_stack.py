@@ -13,6 +13,7 @@ from headscope.errors import RecordError
 from headscope.norms._block import OF_TEXT, Block
 from headscope.norms._block_arrays import BlockArrays, Kinds
 from headscope.norms._norm import Norm
+from headscope.norms._products import ProjectionProducts
 
 NORMS = ("before", "after", "second")
 
@@ -85,6 +86,11 @@ class BlockStack(BlockArrays):
         """The output projection of each block's heads, without b_O."""
         outputs = [block.projected(own) for block, own in zip(self.blocks, contexts, strict=True)]
         return np.stack(outputs)
+
+    def products_of(self, index: tuple[int, ...], kinds: Kinds) -> tuple[ProjectionProducts, Kinds]:
+        """Those of the block of a text."""
+        own = tuple(self._norms_of(index[0], norms) for norms in kinds)
+        return self.blocks[index[0]].products_of(index[1:], own)
 
     def gram(
         self, keys: slice, kinds: Kinds
