@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from headscope.capturing.building._call_tokens import SideTokens
 from headscope.capturing.calls.call import Call
 from headscope.capturing.contributions._follow import FunctionUse, Sum, follow
 from headscope.capturing.contributions._reader import known_norm_of
@@ -23,6 +24,7 @@ def drawn(seed):
     return torch.randn(BATCH, TOKENS, WIDTH, generator=torch.Generator().manual_seed(seed))
 
 
+SIDE = SideTokens(tokens=(), positions=())
 OUTPUT, RESIDUAL, MADE = drawn(0), drawn(1), drawn(2)
 MATRICES = [ModuleUse(MATRIX, None, MADE)]
 
@@ -39,7 +41,7 @@ def path_of(output=OUTPUT, number=0):
         number=number,
     )
     reads = (ModuleUse(READER, RESIDUAL),)
-    return ResidualPath(call=call, sides=(None, None), reads=reads, values=(), output=output)
+    return ResidualPath(call=call, sides=(SIDE, SIDE), reads=reads, values=(), output=output)
 
 
 def norm_of(use, width):
