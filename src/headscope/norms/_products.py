@@ -37,8 +37,8 @@ class ProjectionProducts:
         self, projection: Float[np.ndarray, "head feature model"], *, single: bool = False
     ) -> None:
         self._projection = np.asarray(projection, np.float64)
-        self.dtype = np.dtype(np.float32 if single else np.float64)
-        self.projection = np.ascontiguousarray(self._projection, self.dtype)
+        self.dtype: np.dtype = np.dtype(np.float32 if single else np.float64)
+        self.projection: np.ndarray = np.ascontiguousarray(self._projection, self.dtype)
         self._sizes: dict[tuple[Norm, ...], tuple[np.ndarray, np.ndarray]] = {}
         self._known: dict[tuple[Norm, ...], Float[np.ndarray, "input input"]] = {}
 
