@@ -23,6 +23,7 @@ from headscope.norms import (
     value_norms,
 )
 from headscope.norms import _block as block_module
+from headscope.norms import _block_arrays as block_arrays
 
 from .plain import Plain, length, lengths
 
@@ -114,7 +115,8 @@ def test_second_identity_pieces_bias_and_shift_sum_to_the_norm_output(block, pla
 
 def test_pieces_come_in_tiles_of_any_size_alike(block, monkeypatch):
     whole = residual_norms(block), alti(block), value_norms(block), mixing(residual_vectors(block))
-    monkeypatch.setattr(block_module, "BYTES_AT_ONCE", 1)
+    for module in (block_module, block_arrays):
+        monkeypatch.setattr(module, "BYTES_AT_ONCE", 1)
     monkeypatch.setattr(_alti, "CACHED_BYTES", 1)
     assert len(block.tiles(100)) == block.size[2]
     tiled = residual_norms(block), alti(block), value_norms(block), mixing(residual_vectors(block))

@@ -103,9 +103,10 @@ def test_layers_of_several_texts_together_have_the_numbers_of_each(kind, rng):
 
 
 def test_a_stack_comes_in_tiles_of_any_size_alike(rng, monkeypatch):
-    from headscope.norms import _block, _lengths, _products
+    from headscope.norms import _block, _block_arrays, _lengths, _products
 
     blocks = [texts_of_layer(KINDS[0], rng)[0] for _ in range(3)]
+    monkeypatch.setattr(_block_arrays, "BYTES_AT_ONCE", 1)
     monkeypatch.setattr(_block, "BYTES_AT_ONCE", 1)
     monkeypatch.setattr(_lengths, "CACHED_BYTES", 1)
     monkeypatch.setattr(_products, "KEYS_AT_ONCE", 2)

@@ -112,5 +112,6 @@ def watch(
             f"{type(model).__name__} computed no softmax attention that could be seen; run it "
             "inside the block of hs.watch, with torch's own operators"
         )
+    builder.complete()
     seen._records = builder.records(facts_of(model))
     warn_of_unseen(seen.record)

@@ -29,6 +29,7 @@ from headscope.capturing.contributions._planned_watch import (
     NormSitesFailedError,
     PlannedNormsWatch,
 )
+from headscope.capturing.contributions._reader import NormsReader
 from headscope.capturing.contributions._watch import NormsWatch
 from headscope.capturing.facts import facts_of
 from headscope.capturing.inputs._modalities import needing
@@ -405,7 +406,7 @@ def norms_for(
     *,
     watched: WatchedModules | None = None,
     norm_sites: Sequence[NormSite] = (),
-) -> NormsWatch | PlannedNormsWatch | None:
+) -> NormsReader | None:
     """A block and reader of a pass that follows attention's outputs through the layer, if norms are
     wanted; the builder tells it of each call.
     """
@@ -415,7 +416,8 @@ def norms_for(
     if norm_sites and watched is not None:
         norms = PlannedNormsWatch(watched.modules, norm_sites, with_alti=with_alti, put=keeping.put)
     else:
-        norms = NormsWatch(model, with_alti=with_alti, put=keeping.put)
+        modules = ModelModules.of(model) if watched is None else watched.modules
+        norms = NormsWatch(modules, with_alti=with_alti, put=keeping.put)
     builder.norms = norms
     return norms
 

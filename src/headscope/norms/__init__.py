@@ -9,7 +9,8 @@ from typing import Any
 
 from headscope._renamed import renamed_name
 from headscope.norms._alti import alti
-from headscope.norms._block import Block, BlockArrays, Kinds
+from headscope.norms._block import Block
+from headscope.norms._block_arrays import BlockArrays, Kinds
 from headscope.norms._contributions import (
     attention_norms,
     globenc_norms,

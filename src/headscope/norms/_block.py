@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,272 +10,22 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError
-from headscope.norms._lengths import diagonal_lengths, is_removed, lengths_of_sums
+from headscope.norms._block_arrays import BYTES_AT_ONCE, BlockArrays, Kinds
+from headscope.norms._lengths import diagonal_lengths, lengths_of_sums
 from headscope.norms._norm import Norm
 from headscope.norms._products import ProjectionProducts
 
-BYTES_AT_ONCE = 2**25
 PART_BYTES = 2**19
 """How large each array of vectors is that a `Block.parts` works with: several of them are in the
 processor's cache at a time."""
 OF_TEXT = ("weights", "values", "residual", "beside", "stream_again")
 """The arrays of a block that each text has for itself."""
-Kinds = tuple[tuple[Norm, ...], ...]
-"""The norms that the vectors of each kind of contributions go through."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class BlockArrays(ABC):
-    """What follows from the arrays of a block, or of several blocks of one shape.
-
-    Axes ``*text`` stand in front of those of one text: none, one of texts, or those of blocks and
-    of texts. The arguments are those of `Block`.
-    """
-
-    weights: np.ndarray
-    values: np.ndarray
-    bias: np.ndarray | None = None
-    residual: np.ndarray | None = None
-    same: bool = True
-    before: Norm | None = None
-    beside: np.ndarray | None = None
-    after: Norm | None = None
-    second: Norm | None = None
-    stream_again: np.ndarray | None = None
-
-    @property
-    @abstractmethod
-    def size(self) -> tuple[int, int, int, int]:
-        """Numbers of heads, queries, keys and features of the model."""
-
-    @property
-    @abstractmethod
-    def has_products(self) -> bool:
-        """Whether scalar products follow from those of projections, without vectors as wide as the
-        model.
-        """
-
-    @abstractmethod
-    def projected(
-        self, contexts: Float[np.ndarray, "*text query head feature"]
-    ) -> Float[np.ndarray, "*text query model"]:
-        """The output projection of the heads' outputs, without b_O."""
-
-    @abstractmethod
-    def gram(
-        self, keys: slice, kinds: Kinds
-    ) -> tuple[
-        Float[np.ndarray, "*text key kind head head"], Float[np.ndarray, "*text key kind head"]
-    ]:
-        """Scalar products of the vectors of each key's heads behind the linear parts of each kind's
-        norms, and a bound of their lengths.
-        """
-
-    @abstractmethod
-    def one(
-        self, index: tuple[int, ...], norms: tuple[Norm, ...]
-    ) -> tuple[Block, tuple[Norm, ...]]:
-        """The block of one text, and its norms among these."""
-
-    @cached_property
-    def output(self) -> Float[np.ndarray, "*text query model"]:
-        """The output of the attention, b_O included."""
-        output = self._outputs[0]
-        return output if self.bias is None else output + self.bias
-
-    @property
-    def own_output(self) -> Float[np.ndarray, "*text query model"]:
-        """What each token adds to its own output, ``sum_h a_ii f_h(x_i)``, without b_O."""
-        return self._outputs[1]
-
-    @property
-    def output_without_bias(self) -> Float[np.ndarray, "*text query model"]:
-        """The output of the attention without b_O."""
-        return self._outputs[0]
-
-    @cached_property
-    def _outputs(self) -> tuple[np.ndarray, np.ndarray]:
-        """The output without b_O, and each token's own part in it, if it has one."""
-        # Weights times values first: they are far fewer numbers than f(x_j) of all keys. Both are
-        # written as the projection takes them, the heads of a query side by side.
-        *texts, heads, queries, _ = self.weights.shape
-        features = self.values.shape[-1]
-        rows = 2 * queries if self.same else queries
-        both = np.empty((*texts, rows, heads, features))
-        by_head = np.swapaxes(both, -3, -2)
-        np.matmul(self.weights, self.values_of_heads, out=by_head[..., :queries, :])
-        if not self.same:
-            output = self.projected(both)
-            return output, np.zeros_like(output)
-        own_weights = self.weights.diagonal(axis1=-2, axis2=-1)[..., None]
-        np.multiply(own_weights, self.values_of_heads, out=by_head[..., queries:, :])
-        # Reading the projection from memory takes longer than multiplying the few rows of a short
-        # text, so that both go through it together.
-        outputs = self.projected(both)
-        return outputs[..., :queries, :], outputs[..., queries:, :]
-
-    @cached_property
-    def values_of_heads(self) -> Float[np.ndarray, "*text head key feature"]:
-        """Values, once for each head that uses them."""
-        shared = self.weights.shape[-3] // self.values.shape[-3]
-        return self.values if shared == 1 else np.repeat(self.values, shared, axis=-3)
-
-    @cached_property
-    def stream(self) -> Float[np.ndarray, "*text query model"]:
-        """The attention's output with the residual."""
-        stream = self.output
-        if self.before is not None:
-            stream = self.before(stream)
-        for part in (self.residual, self.beside):
-            stream = stream if part is None else stream + part
-        return stream
-
-    @cached_property
-    def normed(self) -> Float[np.ndarray, "*text query model"]:
-        """What the norm makes of that; without a norm, the same."""
-        if self.after is None:
-            return self.stream
-        normed, rows = self.after.with_rows(self.stream)
-        self.kept(("rows", self.after), lambda: rows)
-        return normed
-
-    @property
-    def value_lengths(self) -> Float[np.ndarray, "*text head key"]:
-        """``||f_h(x_j)||`` of each head."""
-        return self.kept("values", self._value_lengths)
-
-    def _value_lengths(self) -> Float[np.ndarray, "*text head key"]:
-        lengths = np.empty((*self.weights.shape[:-2], self.size[2]))
-        for tile in self.key_tiles(1):
-            gram, longest = self.gram(tile, ((),))
-            own = self._own_lengths(gram[..., 0, :, :], longest[..., 0, :], tile.start)
-            lengths[..., tile] = np.swapaxes(own, -2, -1)
-        return lengths
-
-    def lengths_behind(self, norms: tuple[Norm, ...]) -> Float[np.ndarray, "*text query key"]:
-        """``||sum_h a_ij linear(f_h(x_j))||`` behind the linear part of norms; see `measure`."""
-        self.measure((norms,))
-        return self._kept["lengths", norms]
-
-    def measure(self, kinds: Kinds) -> None:
-        """Work out the lengths of `lengths_behind` and of `value_lengths`, several kinds together.
-
-        They follow from the Gram matrix ``[head head]`` of each key's vectors. Where heads cancel
-        each other, they follow from the root of it, ``||R_j a_ij||`` with R_j from QR of the
-        vectors, which keeps the digits that the matrix itself loses. A length is so known to 1e-9
-        of itself, unless the vector is lost in the rounding of its parts, to 1e-15 of what they
-        would add up to if none cancelled another.
-
-        With products in single precision (`ProjectionProducts`) a length is known to 1e-5 of
-        itself, and most are to the rounding of single precision, 1e-7: keys of which a length is
-        less than a tenth of what its parts could add up to are done again in double precision.
-
-        Args:
-            kinds: the norms of each kind.
-        """
-        kinds = tuple(norms for norms in kinds if ("lengths", norms) not in self._kept)
-        if not kinds:
-            return
-        _, queries, keys, _ = self.size
-        texts = self.weights.shape[:-3]
-        values = np.empty((*self.weights.shape[:-2], keys)) if () in kinds else None
-        lengths = [np.empty((*texts, queries, keys)) for _ in kinds]
-        for tile in self.key_tiles(len(kinds)):
-            gram, longest = self.gram(tile, kinds)
-            if values is not None:
-                at = kinds.index(())
-                own = self._own_lengths(gram[..., at, :, :], longest[..., at, :], tile.start)
-                values[..., tile] = np.swapaxes(own, -2, -1)
-            of_keys = self._lengths_of(tile, kinds, gram, longest)
-            for number, of_kind in enumerate(lengths):
-                of_kind[..., tile] = np.swapaxes(of_keys[..., number, :], -2, -1)
-        for norms, of_kind in zip(kinds, lengths, strict=True):
-            self._kept["lengths", norms] = of_kind
-        if values is not None:
-            self._kept["values"] = values
-
-    def _own_lengths(
-        self,
-        gram: Float[np.ndarray, "*text key head head"],
-        longest: Float[np.ndarray, "*text key head"],
-        first: int,
-    ) -> Float[np.ndarray, "*text key head"]:
-        """The lengths of each key's vectors themselves.
-
-        Args:
-            gram: their scalar products.
-            longest: a bound of their lengths.
-            first: which key is the first one.
-        """
-        own, removed = diagonal_lengths(gram).astype(np.float64), is_removed(gram, longest)
-        # What is left of a value that W_h all but removes is known from the vector alone.
-        for *text, head in np.argwhere(removed.any(axis=-2)).tolist():
-            index = tuple(text)
-            block, _ = self.one(index, ())
-            keys = np.flatnonzero(removed[index][:, head])
-            vectors = block.values_of_heads[head, keys + first] @ block.projection[head]
-            own[index][keys, head] = np.linalg.norm(vectors, axis=-1)
-        return own
-
-    def _lengths_of(
-        self,
-        tile: slice,
-        kinds: Kinds,
-        gram: Float[np.ndarray, "*text key kind head head"],
-        longest: Float[np.ndarray, "*text key kind head"],
-    ) -> Float[np.ndarray, "*text key kind query"]:
-        """Lengths of the weighted sums of the vectors of some keys."""
-        weights = self.weights_by_key(tile)
-        lengths, cancelled = lengths_of_sums(
-            gram, longest, weights, negative=self._has_negative_weights
-        )
-        for *text, number in np.argwhere(cancelled.any(axis=-2)).tolist():
-            index = tuple(text)
-            block, own = self.one(index, kinds[number])
-            again = np.flatnonzero(cancelled[index][:, number])
-            for keys in np.split(again, range(block.keys_held, len(again), block.keys_held)):
-                known = block.lengths_of_vectors(keys + tile.start, own, weights[index][keys])
-                lengths[index][keys, number] = known
-        return lengths
-
-    def weights_by_key(self, keys: slice) -> Float[np.ndarray, "*text key head query"]:
-        """Weights of some keys, contiguous: those of a captured layer lie in memory like this."""
-        return np.ascontiguousarray(np.moveaxis(self.weights[..., keys], -1, -3))
-
-    @cached_property
-    def _has_negative_weights(self) -> bool:
-        """Whether a user gave weights that no softmax gives."""
-        return bool(self.weights.size) and float(self.weights.min()) < 0
-
-    def kept(
-        self, what: Hashable, make: Callable[[], Float[np.ndarray, "..."]]
-    ) -> Float[np.ndarray, "..."]:
-        """What follows from the block, worked out once."""
-        if what not in self._kept:
-            self._kept[what] = make()
-        return self._kept[what]
-
-    @cached_property
-    def _kept(self) -> dict[Hashable, np.ndarray]:
-        return {}
-
-    def key_tiles(self, kinds: int) -> list[slice]:
-        """Keys, as many at a time as lengths of so many kinds are worked out of."""
-        heads, queries, _, model = self.size
-        features = 0 if self.has_products else 2 * model
-        return self.tiles(8 * heads * (features + queries + kinds * heads))
-
-    def tiles(self, bytes_of_key: int, most: int | None = None) -> list[slice]:
-        """Keys, as many at a time as fit in the memory allowed, of all texts."""
-        texts = int(np.prod(self.weights.shape[:-3]))
-        step = max(1, (most or BYTES_AT_ONCE) // max(1, texts * bytes_of_key))
-        return [slice(first, first + step) for first in range(0, self.size[2], step)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Block(BlockArrays):
     """Weights, values and output projection of an attention, and what is done to its output, in
-    float64.
+    float64, or in the precision of its products.
 
     ``output = sum_h weights_h (values_h projection_h) + bias``; ``stream = residual +
     before(output) + beside``; ``normed = after(stream)``; ``normed_again = second(stream_again)``.
@@ -317,9 +66,23 @@ class Block(BlockArrays):
             "beside",
             "stream_again",
         ):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, np.asarray(getattr(self, name), np.float64))
+            given = getattr(self, name)
+            if given is not None:
+                # What is done again in double precision needs the digits that were given.
+                is_enough = name != "projection" and getattr(given, "dtype", None) == self.dtype
+                dtype = self.dtype if is_enough else np.float64
+                object.__setattr__(self, name, np.asarray(given, dtype))
         self._check()
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of its products, or float64."""
+        return np.dtype(np.float64) if self.products is None else self.products.dtype
+
+    @cached_property
+    def in_double(self) -> Block:
+        """The same in double precision, without products."""
+        return replace(self, products=None)
 
     @property
     def size(self) -> tuple[int, int, int, int]:
@@ -336,8 +99,15 @@ class Block(BlockArrays):
     ) -> Float[np.ndarray, "*text query model"]:
         """The output projection of the heads' outputs, without b_O."""
         inputs = self.projection.shape[0] * self.projection.shape[1]
-        outputs = contexts.reshape(-1, inputs) @ self.projection.reshape(inputs, -1)
+        projection = self.projection if self.products is None else self.products.projection
+        outputs = contexts.reshape(-1, inputs) @ projection.reshape(inputs, -1)
         return outputs.reshape(*contexts.shape[:-2], self.size[3])
+
+    def products_of(self, index: tuple[int, ...], kinds: Kinds) -> tuple[ProjectionProducts, Kinds]:
+        """Those of all texts."""
+        if self.products is None:
+            raise RecordError("This block has no products; give Block(products=...)")
+        return self.products, kinds
 
     def gram(
         self, keys: slice, kinds: Kinds
@@ -371,7 +141,7 @@ class Block(BlockArrays):
         """As `lengths_behind`, of some keys of one text, from their vectors in double precision."""
         vectors = self.transformed(keys, norms).swapaxes(0, 1)
         gram = (vectors @ vectors.swapaxes(-2, -1))[:, None]
-        longest = np.sqrt(np.einsum("...hh->...h", gram))
+        longest = diagonal_lengths(gram)
         known, cancelled = lengths_of_sums(
             gram, longest, weights, negative=self._has_negative_weights
         )

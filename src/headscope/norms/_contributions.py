@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from headscope.norms._block import BlockArrays
+from headscope.norms._block_arrays import BlockArrays
 from headscope.norms._vectors import (
     ContributionVectors,
     attention_vectors,

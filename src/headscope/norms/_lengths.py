@@ -8,13 +8,17 @@ from jaxtyping import Bool, Float
 CANCELLED = 1e-3
 """A length below this share of what its parts would add up to if none cancelled another is taken
 from the vectors; above it, a Gram matrix in double precision gives it to 1e-9."""
-CANCELLED_IN_SINGLE = 1 / 10
+CANCELLED_IN_SINGLE = 1 / 8
 """As `CANCELLED`, of a Gram matrix in single precision and of the vectors' own lengths, which are
 known by then. A square is known to a fraction of 2^-24 of the square of what the parts would add up
 to, so that a length above this share is known to some 1e-6; the worst of random searches for blocks
 that lose most stays below 1e-5 (tests/norms/test_single.py)."""
 REMOVED_IN_SINGLE = 1 / 25
 """The same share for the length of one vector of its bound (`ProjectionProducts.gram`)."""
+SUM_CANCELLED_IN_SINGLE = 1 / 50
+"""Sums over keys, of which mixing ratios are made, and lengths with the residual are sums of
+vectors, not of squares: in single precision one is known to some 2^-24 of what its parts would add
+up to. Below this share of that it is taken again in double precision."""
 CACHED_BYTES = 2**20
 """What is written and read at once of the products with all weights of a key, so that it stays in
 the processor's cache."""
@@ -31,14 +35,11 @@ def lengths_of_sums(
     far shorter than if the vectors all pointed the same way. In the precision of the Gram matrix.
     """
     *texts_and_keys, heads, queries = weights.shape
-    kinds, share = gram.shape[-3], CANCELLED
-    if is_single(gram):
-        share = CANCELLED_IN_SINGLE
-        longest = np.maximum(diagonal_lengths(gram), REMOVED_IN_SINGLE * longest)
+    kinds, share = gram.shape[-3], CANCELLED_IN_SINGLE if is_single(gram) else CANCELLED
     weights = weights.reshape(-1, heads, queries)
     # The rows of all kinds meet the weights of their key in one product.
     gram, longest = gram.reshape(-1, kinds * heads, heads), longest.reshape(-1, kinds, heads)
-    lengths = np.empty((len(weights), kinds, queries))
+    lengths = np.empty((len(weights), kinds, queries), gram.dtype)
     cancelled = np.empty((len(weights), kinds), bool)
     # Fresh memory costs more than arithmetic: what lies between is written to the same few tiles.
     step = min(max(1, CACHED_BYTES // (8 * (kinds + 1) * heads * max(1, queries))), len(weights))
@@ -58,6 +59,17 @@ def lengths_of_sums(
         cancelled[some] = (of_keys < bound).any(axis=-1)
     lengths = lengths.reshape(*texts_and_keys, kinds, queries)
     return lengths, cancelled.reshape(*texts_and_keys, kinds)
+
+
+def sure_bounds(
+    gram: Float[np.ndarray, "*any head head"], longest: Float[np.ndarray, "*any head"]
+) -> Float[np.ndarray, "*any head"]:
+    """Bounds of the lengths of vectors, closer than those of projections where the matrix gives
+    them.
+    """
+    if not is_single(gram):
+        return longest
+    return np.maximum(diagonal_lengths(gram), REMOVED_IN_SINGLE * longest)
 
 
 def is_removed(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float
@@ -13,7 +14,8 @@ from headscope.errors import RecordError
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Norm:
-    """``y = gain * (x - mean(x)) / deviation(x) + shift``, token by token, in float64.
+    """``y = gain * (x - mean(x)) / deviation(x) + shift``, token by token, in float64
+    or in the precision of what it is given.
 
     Several norms of one kind are one `Norm` whose gain, shift and eps have axes in front, which
     are broadcast to the vectors (`Norm.stacked`).
@@ -83,29 +85,41 @@ class Norm:
 
     def linear(self, vectors: Float[np.ndarray, "... model"]) -> Float[np.ndarray, "... model"]:
         """The linear part, before it is divided: ``gain * (v - mean(v))``, or ``gain * v``."""
+        gain, _ = self._in_precision_of(vectors)
         if not self.centred:
-            return vectors * self.gain
-        straight = vectors - vectors.mean(axis=-1, keepdims=True)
-        straight *= self.gain  # no second array: fresh memory costs more than the product
+            return vectors * gain
+        straight = vectors - _means(vectors)
+        straight *= gain  # no second array: fresh memory costs more than the product
         return straight
+
+    def _in_precision_of(
+        self, vectors: Float[np.ndarray, "... model"]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Gain and shift: vectors stay in single precision where they are."""
+        return self._in_single if vectors.dtype == np.float32 else (self.gain, self.shift)
+
+    @cached_property
+    def _in_single(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.gain.astype(np.float32), self.shift.astype(np.float32)
 
     def deviation(
         self, vectors: Float[np.ndarray, "*text token model"]
     ) -> Float[np.ndarray, "*text token"]:
         """What each token is divided by."""
         if self.centred and self.divided:
-            vectors = vectors - vectors.mean(axis=-1, keepdims=True)
+            vectors = vectors - _means(vectors)
         return self._deviation_of(vectors)
 
     def with_rows(
         self, vectors: Float[np.ndarray, "*text token model"]
     ) -> tuple[Float[np.ndarray, "*text token model"], Float[np.ndarray, "*text token"]]:
         """The norm itself, and what it multiplies each token by, one by its deviation."""
-        straight = vectors - vectors.mean(axis=-1, keepdims=True) if self.centred else vectors
+        straight = vectors - _means(vectors) if self.centred else vectors
         rows = 1 / self._deviation_of(straight)
-        normed = straight * self.gain
+        gain, shift = self._in_precision_of(vectors)
+        normed = straight * gain
         normed *= rows[..., None]
-        normed += self.shift
+        normed += shift
         return normed, rows
 
     def __call__(
@@ -119,8 +133,14 @@ class Norm:
     ) -> Float[np.ndarray, "*text token"]:
         """As `deviation`, of vectors whose mean was taken off, if the norm takes it off."""
         if not self.divided:
-            return np.ones(straight.shape[:-1])
+            return np.ones(straight.shape[:-1], straight.dtype)
         # The mean square and not np.var, which would take the mean off of an RMSNorm as well. A
         # product of rows reads them once, where a square is written first.
         squares = np.einsum("...m,...m->...", straight, straight) / straight.shape[-1]
-        return np.sqrt(squares + self.eps)
+        return np.sqrt(squares + np.asarray(self.eps, straight.dtype))
+
+
+def _means(vectors: Float[np.ndarray, "... model"]) -> Float[np.ndarray, "... 1"]:
+    """The mean of each vector; as a product, which takes a third of the time of ``np.mean``."""
+    width = vectors.shape[-1]
+    return (vectors @ np.ones(width, vectors.dtype))[..., None] / width

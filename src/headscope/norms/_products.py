@@ -29,15 +29,17 @@ class ProjectionProducts:
 
     Args:
         projection: ``[head feature model]``, each head's part of W_O.
-        single: whether scalar products are taken in single precision, for lengths that are kept in
-            single precision; it takes half the time and memory.
+        single: whether all is worked out in single precision that need not be done again in double,
+            for lengths that are kept in single precision; it takes half the time and memory.
     """
 
     def __init__(
         self, projection: Float[np.ndarray, "head feature model"], *, single: bool = False
     ) -> None:
         self._projection = np.asarray(projection, np.float64)
-        self._dtype = np.dtype(np.float32 if single else np.float64)
+        self.dtype: np.dtype = np.dtype(np.float32 if single else np.float64)
+        self.projection: np.ndarray = np.ascontiguousarray(self._projection, self.dtype)
+        self._sizes: dict[tuple[Norm, ...], tuple[np.ndarray, np.ndarray]] = {}
         self._known: dict[tuple[Norm, ...], Float[np.ndarray, "input input"]] = {}
 
     def __len__(self) -> int:
@@ -57,8 +59,24 @@ class ProjectionProducts:
                 rows = norm.linear(rows)
             if len(self._known) >= MOST_KEPT:
                 self._known.pop(next(iter(self._known)))
-            self._known[norms] = (rows @ rows.T).astype(self._dtype, copy=False)
+            self._known[norms] = (rows @ rows.T).astype(self.dtype, copy=False)
         return self._known[norms]
+
+    def sizes(
+        self, norms: tuple[Norm, ...]
+    ) -> tuple[Float[np.ndarray, " model"], Float[np.ndarray, " head"]]:
+        """Squares of the gains of norms together, and the Frobenius norm of each head's part of the
+        projection behind them.
+        """
+        if norms not in self._sizes:
+            gains = np.ones(self._projection.shape[-1])
+            for norm in norms:
+                gains = gains * norm.gain**2
+            if len(self._sizes) >= MOST_KEPT:
+                self._sizes.pop(next(iter(self._sizes)))
+            sizes = np.sqrt((self._projection**2 @ gains).sum(axis=-1))
+            self._sizes[norms] = gains.astype(self.dtype), sizes.astype(self.dtype)
+        return self._sizes[norms]
 
     def gram(
         self,
@@ -77,10 +95,10 @@ class ProjectionProducts:
         texts = values.shape[:-3]
         products = [self.behind(norms) for norms in kinds]
         # Texts share the products, so that all their keys are rows of the same matrices.
-        by_key = np.swapaxes(values, -3, -2).astype(self._dtype, order="C")
+        by_key = np.swapaxes(values, -3, -2).astype(self.dtype, order="C")
         by_key = by_key.reshape(-1, heads, features)
-        gram = np.empty((len(by_key), len(kinds), heads, heads), self._dtype)
-        scratch = np.empty(min(KEYS_AT_ONCE, len(by_key)) * heads * features, self._dtype)
+        gram = np.empty((len(by_key), len(kinds), heads, heads), self.dtype)
+        scratch = np.empty(min(KEYS_AT_ONCE, len(by_key)) * heads * features, self.dtype)
         for first in range(0, len(by_key), KEYS_AT_ONCE):
             some = slice(first, first + KEYS_AT_ONCE)
             for number, of_kind in enumerate(products):

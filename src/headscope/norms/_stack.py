@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError
-from headscope.norms._block import OF_TEXT, Block, BlockArrays, Kinds
+from headscope.norms._block import OF_TEXT, Block
+from headscope.norms._block_arrays import BlockArrays, Kinds
 from headscope.norms._norm import Norm
+from headscope.norms._products import ProjectionProducts
 
 NORMS = ("before", "after", "second")
 
@@ -63,6 +66,16 @@ class BlockStack(BlockArrays):
         return self.blocks[0].size
 
     @property
+    def dtype(self) -> np.dtype:
+        """The precision of its blocks."""
+        return self.blocks[0].dtype
+
+    @cached_property
+    def in_double(self) -> BlockStack:
+        """The same in double precision, without products."""
+        return BlockStack.of([block.in_double for block in self.blocks])
+
+    @property
     def has_products(self) -> bool:
         """Whether scalar products follow from those of projections."""
         return all(block.has_products for block in self.blocks)
@@ -73,6 +86,11 @@ class BlockStack(BlockArrays):
         """The output projection of each block's heads, without b_O."""
         outputs = [block.projected(own) for block, own in zip(self.blocks, contexts, strict=True)]
         return np.stack(outputs)
+
+    def products_of(self, index: tuple[int, ...], kinds: Kinds) -> tuple[ProjectionProducts, Kinds]:
+        """Those of the block of a text."""
+        own = tuple(self._norms_of(index[0], norms) for norms in kinds)
+        return self.blocks[index[0]].products_of(index[1:], own)
 
     def gram(
         self, keys: slice, kinds: Kinds
@@ -110,4 +128,4 @@ def shape_of(block: Block) -> tuple[object, ...]:
     for name in NORMS:
         norm = getattr(block, name)
         kinds.append(None if norm is None else (norm.centred, norm.divided))
-    return (*shapes, *kinds, block.same)
+    return (*shapes, *kinds, block.same, block.dtype)

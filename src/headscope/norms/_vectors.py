@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from headscope.errors import RecordError
-from headscope.norms._block import Block, BlockArrays
+from headscope.norms._block import Block
+from headscope.norms._block_arrays import BlockArrays
+from headscope.norms._lengths import SUM_CANCELLED_IN_SINGLE
 from headscope.norms._norm import Norm
 
 
@@ -48,7 +50,14 @@ class ContributionVectors:
         # Only on the diagonal a residual is added, which needs the vectors themselves.
         if self.residual is not None and self.block.same:
             diagonal = np.arange(lengths.shape[-1])
-            lengths[..., diagonal, diagonal] = self._scaled_lengths(self._unscaled_diagonal())
+            lengths[..., diagonal, diagonal] = self._lengths_of_diagonal()
+        return lengths
+
+    def _lengths_of_diagonal(self) -> Float[np.ndarray, "*text query"]:
+        lengths = self._scaled_lengths(self._unscaled_diagonal())
+        again = self._that_cancel(lengths)
+        if again is not None:
+            lengths[again] = self._in_double._lengths_of_diagonal()[again]
         return lengths
 
     def lengths_of_others_and_own(
@@ -65,7 +74,31 @@ class ContributionVectors:
             own = self._unscaled_diagonal()
         else:
             own = self._unscaled_residual(residual)
-        return self._scaled_lengths(self._unscaled_others()), self._scaled_lengths(own)
+        others, own = self._scaled_lengths(self._unscaled_others()), self._scaled_lengths(own)
+        again = self._that_cancel(others + own)
+        if again is not None:
+            in_double = self._in_double.lengths_of_others_and_own()
+            others[again], own[again] = (lengths[again] for lengths in in_double)
+        return others, own
+
+    def _that_cancel(
+        self, lengths: Float[np.ndarray, "*text query"]
+    ) -> Bool[np.ndarray, "*text query"] | None:
+        """True for queries of which sums of so small lengths need double precision; None where
+        there are none.
+        """
+        if self.block.dtype == np.float64:
+            return None
+        bounds = self.block.bounds_behind(self.norms)
+        bounds = bounds if self.rows is None else bounds * self.rows
+        # A residual that is longer than twice this cannot cancel.
+        again = lengths < 2 * SUM_CANCELLED_IN_SINGLE * bounds
+        return again if again.any() else None
+
+    @property
+    def _in_double(self) -> ContributionVectors:
+        inner = None if self.inner is None else self.inner._in_double
+        return replace(self, block=self.block.in_double, inner=inner)
 
     @property
     def own(self) -> Float[np.ndarray, "*text query model"] | None:
@@ -133,8 +166,7 @@ class ContributionVectors:
         def made() -> Float[np.ndarray, "*text query model"]:
             if self.inner is not None:
                 return self.norms[-1].linear(self.inner._unscaled_others())
-            others = block.output_without_bias
-            return self._through_first(others - block.own_output if block.same else others)
+            return self._through_first(block.output_of_others)
 
         # No residual is among them.
         return block.kept(("others", self.norms), made)
@@ -176,7 +208,7 @@ def residual_vectors(block: BlockArrays) -> ContributionVectors:
         raise RecordError("This block has no residual; give Block(residual=...)")
     if block.before is None:
         return ContributionVectors(block, residual=block.residual)
-    rows = _rows_behind(block, block.before, block.output)
+    rows = block.rows_behind(block.before, "output")
     return ContributionVectors(block, (block.before,), rows, block.residual)
 
 
@@ -184,7 +216,7 @@ def output_vectors(block: BlockArrays) -> ContributionVectors:
     """Of the norm's output: ``T_ij = after(R_ij)`` with the deviation of the whole."""
     if block.after is None:
         raise RecordError("This block has no norm after it; give Block(after=...)")
-    return _through(residual_vectors(block), block.after, block.stream)
+    return _through(residual_vectors(block), block.after, "stream")
 
 
 def globenc_vectors(block: BlockArrays) -> ContributionVectors:
@@ -193,13 +225,13 @@ def globenc_vectors(block: BlockArrays) -> ContributionVectors:
     """
     if block.second is None or block.stream_again is None:
         raise RecordError("This block has no second norm; give Block(second=..., stream_again=...)")
-    return _through(output_vectors(block), block.second, block.stream_again)
+    return _through(output_vectors(block), block.second, "stream_again")
 
 
-def _through(vectors: ContributionVectors, norm: Norm, whole: np.ndarray) -> ContributionVectors:
+def _through(vectors: ContributionVectors, norm: Norm, what: str) -> ContributionVectors:
     # Once the deviation of the whole is known, a norm is linear but for its shift, and so can be
     # taken of each piece by itself.
-    rows = _rows_behind(vectors.block, norm, whole)
+    rows = vectors.block.rows_behind(norm, what)
     return ContributionVectors(
         vectors.block,
         (*vectors.norms, norm),
@@ -208,12 +240,3 @@ def _through(vectors: ContributionVectors, norm: Norm, whole: np.ndarray) -> Con
         inner=vectors,
         scale=rows if vectors.scale is None else rows * vectors.scale,
     )
-
-
-def _rows_behind(
-    block: BlockArrays, norm: Norm, whole: Float[np.ndarray, "*text query model"]
-) -> Float[np.ndarray, "*text query"]:
-    """What a norm multiplies a query's vectors by, besides its linear part: asked for by each kind
-    of contribution that goes through it.
-    """
-    return block.kept(("rows", norm), lambda: 1 / norm.deviation(whole))

@@ -64,8 +64,7 @@ from headscope.record import (
 )
 
 if TYPE_CHECKING:
-    from headscope.capturing.contributions._planned_watch import PlannedNormsWatch
-    from headscope.capturing.contributions._watch import NormsWatch
+    from headscope.capturing.contributions._reader import NormsReader
 
 
 class Builder:
@@ -93,7 +92,7 @@ class Builder:
         self.seen: dict[int, SeenLayer] = {}
         self.samples: list[OrderSample] = []
         self._made: Counter[str] = Counter()
-        self.norms: NormsWatch | PlannedNormsWatch | None = None
+        self.norms: NormsReader | None = None
         self.unread: list[str] = []
         self.routers: dict[str, list[np.ndarray]] = {}
         self.router_sites: tuple[int | None, ...] = ()
@@ -135,7 +134,8 @@ class Builder:
                 seen.chosen[number, heads] = self._kept(unpadded, layers, sides, held)
         self.seen[call.number] = seen
         if self.norms is not None:
-            self.norms.expect(whole, call, (sides, visibility, weights), seen.layers)
+            self.norms.mark(whole, call, sides)
+            self.norms.expect(call, visibility, weights, seen.layers)
         put_away(seen.all_layers, self._keeping.put)
 
     def complete(self) -> None:
@@ -146,6 +146,8 @@ class Builder:
                 still wait for others.
         """
         self.check_joined()
+        if self.norms is not None:
+            self.norms.complete()
 
     def check_joined(self) -> None:
         """Raise where calls still wait for others.

@@ -86,7 +86,7 @@ class ShortTextBuilder(Builder):
         `complete`.
         """
         numbers = numbers_in(call)
-        if self.norms is not None or 2 * numbers > NUMBERS_HELD or not _can_wait(call):
+        if 2 * numbers > NUMBERS_HELD or not _can_wait(call):
             super().take(call)
             return
         sides = self._sides.of(call)
@@ -102,6 +102,8 @@ class ShortTextBuilder(Builder):
             (visibility.causal, *map(id, sides), *_copy_in(call)),
         )
         self._waiting.append(WaitingLayer(call, sides, visibility, rows, states, form))
+        if self.norms is not None:
+            self.norms.mark(call, call, sides)
         self._held += numbers
         if self._held > NUMBERS_HELD:
             self._write_waiting()
@@ -150,12 +152,16 @@ class ShortTextBuilder(Builder):
             {**facts_of_call(each.call), "visible": visible, **turned, **checked}
             for each, turned, checked in zip(alike, turns, checks, strict=True)
         ]
-        layers = self._kept(unpadded, facts, sides, known=weights if rows.at is None else None)
-        for each, layer in zip(alike, layers, strict=True):
+        known = weights if rows.at is None else None
+        layers = self._kept(unpadded, facts, sides, known=known)
+        for index, (each, layer) in enumerate(zip(alike, layers, strict=True)):
             group = self._sides.group_of(each.call, each.sides)
             seen = SeenLayer(each.call, group, sides=each.sides)
             seen.layers = [layer]
             self.seen[seen.number] = seen
+            if self.norms is not None:
+                own = None if known is None else known[index : index + 1]
+                self.norms.expect(each.call, each.visibility, own, [layer])
 
     def _sides_of_layers(
         self, sides: tuple[SideTokens, SideTokens], count: int

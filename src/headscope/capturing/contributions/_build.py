@@ -130,7 +130,7 @@ def _write_part(
             continue
         own = {name: _real(array[at], CONTRIBUTIONS[name], text) for name, array in arrays.items()}
         if "alti" not in missing:
-            own["alti"] = alti(_real_block(whole.one(at, ())[0], text))
+            own["alti"] = alti(_real_block(whole.one(at, ())[0], text).in_double)
         layer["value_norms"] = _stored(_real(lengths[at], "head key", text))
         layer["contributions"] = _contributions(member, own, missing, worst=worst[number, index])
 

@@ -190,12 +190,12 @@ def _state(module: nn.Module) -> tuple | None:
             continue
         if weight.is_meta or weight.is_inference():
             return None
-        flat = weight.detach().reshape(-1)
-        if flat.shape[0] > READ_WHOLE:
-            flat = flat[:: flat.shape[0] // SAMPLE]
-        if flat.is_floating_point() and flat.dtype.itemsize < 4:
-            flat = flat.float()  # the sum of many would be too large for half precision
-        some = flat.sum().item()
+        read, count = weight.detach(), weight.numel()
+        if count > READ_WHOLE:
+            read = read.reshape(-1)[:: count // SAMPLE]
+        if read.dtype in {torch.float16, torch.bfloat16}:
+            read = read.float()  # the sum of many would be too large for half precision
+        some = read.sum().item()
         state.append((weight.data_ptr(), weight._version, weight.shape, weight.dtype, some))
     settings = (int, float, str, bool)
     state += [(name, own) for name, own in vars(module).items() if isinstance(own, settings)]

@@ -1,4 +1,4 @@
-"""Following the output of each attention at the few modules where an earlier pass has shown it.
+"""Following attention's outputs at the few modules where an earlier pass has shown them.
 
 No function of torch is watched: the residual, its sum with the output, and what the layer goes on
 with are inputs and outputs of modules, and the sums are checked number by number.
@@ -6,49 +6,38 @@ with are inputs and outputs of modules, and the sums are checked number by numbe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
-from headscope.capturing.building._put_away import Put, put_away
+from headscope.capturing.building._call_tokens import SideTokens
+from headscope.capturing.building._put_away import Put
 from headscope.capturing.calls.call import Call
-from headscope.capturing.contributions._build import write_contributions
+from headscope.capturing.contributions._follow import Sum
 from headscope.capturing.contributions._norm_sites import NormSite
-from headscope.capturing.contributions._residual_path import (
-    KnownOfCall,
-    NormUse,
-    ResidualPath,
-)
-from headscope.capturing.contributions._texts_of_path import TextsOfPath, texts_of
-from headscope.capturing.contributions._watch import known_norm_of, missing_of
+from headscope.capturing.contributions._reader import NormsReader, missing_of
+from headscope.capturing.contributions._residual_path import ResidualPath
 from headscope.capturing.seam import unwatched
-from headscope.capturing.watching.tape import ModuleUse, PassReader, first_tensor
+from headscope.capturing.watching.tape import ModuleUse, first_tensor
 from headscope.capturing.watching.watch_plan import ModelModules, PlanFailedError
-
-NUMBERS_TOGETHER = 2**18
-"""How many numbers of several layers are worked on together: 2 MiB, which most caches hold."""
 
 
 class NormSitesFailedError(PlanFailedError):
     """A pass added other things to the output of an attention than the pass before."""
 
 
-class PlannedNormsWatch(PassReader):
-    """Follows the output of each attention through the modules of its site while the block is open.
+class PlannedNormsWatch(NormsReader):
+    """Follows outputs through the modules of their sites.
 
     Args:
         modules: of the model.
         sites: one for each call of attention, in their order.
-        with_alti: whether ALTI is computed too.
-        put: takes each array that is done, and gives what is kept in its place; None to keep all
-            in memory.
-
-    A `Watch` that is opened inside it tells it of the pass.
+        **options: as of `NormsReader`.
 
     Raises:
-        NormSitesFailedError: inside and on leaving, where the model did something else than the
+        NormSitesFailedError: inside and in `complete`, where the model did something else than the
             sites say; what was built is then to be discarded.
     """
 
@@ -60,191 +49,130 @@ class PlannedNormsWatch(PassReader):
         with_alti: bool = False,
         put: Put | None = None,
     ) -> None:
-        self._modules, self._sites = modules, sites
-        self._with_alti, self._put = with_alti, put
+        super().__init__(modules, with_alti=with_alti, put=put)
+        self._sites = sites
         self._given: dict[nn.Module, torch.Tensor] = {}
         self._made: dict[nn.Module, ModuleUse] = {}
-        self._waiting: list[tuple[NormSite, ResidualPath]] = []
-        self._ended: list[tuple[NormSite, ResidualPath]] = []
-        self._unwritten: list[TextsOfPath] = []
-        self._at_begin = self._table(reader=self._read, taker=self._taken)
-        self._at_end = self._table(
-            value=self._matrix, maker=self._matrix, after=self._normed, second=self._second
-        )
-        self.before: Sequence[nn.Module] = tuple(self._at_begin)
-        self.after: Sequence[nn.Module] = tuple(self._at_end)
+        self._readers, self._takers = set(self._at("reader")), set(self._at("after", "second"))
+        self._matrices = set(self._at("value", "beside", "maker"))
+        self.before: Sequence[nn.Module] = self._at("reader", "taker")
+        self.after: Sequence[nn.Module] = self._at("value", "beside", "maker", "after", "second")
 
-    def __enter__(self) -> PlannedNormsWatch:
-        return self
-
-    def __exit__(self, error: object, *_: object) -> None:
-        try:
-            if error is None and self._waiting:
-                raise NormSitesFailedError(
-                    f"{len(self._waiting)} outputs of attention were not seen to the end"
-                )
-            if error is None:
-                self._write()
-                self._check()
-        finally:
-            for known in (self._waiting, self._ended, self._unwritten, self._given, self._made):
-                known.clear()
-
-    def expect(
-        self,
-        seen: Call,
-        call: Call,
-        known: KnownOfCall,
-        layers: list[dict[str, Any]],
-    ) -> None:
-        """As `NormsWatch.expect`."""
-        if seen.number >= len(self._sites) or seen.output is None or call.output is None:
+    def mark(self, seen: Call, call: Call, sides: tuple[SideTokens, SideTokens]) -> None:
+        """As `NormsReader.mark`, of a call that has a site."""
+        if call.number >= len(self._sites) or call.projection is None or call.output is None:
             raise NormSitesFailedError(f"{call.name} was not expected")
-        site = self._sites[seen.number]
-        reader = self._modules.all[site.reader]
-        residual = self._given.pop(reader, None)
-        output = call.output.reshape(call.size[0], call.size[2], -1).detach().clone()
-        if residual is None or residual.numel() != output.numel() != seen.output.numel():
-            raise NormSitesFailedError(f"{call.name} has a residual of another size")
-        value = None if site.value is None else self._made.pop(self._modules.all[site.value], None)
-        # Copies, since models add into the very tensors that they read.
-        residual = residual.detach().clone()
-        path = ResidualPath(
-            call=call,
-            sides=known[0],
-            visibility=known[1],
-            weights=known[2],
-            reads=(ModuleUse(reader, residual),),
-            values=() if value is None else (value,),
-            layers=layers,
-            output=output,
-            addends=[residual],
-            columns=site.columns,
-            goes_on=site.goes_on,
-        )
-        self._waiting.append((site, path))
+        super().mark(seen, call, sides)
 
     def begun(self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:
-        """A module of some site begins."""
-        for act in self._at_begin[module]:
-            act(module, args, options)
+        """A module begins that takes a residual, or what a layer goes on with."""
+        given = first_tensor(args, options)
+        if given is None:
+            return
+        if module in self._readers:
+            self._given[module] = given
+        for path in self._waiting:
+            site = self._sites[path.call.number]
+            if site.maker is None or not self._is(site.taker, module):
+                continue
+            if path.after is not None and not path.goes_on:
+                self._go_on(path, site, given)
+                return
 
     def ended(
         self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
     ) -> None:
-        """A module of some site gave something."""
-        for act in self._at_end[module]:
-            act(module, args, options, output)
+        """A matrix or a norm of some site gave something."""
+        given = first_tensor(args, options)
+        if given is None or not isinstance(output, torch.Tensor):
+            return
+        use = ModuleUse(module, given, output)
+        if module in self._matrices:
+            self._made[module] = use
+        if module not in self._takers:
+            return
+        for path in self._waiting:
+            if path.stream is None and self._is(self._sites[path.call.number].after, module):
+                self._sum_up(path, self._sites[path.call.number], given)
+                break
+        with unwatched():
+            self.record(use)
 
-    def _table(self, **acts: Callable) -> dict[nn.Module, list[Callable]]:
-        """What is done at each module that is a part of some site, each act once."""
-        table: dict[nn.Module, list[Callable]] = {}
-        for part, act in acts.items():
-            for number in dict.fromkeys(getattr(site, part) for site in self._sites):
-                known = None if number is None else table.setdefault(self._modules.all[number], [])
-                if known is not None and act not in known:
-                    known.append(act)
-        return table
+    def _sum_up(self, path: ResidualPath, site: NormSite, given: torch.Tensor) -> None:
+        """Note the sum that a norm takes: of the output, the residual, and what is added beside."""
+        parts = [path.reads[0].given]
+        if site.beside is not None:
+            parts.insert(0 if site.beside_first else 1, self._made_by(site.beside, path))
+        with unwatched():
+            whole = path.output
+            for part in parts[:-1]:
+                first, whole = whole, whole + part.reshape(whole.shape)
+                self.record(Sum(first, part, whole))
+            if not _is_sum(whole, parts[-1], given):
+                raise NormSitesFailedError(f"{path.call.name}: its residual is another tensor")
+            self.record(Sum(whole, parts[-1], given))
+
+    def _go_on(self, path: ResidualPath, site: NormSite, given: torch.Tensor) -> None:
+        """Note the sum that a layer goes on with."""
+        kept, made = _kept(path, site), self._made_by(site.maker, path)
+        with unwatched():
+            if kept is None or not _is_sum(kept, made, given):
+                raise NormSitesFailedError(f"{path.call.name}: the layer goes on differently")
+            self.record(Sum(kept, made, given))
+            if site.second is None and path in self._waiting:
+                self._end([path])
+
+    def _made_by(self, number: int | None, path: ResidualPath) -> torch.Tensor:
+        """What a matrix of a site gave last."""
+        use = None if number is None else self._made.pop(self._modules.all[number], None)
+        if use is None or not path.takes(use.output):
+            raise NormSitesFailedError(f"{path.call.name}: nothing of its size was made")
+        return use.output
+
+    def _path(self, **known: Any) -> ResidualPath:
+        call, output = known["call"], known["output"]
+        site = self._sites[call.number]
+        reader = self._modules.all[site.reader]
+        residual = self._given.pop(reader, None)
+        if residual is None or residual.numel() != output.numel() or known["packed"]:
+            raise NormSitesFailedError(f"{call.name} has a residual of another size")
+        value = None if site.value is None else self._made.pop(self._modules.all[site.value], None)
+        return ResidualPath(
+            # Copies, since models add into the very tensors that they read.
+            reads=(ModuleUse(reader, residual.detach().clone()),),
+            values=() if value is None else (value,),
+            columns=site.columns,
+            **known,
+        )
+
+    def _written(self, path: ResidualPath) -> None:
+        """Look whether the same was seen as before."""
+        site = self._sites[path.call.number]
+        now = (missing_of(path), path.value_columns is not None, path.goes_on)
+        before = (site.missing, site.value is not None, site.goes_on)
+        if now != before or self._modules.numbered(path.norm_modules) != (site.after, site.second):
+            raise NormSitesFailedError(f"{path.call.name}: other kinds are missing")
 
     def _is(self, number: int | None, module: nn.Module) -> bool:
         """Whether a module is the one of a site."""
         return number is not None and self._modules.all[number] is module
 
-    def _read(self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:
-        given = first_tensor(args, options)
-        if given is not None:
-            self._given[module] = given
+    def _at(self, *parts: str) -> tuple[nn.Module, ...]:
+        """The modules that are these parts of some site, each once."""
+        numbers = dict.fromkeys(getattr(site, part) for site in self._sites for part in parts)
+        return tuple(self._modules.all[number] for number in numbers if number is not None)
 
-    def _matrix(
-        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
-    ) -> None:
-        given = first_tensor(args, options)
-        if given is not None and isinstance(output, torch.Tensor):
-            self._made[module] = ModuleUse(module, given, output)
+    def _clear(self) -> None:
+        super()._clear()
+        for known in (self._given, self._made):
+            known.clear()
 
-    def _normed(
-        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
-    ) -> None:
-        """The norm took the sum of output and residual."""
-        given = first_tensor(args, options)
-        for site, path in self._waiting:
-            if not self._is(site.after, module) or path.stream is not None:
-                continue
-            if given is None or not _is_sum(path.output, path.addends[0], given):
-                raise NormSitesFailedError(f"{path.call.name}: its residual is another tensor")
-            path.stream = given.detach().clone()
-            path.after = self._use(path, module, path.stream, output)
-            return
 
-    def _taken(self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:
-        """A module takes what the layer goes on with."""
-        given = first_tensor(args, options)
-        for site, path in self._waiting:
-            if not self._is(site.taker, module) or path.after is None or path.again is not None:
-                continue
-            kept = path.after.output if site.goes_on == "normed" else path.after.given
-            made = self._made.pop(self._modules.all[site.maker], None)
-            if given is None or made is None or not _is_sum(kept, made.output, given):
-                raise NormSitesFailedError(f"{path.call.name}: the layer goes on differently")
-            path.again = given.detach().clone()
-            if site.second is None:
-                self._finish(site, path)
-            return
-
-    def _second(
-        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
-    ) -> None:
-        given = first_tensor(args, options)
-        for site, path in self._waiting:
-            if not self._is(site.second, module) or path.again is None:
-                continue
-            if given is None or not torch.equal(given.reshape(path.again.shape), path.again):
-                raise NormSitesFailedError(f"{path.call.name}: its second norm takes another sum")
-            path.second = self._use(path, module, path.again, output)
-            self._finish(site, path)
-            return
-
-    def _use(
-        self, path: ResidualPath, module: nn.Module, given: torch.Tensor, output: Any
-    ) -> NormUse:
-        norm = known_norm_of(module, path.width)
-        if norm is None or not isinstance(output, torch.Tensor) or not path.takes(output):
-            raise NormSitesFailedError(f"{path.call.name}: what takes its sum is no norm any more")
-        name = self._modules.names[id(module)]
-        return NormUse(norm, module, name, given, output.detach().clone())
-
-    def _finish(self, site: NormSite, path: ResidualPath) -> None:
-        self._waiting.remove((site, path))
-        if site.second is None:
-            path.again = None
-        with unwatched():
-            for texts in texts_of(path, with_alti=self._with_alti):
-                self._unwritten.append(texts)
-                # Layers of a short text are worked on together, which takes a fraction of the
-                # time; longer ones fill the processor's cache each by itself.
-                if sum(known.size for known in self._unwritten) > NUMBERS_TOGETHER:
-                    self._write()
-        self._ended.append((site, path))
-        if not self._unwritten:
-            self._check()
-
-    def _write(self) -> None:
-        with unwatched():
-            write_contributions(self._unwritten)
-        self._unwritten.clear()
-
-    def _check(self) -> None:
-        """Look whether the same kinds could be proved as before, and let go of the paths.
-
-        Raises:
-            NormSitesFailedError: where other kinds are missing.
-        """
-        for site, path in self._ended:
-            has_columns = path.value_columns is not None
-            if missing_of(path) != site.missing or has_columns != (site.value is not None):
-                raise NormSitesFailedError(f"{path.call.name}: other kinds are missing")
-            put_away(path.layers, self._put)
-        self._ended.clear()
+def _kept(path: ResidualPath, site: NormSite) -> torch.Tensor | None:
+    """What a layer goes on with; None where no norm has taken its sum."""
+    if path.after is None:
+        return None
+    return path.after.output if site.goes_on == "normed" else path.after.given
 
 
 def _is_sum(first: torch.Tensor, second: torch.Tensor, whole: torch.Tensor) -> bool:
@@ -253,6 +181,5 @@ def _is_sum(first: torch.Tensor, second: torch.Tensor, whole: torch.Tensor) -> b
     """
     if first.numel() != whole.numel() or second.numel() != whole.numel():
         return False
-    with unwatched():
-        added = first.reshape(whole.shape) + second.reshape(whole.shape)
-        return torch.equal(added.to(whole.dtype), whole)
+    added = first.reshape(whole.shape) + second.reshape(whole.shape)
+    return torch.equal(added.to(whole.dtype), whole)

@@ -48,11 +48,6 @@ class NormUse:
     output: torch.Tensor
 
 
-KnownOfCall = tuple[tuple[SideTokens, SideTokens], Visibility, torch.Tensor | None]
-"""The tokens of a call, what its queries may look at, and its weights ``[text head query key]``
-where they were computed already."""
-
-
 @dataclass(eq=False, kw_only=True)
 class ResidualPath:
     """What has been observed of one call's output so far. All tensors are copies, because models
@@ -61,12 +56,9 @@ class ResidualPath:
     Args:
         call: with its projection.
         sides: its tokens.
-        visibility: what its queries may look at.
-        weights: ``[text head query key]``, where they were computed already.
         reads: what modules with parameters read before the output was there.
         values: the last matrices that were used before, among them perhaps the one that made the
             values.
-        layers: arguments of `Layer` for each example, into which the results are written.
         output: ``[batch query model]``, or ``[query model]`` of all examples where they are packed.
         packed: whether the model keeps examples of different lengths one after the other, without
             padding.
@@ -75,42 +67,49 @@ class ResidualPath:
         order: which rows of the model's tensors are the output's, row by row; None where they are
             in the same order.
         addends: what was added.
+        makers: of each of these the matrix that gave it; None where none is known.
         stream: the sum.
         where: where the model keeps the last sum.
         used: whether something other than a sum or a known norm worked with the sum.
         after: the norm that took the sum.
         goes_on: what the model continues with: ``"stream"`` (pre-norm), ``"normed"`` (post-norm),
             or not known.
-        again: the sum with the feed-forward part, in post-norm models.
+        total: the sum that shows it.
+        again: the same, in post-norm models.
         second: the norm that took that.
         ended: whether nothing more can be learnt.
         columns: of the one matrix of ``values``, those that hold the values, where that is known.
         modules: where the path was seen.
+        visibility: what the queries may look at; None as long as there are no layers.
+        weights: ``[text head query key]``, where they were computed already.
+        layers: arguments of `Layer` for each example, into which the results are written.
     """
 
     call: Call
     sides: tuple[SideTokens, SideTokens]
-    visibility: Visibility
     reads: Sequence[ModuleUse]
     values: Sequence[ModuleUse]
-    layers: list[dict]
     output: torch.Tensor
-    weights: torch.Tensor | None = None
     packed: bool = False
     before: NormUse | None = None
     scale: torch.Tensor | None = None
     order: torch.Tensor | None = None
     addends: list[torch.Tensor] = field(default_factory=list)
+    makers: list[nn.Module | None] = field(default_factory=list)
     stream: torch.Tensor | None = None
     where: int = 0
     used: bool = False
     after: NormUse | None = None
     goes_on: str = ""
+    total: torch.Tensor | None = None
     again: torch.Tensor | None = None
     second: NormUse | None = None
     ended: bool = False
     columns: tuple[int, ...] = ()
     modules: FoundModules = field(default_factory=FoundModules)
+    visibility: Visibility | None = None
+    weights: torch.Tensor | None = None
+    layers: list[dict] = field(default_factory=list)
 
     @cached_property
     def projection(self) -> tuple[np.ndarray, np.ndarray | None]:
@@ -137,10 +136,19 @@ class ResidualPath:
         if module is None or not ProjectionProducts.is_worth_it(len(matrix)):
             return None
         parts = matrix.reshape(heads, -1, matrix.shape[1])
-        # Lengths are kept in single precision.
+        is_single = self.is_single
         return remembered(
-            [module], ("products", heads), lambda: ProjectionProducts(parts, single=True)
+            [module],
+            ("products", heads, is_single),
+            lambda: ProjectionProducts(parts, single=is_single),
         )
+
+    @property
+    def is_single(self) -> bool:
+        """Whether its contributions, which are kept in single precision, are worked out in it."""
+        inputs = self.call.size[1] * self.call.value.shape[-1]
+        is_double = self.output.dtype == torch.float64
+        return not is_double and ProjectionProducts.is_worth_it(inputs)
 
     @cached_property
     def value_columns(self) -> tuple[nn.Module, list[int]] | None:
@@ -185,6 +193,18 @@ class ResidualPath:
     def reader(self) -> nn.Module | None:
         """A module that was given the residual as it is; None for none, or several residuals."""
         return find_reader(self.residuals, self.reads)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the output itself and one residual are added, row by row."""
+        odd = (self.before, self.scale, self.order)
+        return not self.packed and len(self.residuals) == 1 and odd == (None, None, None)
+
+    @property
+    def norm_modules(self) -> tuple[nn.Module | None, nn.Module | None]:
+        """The modules of the norm and of the second norm."""
+        first = None if self.after is None else self.after.module
+        return first, None if self.second is None else self.second.module
 
     @property
     def width(self) -> int:

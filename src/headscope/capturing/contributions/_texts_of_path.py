@@ -109,9 +109,11 @@ def _texts_of(path: ResidualPath, texts: list[RealTokens], *, with_alti: bool) -
 def _block(path: ResidualPath, texts: list[RealTokens], missing: Missing) -> Block:
     call = path.call
     numbers = [text.example for text in texts]
+    if path.visibility is None:
+        raise ValueError(f"{call.name} has no layers yet")
     of_texts, visibility = call.of_texts(numbers), path.visibility.of_texts(numbers)
     matrix, bias = path.projection
-    weights, values = _weights_and_values(of_texts, visibility, texts, path.weights)
+    weights, values = _weights_and_values(of_texts, visibility, texts, path)
     heads, features = weights.shape[1], values.shape[-1]
     if len(matrix) != heads * features:
         raise ValueError(f"it has {len(matrix)} inputs for {heads} heads of {features} features")
@@ -143,37 +145,36 @@ def _weights_and_values(
     call: Call,
     visibility: Visibility,
     texts: list[RealTokens],
-    known: torch.Tensor | None,
+    path: ResidualPath,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Weights ``[text head query key]`` and values ``[text kv_head key feature]`` of the real
-    tokens in float64: copies, since the model may write into its own.
+    tokens: copies, since the model may write into its own, in the precision of the block.
     """
+    known, dtype = path.weights, torch.float32 if path.is_single else torch.float64
     if known is not None:
         known = some_of(known, [text.example for text in texts])
     if all((len(text.queries), len(text.keys)) == call.size[2:] for text in texts):
         weights = weights_of(call, visibility) if known is None else known
-        return _by_key(weights), _copied(call.value)
+        return _by_key(weights, dtype), _copied(call.value, dtype)
     queries = QueryRows(filled_up([text.queries for text in texts]))
     keys = QueryRows(filled_up([text.keys for text in texts]))
     weights = weights_of(call, visibility, queries) if known is None else queries.of(known)
-    by_key = _by_key(keys.of(weights, axis=3))
+    by_key = _by_key(keys.of(weights, axis=3), dtype)
     for index, text in enumerate(texts):
         by_key[index, :, :, len(text.keys) :] = 0
-    return by_key, _copied(keys.of(call.value, axis=2))
+    return by_key, _copied(keys.of(call.value, axis=2), dtype)
 
 
-def _by_key(weights: torch.Tensor) -> np.ndarray:
-    """A copy of ``[text head query key]`` in float64 that lies in memory as lengths are worked out
-    of: key by key.
+def _by_key(weights: torch.Tensor, dtype: torch.dtype) -> np.ndarray:
+    """A copy of ``[text head query key]`` that lies in memory as lengths are worked out of: key by
+    key.
     """
-    return np.moveaxis(_copied(weights.permute(0, 3, 1, 2)), 1, -1)
+    return np.moveaxis(_copied(weights.permute(0, 3, 1, 2), dtype), 1, -1)
 
 
-def _copied(tensor: torch.Tensor) -> np.ndarray:
-    """A copy in float64, whose axes lie in memory in their order."""
-    copied = tensor.detach().to(
-        "cpu", torch.float64, copy=True, memory_format=torch.contiguous_format
-    )
+def _copied(tensor: torch.Tensor, dtype: torch.dtype) -> np.ndarray:
+    """A copy whose axes lie in memory in their order."""
+    copied = tensor.detach().to("cpu", dtype, copy=True, memory_format=torch.contiguous_format)
     return copied.numpy()
 
 

@@ -1,0 +1,170 @@
+"""Where attention's outputs go, from records that are written by hand: no model runs."""
+
+import pytest
+import torch
+from torch import nn
+
+from headscope.capturing.building._call_tokens import SideTokens
+from headscope.capturing.calls.call import Call
+from headscope.capturing.contributions._follow import FunctionUse, Sum, follow
+from headscope.capturing.contributions._reader import known_norm_of
+from headscope.capturing.contributions._residual_path import NormUse, ResidualPath
+from headscope.capturing.watching.tape import ModuleUse
+
+BATCH, TOKENS, WIDTH = 2, 5, 6
+READER, MATRIX, NORM, SECOND = (
+    nn.Module(),
+    nn.Linear(3, WIDTH),
+    nn.LayerNorm(WIDTH),
+    nn.RMSNorm(WIDTH),
+)
+
+
+def drawn(seed):
+    return torch.randn(BATCH, TOKENS, WIDTH, generator=torch.Generator().manual_seed(seed))
+
+
+SIDE = SideTokens(tokens=(), positions=())
+OUTPUT, RESIDUAL, MADE = drawn(0), drawn(1), drawn(2)
+MATRICES = [ModuleUse(MATRIX, None, MADE)]
+
+
+def path_of(output=OUTPUT, number=0):
+    context = torch.zeros(BATCH, TOKENS, 2, 3)
+    call = Call(
+        module=READER,
+        name="attention",
+        route="operators",
+        cross=False,
+        value=context.transpose(1, 2),
+        context=context,
+        number=number,
+    )
+    reads = (ModuleUse(READER, RESIDUAL),)
+    return ResidualPath(call=call, sides=(SIDE, SIDE), reads=reads, values=(), output=output)
+
+
+def norm_of(use, width):
+    norm = known_norm_of(use.module, width)
+    return norm and NormUse(norm, use.module, "norm", use.given, use.output)
+
+
+def added(first, second):
+    return Sum(first, second, first + second)
+
+
+def used(module, given):
+    with torch.no_grad():
+        return ModuleUse(module, given, module(given))
+
+
+def followed(*records, paths=None):
+    """The paths after these records; those that have ended are told of no more."""
+    paths = [path_of()] if paths is None else paths
+    for record in records:
+        follow([path for path in paths if not path.ended], record, norm_of, MATRICES)
+    return paths
+
+
+def test_a_post_norm_layer_goes_on_with_what_its_norm_gives():
+    first = added(OUTPUT, RESIDUAL)
+    norm = used(NORM, first.whole)
+    again = added(MADE, norm.output)
+    (path,) = followed(first, norm, again, used(SECOND, again.whole))
+    assert path.ended
+    assert path.goes_on == "normed"
+    assert [addend.equal(RESIDUAL) for addend in path.addends] == [True]
+    assert (path.reader, path.after.module, path.second.module) == (READER, NORM, SECOND)
+    assert path.after.norm.kind == "LayerNorm"
+    assert torch.equal(path.again, again.whole)
+    assert path.modules.maker is MATRIX
+
+
+def test_a_pre_norm_layer_goes_on_with_the_stream():
+    first = added(RESIDUAL, OUTPUT)
+    (path,) = followed(first, used(NORM, first.whole), added(first.whole, MADE))
+    assert path.ended
+    assert path.goes_on == "stream"
+    assert path.again is None
+    assert torch.equal(path.stream, first.whole)
+
+
+def test_a_parallel_layer_has_the_output_of_a_matrix_beside_the_residual():
+    first = added(OUTPUT, MADE)
+    second = added(first.whole, RESIDUAL)
+    (path,) = followed(first, second, used(NORM, second.whole))
+    assert not path.ended
+    assert path.makers == [MATRIX, None]
+    assert [addend is path.residuals[0] for addend in path.addends] == [False, True]
+    assert torch.equal(path.after.given, second.whole)
+
+
+def test_a_norm_of_the_output_itself_comes_before_the_residual():
+    norm = used(SECOND, OUTPUT)
+    (path,) = followed(norm, added(RESIDUAL, norm.output))
+    assert path.before.module is SECOND
+    assert path.after is None
+    assert torch.equal(path.stream, RESIDUAL + norm.output)
+
+
+def test_a_scale_and_another_order_of_rows_are_found():
+    (scaled,) = followed(added(RESIDUAL, 0.125 * OUTPUT))
+    assert torch.allclose(scaled.scale, torch.full((WIDTH,), 0.125, dtype=torch.double))
+    turned = added(RESIDUAL.transpose(0, 1), OUTPUT.transpose(0, 1))
+    (path,) = followed(turned)
+    assert torch.equal(path.ordered(turned.second), OUTPUT.reshape(-1, WIDTH))
+    assert path.scale is None
+
+
+def test_the_output_of_another_attention_is_no_residual():
+    one, other = path_of(), path_of(drawn(3), number=1)
+    first = added(OUTPUT, RESIDUAL)
+    followed(first, added(first.whole, other.output), paths=[one, other])
+    assert one.ended
+    assert len(one.addends) == 1
+    # alone it is something else that is added
+    (alone,) = followed(first, added(first.whole, other.output))
+    assert len(alone.addends) == 2
+
+
+@pytest.mark.parametrize("kind", ["function", "matrix"])
+def test_a_sum_that_something_else_takes_gets_no_more_parts(kind):
+    first = added(OUTPUT, RESIDUAL)
+    path = path_of()
+    followed(first, paths=[path])
+    if kind == "function":
+        path.where = first.whole.data_ptr()
+        taken = FunctionUse([first.whole])
+    else:
+        taken = used(nn.Linear(WIDTH, WIDTH), first.whole)
+    followed(taken, added(first.whole, MADE), paths=[path])
+    assert path.ended
+    assert len(path.addends) == 1
+    assert path.after is None
+
+
+OTHERS = {
+    "other numbers": lambda: added(drawn(4), drawn(5)),
+    "another size": lambda: added(OUTPUT[:1], RESIDUAL[:1]),
+    "squared": lambda: added(OUTPUT * OUTPUT, RESIDUAL),
+    "a norm of another tensor": lambda: used(NORM, drawn(4)),
+    "a function of another tensor": lambda: FunctionUse([drawn(4)]),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_what_has_nothing_to_do_with_it_changes_nothing(kind):
+    (path,) = followed(OTHERS[kind]())
+    assert path.stream is path.before is path.after is None
+    assert not path.addends
+    assert not path.ended
+
+
+def test_what_is_noted_are_copies():
+    output, residual = OUTPUT.clone(), RESIDUAL.clone()
+    record = added(output, residual)
+    (path,) = followed(record, paths=[path_of(output.clone())])
+    record.whole.zero_()
+    residual.zero_()
+    assert torch.equal(path.stream, OUTPUT + RESIDUAL)
+    assert torch.equal(path.addends[0], RESIDUAL)
