@@ -45,6 +45,7 @@ from headscope.capturing.watching._watch import Watch
 from headscope.capturing.watching.tape import ModuleOutputs
 from headscope.capturing.watching.watch_plan import (
     PLANS,
+    InputForm,
     ModelModules,
     PlanFailedError,
     WatchedModules,
@@ -121,7 +122,7 @@ def run_together(
     with one_pass(), one_at_a_time(model), needing(model, inputs.arguments), ExitStack() as undo:
         modules = ModelModules.of(model)
         undo.enter_context(uncompiled(model, modules.all))
-        form = tuple((name, tensor.shape[1:]) for name, tensor in inputs.arguments.items())
+        form = tuple((name, tuple(of.shape[1:])) for name, of in inputs.arguments.items())
         may_end = not to_the_end and _is_known_to_the_end(modules, form)
         builder = _watched(modules, inputs, KEEPING, None, make=make, may_end=may_end)
         plan = plan_of(modules)
@@ -177,7 +178,7 @@ def warn_of_unseen(record: Record) -> None:
         )
 
 
-def _is_known_to_the_end(modules: ModelModules, form: tuple) -> bool:
+def _is_known_to_the_end(modules: ModelModules, form: InputForm) -> bool:
     """Whether nothing that matters comes after the last attention of the plan, on texts of a form
     that a pass has read to its end.
     """

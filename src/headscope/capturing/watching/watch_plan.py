@@ -26,6 +26,8 @@ from headscope.capturing.walk import named_modules_of
 
 ATTENTION_NAME = re.compile(r"attention|attn", re.IGNORECASE)
 Plan = TypeVar("Plan")
+InputForm = tuple[tuple[str, tuple[int, ...]], ...]
+"""Names and sizes of what a model is given for each text."""
 FAILURES = 3
 """How many plans of a model may fail before it is looked at everywhere, in every pass."""
 
@@ -189,15 +191,14 @@ class WatchPlan:
         softmaxes: how many there were outside of the calls.
         routers: the modules that gave the router scores that the model returned, None for one that
             was not seen; empty as long as nobody has asked for them.
-        forms: names and sizes of what the model was given for each text, in passes that ran to
-            the end.
+        forms: those of the inputs of passes that ran to the end.
     """
 
     modules: tuple[weakref.ref[nn.Module], ...]
     sites: tuple[AttentionSite, ...]
     softmaxes: int
     routers: tuple[int | None, ...] = ()
-    forms: set[tuple] = field(default_factory=set)
+    forms: set[InputForm] = field(default_factory=set)
 
     def fits(self, modules: ModelModules) -> bool:
         """Whether the model still has the same modules, one by one."""
