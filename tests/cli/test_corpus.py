@@ -136,9 +136,9 @@ def test_batch_size_is_heeded_by_runs(here, folder, monkeypatch, most, more):
     (here / "alike.txt").write_text("the cat sat\nthe dog sat\nthe cat ran\nthe dog ran\n")
     sizes, own = [], equal_lengths.run_together
 
-    def counted(model, inputs, count):
+    def counted(model, inputs, count, **how):
         sizes.append(count)
-        return own(model, inputs, count)
+        return own(model, inputs, count, **how)
 
     monkeypatch.setattr(equal_lengths, "run_together", counted)
     assert run(["heads", "--texts", "alike.txt", "--model", folder, "--out", "run", *more]) == 0
