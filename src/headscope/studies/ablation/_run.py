@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from copy import copy
 from typing import Any
 
@@ -14,6 +14,7 @@ from headscope._progress import Progress
 from headscope.capturing.run import uncompiled
 from headscope.capturing.seam import Copies, sessions
 from headscope.capturing.walk import one_pass
+from headscope.capturing.watching.modes import mode_off
 from headscope.errors import FileError
 from headscope.interventions import Intervention, intervene
 from headscope.interventions.copies import in_copies, may_be_copied
@@ -109,7 +110,11 @@ class TaskRun:
                     add(cell, self._without(number, place, shares=shares))
             return
         copies, rest = Copies(), range(len(cells))
-        with intervene(self._model, *in_copies(changes, copies)):
+        with ExitStack() as block:
+            session = block.enter_context(intervene(self._model, *in_copies(changes, copies)))
+            if session.operators is not None:
+                # None of these changes is made in torch's functions: none need be told of.
+                block.enter_context(mode_off(session.operators))
             while rest:
                 size = self._stacks.size(place, len(rest)) if shares else 1
                 stacked = self._stacks.stacked(place, copies, rest[:size])
