@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
@@ -19,7 +20,7 @@ from torch import nn
 
 from headscope.capturing.calls.attention import visible_of, weights_of
 from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.visibility import visibility_of
+from headscope.capturing.calls.visibility import Visibility, visibility_of
 from headscope.capturing.media._position_marks import MARK
 from headscope.capturing.observers import look_again, look_away, observers, observing
 from headscope.errors import InterventionError
@@ -51,10 +52,11 @@ class Copies:
     """A batch that a layer may be given several times over, the copies one behind the other.
 
     Args:
-        count: how many copies the layer is given now; 1 where it is given the batch as it is.
+        numbers: of the copies that the layer is given now; one where it is given the batch as it
+            is.
     """
 
-    count: int = 1
+    numbers: Sequence[int] = (0,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +74,7 @@ class LayerChange:
         size: number of all heads and of features of the tensor, where queries, keys or values are
             changed.
         copy: where only one of several copies of the batch is changed: these, and its number.
+            Weights and outputs alone are changed so: attention is the same for every copy.
     """
 
     where: Where
@@ -217,27 +220,44 @@ class Edit:
         A row whose output was replaced has no weights: none of what the head looked at went
         further.
         """
-        copies = next((part.copy[0] for part in self.parts if part.copy is not None), None)
-        if copies is not None:
-            return self._copied(call, copies.count, with_weights=with_weights)
         self._check_done()
+        if self.copies:
+            return self._copied(call, with_weights=with_weights)
         call = replace(call, changes=tuple(part.description for part in self.parts))
         if not self.of("weights", "output"):
             return call
         with unseen():
-            return _Changing(self, call, with_weights).call()
+            return _Changing(self, call, with_weights, self._at(call)).call()
 
-    def _copied(self, call: Call, count: int, *, with_weights: bool) -> Call:
-        """The call with each copy of its batch changed as is meant for it."""
-        size, changed = len(call.context) // count, []
-        for number in range(count):
-            own = Edit(self.module, self.session, self._of_copy(number))
-            one = call.of_texts(range(number * size, (number + 1) * size))
-            changed.append(own.changed(one, with_weights=with_weights))
-        weights = [one.weights for one in changed if one.weights is not None]
+    @property
+    def copies(self) -> Sequence[int]:
+        """Numbers of the copies of the batch that the layer is given; empty where none are told
+        apart.
+        """
+        return next((part.copy[0].numbers for part in self.parts if part.copy is not None), ())
+
+    def _copied(self, call: Call, *, with_weights: bool) -> Call:
+        """The call of all copies of its batch, each changed as is meant for it.
+
+        Args:
+            call: of the batch alone, since attention is the same for every copy.
+            with_weights: see `changed`.
+        """
         with unseen():
+            at = self._at(call)
+            changed = []
+            for number in self.copies:
+                own = Edit(self.module, self.session, self._of_copy(number))
+                changed.append(_Changing(own, call, with_weights, at).call())
+            if len(changed) == 1:
+                return changed[0]
+            weights = [one.weights for one in changed if one.weights is not None]
             context = torch.cat([one.context for one in changed])
             return replace(call, context=context, weights=torch.cat(weights) if weights else None)
+
+    def _at(self, call: Call) -> CallPositions:
+        queries, keys = self.session.positions(self.module, call)
+        return CallPositions(queries, keys, sinks=call.sinks is not None)
 
     def _of_copy(self, number: int) -> tuple[LayerChange, ...]:
         parts = (part for part in self.parts if part.copy is None or part.copy[1] == number)
@@ -267,13 +287,15 @@ class Edit:
 class _Changing:
     """Changes weights and outputs of one call."""
 
-    def __init__(self, edit: Edit, call: Call, with_weights: bool) -> None:
-        queries, keys = edit.session.positions(edit.module, call)
-        self._edit, self._call, self._visibility = edit, call, visibility_of(call)
-        self._at = CallPositions(queries, keys, sinks=call.sinks is not None)
+    def __init__(self, edit: Edit, call: Call, with_weights: bool, at: CallPositions) -> None:
+        self._edit, self._call, self._at = edit, call, at
         self._context = call.context.clone()
         self._every = self._weights(tuple(range(call.size[1]))) if with_weights else None
         self._added: torch.Tensor | None = None
+
+    @cached_property
+    def _visibility(self) -> Visibility:
+        return visibility_of(self._call)
 
     def call(self) -> Call:
         """The call as it is now."""

@@ -194,10 +194,10 @@ class ModelSession:
         seen, device = _looked_at(call), call.context.device
         # What is hidden from all is known of keys; queries are the same tokens if they are as many.
         of_queries = seen if queries == keys else None
-        return (
-            self._real(roles[0], (batch, queries), of_queries, device),
-            self._real(roles[1], (batch, keys), seen, device),
-        )
+        real = self._real(roles[1], (batch, keys), seen, device)
+        if queries == keys and roles[0] == roles[1]:
+            return real, real
+        return self._real(roles[0], (batch, queries), of_queries, device), real
 
     def _real(
         self, role: str, shape: tuple[int, int], seen: torch.Tensor | None, device: torch.device
@@ -210,7 +210,8 @@ class ModelSession:
             steps = _is_filled(self._arguments.get("past_key_values"))
             if mask.shape[1] == shape[1] or (steps and mask.shape[1] > shape[1]):
                 real = mask[:, -shape[1] :]
-        return [row.nonzero()[:, 0].to(device) for row in real]
+        counts = real.count_nonzero(1).tolist()
+        return list(real.nonzero()[:, 1].to(device).split(counts))
 
     def _begin(self, module: nn.Module, args: tuple, options: dict) -> None:
         self._running += 1

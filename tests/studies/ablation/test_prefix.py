@@ -73,6 +73,31 @@ def test_layers_below_are_passed_over(bert, tokenizer, monkeypatch):
     assert [runs.count(at) for at in range(3)] == counts
 
 
+@pytest.mark.parametrize(
+    ("name", "before", "after"), [("bert", "embeddings", "pooler"), ("gpt2", "wte", "ln_f")]
+)
+def test_what_comes_before_the_layers_is_passed_over(name, before, after, tokenizer):
+    model, task, runs = tiny_model(name), states_task(tokenizer), []
+
+    def counted(name, forward):
+        return lambda *args, **options: runs.append(name) or forward(*args, **options)
+
+    for own in (before, after):
+        module = model.get_submodule(own)
+        module.forward = counted(own, module.forward)
+    prefix = Prefix(model, ablated_places(model, task))
+    runs.clear()
+    with torch.no_grad():
+        with prefix.recording():
+            task.values(model, 0)
+        with prefix.passing_over_all():
+            task.values(model, 0)
+        assert runs == [before, after, after]
+        with prefix.passing_over_all():
+            task.values(model, 1)  # another batch
+    assert runs[3:] == [before, after]
+
+
 def test_one_module_for_all_layers_is_run_as_a_whole(tokenizer):
     model = tiny_model("albert", num_hidden_layers=3)
     found, whole = (ablate(model, states_task(tokenizer), share=share) for share in (True, False))

@@ -38,7 +38,7 @@ class ModuleCall:
         """Whether it was kept, and nothing of it was written to since."""
         if self.given is None:
             return False
-        return versions_of(self.tensors) == self.versions
+        return tuple(map(_version_of, self.tensors)) == self.versions
 
 
 NOT_KEPT = ModuleCall(None, None, (), ())
@@ -67,9 +67,13 @@ def _restore(module: nn.Module, own: Any) -> None:
 
 def versions_of(value: Any) -> tuple[int, ...]:
     """How often each tensor in a value was written to; -1 for those that are not counted."""
+    return tuple(map(_version_of, tensors_of(value)))
+
+
+def _version_of(tensor: torch.Tensor) -> int:
     # torch counts writes in _version, but not of tensors made in inference mode, where reading it
     # raises.
-    return tuple(-1 if tensor.is_inference() else tensor._version for tensor in tensors_of(value))
+    return -1 if tensor.is_inference() else tensor._version
 
 
 def tensors_of(value: Any) -> Iterable[torch.Tensor]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from copy import copy
 from typing import Any
 
@@ -12,19 +12,22 @@ from torch import nn
 
 from headscope._progress import Progress
 from headscope.capturing.run import uncompiled
-from headscope.capturing.seam import Copies
+from headscope.capturing.seam import Copies, sessions
 from headscope.capturing.walk import one_pass
+from headscope.capturing.watching.modes import mode_off
 from headscope.errors import FileError
 from headscope.interventions import Intervention, intervene
 from headscope.interventions.copies import in_copies, may_be_copied
 from headscope.interventions.importance import one_of
-from headscope.interventions.plan import ModelPlan
+from headscope.interventions.plan import LayerPlace, ModelPlan
 from headscope.studies.ablation._journal import Journal
 from headscope.studies.ablation._result import Cell
 from headscope.studies.ablation._stacks import StackedPass, Stacks
 from headscope.studies.ablation.prefix import Prefix
 from headscope.tasks import Task
 
+Add = Callable[[Cell, np.ndarray], None]
+"""Is told of the scores without a cell."""
 SHARED = "layers below the changed one were computed once"
 WHOLE = "the whole model was run every time"
 CLOSE = 1e-3
@@ -71,9 +74,13 @@ class TaskRun:
                 scores = self._intact(number, shares=share, records=bool(missing))
                 _add_intact(number, journal, scores)
                 shares = share and self._prefix.works
-                for cell, values in self._changed(number, missing, shares=shares):
+
+                def add(cell: Cell, values: np.ndarray, number: int = number) -> None:
                     journal.add(number, cell, values)
                     step()
+
+                for own in _by_place(missing).values():
+                    self._change(number, own, add, shares=shares)
         self._prefix.forget()
         return _sharing_text(self._prefix.reason, asked=share)
 
@@ -92,52 +99,43 @@ class TaskRun:
         with self._prefix.recording() if shares and records else nullcontext():
             return act()
 
-    def _changed(
-        self, number: int, cells: Sequence[Cell], *, shares: bool
-    ) -> Iterator[tuple[Cell, np.ndarray]]:
-        """The scores of a batch without each cell."""
-        for place, own in _by_place(cells).items():
-            rest = own
+    def _change(self, number: int, cells: Sequence[Cell], add: Add, *, shares: bool) -> None:
+        """Find the scores of a batch without each of the cells of one layer."""
+        place = self._places[cells[0][:2]]
+        changes = [one_of(cell, self._make) for cell in cells]
+        # Changes that a user makes meanwhile are of the batch as it is.
+        if sessions() or not all(may_be_copied(change, place) for change in changes):
+            for cell, change in zip(cells, changes, strict=True):
+                with intervene(self._model, change):
+                    add(cell, self._without(number, place, shares=shares))
+            return
+        copies, rest = Copies(), range(len(cells))
+        with ExitStack() as block:
+            session = block.enter_context(intervene(self._model, *in_copies(changes, copies)))
+            if session.operators is not None:
+                # None of these changes is made in torch's functions: none need be told of.
+                block.enter_context(mode_off(session.operators))
             while rest:
-                size = self._stacks.size(self._places[place], len(rest)) if shares else 1
-                yield from self._together(number, rest[:size], shares=shares)
+                size = self._stacks.size(place, len(rest)) if shares else 1
+                stacked = self._stacks.stacked(place, copies, rest[:size])
+                for at in rest[:size]:
+                    add(cells[at], self._of_copy(number, stacked, at, shares=shares))
                 rest = rest[size:]
 
-    def _together(
-        self, number: int, cells: Sequence[Cell], *, shares: bool
-    ) -> Iterator[tuple[Cell, np.ndarray]]:
-        """The same of cells of one layer, in one pass through it and those behind it."""
-        place = self._places[cells[0][:2]]
-        changes = [one_of(cell, self._make) for cell in cells] if len(cells) > 1 else []
-        if not changes or not all(may_be_copied(change, place) for change in changes):
-            for cell in cells:
-                yield cell, self._without(number, cell, shares=shares)
-            return
-        copies = Copies()
-        stacked = self._stacks.stacked(place, copies, len(cells))
-        with intervene(self._model, *in_copies(changes, copies)), stacked.first():
-            values = self._task.values(self._model, number)
-        yield from self._each(number, cells, values, stacked)
+    def _of_copy(self, number: int, stacked: StackedPass, at: int, *, shares: bool) -> np.ndarray:
+        """The scores of a batch with one of several changes of a layer."""
+        if stacked.count > 1 and not stacked.is_missed:
+            with stacked.of_copy(at):
+                values = self._task.values(self._model, number)
+            if not stacked.is_missed:
+                return values
+            self._stacks.is_given_up = True
+        stacked.copies.numbers = (at,)
+        return self._without(number, stacked.place, shares=shares)
 
-    def _each(
-        self, number: int, cells: Sequence[Cell], values: np.ndarray, stacked: StackedPass
-    ) -> Iterator[tuple[Cell, np.ndarray]]:
-        """The scores of every copy, beginning with those of the first."""
-        for at, cell in enumerate(cells):
-            if at and not stacked.is_missed:
-                with stacked.again(at):
-                    values = self._task.values(self._model, number)
-            if stacked.is_missed:
-                self._stacks.is_given_up = True
-                values = self._without(number, cell, shares=True)
-            yield cell, values
-
-    def _without(self, number: int, cell: Cell, *, shares: bool) -> np.ndarray:
-        place = self._places[cell[:2]]
-        with (
-            intervene(self._model, one_of(cell, self._make)),
-            self._prefix.sharing(place) if shares else nullcontext(),
-        ):
+    def _without(self, number: int, place: LayerPlace, *, shares: bool) -> np.ndarray:
+        """The scores of a batch with what a place is changed in now."""
+        with self._prefix.sharing(place) if shares else nullcontext():
             return self._task.values(self._model, number)
 
 

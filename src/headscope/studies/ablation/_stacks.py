@@ -4,17 +4,18 @@ on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from math import ceil
+from operator import is_not
 from typing import Any
 
 import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from headscope.capturing.seam import Copies, intact, sessions, unseen
+from headscope.capturing.seam import Copies, intact, unseen
 from headscope.interventions.plan import LayerPlace
 from headscope.studies.ablation._copies import (
     Leaf,
@@ -42,6 +43,8 @@ MOST_TOKENS = 2048
 """
 LARGE = 512
 """Tokens of a batch beyond which copies gain nothing: benchmarks/ablation.py."""
+LARGEST_BLOCK = (32 << 20) - (64 << 10)
+"""Bytes: a little less than the 32 MB of glibc, with what it adds itself."""
 ROUNDING = 1e-3
 """How far a text may come out otherwise beside other texts in a larger batch."""
 BY_CONTENT = ("histc", "sort", "argsort", "_grouped_mm")
@@ -72,6 +75,7 @@ class Stacks:
     """
 
     def __init__(self, prefix: Prefix) -> None:
+        _keep_freed_memory()
         self.prefix = prefix
         self.is_given_up = False
         self._tried: dict[tuple, bool] = {}
@@ -87,8 +91,7 @@ class Stacks:
         name = self.innermost(place)
         calls = self.prefix.kept(name)
         shape = batch_shape(calls[0]) if calls else None
-        # Changes that a user makes meanwhile are of the batch as it is.
-        is_plain = not sessions() and not self.is_given_up and self.prefix.is_rest_alone
+        is_plain = not self.is_given_up and self.prefix.is_rest_alone
         if shape is None or not is_plain or shape[0] * shape[1] > LARGE:
             return 1
         forward = self.prefix.model.get_submodule(name).forward
@@ -126,9 +129,9 @@ class Stacks:
         names = [name for name in self.prefix.blocks if is_within(place, name)]
         return max(names, key=len, default="")
 
-    def stacked(self, place: LayerPlace, copies: Copies, count: int) -> StackedPass:
-        """A pass in which a place is changed in so many copies."""
-        return StackedPass(self, place, copies, count)
+    def stacked(self, place: LayerPlace, copies: Copies, numbers: Sequence[int]) -> StackedPass:
+        """A pass in which a place is changed in the copies of these numbers."""
+        return StackedPass(self, place, copies, numbers)
 
 
 class StackedPass:
@@ -139,13 +142,16 @@ class StackedPass:
     return what they computed of that copy: each where it is given exactly what that copy was.
     """
 
-    def __init__(self, stacks: Stacks, place: LayerPlace, copies: Copies, count: int) -> None:
+    def __init__(
+        self, stacks: Stacks, place: LayerPlace, copies: Copies, numbers: Sequence[int]
+    ) -> None:
+        self.place, self.copies, self.count = place, copies, len(numbers)
         self._stacks, self._prefix = stacks, stacks.prefix
-        self._place, self._changed = place, stacks.innermost(place)
-        self._copies, self._count = copies, count
-        self._kept: list[dict[str, list[ModuleCall]]] = [{} for _ in range(count)]
+        self._changed, self._numbers = stacks.innermost(place), numbers
+        self._kept: dict[int, dict[str, list[ModuleCall]]] = {number: {} for number in numbers}
         self._split: dict[int, _Split] = {}
         self._repeated: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._alike: tuple | None = None
         self._is_inside = False
         self._passes = 0
         self.is_missed = False
@@ -153,15 +159,21 @@ class StackedPass:
         other copies must be run by themselves.
         """
 
+    def of_copy(self, number: int) -> AbstractContextManager[None]:
+        """A block in which the model is run on one of the copies, the first of them first."""
+        self.copies.numbers = (number,)
+        return self._first() if number == self._numbers[0] else self._again(number)
+
     @contextmanager
-    def first(self) -> Generator[None]:
+    def _first(self) -> Generator[None]:
         """Run all copies, and the rest of the model on the first."""
         model = self._prefix.model
-        outer = [name for name in self._prefix.blocks if is_within(self._place, name)]
+        outer = [name for name in self._prefix.blocks if is_within(self.place, name)]
         names = [name for name in self._prefix.blocks if name not in outer or name == self._changed]
         with (
+            self._prefix.passing_over_embeddings(),
             wrapped(model, names, self._running),
-            wrapped(model, self._prefix.projections(self._place), self._projecting),
+            wrapped(model, self._prefix.projections(self.place), self._projecting),
         ):
             yield
         self.is_missed |= not self._passes
@@ -172,11 +184,16 @@ class StackedPass:
         )
 
     @contextmanager
-    def again(self, number: int) -> Generator[None]:
+    def _again(self, number: int) -> Generator[None]:
         """Run the rest of the model on another copy."""
         kept, self._passes, passes = self._kept[number], 0, self._passes
-        with wrapped(
-            self._prefix.model, kept, lambda *given: self._passed_over(kept[given[0]], *given)
+        # The change is in what the layers returned; a session has nothing to do.
+        with (
+            intact(),
+            self._prefix.passing_over_embeddings(),
+            wrapped(
+                self._prefix.model, kept, lambda *given: self._passed_over(kept[given[0]], *given)
+            ),
         ):
             yield
         # A layer that was run by itself knows of no change: what came of it does not count.
@@ -204,11 +221,11 @@ class StackedPass:
                 return forward(*args, **options)
             call, given = next(calls, NOT_KEPT), (args, options)
             if name != self._changed and self._is_as_recorded(call, given):
-                self._keep(name, [call] * self._count)
+                self._keep(name, [call] * self.count)
                 return call.returned
             returned = self._of_copies(name, forward, call, given)
             if returned is None:
-                self._keep(name, [NOT_KEPT] * self._count)
+                self._keep(name, [NOT_KEPT] * self.count)
                 self.is_missed |= name == self._changed
                 return forward(*args, **options)
             self._passes += name == self._changed
@@ -238,24 +255,26 @@ class StackedPass:
         before = versions_of((args, options))
         self._is_inside = True
         try:
-            if not self._stacks.is_exact(name, forward, call, self._count):
+            if not self._stacks.is_exact(name, forward, call, self.count):
                 return None
-            self._copies.count = self._count if name == self._changed else 1
+            if name == self._changed:
+                self.copies.numbers = self._numbers
             returned = forward(*args, **options)
         finally:
             self._is_inside = False
-            self._copies.count = 1
+            self.copies.numbers = self._numbers[:1]
         with unseen():
             try:
-                parts = parts_of(returned, self._count)
+                parts = parts_of(returned, self.count)
             except NotAlikeError:
                 return None
         if versions_of((args, options)) != before:
+            self.is_missed = True  # what the first copy is given was written to, too
             return None
         self._remember(parts)
         each = [
             ModuleCall.of(picked(made, number), picked(parts, number))
-            for number in range(self._count)
+            for number in range(self.count)
         ]
         self._keep(name, each)
         return each[0].returned
@@ -272,11 +291,11 @@ class StackedPass:
         if not same(recorded, given):
             raise NotAlikeError
         if not isinstance(given, torch.Tensor):
-            return Leaf(given, [given] * self._count)
+            return Leaf(given, [given] * self.count)
         if id(given) not in self._repeated:
             # Kept beside what was made of it, so that no other tensor can take its id.
-            self._repeated[id(given)] = given, repeated(given, size, self._count)
-        return Leaf(self._repeated[id(given)][1], [given] * self._count)
+            self._repeated[id(given)] = given, repeated(given, size, self.count)
+        return Leaf(self._repeated[id(given)][1], [given] * self.count)
 
     def _remember(self, parts: Any) -> None:
         for leaf in leaves_of(parts):
@@ -285,7 +304,7 @@ class StackedPass:
                 self._split[id(leaf.each[0])] = _Split(leaf.each[0], leaf, versions)
 
     def _keep(self, name: str, calls: list[ModuleCall]) -> None:
-        for kept, call in zip(self._kept, calls, strict=True):
+        for kept, call in zip(self._kept.values(), calls, strict=True):
             kept.setdefault(name, []).append(call)
 
     def _projecting(self, name: str, forward: Callable) -> Callable:
@@ -296,26 +315,48 @@ class StackedPass:
             call = next(calls, NOT_KEPT)
             if call.is_known:
                 with unseen():
-                    count = self._copies.count
+                    count = len(self.copies.numbers)
                     if count == 1 and same(call.given, (args, options)):
                         return call.returned
-                    if count > 1 and _are_copies(call, (args, options), count):
+                    if count > 1 and self._are_copies(call, (args, options)):
                         return call.returned.repeat(count, *[1] * (call.returned.ndim - 1))
             return forward(*args, **options)
 
         return run
 
+    def _are_copies(self, call: ModuleCall, given: Any) -> bool:
+        """Whether a module is given copies of the one tensor that it was given."""
+        alone, together = _only_tensor(call.given), _only_tensor(given)
+        if alone is None or together is None or not isinstance(call.returned, torch.Tensor):
+            return False
+        if together.shape != (self.count * len(alone), *alone.shape[1:]):
+            return False
+        # Queries, keys and values are mostly made of the same tensor.
+        compared = alone, together, *versions_of([alone, together])
+        if self._alike is None or any(map(is_not, self._alike, compared)):
+            parts = together.view(self.count, *alone.shape)
+            if not torch.equal(parts, alone.expand_as(parts)):
+                return False
+            self._alike = compared
+        return True
 
-def _are_copies(call: ModuleCall, given: Any, count: int) -> bool:
-    """Whether a module is given copies of the one tensor that it was given."""
-    (own, more), (now, options) = call.given, given
-    if len(own) != 1 or len(now) != 1 or more or options:
-        return False
-    if not isinstance(own[0], torch.Tensor) or not isinstance(call.returned, torch.Tensor):
-        return False
-    if now[0].shape != (count * own[0].shape[0], *own[0].shape[1:]):
-        return False
-    return torch.equal(now[0].view(count, *own[0].shape), own[0].expand(count, *own[0].shape))
+
+def _only_tensor(given: Any) -> torch.Tensor | None:
+    """The one tensor that a module was given; None where that is not all."""
+    args, options = given
+    is_all = len(args) == 1 and not options and isinstance(args[0], torch.Tensor)
+    return args[0] if is_all else None
+
+
+def _keep_freed_memory() -> None:
+    """Let memory that is freed stay with the process, as far as 64 MB.
+
+    glibc gives it back to the system once it is more than twice the largest block, of up to 32 MB,
+    that was freed before. Getting it anew for the states of several copies, layer by layer, took a
+    tenth of the time.
+    """
+    # Never written to, so that the system gives nothing for it. Elsewhere this changes nothing.
+    torch.empty(LARGEST_BLOCK, dtype=torch.uint8)
 
 
 def _is_alone(forward: Callable, call: ModuleCall) -> bool:

@@ -5,7 +5,7 @@ again.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +58,7 @@ class Prefix:
         self.is_checked: bool = False
         self.is_rest_alone: bool = False
         self._blocks = blocks_of(model, places)
+        self._outside = outside_of(model, self._blocks)
         self._inner = {place.module: projections_of(model, place) for place in places}
         self._kept: dict[str, list[ModuleCall]] = {}
         shared = any(place.visit for place in places)
@@ -89,11 +90,14 @@ class Prefix:
     def recording(self) -> Generator[None]:
         """Keep what every layer is given and returns, in place of what was kept before."""
         names = [*self._blocks, *(name for inner in self._inner.values() for name in inner)]
-        self._kept = {name: [] for name in names}
+        self._kept = {name: [] for name in (*names, *self._outside)}
         if not self.works:
             yield
             return
-        with wrapped(self.model, names, self._recorded):
+        with (
+            wrapped(self.model, names, self._recorded),
+            wrapped(self.model, self._outside, self._recorded_before_layers),
+        ):
             yield
         # What was written to in place after its call is no longer what the module was given; an
         # empty call keeps its place, as later calls are known by their number.
@@ -122,6 +126,7 @@ class Prefix:
         until = None if only else state
         try:
             with (
+                self.passing_over_embeddings(),
                 wrapped(self.model, others, lambda *given: self._passed_over(*given, until)),
                 wrapped(
                     self.model,
@@ -137,8 +142,15 @@ class Prefix:
     @contextmanager
     def passing_over_all(self) -> Generator[None]:
         """Pass over every layer that is given what it was given in the recorded run."""
-        with wrapped(self.model, self._blocks, lambda *given: self._passed_over(*given, None)):
+        with (
+            self.passing_over_embeddings(),
+            wrapped(self.model, self._blocks, lambda *given: self._passed_over(*given, None)),
+        ):
             yield
+
+    def passing_over_embeddings(self) -> AbstractContextManager[None]:
+        """Pass over what ran before the first layer, where it is given the same."""
+        return wrapped(self.model, self._outside, lambda *given: self._passed_over(*given, None))
 
     def forget(self) -> None:
         """Free what was kept."""
@@ -183,6 +195,18 @@ class Prefix:
 
         return record
 
+    def _recorded_before_layers(self, name: str, forward: Callable) -> Callable:
+        record = self._recorded(name, forward)
+
+        def run(*args: Any, **options: Any) -> Any:
+            # What comes after layers is given something else with every change, and may be large,
+            # as logits of all words are.
+            if any(self._kept[block] for block in self._blocks):
+                return forward(*args, **options)
+            return record(*args, **options)
+
+        return run
+
     def _passed_over(self, name: str, forward: Callable, state: _State | None) -> Callable:
         calls = iter(self.kept(name))
 
@@ -214,6 +238,21 @@ def blocks_of(model: nn.Module, places: Iterable[LayerPlace]) -> list[str]:
             if isinstance(parent, nn.ModuleList | nn.Sequential):
                 names[".".join(parts[:end])] = None
     return list(names)
+
+
+def outside_of(model: nn.Module, blocks: Iterable[str]) -> list[str]:
+    """Names of the outermost modules that hold no layer and are in none, such as embeddings."""
+    blocks = set(blocks)
+    above = {""}
+    for name in blocks:
+        parts = name.split(".")
+        above |= {".".join(parts[:end]) for end in range(len(parts))}
+    # Each module once, though it may have several names, as embeddings of two stacks.
+    return [
+        name
+        for name, _ in model.named_modules()
+        if name not in above and name not in blocks and name.rpartition(".")[0] in above
+    ]
 
 
 def projections_of(model: nn.Module, place: LayerPlace) -> list[str]:
