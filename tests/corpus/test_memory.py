@@ -30,6 +30,43 @@ def test_gaps_between_arrays_are_given_back():
     assert len(arrays) == 250
 
 
+def test_memory_that_grows_within_a_part_is_given_back(corpus, monkeypatch):
+    # Each look finds a third of what may gather more than the one before, unless it was given back.
+    given, grown, step = [], [0], _task.GAPS // 3 + 1
+
+    def resident():
+        grown[0] += step
+        return grown[0]
+
+    def give_back():
+        given.append(grown[0])
+        grown[0] = 0
+
+    monkeypatch.setattr(_task, "LOOK", 1)
+    monkeypatch.setattr(_task, "resident_bytes", resident)
+    monkeypatch.setattr(_task, "give_back_memory", give_back)
+    with run(WordsJob(), corpus, progress=False, part_size=1000) as finished:
+        (part,) = finished.corpus.parts.values()
+    # Again and again, and once at the end of the part.
+    assert len(given) > 3
+    assert max(given) < 2 * _task.GAPS
+    monkeypatch.setattr(_task, "GAPS", 2**60)
+    given.clear()
+    with run(WordsJob(), corpus, progress=False, part_size=1000):
+        assert len(given) == 1
+    assert part > 12
+
+
+@pytest.mark.skipif(not STATUS.exists(), reason="Linux alone tells what a process takes")
+def test_the_memory_of_this_process_is_told(monkeypatch, tmp_path):
+    before = _task.resident_bytes()
+    array = np.ones(8 * MIB)
+    assert 60 * MIB < _task.resident_bytes() - before < 200 * MIB
+    assert len(array) == 8 * MIB
+    monkeypatch.setattr(_task, "STATM", tmp_path / "none")
+    assert _task.resident_bytes() == 0
+
+
 def test_every_part_gives_its_memory_back(corpus, monkeypatch):
     calls = []
     monkeypatch.setattr(_task, "give_back_memory", lambda: calls.append("given"))

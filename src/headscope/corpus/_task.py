@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import mmap
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +27,12 @@ FORMAT = 1
 """Of the files of a run."""
 ALONE = 4
 """Texts of the sample that are measured alone, too."""
+GAPS = 2**27
+"""Bytes by which memory may grow within a part before what was freed is given back."""
+STATM = Path("/proc/self/statm")
+"""Where Linux tells how many pages of memory this process has."""
+LOOK = 64
+"""Texts between two looks at it."""
 NUMBERS = (
     "atlases",
     "capturing",
@@ -159,6 +166,15 @@ def give_back_memory() -> None:
             trim(0)
 
 
+def resident_bytes() -> int:
+    """Bytes of memory that this process takes; 0 where the system does not tell."""
+    try:
+        pages = STATM.read_text(encoding="ascii").split()[1]
+    except OSError:
+        return 0
+    return int(pages) * mmap.PAGESIZE
+
+
 def slices(texts: Sequence[CorpusText], most_open: int) -> Iterator[list[CorpusText]]:
     """The texts with whole documents, not more of these at once than there is memory for."""
     by_unit: dict[str, list[CorpusText]] = {}
@@ -199,10 +215,14 @@ def _measure(
 
     def measured(some: list[CorpusText]) -> None:
         fail = _failing(some, failed, journal)
-        for index, values in measurer.values_of(some, fail):
+        held = resident_bytes()
+        for count, (index, values) in enumerate(measurer.values_of(some, fail), 1):
             for text in owners[some[index].name]:
                 tally.update(text, values)
             journal.done(some[index].name)
+            if count % LOOK == 0 and resident_bytes() - held > GAPS:
+                give_back_memory()
+                held = resident_bytes()
 
     if together:
         measured(together)
