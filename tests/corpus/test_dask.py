@@ -13,7 +13,7 @@ import pytest
 from study_runs import STUDIES, model_of
 from words_job import WordsJob, digest
 
-from headscope.corpus import CorpusText, dask_cluster, given, run
+from headscope.corpus import CorpusText, dask_cluster, given, run, worker_number
 from headscope.errors import RunError
 
 # Looked for, not imported: every worker collects this file, and one runs it.
@@ -48,6 +48,14 @@ def test_two_processes_give_the_same_bits(cluster, corpus, capsys):
         assert f"Dask's dashboard: {engine.link}" in capsys.readouterr().err
     # Equal calls are run again: the error of a part that failed is not given once more.
     assert done(corpus, engine=engine, part_size=7) == done(corpus)
+
+
+def test_workers_of_a_local_cluster_are_numbered(cluster):
+    told = []
+    for address in cluster.scheduler_info()["workers"]:
+        told.append(cluster.submit(worker_number, workers=[address], pure=False).result())
+    assert sorted(told) == [0, 1]
+    assert worker_number() == 0
 
 
 def test_a_study_of_a_model_gives_the_same_bits(cluster, tmp_path):

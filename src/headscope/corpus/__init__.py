@@ -11,6 +11,7 @@ from headscope.corpus._engines import (
     given,
     pool,
     this_process,
+    worker_number,
 )
 from headscope.corpus._folder import RunFolder
 from headscope.corpus._measurer import Job, Kept, Measurer, PartTally
@@ -44,4 +45,5 @@ __all__ = [
     "pool",
     "run",
     "this_process",
+    "worker_number",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Generator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
@@ -24,6 +25,9 @@ DEATHS = ("KilledWorker", "WorkerCrashedError", "OwnerDiedError", "NodeDiedError
 """What Dask and Ray raise where the worker of a task died; pools raise a `BrokenExecutor`."""
 LOST = ("CancelledError", "FutureCancelledError", "CommClosedError", "RayActorError")
 """What they raise where the whole engine is gone."""
+
+_numbers: list[int] = []
+"""Of this process among the workers of its pool; empty in a process that is none."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,8 @@ def pool(workers: int) -> Engine:
     spawn = multiprocessing.get_context("spawn")
 
     def make() -> Executor:
-        return ProcessPoolExecutor(workers, spawn, initializer=_begin_worker)
+        count = spawn.Value("i", 0)
+        return ProcessPoolExecutor(workers, spawn, initializer=_begin_worker, initargs=(count,))
 
     name = "a worker" if workers == 1 else f"{workers} workers"
     return Engine(make, workers, True, name)
@@ -209,7 +214,24 @@ def stop(executor: Executor) -> None:
             process.terminate()
 
 
-def _begin_worker() -> None:
+def worker_number() -> int:
+    """Which worker of its engine this process is, from 0 on, so that each can take a GPU of its
+    own; 0 for a process that is none, or is not told.
+    """
+    distributed = sys.modules.get("distributed")
+    if distributed is not None:
+        # Workers of a local cluster are called by their numbers, others by their addresses.
+        with suppress(ValueError):
+            name = distributed.get_worker().name
+            if isinstance(name, int):
+                return name
+    return _numbers[-1] if _numbers else 0
+
+
+def _begin_worker(count: Any) -> None:
+    with count.get_lock():
+        _numbers.append(count.value)
+        count.value += 1
     # The driver gets Ctrl-C and ends its workers; traces of all of them would hide its words.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: _leave())

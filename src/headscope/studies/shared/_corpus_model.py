@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from headscope.corpus import CorpusText, Engine
+from headscope.corpus import CorpusText, Engine, worker_number
 from headscope.errors import HeadscopeError, RecordError, RunError, TextError
 from headscope.evidence.groups import group_of
 from headscope.studies.shared._source import LOADING
@@ -126,6 +127,7 @@ def _loaded(model: NamedModel) -> tuple[Any, Any]:
     logging.disable_progress_bar()
     try:
         loading: dict[str, Any] = dict(model.loading)
+        loading |= own_device(loading)
         if model.needs != "attention":
             tokenizer = load_tokenizer(model.name, **loading)
             loaded = _with_head(model, tokenizer, loading)
@@ -135,6 +137,18 @@ def _loaded(model: NamedModel) -> tuple[Any, Any]:
         if shows:
             logging.enable_progress_bar()
     return (random_twin(loaded) if model.random else loaded), tokenizer
+
+
+def own_device(loading: Mapping[str, Any]) -> dict[str, str]:
+    """The GPU that is this worker's, as an option of loading: one worker a GPU, in turn, where
+    there are several and the call names none.
+    """
+    import torch
+
+    if loading.get("device", "auto") != "auto" or "device_map" in loading:
+        return {}
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    return {"device": f"cuda:{worker_number() % count}"} if count > 1 else {}
 
 
 def _with_head(model: NamedModel, tokenizer: Any, loading: dict[str, Any]) -> Any:
@@ -157,7 +171,9 @@ def facts_of_model(model: Any) -> dict[str, str]:
     from headscope.capturing import facts_of
 
     facts = facts_of(model)
-    return {"weights": facts.weights, "runs on": facts.ran} | {
+    # Workers may have a GPU each, which is none of what the numbers depend on.
+    ran = re.sub(r"\bcuda:\d+", "cuda", facts.ran)
+    return {"weights": facts.weights, "runs on": ran} | {
         name: facts.versions[name] for name in sorted(facts.versions) if name != "headscope"
     }
 
