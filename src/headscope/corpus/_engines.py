@@ -216,7 +216,7 @@ def stop(executor: Executor) -> None:
 
 def worker_number() -> int:
     """Which worker of its engine this process is, from 0 on, so that each can take a GPU of its
-    own; 0 for a process that is none, or is not told.
+    own; 0 for a process that is none, or where it is not known.
     """
     distributed = sys.modules.get("distributed")
     if distributed is not None:
