@@ -94,6 +94,17 @@ ends in the middle: workers that die at once died faster than others finished a 
 """
 
 
+@pytest.fixture
+def one_thread():
+    """One thread of torch, with which the bits of a text do not depend on the size of its batch."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(autouse=True, scope="module")
 def no_wait_for_the_disk(request):
     """No test waits until what it saves is on the disk: each time takes some milliseconds in which

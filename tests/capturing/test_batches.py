@@ -4,7 +4,6 @@ from itertools import count
 
 import numpy as np
 import pytest
-import torch
 
 import headscope as hs
 from headscope import CaptureError
@@ -14,20 +13,14 @@ from headscope.capturing.building import _together, _waiting_calls
 from headscope.record import Record, TextBatch
 from headscope.testing import tiny_model, tiny_tokenizer
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 TEXTS = ["a", "the cat sat.", ("a dog", "ran"), "she", "the dog sat.", "an owl", "a cat sat by"]
 
 
 @pytest.fixture(scope="module")
 def tokenizer():
     return tiny_tokenizer()
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def by_number(found):

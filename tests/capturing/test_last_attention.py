@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 import torch
-from tests.capturing.test_plan import hand_written
 from torch import nn
 
 from headscope.capturing import capture_batches, equal_lengths
 from headscope.record import TextBatch
 from headscope.testing import tiny_model, tiny_tokenizer
+
+from .growing_model import hand_written
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 SAME = ["the cat sat.", "the dog sat.", "the cow ran.", "the owl saw."] * 5
 """Of one length."""
@@ -17,14 +20,6 @@ SAME = ["the cat sat.", "the dog sat.", "the cow ran.", "the owl saw."] * 5
 @pytest.fixture(scope="module")
 def tokenizer():
     return tiny_tokenizer()
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def counted(module):

@@ -32,6 +32,9 @@ def facts_of(model: Any) -> ModelFacts:
     """The facts about a loaded model that a record keeps."""
     config = getattr(model, "config", None)
     parameter = next(model.parameters(), None)
+    dtype = device = ""
+    if parameter is not None:
+        dtype, device = str(parameter.dtype).removeprefix("torch."), _devices(model)
     return ModelFacts(
         name=display_name(model),
         revision=getattr(config, "_commit_hash", None),
@@ -39,8 +42,8 @@ def facts_of(model: Any) -> ModelFacts:
         model_type=getattr(config, "model_type", ""),
         class_name=type(model).__name__,
         implementation=getattr(config, "_attn_implementation", None) or "",
-        dtype="" if parameter is None else str(parameter.dtype).removeprefix("torch."),
-        device="" if parameter is None else _devices(model),
+        dtype=dtype,
+        device=device,
         quantization=quantised(config),
         versions=dict(_versions()),
     )

@@ -68,10 +68,13 @@ class Norm:
         """
         first = norms[0]
         shape = (len(norms), *[1] * axes)
+        gain = np.stack([norm.gain for norm in norms])
+        shift = np.stack([norm.shift for norm in norms])
+        eps = np.array([norm.eps for norm in norms])
         return cls(
-            gain=np.stack([norm.gain for norm in norms]).reshape(*shape, -1),
-            shift=np.stack([norm.shift for norm in norms]).reshape(*shape, -1),
-            eps=np.array([norm.eps for norm in norms]).reshape(shape),
+            gain=gain.reshape(*shape, -1),
+            shift=shift.reshape(*shape, -1),
+            eps=eps.reshape(shape),
             centred=first.centred,
             divided=first.divided,
         )

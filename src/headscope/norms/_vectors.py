@@ -231,12 +231,9 @@ def globenc_vectors(block: BlockArrays) -> ContributionVectors:
 def _through(vectors: ContributionVectors, norm: Norm, what: str) -> ContributionVectors:
     # Once the deviation of the whole is known, a norm is linear but for its shift, and so can be
     # taken of each piece by itself.
-    rows = vectors.block.rows_behind(norm, what)
+    own = vectors.block.rows_behind(norm, what)
+    rows = own if vectors.rows is None else own * vectors.rows
+    scale = own if vectors.scale is None else own * vectors.scale
     return ContributionVectors(
-        vectors.block,
-        (*vectors.norms, norm),
-        rows if vectors.rows is None else rows * vectors.rows,
-        vectors.residual,
-        inner=vectors,
-        scale=rows if vectors.scale is None else rows * vectors.scale,
+        vectors.block, (*vectors.norms, norm), rows, vectors.residual, inner=vectors, scale=scale
     )

@@ -8,7 +8,6 @@ import sys
 
 import numpy as np
 import pytest
-import torch
 
 from headscope import FileError, ablate
 from headscope.tasks import Task, next_word
@@ -35,14 +34,6 @@ said = (task.name, task.metric, task.columns, task.order)
 own = Task(task.batches, score, *said, totals=task.totals)
 hs.ablate(tiny_model("gpt2", writes=True), own, resume=sys.argv[1])
 """
-
-
-@pytest.fixture
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def test_killed_halfway_nothing_is_lost(tmp_path, tokenizer, one_thread):

@@ -35,10 +35,7 @@ def kept_weights(
         room((call.size[1], len(unpadded.queries), len(unpadded.keys)), dtype)
         for unpadded in unpadded_texts
     ]
-    fill_weights(
-        call,
-        [unpadded.queries for unpadded in unpadded_texts],
-        [unpadded.keys for unpadded in unpadded_texts],
-        into=[torch.from_numpy(array) for array in arrays],
-    )
+    queries = [unpadded.queries for unpadded in unpadded_texts]
+    keys = [unpadded.keys for unpadded in unpadded_texts]
+    fill_weights(call, queries, keys, into=[torch.from_numpy(array) for array in arrays])
     return arrays

@@ -127,14 +127,17 @@ def tokens_from_ids(
         for place, token in enumerate(tokens):
             if token.is_undecodable:
                 labels[place] = _label(tokenizer, token.piece, written[place])
-    roles = tuple(token.role for token in tokens)
+    roles = None
+    if specials.roles:
+        roles = tuple(token.role for token in tokens)
+    pieces = tuple(token.piece for token in tokens)
     return Tokens(
-        pieces=tuple(token.piece for token in tokens),
+        pieces=pieces,
         ids=tuple(ids),
         texts=texts,
         special=tuple(token.special for token in tokens),
         labels=tuple(labels),
-        roles=roles if specials.roles else None,
+        roles=roles,
         **known,
     )
 

@@ -121,14 +121,19 @@ class Accumulator:
             single = dict(zip(COLUMNS, columns[:SINGLE], strict=False))
             if self._marks.same is None:
                 single["same_token"] = None
+            top_weights = top_keys = None
+            if self._top:
+                top_weights, top_keys = (
+                    part[text, :, :count, :keys].copy() for part in (whole[2], whole[3])
+                )
             statistics.append(
                 Statistics(
                     **single,
                     offsets=np.moveaxis(offsets, 0, -1),
                     segments=np.moveaxis(segments, 0, -1),
                     received=whole[1][text, :, :keys].copy(),
-                    top_weights=whole[2][text, :, :count, :keys].copy() if self._top else None,
-                    top_keys=whole[3][text, :, :count, :keys].copy() if self._top else None,
+                    top_weights=top_weights,
+                    top_keys=top_keys,
                     rows=rows,
                     queries=count if rows is None else queries,
                 )

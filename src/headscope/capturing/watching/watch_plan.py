@@ -215,15 +215,20 @@ class WatchPlan:
         at_once = {site.module for site in by_operators if not site.is_late}
         # Which module is running is asked by those who watch torch's functions alone.
         running, given = (sites, []) if operators else ([], sites)
+        known = _candidates(modules, sites) if None in makers else _chosen(modules, makers)
+        operator_calls = {}
+        for number, count in operators.items():
+            operator_calls[id(modules.all[number])] = count
+        late = frozenset(id(modules.all[number]) for number in operators.keys() - at_once)
         return WatchedModules(
             modules=modules,
             running=_chosen(modules, running),
             given=_chosen(modules, given),
-            makers=_candidates(modules, sites) if None in makers else _chosen(modules, makers),
+            makers=known,
             matrices=_chosen(modules, [site.projection for site in self.sites]),
             operators=_chosen(modules, operators),
-            operator_calls={id(modules.all[number]): count for number, count in operators.items()},
-            late=frozenset(id(modules.all[number]) for number in operators.keys() - at_once),
+            operator_calls=operator_calls,
+            late=late,
             routers=_chosen(modules, self.routers) or modules.all,
             last=len(self.sites) if ends else None,
         )
