@@ -59,7 +59,7 @@ def test_what_follows_the_last_attention_is_run_now_and_then(family, tokenizer, 
     ended = one_by_one(model, tokenizer)
     # The first of 20 passes, which found the attention, and the 17th.
     assert (len(passes), len(first)) == (2, 20)
-    monkeypatch.setattr(equal_lengths, "WHOLE_EACH", 1)
+    monkeypatch.setattr(equal_lengths, "WHOLE_PASS_EVERY", 1)
     whole = one_by_one(model, tokenizer)
     assert len(passes) == 22
     for ours, theirs in zip(weights_of(ended), weights_of(whole), strict=True):

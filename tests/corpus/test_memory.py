@@ -32,7 +32,7 @@ def test_gaps_between_arrays_are_given_back():
 
 def test_memory_that_grows_within_a_part_is_given_back(corpus, monkeypatch):
     # Each look finds a third of what may gather more than the one before, unless it was given back.
-    given, grown, step = [], [0], _task.GAPS // 3 + 1
+    given, grown, step = [], [0], _task.GROWTH_ALLOWED // 3 + 1
 
     def resident():
         grown[0] += step
@@ -42,15 +42,15 @@ def test_memory_that_grows_within_a_part_is_given_back(corpus, monkeypatch):
         given.append(grown[0])
         grown[0] = 0
 
-    monkeypatch.setattr(_task, "LOOK", 1)
+    monkeypatch.setattr(_task, "LOOK_EVERY", 1)
     monkeypatch.setattr(_task, "resident_bytes", resident)
     monkeypatch.setattr(_task, "give_back_memory", give_back)
     with run(WordsJob(), corpus, progress=False, part_size=1000) as finished:
         (part,) = finished.corpus.parts.values()
     # Again and again, and once at the end of the part.
     assert len(given) > 3
-    assert max(given) < 2 * _task.GAPS
-    monkeypatch.setattr(_task, "GAPS", 2**60)
+    assert max(given) < 2 * _task.GROWTH_ALLOWED
+    monkeypatch.setattr(_task, "GROWTH_ALLOWED", 2**60)
     given.clear()
     with run(WordsJob(), corpus, progress=False, part_size=1000):
         assert len(given) == 1

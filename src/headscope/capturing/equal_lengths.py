@@ -42,10 +42,10 @@ IN_FLIGHT = 2**28
 """Bytes of the weights of a batch, at most; a single text may have more."""
 
 
-WHOLE_EACH = 16
-"""Of the passes over some texts, the first and each of this number run to the end, and so does one
-of each length: it shows whether attention comes after the last that is known. The others end with
-that: what follows gives no weights, and takes a ninth of the time of six layers.
+WHOLE_PASS_EVERY = 16
+"""The first pass of a call and every sixteenth run to the end, and so does one over texts of each
+length: they show whether attention comes after the last that is known. The others end with that:
+what follows gives no weights, and is two thirds of the matrix products of a layer such as BERT's.
 """
 
 
@@ -319,7 +319,7 @@ class _Batches:
         yield BatchOutcome(tuple(numbers), tuple(readable), batch)
 
     def _batch(self, texts: list[_Waiting]) -> TextBatch:
-        to_the_end = self.passes % WHOLE_EACH == 0
+        to_the_end = self.passes % WHOLE_PASS_EVERY == 0
         with at_rest(self.model):
             inputs = self._inputs(texts)
             batch = run_together(self.model, inputs, len(texts), to_the_end=to_the_end)

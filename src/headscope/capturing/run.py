@@ -123,7 +123,7 @@ def run_together(
         modules = ModelModules.of(model)
         undo.enter_context(uncompiled(model, modules.all))
         form = tuple((name, tuple(of.shape[1:])) for name, of in inputs.arguments.items())
-        may_end = not to_the_end and _is_known_to_the_end(modules, form)
+        may_end = not to_the_end and _may_end_early(modules, form)
         builder = _watched(modules, inputs, KEEPING, None, make=make, may_end=may_end)
         plan = plan_of(modules)
         if plan is not None and not may_end:
@@ -178,7 +178,7 @@ def warn_of_unseen(record: Record) -> None:
         )
 
 
-def _is_known_to_the_end(modules: ModelModules, form: InputForm) -> bool:
+def _may_end_early(modules: ModelModules, form: InputForm) -> bool:
     """Whether nothing that matters comes after the last attention of the plan, on texts of a form
     that a pass has read to its end.
     """

@@ -27,11 +27,11 @@ FORMAT = 1
 """Of the files of a run."""
 ALONE = 4
 """Texts of the sample that are measured alone, too."""
-GAPS = 2**27
+GROWTH_ALLOWED = 2**27
 """Bytes by which memory may grow within a part before what was freed is given back."""
 STATM = Path("/proc/self/statm")
 """Where Linux tells how many pages of memory this process has."""
-LOOK = 64
+LOOK_EVERY = 64
 """Texts between two looks at it."""
 NUMBERS = (
     "atlases",
@@ -220,7 +220,7 @@ def _measure(
             for text in owners[some[index].name]:
                 tally.update(text, values)
             journal.done(some[index].name)
-            if count % LOOK == 0 and resident_bytes() - held > GAPS:
+            if count % LOOK_EVERY == 0 and resident_bytes() - held > GROWTH_ALLOWED:
                 give_back_memory()
                 held = resident_bytes()
 
