@@ -1,6 +1,7 @@
 """Measure what the distances of all heads of a text cost beside the forward pass of that text.
 
     python benchmarks/head_distances.py            # MiniLM: 6 layers of 12 heads
+    python benchmarks/head_distances.py bert gpt2  # random weights in the shapes of these: 12 of 12
     python benchmarks/head_distances.py --rounds 9
 
 Processor time of one thread, the least of the rounds, both by turns in one process. Texts are made
@@ -16,6 +17,8 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
+import transformers
+from torch import nn
 
 import headscope as hs
 from headscope.capturing import load_model
@@ -28,28 +31,55 @@ SOME = 12
 
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    asked.add_argument("models", nargs="*", default=["minilm"], choices=tuple(MODELS))
     asked.add_argument("--rounds", type=int, default=5)
-    rounds = asked.parse_args().rounds
+    options = asked.parse_args()
     torch.set_num_threads(1)
-    model, _ = load_model(None)
-    print("| tokens | forward pass | distances | of the pass | largest error, of a distance |")
-    print("| ---: | ---: | ---: | ---: | ---: |")
-    for tokens in TOKENS:
-        ids = torch.randint(1000, 20000, (1, tokens), generator=torch.Generator().manual_seed(0))
-        (record,) = hs.capturing.capture_ids(model, input_ids=ids)
-        weights = np.concatenate([layer.weights_of() for layer in record["self"]])
-        passes, taken = [], []
-        for _ in range(rounds):
-            passes.append(seconds(lambda ids=ids: plain_pass(model, ids)))
-            taken.append(seconds(lambda weights=weights: head_distances(weights)))
-        print(
-            f"| {tokens} | {min(passes) * 1e3:.1f} ms | {min(taken) * 1e3:.1f} ms "
-            f"| {min(taken) / min(passes):.2f} | {error_of(weights[:SOME]):.0e} |"
-        )
+    transformers.logging.set_verbosity_error()
+    print(
+        "| model | tokens | forward pass | distances | of the pass | largest error, of a distance |"
+    )
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    for name in options.models:
+        model = MODELS[name]()
+        for tokens in TOKENS:
+            print(f"| {name} | {row_of(model, tokens, options.rounds)} |", flush=True)
+
+
+def bert() -> nn.Module:
+    torch.manual_seed(0)
+    return transformers.BertModel(transformers.BertConfig()).eval()
+
+
+def gpt2() -> nn.Module:
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(use_cache=False)
+    return transformers.GPT2LMHeadModel(config).eval()
+
+
+MODELS: dict[str, Callable[[], nn.Module]] = {
+    "minilm": lambda: load_model(None)[0],
+    "bert": bert,
+    "gpt2": gpt2,
+}
+
+
+def row_of(model: nn.Module, tokens: int, rounds: int) -> str:
+    ids = torch.randint(1000, 20000, (1, tokens), generator=torch.Generator().manual_seed(0))
+    (record,) = hs.capturing.capture_ids(model, input_ids=ids)
+    weights = np.concatenate([layer.weights_of() for layer in record["self"]])
+    passes, taken = [], []
+    for _ in range(rounds):
+        passes.append(seconds(lambda: plain_pass(model, ids)))
+        taken.append(seconds(lambda: head_distances(weights)))
+    return (
+        f"{tokens} | {min(passes) * 1e3:.1f} ms | {min(taken) * 1e3:.1f} ms "
+        f"| {min(taken) / min(passes):.2f} | {error_of(weights[:SOME]):.0e}"
+    )
 
 
 @torch.no_grad()
-def plain_pass(model: torch.nn.Module, ids: torch.Tensor) -> None:
+def plain_pass(model: nn.Module, ids: torch.Tensor) -> None:
     model(input_ids=ids)
 
 
