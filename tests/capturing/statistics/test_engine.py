@@ -270,6 +270,14 @@ def test_a_mean_key_far_from_zero_does_not_spoil_the_entropy():
     assert_equal(found, shifted.reference(shifted.plan(), 0, None), tolerance=2e-5)
 
 
+def test_a_bias_of_the_least_number_hides_keys():
+    """Nothing becomes infinite on the way, where infinity times a weight of 0 were no number."""
+    bias = torch.zeros(1, 1, 13, 17)
+    bias[..., ::3] = torch.finfo(torch.float32).min
+    case = plain_case(13, 17, bias=bias)
+    assert_equal(case.statistics(case.plan())[0], case.reference(case.plan(), 0, None))
+
+
 @pytest.mark.usefixtures("small_tiles")
 def test_weights_that_the_model_gave_are_read_in_tiles():
     case = plain_case(13, 17)

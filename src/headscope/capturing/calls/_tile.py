@@ -14,6 +14,7 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.softmax import softmax_of
 from headscope.capturing.calls.visibility import RowVisibility
 
+LOG2_E = math.log2(math.e)
 Rows = torch.Tensor | slice
 """Positions of queries, rising."""
 
@@ -23,11 +24,10 @@ class Tile:
     """Rows of weights.
 
     Args:
-        weights: ``[text head row key]`` without what goes to the sink: to be multiplied by
-            ``share``.
+        weights: ``[text head row key]``, to be multiplied by ``share``.
         start: position of the first key.
         share: ``[text head row]``, what the sinks leave of each row, and 0 for rows that may
-            attend to nothing; None where it is 1.
+            attend to nothing, over the sum of the row where that is not 1; None where it is 1.
         spare: of the shape of the weights, to be written to.
     """
 
@@ -57,15 +57,34 @@ class Tile:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RowMeasures:
-    """What is known of the rows of a tile, padding included.
+    """What is known of the rows ``[text head row]`` of a tile, padding included; their entropies
+    follow from it (`entropy_of`).
 
     Args:
-        entropy: ``[text head row]`` in nats, of the weights times the tile's ``share``.
-        largest: ``[text head row]``, largest of the weights.
+        products: ``sum w ln w`` of the tile's weights w.
+        total: sum of the weights, where they are to be divided by it; None where they are not.
+        largest: of the weights; None where it is 1.
     """
 
-    entropy: torch.Tensor
-    largest: torch.Tensor
+    products: torch.Tensor
+    total: torch.Tensor | None = None
+    largest: torch.Tensor | None = None
+
+
+def entropy_of(products: torch.Tensor, total: torch.Tensor, share: torch.Tensor) -> torch.Tensor:
+    """Entropy in nats of rows whose weights w are to be multiplied by ``share``.
+
+    With ``p = w / total`` it is ``ln total - sum(w ln w) / total``: no logarithm of a weight that
+    became 0. A row a p has the entropy ``a H(p) - a ln a``.
+
+    Args:
+        products: as in `RowMeasures`.
+        total: the same, 1 where weights are not divided.
+        share: of the tile.
+    """
+    entropy = (total.log() - products / total).clamp_(min=0)
+    kept = share * total
+    return kept * entropy + torch.special.entr(kept)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -119,18 +138,17 @@ class FromScores:
         scores = self._scores(heads, query, visibility, spare)
         top = scores.amax(-1)
         # Less the largest score, so that p ln p below is made of small numbers; no row changes by
-        # it.
-        softmax_of(scores.sub_(top.unsqueeze(-1)), out=weights)
-        largest = weights.amax(-1)
-        rest = -largest.log()  # log-sum-exp of the row, less its largest score
-        # -sum p ln p with ln p = s - lse is lse - sum p s: no logarithm of a weight that became 0.
-        entropy = (rest - torch.mul(weights, scores, out=spare).sum(-1)).clamp_(min=0)
-        share = self._share(heads, top + rest, visibility)
-        if share is not None:
-            # A row p scaled to a p has the entropy a H(p) - a ln a.
-            entropy = share * entropy + torch.special.entr(share)
+        # it. Powers of 2, since those of e take torch 30 times as long where they underflow. The
+        # sum of a row is left to ``share``, and so is the largest weight, which is exp2(0).
+        torch.mul(scores.sub_(top.unsqueeze(-1)), LOG2_E, out=weights)
+        total = weights.exp2_().sum(-1)
+        products = torch.mul(weights, scores, out=spare).sum(-1)
+        share = None
+        if self.call.sinks is not None or visibility.alive is not None:
+            share = self._share(heads, top + total.log(), visibility)
+        share = total.reciprocal() if share is None else share / total
         tile = Tile(weights=weights, start=visibility.start, share=share, spare=spare)
-        return tile, RowMeasures(entropy=entropy, largest=largest)
+        return tile, RowMeasures(total=total, products=products)
 
     def _scaled(self, heads: slice, rows: Rows) -> torch.Tensor:
         """Queries ``[text head row feature]`` times the scale."""
@@ -200,8 +218,8 @@ class FromWeights:
     ) -> tuple[Tile, RowMeasures]:
         """The same, and what follows from the weights."""
         tile = self.tile(heads, rows, visibility)
-        entropy = tile.scaled(torch.special.entr(tile.weights, out=tile.spare).sum(-1))
-        return tile, RowMeasures(entropy=entropy, largest=tile.weights.amax(-1))
+        products = torch.special.entr(tile.weights, out=tile.spare).sum(-1).neg_()
+        return tile, RowMeasures(products=products, largest=tile.weights.amax(-1))
 
 
 def _memory(
