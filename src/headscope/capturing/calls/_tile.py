@@ -15,6 +15,8 @@ from headscope.capturing.calls.softmax import softmax_of
 from headscope.capturing.calls.visibility import RowVisibility
 
 LOG2_E = math.log2(math.e)
+LANES = 64
+"""Numbers that torch takes at a time at most: four of the widest registers (AVX-512)."""
 Rows = torch.Tensor | slice
 """Positions of queries, rising."""
 
@@ -63,28 +65,25 @@ class RowMeasures:
     Args:
         products: ``sum w ln w`` of the tile's weights w.
         total: sum of the weights, where they are to be divided by it; None where they are not.
+        left: what the sinks leave of each row, and 0 for rows that may attend to nothing; None
+            where it is 1.
         largest: of the weights; None where it is 1.
     """
 
     products: torch.Tensor
     total: torch.Tensor | None = None
+    left: torch.Tensor | None = None
     largest: torch.Tensor | None = None
 
 
-def entropy_of(products: torch.Tensor, total: torch.Tensor, share: torch.Tensor) -> torch.Tensor:
-    """Entropy in nats of rows whose weights w are to be multiplied by ``share``.
+def entropy_of(products: torch.Tensor, total: torch.Tensor, left: torch.Tensor) -> torch.Tensor:
+    """Entropy in nats of rows, of what is known of them (`RowMeasures`, with 1 for None).
 
     With ``p = w / total`` it is ``ln total - sum(w ln w) / total``: no logarithm of a weight that
     became 0. A row a p has the entropy ``a H(p) - a ln a``.
-
-    Args:
-        products: as in `RowMeasures`.
-        total: the same, 1 where weights are not divided.
-        share: of the tile.
     """
     entropy = (total.log() - products / total).clamp_(min=0)
-    kept = share * total
-    return kept * entropy + torch.special.entr(kept)
+    return left * entropy + torch.special.entr(left)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -141,14 +140,17 @@ class FromScores:
         # it. Powers of 2, since those of e take torch 30 times as long where they underflow. The
         # sum of a row is left to ``share``, and so is the largest weight, which is exp2(0).
         torch.mul(scores.sub_(top.unsqueeze(-1)), LOG2_E, out=weights)
-        total = weights.exp2_().sum(-1)
+        # To the end of a register: torch takes another way for what does not fill the last one, and
+        # a weight would differ by rounding with its place.
+        self.scratch[0, : _filled(weights.numel())].exp2_()
+        total = weights.sum(-1)
         products = torch.mul(weights, scores, out=spare).sum(-1)
-        share = None
+        left = None
         if self.call.sinks is not None or visibility.alive is not None:
-            share = self._share(heads, top + total.log(), visibility)
-        share = total.reciprocal() if share is None else share / total
+            left = self._share(heads, top + total.log(), visibility)
+        share = total.reciprocal() if left is None else left / total
         tile = Tile(weights=weights, start=visibility.start, share=share, spare=spare)
-        return tile, RowMeasures(total=total, products=products)
+        return tile, RowMeasures(products=products, total=total, left=left)
 
     def _scaled(self, heads: slice, rows: Rows) -> torch.Tensor:
         """Queries ``[text head row feature]`` times the scale."""
@@ -219,7 +221,18 @@ class FromWeights:
         """The same, and what follows from the weights."""
         tile = self.tile(heads, rows, visibility)
         products = torch.special.entr(tile.weights, out=tile.spare).sum(-1).neg_()
-        return tile, RowMeasures(products=products, largest=tile.weights.amax(-1))
+        largest = tile.weights.amax(-1)
+        return tile, RowMeasures(products=products, left=tile.share, largest=largest)
+
+
+def _filled(size: int) -> int:
+    """So many numbers, and those that fill the last register."""
+    return -(-size // LANES) * LANES
+
+
+def scratch_memory(size: int, like: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Memory ``[2 element]`` for tiles of so many weights at most, on the device of a tensor."""
+    return torch.empty(2, _filled(size), dtype=dtype, device=like.device)
 
 
 def _memory(

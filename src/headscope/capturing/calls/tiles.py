@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from headscope.capturing.calls._tile import FromScores, FromWeights, Rows, Tile
+from headscope.capturing.calls._tile import FromScores, FromWeights, Rows, Tile, scratch_memory
 from headscope.capturing.calls.attention import check_lost, has_own_weights
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import RowVisibility, row_visibility_of
@@ -220,7 +220,7 @@ def scratch_of(call: Call) -> torch.Tensor:
     """Memory ``[2 element]`` that all tiles of a call share."""
     batch, heads, queries, keys = call.size
     size = min(max(TILE, heads * keys), batch * heads * queries * keys)
-    return torch.empty(2, size, dtype=_dtype(call), device=call.context.device)
+    return scratch_memory(size, call.context, _dtype(call))
 
 
 def _dtype(call: Call) -> torch.dtype:

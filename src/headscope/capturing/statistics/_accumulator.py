@@ -49,7 +49,7 @@ class Accumulator:
         # What follows from these is worked out once, of all rows: tiles are hundreds, and each
         # operation on the rows of one costs a call.
         self._total = like.new_ones(texts, heads, len(rows))
-        self._share = like.new_zeros(texts, heads, len(rows))
+        self._left = like.new_zeros(texts, heads, len(rows))
         self._received = like.new_zeros(texts, heads, keys)
         self._top_weights = like.new_zeros(texts, heads, len(rows), self._top)
         self._top_keys = torch.full_like(self._top_weights, -1, dtype=torch.int32)
@@ -69,7 +69,7 @@ class Accumulator:
         weights, marks, (texts, heads, part) = tile.weights, self._marks, held
         keys = slice(tile.start, tile.start + weights.shape[-1])
         rows = texts, heads, part
-        self._share[rows] = 1 if tile.share is None else tile.share
+        self._left[rows] = 1 if measured.left is None else measured.left
         if measured.total is not None:
             self._total[rows] = measured.total
         columns = self._columns[:, texts, heads, part]
@@ -81,7 +81,7 @@ class Accumulator:
             columns[3] = _on_marked(weights, marks.special[texts, keys])
         equal = self._equal_in(texts, part, keys)
         if equal is not None:
-            columns[4] = _on_equal(tile, equal)
+            columns[4] = torch.mul(weights, equal, out=tile.spare).sum(-1)
         columns[OFFSET_COLUMNS] = self._at_offsets(tile, part)
         if marks.segments:
             for column, segment in enumerate(marks.segments, OFFSET_COLUMNS.stop):
@@ -144,8 +144,8 @@ class Accumulator:
             # Both terms are sums in single precision, so that their difference may fall below 0.
             itself = columns[OFFSET_COLUMNS][OFFSETS.index(0)]
             columns[4].sub_(itself).clamp_(min=0)
-        columns[0] = entropy_of(columns[0], self._total, self._share)
-        columns[1:].mul_(self._share)
+        columns[0] = entropy_of(columns[0], self._total, self._left)
+        columns[1:].mul_(self._left / self._total)
         return columns
 
     def _is_pair(self, text: int) -> bool:
@@ -192,17 +192,6 @@ def _on_marked(weights: torch.Tensor, marks: torch.Tensor) -> torch.Tensor:
     # One product for each mark: torch takes three times as long for two marks as for one.
     sums = torch.bmm(weights.flatten(1, 2), marks.to(weights.dtype).unsqueeze(-1))
     return sums.view(weights.shape[:3])
-
-
-def _on_equal(tile: Tile, equal: torch.Tensor) -> torch.Tensor:
-    """``[text head row]``: the sum of the weights at keys that are marked for each row, ``[text 1
-    row key]``.
-    """
-    if len(tile.weights) > 1:
-        return torch.mul(tile.weights, equal, out=tile.spare).sum(-1)
-    # Of one text a product for each row, of all heads: a third of the time.
-    weights = tile.weights[0].permute(1, 2, 0)
-    return torch.bmm(equal[0].transpose(0, 1).to(weights.dtype), weights).permute(1, 2, 0)
 
 
 def _mean_over(lengths: Sequence[tuple[int, int]], rows: int) -> torch.Tensor:
