@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from headscope.capturing.media._sound import SoundInput
@@ -102,6 +102,8 @@ class ParsedInput:
 
 Outcome = ParsedInput | HeadscopeError
 """An input, or why it cannot be read."""
+Report = Callable[[int, HeadscopeError], None]
+"""Function that is called with number and error of an input that is left out."""
 
 
 @dataclass(frozen=True)
