@@ -32,6 +32,8 @@ largest.
 
 Vectors = Float[np.ndarray, "head token feature"]
 Block = Float[np.ndarray, "head query key"]
+PlacedBlock = tuple[int, int, Block]
+"""Where the queries and keys of a step begin, and its block."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,8 @@ class LayerSteps(SeenLayer):
         self._arrays = {name: _Growing() for name in ("queries", "keys", "values")}
         self._has_qk = "qk" in keeping.what and not self._is_empty
         self._wants_weights = "weights" in keeping.what and not self._is_empty
-        self._blocks: list[tuple[int, Block]] | None = [] if self._wants_weights else None
-        self._biases: list[tuple[int, int, Block]] = []
+        self._blocks: list[PlacedBlock] | None = [] if self._wants_weights else None
+        self._biases: list[PlacedBlock] = []
         self._runs: list[np.ndarray] = []
         self._counts: list[np.ndarray] = []
 
@@ -117,7 +119,7 @@ class LayerSteps(SeenLayer):
         ours = weights[:, :, : span.kept]
         _check_nothing_lost(weights[:, :, span.kept :], call.name)
         if self._blocks is not None:
-            self._blocks.append((span.offset, self._plain(self._own(ours))))
+            self._blocks.append((span.first, span.offset, self._plain(self._own(ours))))
         if "values" in self._keeping.what and not self._is_empty:
             self._extend("values", self._own_shared(call.value[0]), span, call.name)
         self._note(call, verified(call, checked, rows)[0])
@@ -137,11 +139,15 @@ class LayerSteps(SeenLayer):
             name: growing.first(keys) for name, growing in self._arrays.items()
         }
         arrays["queries"] = self._arrays["queries"].first(queries)
-        arrays["bias"] = self._bias(queries, keys)
+        arrays["bias"] = arrays["weights"] = None
+        size, dtype = (queries, keys), self._keeping.dtype
         if not self._has_qk:
-            arrays |= {"queries": None, "keys": None, "bias": None}
-        keeps = self._wants_weights or ("qk" in self._keeping.what and not self._has_qk)
-        arrays["weights"] = self._weights(queries, keys) if keeps else None
+            arrays |= {"queries": None, "keys": None}
+        elif self._biases:
+            heads = max(block.shape[0] for _, _, block in self._biases)
+            arrays["bias"] = _put_together(self._biases, (heads, *size), dtype)
+        if self._wants_weights or ("qk" in self._keeping.what and not self._has_qk):
+            arrays["weights"] = _put_together(self._blocks or [], (self._count, *size), dtype)
         mask = self._mask(queries, keys)
         visible = alike.setdefault(mask, mask)
         self.layers = [arrays | self._facts | {"held_heads": self._held, "visible": visible}]
@@ -264,24 +270,6 @@ class LayerSteps(SeenLayer):
             self._runs.append(mask.runs + span.offset)
             self._counts.append(np.diff(mask.firsts))
 
-    def _weights(self, queries: int, keys: int) -> Block:
-        blocks = [] if self._blocks is None else self._blocks
-        values = np.zeros((self._count, queries, keys), self._keeping.dtype)
-        first = 0
-        for offset, block in blocks:
-            _put_into(block, values, first, offset)
-            first += block.shape[1]
-        return values
-
-    def _bias(self, queries: int, keys: int) -> Block | None:
-        if not self._biases:
-            return None
-        heads = max(block.shape[0] for _, _, block in self._biases)
-        values = np.zeros((heads, queries, keys), self._keeping.dtype)
-        for first, offset, block in self._biases:
-            _put_into(block, values, first, offset)
-        return values
-
     def _own(self, tensor: torch.Tensor) -> torch.Tensor:
         """Of an array whose first axis is the heads, those that are kept."""
         return tensor if self._held is None else tensor[list(self._held.numbers)]
@@ -322,22 +310,23 @@ class _Growing:
 
     def first(self, count: int) -> Vectors | None:
         """An array of its own with the first tokens; None where there are none."""
-        return (
-            None
-            if self._room is None
-            else np.array(self._room[:, : min(count, self.size)], order="C")
-        )
+        if self._room is None:
+            return None
+        return np.array(self._room[:, : min(count, self.size)], order="C")
 
 
-def _put_into(
-    block: Block, whole: Float[np.ndarray, "_ read known"], first: int, offset: int
-) -> None:
-    """Write a step's rows where they belong; what lies beyond the whole is left out."""
-    queries, keys = (
-        max(0, size - start) for size, start in zip(whole.shape[1:], (first, offset), strict=True)
-    )
-    part = block[:, :queries, :keys]
-    whole[:, first : first + part.shape[1], offset : offset + part.shape[2]] = part
+def _put_together(
+    blocks: Iterable[PlacedBlock], size: tuple[int, int, int], dtype: np.dtype
+) -> Block:
+    """The blocks of all steps where they belong; what lies beyond heads, queries and keys of the
+    whole is left out.
+    """
+    whole = np.zeros(size, dtype)
+    _, queries, keys = size
+    for first, offset, block in blocks:
+        part = block[:, : max(0, queries - first), : max(0, keys - offset)]
+        whole[:, first : first + part.shape[1], offset : offset + part.shape[2]] = part
+    return whole
 
 
 def _visibility(call: Call, span: StepRange) -> Visibility:

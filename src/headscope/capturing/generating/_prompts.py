@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -14,7 +14,7 @@ from headscope.capturing.generating._options import KEPT, OVERRIDDEN, check_coun
 from headscope.capturing.generating._run import GenerationRun
 from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs.inputs import encode, position_limit
-from headscope.capturing.inputs.parsed_input import ParsedInput
+from headscope.capturing.inputs.parsed_input import ParsedInput, Report
 from headscope.capturing.loading.load import load_model
 from headscope.capturing.loading.options import LOADING, check_not_loaded
 from headscope.capturing.run import unwrapped, warn_of_unseen
@@ -46,7 +46,6 @@ NOT_LOOKING_BACK = {
     "transformers_version",
 }
 """Fields of a generation config that mean the same for a prompt with padding before it."""
-Report = Callable[[int, HeadscopeError], None]
 
 
 def parsed(
@@ -208,17 +207,26 @@ class PromptRunner:
 
 
 def _check(model: Any, tokenizer: Any, prompt: ParsedInput) -> None:
-    name = type(model).__name__
-    if model is None or not (hasattr(model, "generate") and model.can_generate()):
-        raise CaptureError(
-            f"{name} cannot write: it has no head that predicts tokens; load one with "
-            "AutoModelForCausalLM or AutoModelForSeq2SeqLM"
-        )
+    check_writes(model, "AutoModelForCausalLM or AutoModelForSeq2SeqLM")
     if tokenizer is None:
+        name = type(model).__name__
         raise CaptureError(
             f"generate needs the tokenizer of {name}: generate(model, tokenizer, prompt)"
         )
     check_reads(model, prompt)
+
+
+def check_writes(model: Any, loaders: str) -> None:
+    """Raise where a model has no head that predicts tokens.
+
+    Raises:
+        CaptureError: naming the model, and what loads one that has.
+    """
+    if model is None or not (hasattr(model, "generate") and model.can_generate()):
+        raise CaptureError(
+            f"{type(model).__name__} cannot write: it has no head that predicts tokens; load one "
+            f"with {loaders}"
+        )
 
 
 def check_room(model: Any, prompt: int, count: int) -> None:

@@ -9,7 +9,11 @@ import torch
 from torch import nn
 
 from headscope.capturing.device import device_of
-from headscope.capturing.inputs.tokens import tokens_from_encoding, tokens_from_ids
+from headscope.capturing.inputs.tokens import (
+    joined_tokens,
+    tokens_from_encoding,
+    tokens_from_ids,
+)
 from headscope.capturing.media._pixels import Picture
 from headscope.capturing.media.input_positions import InputPositions, UnnamedPositions, origins_of
 from headscope.errors import CaptureError, TextError
@@ -168,21 +172,20 @@ def with_target(
         # offsets; a model with another way of shifting has what its ids decode to.
         if read[0, 1:].tolist() == labels[0, :-1].tolist():
             start = tokens_from_ids(tokenizer, read[0, :1].tolist())
-            return inputs | {"decoder_input_ids": read}, _after(
-                start, tokens.take(range(len(tokens) - 1))
-            )
-        return inputs | {"decoder_input_ids": read}, tokens_from_ids(tokenizer, read[0].tolist())
-    if not (hasattr(model, "generate") and model.can_generate()):
+            tokens = joined_tokens(start, tokens.take(range(len(tokens) - 1)))
+            return inputs | {"decoder_input_ids": read}, tokens
+    elif hasattr(model, "generate") and model.can_generate():
+        longest = min(GENERATED_AT_MOST, position_limit(model) or GENERATED_AT_MOST)
+        read = model.generate(
+            **inputs, use_cache=False, do_sample=False, num_beams=1, max_length=longest
+        )
+        # The decoder writes the end and never reads it.
+        if read.shape[1] > 1 and read[0, -1].item() in _ends(model):
+            read = read[:, :-1]
+    else:
         raise CaptureError(
             f"{type(model).__name__} cannot generate a target of its own; give one with target="
         )
-    longest = min(GENERATED_AT_MOST, position_limit(model) or GENERATED_AT_MOST)
-    read = model.generate(
-        **inputs, use_cache=False, do_sample=False, num_beams=1, max_length=longest
-    )
-    # The decoder writes the end and never reads it.
-    if read.shape[1] > 1 and read[0, -1].item() in _ends(model):
-        read = read[:, :-1]
     return inputs | {"decoder_input_ids": read}, tokens_from_ids(tokenizer, read[0].tolist())
 
 
@@ -194,17 +197,6 @@ def _shifted(model: Any, labels: torch.Tensor) -> torch.Tensor:
     if start is None:
         return labels
     return torch.cat([torch.full_like(labels[:, :1], start), labels[:, :-1]], dim=1)
-
-
-def _after(start: Tokens, rest: Tokens) -> Tokens:
-    names = ("pieces", "ids", "special", "segments", "labels")
-    joined = {name: getattr(start, name) + getattr(rest, name) for name in names}
-    for name in ("offsets", "words"):
-        values = getattr(rest, name)
-        joined[name] = None if values is None else (None, *values)
-    if start.roles is not None and rest.roles is not None:
-        joined["roles"] = start.roles + rest.roles
-    return Tokens(texts=rest.texts, **joined)
 
 
 def _ends(model: Any) -> set[int]:
