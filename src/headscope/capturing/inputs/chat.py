@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headscope.capturing.inputs._processor import PLACEHOLDERS
+from headscope.capturing.inputs._processor import marks_of
 from headscope.errors import TextError
 
 
@@ -36,11 +36,10 @@ def question_prompt(processor: Any, question: str, pictures: int) -> str:
 
 def _without_template(processor: Any, question: str, pictures: int) -> str:
     """The question after a placeholder for each picture, if the processor has a placeholder."""
-    named = (getattr(processor, name, None) for name in PLACEHOLDERS["picture"])
-    mark = next((mark for mark in named if isinstance(mark, str)), "")
-    if not mark or mark in question:
+    marks = marks_of(processor, "picture")
+    if not marks or marks[0] in question:
         return question
-    return mark * pictures + question
+    return marks[0] * pictures + question
 
 
 def _without_beginning(tokenizer: Any, prompt: str) -> str:
