@@ -23,6 +23,7 @@ from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs._processor import inputs_of
 from headscope.capturing.inputs.inputs import Inputs, encode
 from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs, Report
+from headscope.capturing.keep import check_count
 from headscope.capturing.loading.load import load_for
 from headscope.capturing.loading.options import LOADING, check_not_loaded
 from headscope.capturing.media.input_positions import origins_of
@@ -65,11 +66,14 @@ def capture_inputs(
     """
     check_names(options)
     keeping_of(options)
+    for name in ("batch_size", "held"):
+        if options.get(name) is not None:
+            check_count(name, options[name])
     limits: dict[str, Any] = {
         "tokens": options.pop("batch_tokens", 4096),
         "unknown": options.pop("max_unknown", 1.0),
-        "inputs": _count("batch_size", options.pop("batch_size", None)),
-        "held": _count("held", options.pop("held", HELD)) or HELD,
+        "inputs": options.pop("batch_size", None),
+        "held": options.pop("held", None) or HELD,
     }
     loading = {name: options.pop(name) for name in LOADING if name in options}
     outcomes = iter(given)
@@ -100,17 +104,6 @@ def check_names(options: Mapping[str, Any]) -> None:
             raise CaptureError(
                 f"capture_many has no option {name!r}; of capture's there are {', '.join(known)}"
             )
-
-
-def _count(name: str, value: Any) -> int | None:
-    """A limit of inputs or bytes; None if it is not given.
-
-    Raises:
-        CaptureError: if it is no whole number from 1 on.
-    """
-    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
-        return value
-    raise CaptureError(f"{name} must be a whole number from 1 on, not {value!r}")
 
 
 def _loaded(

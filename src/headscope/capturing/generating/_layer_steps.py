@@ -63,13 +63,11 @@ class LayerSteps(SeenLayer):
     def __init__(self, call: Call, keeping: KeepChoice, earlier: Iterable[SeenLayer] = ()) -> None:
         super().__init__(call, group_of(call))
         self.read, self.known = 0, 0
-        heads: set[int] = set()
-        if keeping.heads is None:
-            heads.update(range(self.heads))
-        else:
-            for _, choice in self.may_hold(keeping.heads, earlier):
-                heads.update(choice)
-        self._count, self._is_empty = len(heads), not heads
+        heads = set(range(self.heads))
+        if keeping.heads is not None:
+            choices = [choice for _, choice in self.may_hold(keeping.heads, earlier)]
+            heads = set().union(*choices)
+        self._count, self._what = len(heads), keeping.what if heads else frozenset()
         self._held = held_heads(call, tuple(sorted(heads))) if heads else None
         # norm and rotation are seen where queries and keys are the same tokens, which is at the
         # first step
@@ -78,9 +76,8 @@ class LayerSteps(SeenLayer):
             self._facts["sinks"] = plain(self._own(call.sinks.reshape(-1)))
         self._keeping = keeping
         self._arrays = {name: _Growing() for name in ("queries", "keys", "values")}
-        self._has_qk = "qk" in keeping.what and not self._is_empty
-        self._wants_weights = "weights" in keeping.what and not self._is_empty
-        self._blocks: list[PlacedBlock] | None = [] if self._wants_weights else None
+        self._has_qk = "qk" in self._what
+        self._blocks: list[PlacedBlock] | None = [] if "weights" in self._what else None
         self._biases: list[PlacedBlock] = []
         self._runs: list[np.ndarray] = []
         self._counts: list[np.ndarray] = []
@@ -94,7 +91,7 @@ class LayerSteps(SeenLayer):
     def drop_weights(self) -> None:
         """Keep no weights from now on, where queries and keys say the same."""
         if self._has_qk:
-            self._blocks, self._wants_weights = None, False
+            self._blocks = None
 
     def add(self, call: Call, masks: Masks) -> None:
         """Check one step's call and keep of it what is new.
@@ -120,7 +117,7 @@ class LayerSteps(SeenLayer):
         _check_nothing_lost(weights[:, :, span.kept :], call.name)
         if self._blocks is not None:
             self._blocks.append((span.first, span.offset, self._plain(self._own(ours))))
-        if "values" in self._keeping.what and not self._is_empty:
+        if "values" in self._what:
             self._extend("values", self._own_shared(call.value[0]), span, call.name)
         self._note(call, verified(call, checked, rows)[0])
         self._see(masks.of(unpadded, visibility), unpadded, span)
@@ -146,8 +143,8 @@ class LayerSteps(SeenLayer):
         elif self._biases:
             heads = max(block.shape[0] for _, _, block in self._biases)
             arrays["bias"] = _put_together(self._biases, (heads, *size), dtype)
-        if self._wants_weights or ("qk" in self._keeping.what and not self._has_qk):
-            arrays["weights"] = _put_together(self._blocks or [], (self._count, *size), dtype)
+        if self._blocks is not None:
+            arrays["weights"] = _put_together(self._blocks, (self._count, *size), dtype)
         mask = self._mask(queries, keys)
         visible = alike.setdefault(mask, mask)
         self.layers = [arrays | self._facts | {"held_heads": self._held, "visible": visible}]

@@ -121,17 +121,6 @@ def _check_refused(options: Mapping[str, Any], own: Mapping[str, Any]) -> None:
             raise CaptureError(f"{name}={_short(asked)} cannot be recorded: {why}")
 
 
-def check_count(name: str, number: Any, least: int) -> int:
-    """The number, which must be whole and not too small.
-
-    Raises:
-        CaptureError: where it is not.
-    """
-    if isinstance(number, bool) or not isinstance(number, int) or number < least:
-        raise CaptureError(f"{name} must be a whole number from {least} on, not {number!r}")
-    return number
-
-
 def _short(value: Any) -> str:
     return repr(value) if isinstance(value, int | float | str) else type(value).__name__
 

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from headscope.capturing.fitness import NEXT, check_fit
-from headscope.capturing.generating._options import KEPT, OVERRIDDEN, check_count, parse_options
+from headscope.capturing.generating._options import KEPT, OVERRIDDEN, parse_options
 from headscope.capturing.generating._run import GenerationRun
 from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs.inputs import encode, position_limit
 from headscope.capturing.inputs.parsed_input import ParsedInput, Report
+from headscope.capturing.keep import check_count
 from headscope.capturing.loading.load import load_model
 from headscope.capturing.loading.options import LOADING, check_not_loaded
 from headscope.capturing.run import unwrapped, warn_of_unseen
@@ -63,7 +64,7 @@ def parsed(
         HeadscopeError: see `generate`.
     """
     options = dict(options)
-    count = check_count("max_new_tokens", options.pop("max_new_tokens", 32), 1)
+    count = check_count("max_new_tokens", options.pop("max_new_tokens", 32))
     alternatives = check_count("alternatives", options.pop("alternatives", 5), 0)
     seed, target = options.pop("seed", None), options.pop("target_tokenizer", None)
     loading = {name: options.pop(name) for name in LOADING if name in options}

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from headscope.capturing.device import device_of
 from headscope.capturing.fitness import NEXT, check_fit
-from headscope.capturing.generating._options import check_count, parse_options
+from headscope.capturing.generating._options import parse_options
 from headscope.capturing.generating._prompts import check_room, check_writes
 from headscope.capturing.generating._run import explained, left_as_it_was, padded, seeded
 from headscope.capturing.generating._text import check_same_text, generation_of
@@ -27,6 +27,7 @@ from headscope.capturing.inputs._processor import inputs_of
 from headscope.capturing.inputs.inputs import Inputs, followed_inputs
 from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.inputs.tokens import joined_tokens, tokens_from_ids
+from headscope.capturing.keep import check_count
 from headscope.capturing.run import at_rest, run, uncompiled, unwrapped
 from headscope.capturing.seam import sessions
 from headscope.capturing.threads import one_at_a_time
@@ -41,21 +42,6 @@ AS_LONG_AS_TEXT = ("ids", "mask")
 """How arguments are called that have an entry for each token of the text."""
 
 
-@dataclass(frozen=True)
-class WrittenAbout:
-    """A text that was written about pictures.
-
-    Args:
-        record: of prompt and text, with its generation; the stack that wrote it is
-            ``record.generation.stack``.
-        apart: the largest difference of a written token's probability between writing and reading
-            again.
-    """
-
-    record: Record
-    apart: float
-
-
 def written_about(
     model: Any,
     processor: Any,
@@ -66,7 +52,7 @@ def written_about(
     seed: int | None = None,
     allow_unfit: bool = False,
     **options: Any,
-) -> WrittenAbout:
+) -> tuple[Record, float]:
     """Go on with a text about pictures, and keep what every head computed for each token.
 
     Args:
@@ -79,6 +65,11 @@ def written_about(
         allow_unfit: whether the head may be untrained.
         **options: of `headscope.generate`.
 
+    Returns:
+        The record of prompt and text, with its generation, whose ``stack`` is the one that wrote
+        it; and the largest difference of a written token's probability between writing and reading
+        again.
+
     Raises:
         TextError: a prompt that leaves no room for so many tokens.
         ModelError: a model whose head was not trained.
@@ -89,7 +80,7 @@ def written_about(
     _check_writes(model)
     if not allow_unfit:
         check_fit(model, NEXT)
-    check_count("max_new_tokens", max_new_tokens, 1)
+    check_count("max_new_tokens", max_new_tokens)
     check_count("alternatives", alternatives, 0)
     keeping, arguments = parse_options(options, model)
     arguments["max_new_tokens"] = max_new_tokens
@@ -120,7 +111,7 @@ def written_about(
         "than where it writes it"
     )
     apart = check_same_text(generation, outputs[-1].logits[0], APART, what)
-    return WrittenAbout(replace(record, generation=generation), apart)
+    return replace(record, generation=generation), apart
 
 
 def _check_writes(model: Any) -> None:
