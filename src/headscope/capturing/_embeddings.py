@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -92,7 +91,6 @@ def without_embedding(
         )
     model = unwrapped(model)
     uses = embeddings_of(model, role)
-    counting = _Counting(model, {module for module, _ in uses})
     wanted = set(uses)
 
     def remove(module: nn.Module, number: int, output: torch.Tensor) -> torch.Tensor | None:
@@ -102,7 +100,7 @@ def without_embedding(
             return torch.zeros_like(output)
         return output.mean(dim=-2, keepdim=True).expand_as(output)
 
-    with counting.watched(remove):
+    with _watched(model, {module for module, _ in uses}, remove):
         names = {module: name for name, module in model.named_modules()}
         yield tuple(dict.fromkeys(names[module] for module, _ in uses))
 
@@ -148,36 +146,34 @@ def _role_of(output: torch.Tensor, with_other_segments: torch.Tensor | None) -> 
     return "position" if _changes_along(output) else None
 
 
-@dataclass(frozen=True)
-class _Counting:
-    """Watches modules, and numbers their calls in one pass of the model."""
+@contextmanager
+def _watched(
+    model: nn.Module,
+    modules: Collection[nn.Module],
+    see: Callable[[nn.Module, int, torch.Tensor], torch.Tensor | None],
+) -> Generator[None]:
+    """Call ``see`` with each module, the number of its call in a pass of the model, and its output;
+    what it returns takes the place of that.
+    """
+    calls: dict[nn.Module, int] = {}
 
-    model: nn.Module
-    modules: Any
+    # A table may be called for segments first and then for words; the order is the same in
+    # every pass.
+    def begin(*_: Any) -> None:
+        calls.clear()
 
-    @contextmanager
-    def watched(
-        self, see: Callable[[nn.Module, int, torch.Tensor], torch.Tensor | None]
-    ) -> Generator[None]:
-        calls: dict[nn.Module, int] = {}
+    def after(module: nn.Module, _: tuple, __: dict, output: Any) -> Any:
+        number = calls.get(module, 0)
+        calls[module] = number + 1
+        return see(module, number, output) if isinstance(output, torch.Tensor) else None
 
-        # A table may be called for segments first and then for words; the order is the same in
-        # every pass.
-        def begin(*_: Any) -> None:
-            calls.clear()
-
-        def after(module: nn.Module, _: tuple, __: dict, output: Any) -> Any:
-            number = calls.get(module, 0)
-            calls[module] = number + 1
-            return see(module, number, output) if isinstance(output, torch.Tensor) else None
-
-        handles = [hook_before(self.model, begin)]
-        try:
-            handles += [hook_after(module, after) for module in self.modules]
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
+    handles = [hook_before(model, begin)]
+    try:
+        handles += [hook_after(module, after) for module in modules]
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 def _tried(model: nn.Module) -> Iterator[dict[Place, torch.Tensor]]:
@@ -202,7 +198,7 @@ def _tried(model: nn.Module) -> Iterator[dict[Place, torch.Tensor]]:
             # A copy, because the model may add the words to it in place.
             seen[module, number] = output.detach().clone()
 
-        with _Counting(model, tables).watched(keep):
+        with _watched(model, tables, keep):
             model(**arguments, **options)
         yield seen
 
