@@ -143,7 +143,8 @@ def _role_of(output: torch.Tensor, with_other_segments: torch.Tensor | None) -> 
     """The role of a table whose output does not depend on words."""
     if _differs(output, with_other_segments):
         return "segment"
-    return "position" if _changes_along(output) else None
+    is_along = bool((output != output[..., :1, :]).any())
+    return "position" if is_along else None
 
 
 @contextmanager
@@ -265,10 +266,6 @@ def _is_of_tokens(output: torch.Tensor) -> bool:
     return output.is_floating_point() and (
         output.ndim == 2 or (output.ndim == 3 and len(output) <= TEXTS)
     )
-
-
-def _changes_along(output: torch.Tensor) -> bool:
-    return bool((output != output[..., :1, :]).any())
 
 
 def _why_none(model: Any, role: Role) -> str:

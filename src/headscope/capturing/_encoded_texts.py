@@ -81,6 +81,7 @@ def inputs_of_texts(
     }
     masks = [filled([1] * len(row)) for row in rows]
     arguments["attention_mask"] = torch.tensor(masks, device=device)
+    specials = SpecialTokens.of(tokenizer) if specials is None else specials
     tokens = []
     for text in texts:
         given = (text.encoding, text.item.texts, text.example)

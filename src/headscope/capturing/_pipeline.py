@@ -20,7 +20,7 @@ from headscope.capturing.keep import KeepChoice
 from headscope.capturing.options import RecordOptions, keeping_of
 from headscope.capturing.run import at_rest, run, unwrapped
 from headscope.errors import CaptureError
-from headscope.record import Layer, Record, Stack, Tokens
+from headscope.record import Record, Stack, Tokens
 
 Part = Literal["picture", "text"]
 """Patches of the picture, or words."""
@@ -220,7 +220,7 @@ class _KeptSteps:
     def forward(self, *given: Any, **named: Any) -> Any:
         """In place of the forward of the denoiser."""
         if not self._inside:
-            self._see(_by_name(self._forward, given, named))
+            self._see(dict(inspect.signature(self._forward).bind(*given, **named).arguments))
         return self._forward(*given, **named)
 
     def _see(self, arguments: dict[str, Any]) -> None:
@@ -252,19 +252,17 @@ def _by_block(record: Record, blocks: Sequence[str] | None, order: Mapping[str, 
         for layer in stack:
             names.append(layer.module)
             if wanted is None or layer.module.startswith(wanted):
-                stacks[layer.module] = _of_one(layer, stack)
+                stacks[layer.module] = Stack(
+                    name=layer.module,
+                    query=stack.query,
+                    key=stack.key,
+                    layers=(replace(layer, layer=0),),
+                )
     if not stacks:
         raise CaptureError(
             f"None of the blocks {list(wanted or ())} is there; there are {', '.join(names)}"
         )
     return replace(record, stacks=dict(sorted(stacks.items(), key=lambda named: order[named[0]])))
-
-
-def _of_one(layer: Layer, stack: Stack) -> Stack:
-    """A stack of one layer, which is its layer 0."""
-    return Stack(
-        name=layer.module, query=stack.query, key=stack.key, layers=(replace(layer, layer=0),)
-    )
 
 
 def _denoiser_of(pipe: Any) -> nn.Module:
@@ -278,11 +276,6 @@ def _denoiser_of(pipe: Any) -> nn.Module:
         f"{type(pipe).__name__} has no {' and no '.join(DENOISERS)}; expected a pipeline of "
         "diffusers, or its denoiser"
     )
-
-
-def _by_name(forward: Callable, given: tuple, named: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call by the names of the forward's parameters."""
-    return dict(inspect.signature(forward).bind(*given, **named).arguments)
 
 
 def _number(timestep: Any) -> float:

@@ -138,9 +138,7 @@ class LayerSteps(SeenLayer):
         arrays["queries"] = self._arrays["queries"].first(queries)
         arrays["bias"] = arrays["weights"] = None
         size, dtype = (queries, keys), self._keeping.dtype
-        if not self._has_qk:
-            arrays |= {"queries": None, "keys": None}
-        elif self._biases:
+        if self._biases:
             heads = max(block.shape[0] for _, _, block in self._biases)
             arrays["bias"] = _put_together(self._biases, (heads, *size), dtype)
         if self._blocks is not None:

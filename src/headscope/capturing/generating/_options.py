@@ -118,11 +118,9 @@ def _check_refused(options: Mapping[str, Any], own: Mapping[str, Any]) -> None:
         default = None if name in OVERRIDDEN or name in UNMEANT else own.get(name)
         asked = options.get(name, default)
         if asked is not None and asked not in idle:
-            raise CaptureError(f"{name}={_short(asked)} cannot be recorded: {why}")
-
-
-def _short(value: Any) -> str:
-    return repr(value) if isinstance(value, int | float | str) else type(value).__name__
+            is_plain = isinstance(asked, int | float | str)
+            shown = repr(asked) if is_plain else type(asked).__name__
+            raise CaptureError(f"{name}={shown} cannot be recorded: {why}")
 
 
 def deep_cache(model: Any, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.device import device_of
 from headscope.capturing.generating._options import deep_cache
 from headscope.capturing.generating._step_joiner import StepJoiner
-from headscope.capturing.generating._text import GeneratedText, check_same_text, ends_of
+from headscope.capturing.generating._text import GeneratedText, check_same_text
 from headscope.capturing.generating._token_probabilities import TokenProbabilities
 from headscope.capturing.hooks import hook_after, hook_before
-from headscope.capturing.inputs.inputs import Inputs, encode
+from headscope.capturing.inputs.inputs import Inputs, encode, ends_of
 from headscope.capturing.inputs.tokens import tokens_from_ids
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.run import at_rest, uncompiled

@@ -14,6 +14,7 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.facts import facts_of, position_kind
 from headscope.capturing.generating._step_joiner import StepJoiner
 from headscope.capturing.generating._token_probabilities import TokenProbabilities
+from headscope.capturing.inputs.inputs import ends_of
 from headscope.capturing.inputs.tokens import (
     joined_tokens,
     tokens_from_encoding,
@@ -226,14 +227,6 @@ def check_same_text(
     if not apart <= allowed:
         raise CaptureError(f"{what}: probabilities differ by {apart:.2g}")
     return apart
-
-
-def ends_of(model: Any, arguments: Mapping[str, Any]) -> tuple[int, ...]:
-    """The tokens that end a text; none where the model has no such token."""
-    end = arguments.get("eos_token_id", model.generation_config.eos_token_id)
-    if end is None:
-        return ()
-    return tuple(end) if isinstance(end, Sequence) else (end,)
 
 
 def _stack_of(written: Tokens, stacks: Mapping[str, Stack]) -> str:

@@ -22,7 +22,10 @@ def question_prompt(processor: Any, question: str, pictures: int) -> str:
         TextError: if the template refuses such a message.
     """
     if not getattr(processor, "chat_template", None):
-        return _without_template(processor, question, pictures)
+        marks = marks_of(processor, "picture")
+        if not marks or marks[0] in question:
+            return question
+        return marks[0] * pictures + question
     parts = [{"type": "image"}] * pictures + [{"type": "text", "text": question}]
     messages = [{"role": "user", "content": parts}]
     try:
@@ -32,14 +35,6 @@ def question_prompt(processor: Any, question: str, pictures: int) -> str:
             f"The chat template of {type(processor).__name__} refuses the question: {error}"
         ) from None
     return _without_beginning(getattr(processor, "tokenizer", processor), prompt)
-
-
-def _without_template(processor: Any, question: str, pictures: int) -> str:
-    """The question after a placeholder for each picture, if the processor has a placeholder."""
-    marks = marks_of(processor, "picture")
-    if not marks or marks[0] in question:
-        return question
-    return marks[0] * pictures + question
 
 
 def _without_beginning(tokenizer: Any, prompt: str) -> str:

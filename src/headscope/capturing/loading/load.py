@@ -94,7 +94,9 @@ def load_for(
     if name is None and given.has_media:
         raise ModelError("The demo model reads text; name a model of pictures or sounds (--model)")
     name, loading, config = _read(name, options)
-    loader = _kept_loader(config, writes=not given.has_media) if kept else loader_of(config)
+    loader = loader_of(config)
+    if kept:
+        loader = kept_class(config) or loader_of(config, writes=not given.has_media)
     if writes:
         loader = _answering_loader(config)
     cls = class_of(loader, config)
@@ -122,7 +124,7 @@ def kept_arguments(name: str | Path | None, **options: Unpack[LoadOptions]) -> t
         ModelError: if there is no such model.
     """
     config = config_of(name, **options)
-    cls: Any = class_of(_kept_loader(config, writes=True), config)
+    cls: Any = class_of(kept_class(config) or loader_of(config, writes=True), config)
     return () if cls is None else arguments_of(cls)
 
 
@@ -266,10 +268,6 @@ def _read(
     loading = parse_loading(name, options)
     name = demo_model() if name is None else name
     return name, loading, _loaded(AutoConfig, name, **loading.files)
-
-
-def _kept_loader(config: Any, *, writes: bool) -> Any:
-    return kept_class(config) or loader_of(config, writes=writes)
 
 
 def _answering_loader(config: Any) -> Any:
