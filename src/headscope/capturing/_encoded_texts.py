@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -48,6 +48,26 @@ class EncodedText:
         if isinstance(values["input_ids"][0], list):
             return {name: each[self.example] for name, each in values.items()}
         return values
+
+
+def batches_of(lengths: Mapping[int, int], tokens: int, most: int | None) -> list[list[int]]:
+    """Numbers of texts of neighbouring length, each as many together as fit; the last of a batch is
+    its longest, to which the others are padded.
+
+    Args:
+        lengths: how many tokens each text takes, by number.
+        tokens: most of a batch, padding included; a longer text is a batch of its own.
+        most: texts of a batch; None for any number.
+    """
+    batches: list[list[int]] = []
+    for number in sorted(lengths, key=lambda each: lengths[each]):
+        last = batches[-1] if batches else []
+        is_full = most is not None and len(last) >= most
+        if last and not is_full and (len(last) + 1) * lengths[number] <= tokens:
+            last.append(number)
+        else:
+            batches.append([number])
+    return batches
 
 
 def inputs_of_texts(

@@ -15,7 +15,7 @@ import torch
 
 from headscope._progress import Progress
 from headscope.capturing._chosen_heads import NoSuchHeadsError
-from headscope.capturing._encoded_texts import EncodedText, inputs_of_texts
+from headscope.capturing._encoded_texts import EncodedText, batches_of, inputs_of_texts
 from headscope.capturing._finished_records import WaitingRecords
 from headscope.capturing.entry import capture
 from headscope.capturing.fitness import check_known
@@ -175,20 +175,23 @@ class _Many:
         """
         if getattr(self.model.config, "is_encoder_decoder", False):
             return {}
-        texts: list[EncodedText] = []
+        texts: dict[int, EncodedText] = {}
         pictures: dict[tuple, dict[int, Inputs]] = defaultdict(dict)
         for index, item in items.items():
             if not (item.is_text or item.is_picture):
                 continue
             read = self._read(index, item)
             if isinstance(read, EncodedText):
-                texts.append(read)
+                texts[index] = read
             elif read is not None:
                 pictures[_shape_of(read)][index] = read
             else:
                 waiting.put(index, None)
         groups: dict[int, dict[int, Any]] = {}
-        for group in (*self._batches(sorted(texts, key=len)), *pictures.values()):
+        lengths = {index: len(text) for index, text in texts.items()}
+        batches = batches_of(lengths, self.tokens, self.inputs)
+        of_texts = [{index: texts[index] for index in batch} for batch in batches]
+        for group in (*of_texts, *pictures.values()):
             groups |= dict.fromkeys(group, group)
         return groups
 
@@ -204,21 +207,6 @@ class _Many:
             check_known(self._words, encoding["input_ids"], "the text", self.unknown)
             return EncodedText(index, item, encoding)
         return None
-
-    def _batches(self, texts: list[EncodedText]) -> Iterator[dict[int, EncodedText]]:
-        """Batches of texts of neighbouring length, each as large as fits; the last text of a batch
-        is its longest, to which the others are padded.
-        """
-        batch: dict[int, EncodedText] = {}
-        for text in texts:
-            count = len(batch) + 1
-            is_full = self.inputs is not None and count > self.inputs
-            if batch and (is_full or count * len(text) > self.tokens):
-                yield batch
-                batch = {}
-            batch[text.number] = text
-        if batch:
-            yield batch
 
     def _with_its_like(
         self,

@@ -69,6 +69,7 @@ class LayerSteps(SeenLayer):
             heads = set().union(*choices)
         self._count, self._what = len(heads), keeping.what if heads else frozenset()
         self._held = held_heads(call, tuple(sorted(heads))) if heads else None
+        self._kv_heads = call.value.shape[1]
         # norm and rotation are seen where queries and keys are the same tokens, which is at the
         # first step
         self._facts = facts_of_call(call)
@@ -149,8 +150,11 @@ class LayerSteps(SeenLayer):
 
     def arguments(self, example: int, number: int, heads: tuple[int, ...] | None) -> dict[str, Any]:
         """As `SeenLayer.arguments`, once the steps are put together."""
-        whole, kept = self.layers[example], self._held
-        if kept is None or heads is None or kept.numbers == heads:
+        whole = self.layers[example]
+        if heads is None:
+            return whole
+        kept = self._held or HeldHeads(tuple(range(self.heads)), self.heads, self._kv_heads)
+        if kept.numbers == heads:
             return whole
         held = HeldHeads(heads, kept.heads, kept.kv_heads)
         arguments = whole | {"held_heads": held}

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from headscope.capturing._encoded_texts import batches_of
 from headscope.capturing.fitness import NEXT, check_fit
 from headscope.capturing.generating._options import KEPT, OVERRIDDEN, parse_options
 from headscope.capturing.generating._run import GenerationRun
@@ -75,7 +76,13 @@ def parsed(
     else:
         check_not_loaded(model, loading)
     model = unwrapped(model)
-    _check(model, tokenizer, prompt)
+    check_writes(model, "AutoModelForCausalLM or AutoModelForSeq2SeqLM")
+    if tokenizer is None:
+        name = type(model).__name__
+        raise CaptureError(
+            f"generate needs the tokenizer of {name}: generate(model, tokenizer, prompt)"
+        )
+    check_reads(model, prompt)
     keeping, arguments = parse_options(options, model)
     arguments["max_new_tokens"] = count
     run = GenerationRun(
@@ -129,24 +136,17 @@ class PromptRunner:
     def _batches(
         self, prompts: Mapping[int, str], most: int | None, report: Report
     ) -> list[list[int]]:
-        """Numbers of prompts of like length, as many as fit."""
+        """Numbers of prompts of like length, as many as fit; those that cannot be read are
+        reported.
+        """
         lengths: dict[int, int] = {}
         for index, prompt in prompts.items():
             try:
-                lengths[index] = self._length_of(prompt)
+                # What is to be written takes room too.
+                lengths[index] = self._length_of(prompt) + self.run.arguments["max_new_tokens"]
             except HeadscopeError as error:
                 report(index, error)
-        batches: list[list[int]] = []
-        for index in sorted(lengths, key=lambda number: lengths[number]):
-            # Sorted by length: those before it are not longer, so it decides the padding of all.
-            tokens = lengths[index] + self.run.arguments["max_new_tokens"]
-            last = batches[-1] if batches else []
-            is_full = most is not None and len(last) >= most
-            if last and not is_full and (len(last) + 1) * tokens <= BATCH_TOKENS:
-                last.append(index)
-            else:
-                batches.append([index])
-        return batches
+        return batches_of(lengths, BATCH_TOKENS, most)
 
     def _batch(self, prompts: Mapping[int, str], report: Report) -> dict[int, Record]:
         """Records of prompts that are run together; one by one where that cannot be recorded."""
@@ -205,16 +205,6 @@ class PromptRunner:
         if looking_back:
             return f"{', '.join(sorted(looking_back))} may depend on the padding"
         return ""
-
-
-def _check(model: Any, tokenizer: Any, prompt: ParsedInput) -> None:
-    check_writes(model, "AutoModelForCausalLM or AutoModelForSeq2SeqLM")
-    if tokenizer is None:
-        name = type(model).__name__
-        raise CaptureError(
-            f"generate needs the tokenizer of {name}: generate(model, tokenizer, prompt)"
-        )
-    check_reads(model, prompt)
 
 
 def check_writes(model: Any, loaders: str) -> None:
