@@ -255,7 +255,7 @@ class _Many:
             inputs = inputs_of_texts(self.model, self._words, [first, *others])
             return self._recorded(inputs, numbers=not others)
         # Tensors of packed pictures have an axis of patches instead of one of examples.
-        if not others or any(len(tensor) > 1 for tensor in first.arguments.values()):
+        if not others or any(len(tensor) != 1 for tensor in first.arguments.values()):
             return []
         arguments = {
             name: torch.cat([inputs.arguments[name] for inputs in batch.values()])

@@ -286,19 +286,17 @@ class _Growing:
 
     def __init__(self) -> None:
         self.size = 0
-        self._room: np.ndarray | None = None
+        self._room: np.ndarray = np.zeros((0, 0, 0), np.float32)
 
     @property
     def rows(self) -> Vectors:
         """What was added so far."""
-        if self._room is None:
-            return np.zeros((0, 0, 0), np.float32)
         return self._room[:, : self.size]
 
     def add(self, rows: Vectors) -> None:
         """Append tokens."""
         needed = self.size + rows.shape[1]
-        if self._room is None:
+        if not self.size:
             self._room = rows
         elif needed > self._room.shape[1]:
             grown = np.empty((rows.shape[0], max(needed, 2 * self.size), rows.shape[2]), rows.dtype)
@@ -309,9 +307,7 @@ class _Growing:
 
     def first(self, count: int) -> Vectors | None:
         """An array of its own with the first tokens; None where there are none."""
-        if self._room is None:
-            return None
-        return np.array(self._room[:, : min(count, self.size)], order="C")
+        return np.array(self.rows[:, :count], order="C") if self.size else None
 
 
 def _put_together(
