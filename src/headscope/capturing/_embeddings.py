@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, get_args
@@ -15,8 +14,10 @@ from torch import nn
 from headscope.capturing.device import device_of, in_memory
 from headscope.capturing.entry import capture_ids
 from headscope.capturing.hooks import hook_after, hook_before
+from headscope.capturing.inputs._modalities import MEDIA
 from headscope.capturing.inputs.inputs import position_limit
 from headscope.capturing.run import at_rest, uncompiled, unwrapped
+from headscope.capturing.walk import arguments_of
 from headscope.errors import CaptureError, HeadscopeError
 
 Role = Literal["position", "segment"]
@@ -221,7 +222,7 @@ def _computes_a_table(module: nn.Module) -> bool:
 
 def _probe(model: Any) -> dict[str, torch.Tensor]:
     """Two texts that differ at every position, in two segments where the model has segments."""
-    reads = inspect.signature(model.forward).parameters
+    reads = arguments_of(model)
     config = model.config.get_text_config()
     size = getattr(config, "vocab_size", 0)
     _check_words(model, reads, size)
@@ -244,14 +245,13 @@ def _probe(model: Any) -> dict[str, torch.Tensor]:
 def _check_words(model: Any, reads: Collection[str], size: Any) -> None:
     """Raise where a model reads no words, or something else too, or has too small a vocabulary."""
     is_large = isinstance(size, int) and size >= TEXTS * LENGTH
-    if "input_ids" not in reads or OTHERS & set(reads) or not is_large:
+    if "input_ids" not in reads or MEDIA & set(reads) or not is_large:
         raise CaptureError(
             f"{type(model).__name__} does not read words alone; only an embedding that is added to "
             "words can be removed"
         )
 
 
-OTHERS = {"pixel_values", "input_values", "input_features"}
 MARKS = ("pad_token_id", "eos_token_id", "bos_token_id", "decoder_start_token_id", "image_token_id")
 
 
