@@ -31,9 +31,10 @@ largest.
 """
 
 Vectors = Float[np.ndarray, "head token feature"]
-Block = Float[np.ndarray, "head query key"]
-PlacedBlock = tuple[int, int, Block]
-"""Where the queries and keys of a step begin, and its block."""
+PlacedBlock = tuple[int, int, np.ndarray]
+"""Where the queries and keys of a step begin, and its block ``[head query key]``, whose sizes are
+those of the step.
+"""
 
 
 @dataclass(frozen=True)
@@ -312,7 +313,7 @@ class _Growing:
 
 def _put_together(
     blocks: Iterable[PlacedBlock], size: tuple[int, int, int], dtype: np.dtype
-) -> Block:
+) -> Float[np.ndarray, "head read known"]:
     """The blocks of all steps where they belong; what lies beyond heads, queries and keys of the
     whole is left out.
     """
