@@ -21,7 +21,7 @@ from headscope.capturing.building._checks import (
 )
 from headscope.capturing.building._masks import Masks
 from headscope.capturing.building._order import OrderSample, not_proved, sample_of
-from headscope.capturing.building._postponed import WriteWeights, postponed
+from headscope.capturing.building._postponed import PostponedWeights, postponed
 from headscope.capturing.building._put_away import put_away
 from headscope.capturing.building._real_tokens import (
     ROWS_CHECKED,
@@ -87,7 +87,7 @@ class Builder:
         self._biases: dict[tuple, tuple[torch.Tensor, np.ndarray]] = {}
         self._visibilities: dict[tuple, tuple[tuple, Visibility]] = {}
         self._rotations = Rotations()
-        self._postponed: list[tuple[WriteWeights, list[dict[str, Any]]]] = []
+        self._postponed: list[tuple[PostponedWeights, list[dict[str, Any]]]] = []
         self._computed: tuple[Call | None, list[np.ndarray]] = (None, [])
         self.seen: dict[int, SeenLayer] = {}
         self.samples: list[OrderSample] = []
@@ -217,8 +217,8 @@ class Builder:
         one.
         """
         while self._postponed:
-            write, layers = self._postponed.pop(0)
-            for layer, weights in zip(layers, write(self._keeping.dtype), strict=True):
+            later, layers = self._postponed.pop(0)
+            for layer, weights in zip(layers, later.weights(self._keeping.dtype), strict=True):
                 layer["weights"] = weights
 
     def _pictures_of(self, example: int) -> tuple[np.ndarray, ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -15,15 +15,41 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility
 from headscope.errors import CaptureError
 
-WriteWeights = Callable[[np.dtype], list[np.ndarray]]
-"""Function that gives the weights ``[head query key]`` of each text of a call, in a precision."""
+
+@dataclass(frozen=True, eq=False)
+class PostponedWeights:
+    """The real tokens of a call whose queries and keys are held until its weights are written.
+
+    Args:
+        unpadded_texts: the call for each example, with only those tensors that weights need.
+        sums: sums of queries and keys at the time of the call.
+    """
+
+    unpadded_texts: tuple[RealTokens, ...]
+    sums: tuple[torch.Tensor, torch.Tensor]
+
+    def weights(self, dtype: np.dtype) -> list[np.ndarray]:
+        """Weights ``[head query key]`` of each example.
+
+        Raises:
+            CaptureError: where the model wrote into its queries or keys after the call.
+        """
+        call = self.unpadded_texts[0].call
+        if not all(
+            torch.equal(now, then) for now, then in zip(_sums(call), self.sums, strict=True)
+        ):
+            raise CaptureError(
+                f"{call.name}: the model wrote over its queries or keys after its attention was "
+                "computed; capture it with keep=['weights', 'qk'], which copies them at once"
+            )
+        return kept_weights(self.unpadded_texts, dtype)
 
 
-def postponed(unpadded_texts: Sequence[RealTokens], visibility: Visibility) -> WriteWeights | None:
-    """What writes the weights of a call later, and holds its queries and keys until then; None
-    where more is needed than these.
-
-    It raises a `CaptureError` where the model wrote into them after the call.
+def postponed(
+    unpadded_texts: Sequence[RealTokens], visibility: Visibility
+) -> PostponedWeights | None:
+    """The parts of a call that are needed to write its weights later; None where these are more
+    than queries and keys.
     """
     call = unpadded_texts[0].call
     masks_of_heads = call.mask is not None and call.mask.shape[1] > 1
@@ -35,18 +61,10 @@ def postponed(unpadded_texts: Sequence[RealTokens], visibility: Visibility) -> W
     )
     heavy = dict.fromkeys(("weights", "output", "added", "query_before", "key_before"))
     light = replace(call, value=value, context=context, **heavy)
-    light_texts = [replace(unpadded, call=light) for unpadded in unpadded_texts]
-    sums = _sums(light)
-
-    def write(dtype: np.dtype) -> list[np.ndarray]:
-        if not all(torch.equal(now, then) for now, then in zip(_sums(light), sums, strict=True)):
-            raise CaptureError(
-                f"{light.name}: the model wrote over its queries or keys after its attention was "
-                "computed; capture it with keep=['weights', 'qk'], which copies them at once"
-            )
-        return kept_weights(light_texts, dtype)
-
-    return write
+    return PostponedWeights(
+        unpadded_texts=tuple(replace(unpadded, call=light) for unpadded in unpadded_texts),
+        sums=_sums(light),
+    )
 
 
 def _sums(call: Call) -> tuple[torch.Tensor, torch.Tensor]:
