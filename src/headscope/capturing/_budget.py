@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import torch
 from typing_extensions import Unpack
 
 from headscope.capturing.entry import prepared
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.inputs.parse import are_several_inputs, parse_call, parse_texts
-from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput
+from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, KeepChoice
 from headscope.capturing.loading.load import load_for
 from headscope.capturing.loading.options import LOADING
@@ -147,7 +146,11 @@ def _of_many(model: Any, tokenizer: Any, texts: list[Any], options: CaptureOptio
     outcomes = parse_texts(texts)
     if not outcomes:
         raise TextError("budget was given an empty list of inputs; give at least one")
-    given = [_parsed(number, outcome) for number, outcome in enumerate(outcomes)]
+    given: list[ParsedInput] = []
+    for number, outcome in enumerate(outcomes):
+        if isinstance(outcome, HeadscopeError):
+            raise type(outcome)(f"Input {number}: {outcome}")
+        given.append(outcome)
     model, tokenizer, options = _loaded(model, tokenizer, given[0], options)
     budgets: list[Budget] = []
     known: dict[tuple[int, ...], Budget] = {}
@@ -179,17 +182,6 @@ def _loaded(
     return model, tokenizer, options
 
 
-def _parsed(number: int, outcome: Outcome) -> ParsedInput:
-    """An input that could be read.
-
-    Raises:
-        HeadscopeError: why it could not, with its number.
-    """
-    if isinstance(outcome, HeadscopeError):
-        raise type(outcome)(f"Input {number}: {outcome}")
-    return outcome
-
-
 def _together(budgets: list[Budget]) -> Budget:
     # Of short texts alone `auto` keeps weights, so that what is kept differs from text to text.
     names = {name for each in budgets for name in each.what}
@@ -216,7 +208,9 @@ def _cut(inputs: Inputs) -> tuple[Inputs, dict[int, int]]:
     left = _left_of(whole)
     arguments = {}
     for name, tensor in inputs.arguments.items():
-        arguments[name] = _shortened(name, tensor, whole, left)
+        side = "target" if name.startswith("decoder_") else "source"
+        is_of_tokens = tensor.ndim == 2 and tensor.shape[1] == whole[side]
+        arguments[name] = tensor[:, : left[side]] if is_of_tokens else tensor
     source = tuple(tokens.take(range(left["source"])) for tokens in inputs.source)
     target = tuple(tokens.take(range(left["target"])) for tokens in inputs.target)
     return Inputs(arguments, source, target), {left[side]: size for side, size in whole.items()}
@@ -237,15 +231,6 @@ def _left_of(whole: dict[str, int]) -> dict[str, int]:
 def _first_but(taken: Iterable[int]) -> int:
     others = set(taken)
     return next(number for number in TRIED if number not in others)
-
-
-def _shortened(
-    name: str, tensor: torch.Tensor, whole: dict[str, int], left: dict[str, int]
-) -> torch.Tensor:
-    side = "target" if name.startswith("decoder_") else "source"
-    return (
-        tensor[:, : left[side]] if tensor.ndim == 2 and tensor.shape[1] == whole[side] else tensor
-    )
 
 
 def _counted(

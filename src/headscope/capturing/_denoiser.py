@@ -9,7 +9,13 @@ import numpy as np
 import torch
 
 from headscope.capturing.inputs.inputs import Inputs
-from headscope.capturing.media.input_positions import KINDS, TEXT, VISION, InputPositions
+from headscope.capturing.media.input_positions import (
+    TEXT,
+    VISION,
+    elements_of,
+    grid_of,
+    positions_of,
+)
 from headscope.errors import CaptureError
 from headscope.record import Tokens
 
@@ -34,8 +40,8 @@ def denoiser_inputs(
     """
     name = _picture_name(model, arguments)
     picture, text = arguments[name], arguments.get(WORDS)
-    rows, columns = _rows_and_columns(model, picture, arguments)
-    batch, size = len(picture), len(rows)
+    places = _places(model, picture, arguments)
+    batch, size = len(picture), len(places)
     length = 0 if text is None else text.shape[1]
     _check_words(words, length)
     seen = torch.arange(1, batch * size + 1, dtype=torch.int32).reshape(batch, size)
@@ -45,18 +51,10 @@ def denoiser_inputs(
         marks[name] = seen.reshape(batch, 1, *picture.shape[2:])
     if text is not None:
         marks[WORDS] = read.reshape(batch, length, 1)
-    examples = np.arange(batch)
-    positions = InputPositions(
-        batch,
-        marks,
-        kind=np.repeat([KINDS.index(VISION), KINDS.index(TEXT)], [batch * size, batch * length]),
-        example=np.concatenate([examples.repeat(size), examples.repeat(length)]),
-        item=np.concatenate([examples.repeat(size), examples.repeat(length)]),
-        row=np.concatenate([np.tile(rows, batch), np.zeros(batch * length, np.int64)]),
-        column=np.concatenate([np.tile(columns, batch), np.tile(np.arange(length), batch)]),
-        names=tuple(each for each, _ in model.named_parameters()),
-        clips=(None,) * batch,
-    )
+    elements = [elements_of(VISION, [places] * batch, range(batch))]
+    elements.append(elements_of(TEXT, [grid_of(1, length)] * batch, range(batch)))
+    clips = (None,) * batch
+    positions = positions_of(model, batch, marks, np.concatenate(elements), clips=clips)
     names = tuple(words or (f"w{number}" for number in range(length)))
     source = (Tokens(pieces=names, special=(False,) * length),) * batch if length else ()
     return Inputs(dict(arguments), source, (), positions)
@@ -72,13 +70,10 @@ def _picture_name(model: Any, arguments: Mapping[str, Any]) -> str:
     )
 
 
-def _rows_and_columns(
-    model: Any, picture: torch.Tensor, arguments: Mapping[str, Any]
-) -> tuple[np.ndarray, np.ndarray]:
+def _places(model: Any, picture: torch.Tensor, arguments: Mapping[str, Any]) -> np.ndarray:
     """Row and column of every place of a picture."""
     if picture.ndim == 4:
-        rows, columns = np.indices(picture.shape[2:]).reshape(2, -1)
-        return rows, columns
+        return grid_of(*picture.shape[2:])
     ids = arguments.get("img_ids")
     if picture.ndim != 3 or ids is None:
         raise CaptureError(
@@ -88,7 +83,7 @@ def _rows_and_columns(
         )
     # Flux gives a number of its own, the row and the column; earlier versions have a batch before.
     numbers = ids.reshape(-1, ids.shape[-1])[: picture.shape[1]].cpu().numpy().astype(np.int64)
-    return numbers[:, 1], numbers[:, 2]
+    return numbers[:, 1:3]
 
 
 def _check_words(words: Sequence[str] | None, length: int) -> None:

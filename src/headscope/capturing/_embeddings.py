@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -16,8 +14,10 @@ from torch import nn
 from headscope.capturing.device import device_of, in_memory
 from headscope.capturing.entry import capture_ids
 from headscope.capturing.hooks import hook_after, hook_before
+from headscope.capturing.inputs._modalities import MEDIA
 from headscope.capturing.inputs.inputs import position_limit
 from headscope.capturing.run import at_rest, uncompiled, unwrapped
+from headscope.capturing.walk import arguments_of
 from headscope.errors import CaptureError, HeadscopeError
 
 Role = Literal["position", "segment"]
@@ -92,7 +92,6 @@ def without_embedding(
         )
     model = unwrapped(model)
     uses = embeddings_of(model, role)
-    counting = _Counting(model, {module for module, _ in uses})
     wanted = set(uses)
 
     def remove(module: nn.Module, number: int, output: torch.Tensor) -> torch.Tensor | None:
@@ -102,7 +101,7 @@ def without_embedding(
             return torch.zeros_like(output)
         return output.mean(dim=-2, keepdim=True).expand_as(output)
 
-    with counting.watched(remove):
+    with _watched(model, {module for module, _ in uses}, remove):
         names = {module: name for name, module in model.named_modules()}
         yield tuple(dict.fromkeys(names[module] for module, _ in uses))
 
@@ -145,39 +144,38 @@ def _role_of(output: torch.Tensor, with_other_segments: torch.Tensor | None) -> 
     """The role of a table whose output does not depend on words."""
     if _differs(output, with_other_segments):
         return "segment"
-    return "position" if _changes_along(output) else None
+    is_along = bool((output != output[..., :1, :]).any())
+    return "position" if is_along else None
 
 
-@dataclass(frozen=True)
-class _Counting:
-    """Watches modules, and numbers their calls in one pass of the model."""
+@contextmanager
+def _watched(
+    model: nn.Module,
+    modules: Collection[nn.Module],
+    see: Callable[[nn.Module, int, torch.Tensor], torch.Tensor | None],
+) -> Generator[None]:
+    """Call ``see`` with each module, the number of its call in a pass of the model, and its output;
+    what it returns takes the place of that.
+    """
+    calls: dict[nn.Module, int] = {}
 
-    model: nn.Module
-    modules: Any
+    # A table may be called for segments first and then for words; the order is the same in
+    # every pass.
+    def begin(*_: Any) -> None:
+        calls.clear()
 
-    @contextmanager
-    def watched(
-        self, see: Callable[[nn.Module, int, torch.Tensor], torch.Tensor | None]
-    ) -> Generator[None]:
-        calls: dict[nn.Module, int] = {}
+    def after(module: nn.Module, _: tuple, __: dict, output: Any) -> Any:
+        number = calls.get(module, 0)
+        calls[module] = number + 1
+        return see(module, number, output) if isinstance(output, torch.Tensor) else None
 
-        # A table may be called for segments first and then for words; the order is the same in
-        # every pass.
-        def begin(*_: Any) -> None:
-            calls.clear()
-
-        def after(module: nn.Module, _: tuple, __: dict, output: Any) -> Any:
-            number = calls.get(module, 0)
-            calls[module] = number + 1
-            return see(module, number, output) if isinstance(output, torch.Tensor) else None
-
-        handles = [hook_before(self.model, begin)]
-        try:
-            handles += [hook_after(module, after) for module in self.modules]
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
+    handles = [hook_before(model, begin)]
+    try:
+        handles += [hook_after(module, after) for module in modules]
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 def _tried(model: nn.Module) -> Iterator[dict[Place, torch.Tensor]]:
@@ -202,7 +200,7 @@ def _tried(model: nn.Module) -> Iterator[dict[Place, torch.Tensor]]:
             # A copy, because the model may add the words to it in place.
             seen[module, number] = output.detach().clone()
 
-        with _Counting(model, tables).watched(keep):
+        with _watched(model, tables, keep):
             model(**arguments, **options)
         yield seen
 
@@ -224,7 +222,7 @@ def _computes_a_table(module: nn.Module) -> bool:
 
 def _probe(model: Any) -> dict[str, torch.Tensor]:
     """Two texts that differ at every position, in two segments where the model has segments."""
-    reads = inspect.signature(model.forward).parameters
+    reads = arguments_of(model)
     config = model.config.get_text_config()
     size = getattr(config, "vocab_size", 0)
     _check_words(model, reads, size)
@@ -247,14 +245,13 @@ def _probe(model: Any) -> dict[str, torch.Tensor]:
 def _check_words(model: Any, reads: Collection[str], size: Any) -> None:
     """Raise where a model reads no words, or something else too, or has too small a vocabulary."""
     is_large = isinstance(size, int) and size >= TEXTS * LENGTH
-    if "input_ids" not in reads or OTHERS & set(reads) or not is_large:
+    if "input_ids" not in reads or MEDIA & set(reads) or not is_large:
         raise CaptureError(
             f"{type(model).__name__} does not read words alone; only an embedding that is added to "
             "words can be removed"
         )
 
 
-OTHERS = {"pixel_values", "input_values", "input_features"}
 MARKS = ("pad_token_id", "eos_token_id", "bos_token_id", "decoder_start_token_id", "image_token_id")
 
 
@@ -269,10 +266,6 @@ def _is_of_tokens(output: torch.Tensor) -> bool:
     return output.is_floating_point() and (
         output.ndim == 2 or (output.ndim == 3 and len(output) <= TEXTS)
     )
-
-
-def _changes_along(output: torch.Tensor) -> bool:
-    return bool((output != output[..., :1, :]).any())
 
 
 def _why_none(model: Any, role: Role) -> str:

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +20,7 @@ from headscope.capturing.keep import KeepChoice
 from headscope.capturing.options import RecordOptions, keeping_of
 from headscope.capturing.run import at_rest, run, unwrapped
 from headscope.errors import CaptureError
-from headscope.record import Layer, Record, Stack, Tokens
+from headscope.record import Record, Stack, Tokens
 
 Part = Literal["picture", "text"]
 """Patches of the picture, or words."""
@@ -54,10 +55,9 @@ class PipelineRun:
     def nbytes(self) -> int:
         """Bytes of all arrays that are kept."""
         total = 0
-        for record in self._rows():
+        for record in chain.from_iterable(self.records):
             for stack in record.stacks.values():
-                arrays = [each for each in vars(stack.layer(0)).values() if hasattr(each, "nbytes")]
-                total += sum(array.nbytes for array in arrays)
+                total += sum(getattr(each, "nbytes", 0) for each in vars(stack.layer(0)).values())
         return total
 
     def stack(self, block: str, step: int, row: int = -1) -> Stack:
@@ -127,9 +127,6 @@ class PipelineRun:
             maps[:, :, place[0], place[1]] = weights[:, :, patch, word]
         return maps
 
-    def _rows(self) -> list[Record]:
-        return [record for records in self.records for record in records]
-
 
 @contextmanager
 def watch_pipeline(
@@ -165,9 +162,8 @@ def watch_pipeline(
         >>> seen.maps("transformer_blocks.0.attn", word=4)  # [step head row column]
     """
     denoiser = _denoiser_of(pipe)
-    watched = _KeptSteps(
-        denoiser, _Choice(steps, blocks, words, keeping_of({"keep": "qk"} | options))
-    )
+    keeping = keeping_of({"keep": "qk"} | options)
+    watched = _KeptSteps(denoiser, keeping, steps=steps, blocks=blocks, words=words)
     seen = PipelineRun()
     original = denoiser.__dict__.get("forward")
     denoiser.forward = watched.forward
@@ -189,28 +185,30 @@ def watch_pipeline(
     seen.records = tuple(tuple(records) for records in watched.kept.values())
 
 
-@dataclass(frozen=True)
-class _Choice:
-    """What is to be kept; see `watch_pipeline`."""
-
-    steps: Sequence[int] | None
-    blocks: Sequence[str] | None
-    words: Sequence[str] | None
-    keeping: KeepChoice
-
-
 class _KeptSteps:
     """Runs a denoiser as it is, and once more where a step is to be kept.
 
     Args:
         model: the denoiser.
-        choice: what is to be kept.
+        keeping: what to keep.
+        steps: see `watch_pipeline`.
+        blocks: likewise.
+        words: likewise.
     """
 
-    def __init__(self, model: nn.Module, choice: _Choice) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        keeping: KeepChoice,
+        *,
+        steps: Sequence[int] | None,
+        blocks: Sequence[str] | None,
+        words: Sequence[str] | None,
+    ) -> None:
         self.kept: dict[int, list[Record]] = {}
         self.timesteps: list[float] = []
-        self._model, self._choice = model, choice
+        self._model, self._keeping = model, keeping
+        self._steps, self._blocks, self._words = steps, blocks, words
         self._forward: Callable = model.forward
         self._inside = False
 
@@ -222,7 +220,7 @@ class _KeptSteps:
     def forward(self, *given: Any, **named: Any) -> Any:
         """In place of the forward of the denoiser."""
         if not self._inside:
-            self._see(_by_name(self._forward, given, named))
+            self._see(dict(inspect.signature(self._forward).bind(*given, **named).arguments))
         return self._forward(*given, **named)
 
     def _see(self, arguments: dict[str, Any]) -> None:
@@ -231,17 +229,17 @@ class _KeptSteps:
         if not self.timesteps or timestep != self.timesteps[-1]:
             self.timesteps.append(timestep)
         step = self.count - 1
-        if self._choice.steps is not None and step not in self._choice.steps:
+        if self._steps is not None and step not in self._steps:
             return
         self._inside = True
         try:
             with at_rest(self._model):
-                inputs = denoiser_inputs(self._model, arguments, self._choice.words)
-                records = run(self._model, inputs, self._choice.keeping, numbers=False)
+                inputs = denoiser_inputs(self._model, arguments, self._words)
+                records = run(self._model, inputs, self._keeping, numbers=False)
         finally:
             self._inside = False
         order = {name: number for number, (name, _) in enumerate(self._model.named_modules())}
-        held = [_by_block(record, self._choice.blocks, order) for record in records]
+        held = [_by_block(record, self._blocks, order) for record in records]
         self.kept.setdefault(step, []).extend(held)
 
 
@@ -254,19 +252,17 @@ def _by_block(record: Record, blocks: Sequence[str] | None, order: Mapping[str, 
         for layer in stack:
             names.append(layer.module)
             if wanted is None or layer.module.startswith(wanted):
-                stacks[layer.module] = _of_one(layer, stack)
+                stacks[layer.module] = Stack(
+                    name=layer.module,
+                    query=stack.query,
+                    key=stack.key,
+                    layers=(replace(layer, layer=0),),
+                )
     if not stacks:
         raise CaptureError(
             f"None of the blocks {list(wanted or ())} is there; there are {', '.join(names)}"
         )
     return replace(record, stacks=dict(sorted(stacks.items(), key=lambda named: order[named[0]])))
-
-
-def _of_one(layer: Layer, stack: Stack) -> Stack:
-    """A stack of one layer, which is its layer 0."""
-    return Stack(
-        name=layer.module, query=stack.query, key=stack.key, layers=(replace(layer, layer=0),)
-    )
 
 
 def _denoiser_of(pipe: Any) -> nn.Module:
@@ -280,11 +276,6 @@ def _denoiser_of(pipe: Any) -> nn.Module:
         f"{type(pipe).__name__} has no {' and no '.join(DENOISERS)}; expected a pipeline of "
         "diffusers, or its denoiser"
     )
-
-
-def _by_name(forward: Callable, given: tuple, named: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call by the names of the forward's parameters."""
-    return dict(inspect.signature(forward).bind(*given, **named).arguments)
 
 
 def _number(timestep: Any) -> float:

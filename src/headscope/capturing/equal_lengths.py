@@ -9,19 +9,18 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-import torch
 from typing_extensions import Unpack
 
 from headscope._progress import Progress
-from headscope.capturing.device import device_of
+from headscope.capturing._encoded_texts import EncodedText, inputs_of_texts
 from headscope.capturing.entry import capture
 from headscope.capturing.fitness import check_known
 from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs.inputs import Inputs, encode, position_limit
 from headscope.capturing.inputs.parse import parse_many
-from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs
-from headscope.capturing.inputs.tokens import SpecialTokens, tokens_from_encoding
-from headscope.capturing.many import OF_ONE_INPUT, reason_of, warn_of_input
+from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs, Report
+from headscope.capturing.inputs.tokens import SpecialTokens
+from headscope.capturing.many import OF_ONE_INPUT, counted, leaving_out
 from headscope.capturing.options import RecordOptions, keeping_of, kept_of
 from headscope.capturing.run import at_rest, run, run_together, unwrapped
 from headscope.capturing.seam import sessions
@@ -66,29 +65,6 @@ class BatchOutcome:
 
 MORE_THAN_WEIGHTS = 4
 """So many times as large as its weights a record may be that keeps more."""
-
-
-@dataclass(frozen=True)
-class _Waiting:
-    """A text that was encoded and waits for its turn."""
-
-    number: int
-    readable: int
-    item: ParsedInput
-    encoding: Any
-    example: int
-
-    @property
-    def ids(self) -> list[int]:
-        return self.arguments["input_ids"]
-
-    @cached_property
-    def arguments(self) -> dict[str, list[int]]:
-        """What the model is given for this text."""
-        values = dict(self.encoding)
-        if isinstance(values["input_ids"][0], list):
-            return {name: each[self.example] for name, each in values.items()}
-        return values
 
 
 class BatchOptions(RecordOptions, total=False):
@@ -158,21 +134,8 @@ def capture_batches(
     keeping_of(kept)
     given = texts if isinstance(texts, ParsedInputs) else parse_many(texts)
     shown = Progress("Capturing", "input", given.count, shows=options.get("progress", False))
-    report = options.get("on_error") or warn_of_input
-
-    def counted(number: int, error: HeadscopeError) -> None:
-        shown.step()
-        report(number, error)
-
-    batches = _Batches(unwrapped(model), tokenizer, options, counted)
-    return _stepping(batches.stream(given), shown)
-
-
-def _stepping(batches: Iterator[BatchOutcome], shown: Progress) -> Iterator[BatchOutcome]:
-    with shown:
-        for together in batches:
-            shown.step(len(together.numbers))
-            yield together
+    report = counted(shown, options.get("on_error"))
+    return _Batches(unwrapped(model), tokenizer, options, report, shown).stream(given)
 
 
 @dataclass
@@ -180,7 +143,8 @@ class _Batches:
     model: Any
     tokenizer: Any
     options: BatchOptions
-    report: Callable[[int, HeadscopeError], None]
+    report: Report
+    progress: Progress
     read: int = 0
     bytes_of_pair: int = 0
     """Bytes of the weights of one query and key in all heads, once a batch was seen."""
@@ -190,14 +154,17 @@ class _Batches:
     def stream(self, given: Iterable[Outcome]) -> Iterator[BatchOutcome]:
         """All texts, some at a time."""
         numbered = iter(enumerate(given))
-        while ahead := list(islice(numbered, AHEAD)):
-            by_length: dict[int, list[_Waiting]] = defaultdict(list)
-            for waiting in self._read(ahead):
-                by_length[len(waiting.ids)].append(waiting)
-            for length in sorted(by_length):
-                yield from self._of_length(length, by_length[length])
+        with self.progress:
+            while ahead := list(islice(numbered, AHEAD)):
+                by_length: dict[int, list[EncodedText]] = defaultdict(list)
+                for text in self._read(ahead):
+                    by_length[len(text)].append(text)
+                for length in sorted(by_length):
+                    for outcome in self._of_length(length, by_length[length]):
+                        self.progress.step(len(outcome.numbers))
+                        yield outcome
 
-    def _of_length(self, length: int, texts: list[_Waiting]) -> Iterator[BatchOutcome]:
+    def _of_length(self, length: int, texts: list[EncodedText]) -> Iterator[BatchOutcome]:
         while texts:
             count = self._fitting(length)
             batch, texts = texts[:count], texts[count:]
@@ -212,37 +179,34 @@ class _Batches:
         # Nothing is known of a model before its first batch.
         return 1
 
-    def _read(self, ahead: list[tuple[int, Outcome]]) -> list[_Waiting]:
+    def _read(self, ahead: list[tuple[int, Outcome]]) -> list[EncodedText]:
         """The texts that can be read, encoded; others are reported."""
         items: list[tuple[int, ParsedInput]] = []
         for number, given in ahead:
-            if isinstance(given, ParsedInput) and self._readable(number, given):
-                items.append((number, given))
-            elif not isinstance(given, ParsedInput):
-                self.report(number, given)
+            with leaving_out(number, self.report):
+                items.append((number, self._readable(given)))
         encoded = {**self._together(items, pairs=False), **self._together(items, pairs=True)}
-        waiting = []
+        cut, most = self.options.get("truncate", False), self.options.get("max_unknown", 1.0)
+        texts = []
         for number, item in items:
-            read = encoded.get(number) or self._alone(number, item)
-            if read is None:
-                continue
-            encoding, example = read
-            text = _Waiting(number, self.read, item, encoding, example)
-            if self._is_known(text):
-                waiting.append(text)
+            with leaving_out(number, self.report):
+                known = encoded.get(number)
+                if known is None:
+                    known = encode(self.model, self._words, item.texts, truncate=cut), 0
+                text = EncodedText(number, item, *known, readable=self.read)
+                check_known(self._words, text.ids, "the text", most)
+                texts.append(text)
                 self.read += 1
-        return waiting
+        return texts
 
-    def _readable(self, number: int, given: ParsedInput) -> bool:
-        """Whether an input is a text; others are reported."""
-        try:
-            if not given.is_text:
-                raise CaptureError("A picture, a sound or a target cannot be read among texts")
-            check_reads(self.model, given)
-        except HeadscopeError as error:
-            self.report(number, error)
-            return False
-        return True
+    def _readable(self, given: Outcome) -> ParsedInput:
+        """The input, which must be a text."""
+        if isinstance(given, HeadscopeError):
+            raise given
+        if not given.is_text:
+            raise CaptureError("A picture, a sound or a target cannot be read among texts")
+        check_reads(self.model, given)
+        return given
 
     def _together(
         self, items: list[tuple[int, ParsedInput]], *, pairs: bool
@@ -273,22 +237,6 @@ class _Batches:
                 fits[number] = encoding, example
         return fits
 
-    def _alone(self, number: int, item: ParsedInput) -> tuple[Any, int] | None:
-        try:
-            cut = self.options.get("truncate", False)
-            return encode(self.model, self._words, item.texts, truncate=cut), 0
-        except OF_ONE_INPUT as error:
-            self.report(number, reason_of(error))
-            return None
-
-    def _is_known(self, text: _Waiting) -> bool:
-        try:
-            check_known(self._words, text.ids, "the text", self.options.get("max_unknown", 1.0))
-        except OF_ONE_INPUT as error:
-            self.report(text.number, reason_of(error))
-            return False
-        return True
-
     @property
     def _words(self) -> Any:
         return getattr(self.tokenizer, "tokenizer", self.tokenizer)
@@ -298,7 +246,7 @@ class _Batches:
         """What is known of the tokens, asked once for all texts."""
         return SpecialTokens.of(self._words)
 
-    def _run(self, texts: list[_Waiting]) -> Iterator[BatchOutcome]:
+    def _run(self, texts: list[EncodedText]) -> Iterator[BatchOutcome]:
         """Texts of one length, together or one by one."""
         try:
             if sessions() or getattr(self.model.config, "is_encoder_decoder", False):
@@ -318,7 +266,7 @@ class _Batches:
         numbers, readable = (text.number for text in texts), (text.readable for text in texts)
         yield BatchOutcome(tuple(numbers), tuple(readable), batch)
 
-    def _batch(self, texts: list[_Waiting]) -> TextBatch:
+    def _batch(self, texts: list[EncodedText]) -> TextBatch:
         to_the_end = self.passes % WHOLE_PASS_EVERY == 0
         with at_rest(self.model):
             inputs = self._inputs(texts)
@@ -326,7 +274,7 @@ class _Batches:
         self.passes += 1
         return batch
 
-    def _records(self, texts: list[_Waiting]) -> list[BatchOutcome]:
+    def _records(self, texts: list[EncodedText]) -> list[BatchOutcome]:
         """The records of texts that were run together."""
         keeping = keeping_of(self.options)
         with at_rest(self.model):
@@ -337,32 +285,21 @@ class _Batches:
             outcomes.append(BatchOutcome((text.number,), (text.readable,), record))
         return outcomes
 
-    def _inputs(self, texts: list[_Waiting]) -> Inputs:
+    def _inputs(self, texts: list[EncodedText]) -> Inputs:
         """Texts of one length, filled up with copies of the first where they are few tokens."""
-        length, device = len(texts[0].ids), device_of(self.model)
-        rows = [text.arguments for text in texts]
-        copies = max(0, -(-LEAST_TOKENS // length) - len(rows))
-        rows += rows[:1] * copies
-        arguments = {
-            name: torch.tensor([row[name] for row in rows], device=device) for name in rows[0]
-        }
-        arguments["attention_mask"] = torch.ones_like(arguments["input_ids"])
-        tokens = []
-        for text in texts:
-            given = (text.encoding, text.item.texts, text.example)
-            tokens.append(tokens_from_encoding(self._words, *given, specials=self._specials))
-        tokens += tokens[:1] * copies
-        return Inputs(arguments, tuple(tokens))
+        copies = max(0, -(-LEAST_TOKENS // len(texts[0])) - len(texts))
+        return inputs_of_texts(
+            self.model, self._words, texts, copies=copies, specials=self._specials
+        )
 
-    def _record(self, text: _Waiting) -> Iterator[BatchOutcome]:
+    def _record(self, text: EncodedText) -> list[BatchOutcome]:
+        """The record of a text that is run alone; none if that cannot be."""
         kept: dict[str, Any] = {"keep": "weights"} | kept_of(self.options)
         cut = self.options.get("truncate", False)
-        try:
+        with leaving_out(text.number, self.report):
             record = capture(self.model, self.tokenizer, text.item, truncate=cut, **kept)
-        except OF_ONE_INPUT as error:
-            self.report(text.number, reason_of(error))
-            return
-        yield BatchOutcome((text.number,), (text.readable,), record)
+            return [BatchOutcome((text.number,), (text.readable,), record)]
+        return []
 
 
 def _bytes_of_pair(batch: TextBatch | Record) -> int:

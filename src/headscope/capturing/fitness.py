@@ -7,7 +7,6 @@ before any computation, with the reason.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
@@ -26,6 +25,7 @@ from headscope.capturing.loading._missing import (
 )
 from headscope.capturing.run import at_rest, uncompiled
 from headscope.capturing.seam import sessions
+from headscope.capturing.walk import arguments_of
 from headscope.errors import ModelError, TextError
 
 __all__ = [
@@ -290,7 +290,7 @@ def _prepares_its_input(model: nn.Module) -> bool:
 
 def _arguments(model: nn.Module, ids: torch.Tensor) -> dict[str, Any]:
     arguments: dict[str, Any] = {"input_ids": ids}
-    names = inspect.signature(model.forward).parameters
+    names = arguments_of(model)
     if "attention_mask" in names:
         arguments["attention_mask"] = torch.ones_like(ids)
     if hasattr(getattr(model, "config", None), "use_cache"):

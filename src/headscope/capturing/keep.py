@@ -114,7 +114,16 @@ def _check_rows(what: frozenset[str], rows: Any, top: Any) -> None:
             "rows and top belong to the statistics; pass keep='statistics' with them"
         )
     for name, number, least in (("rows", rows, 2), ("top", top, 0)):
-        if number is not None and (
-            isinstance(number, bool) or not isinstance(number, int) or number < least
-        ):
-            raise CaptureError(f"{name} must be a whole number from {least} on, not {number!r}")
+        if number is not None:
+            check_count(name, number, least)
+
+
+def check_count(name: str, number: Any, least: int = 1) -> int:
+    """The number, which must be whole and not too small.
+
+    Raises:
+        CaptureError: where it is not.
+    """
+    if isinstance(number, bool) or not isinstance(number, int) or number < least:
+        raise CaptureError(f"{name} must be a whole number from {least} on, not {number!r}")
+    return number

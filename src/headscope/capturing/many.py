@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
@@ -13,22 +15,22 @@ import torch
 
 from headscope._progress import Progress
 from headscope.capturing._chosen_heads import NoSuchHeadsError
+from headscope.capturing._encoded_texts import EncodedText, batches_of, inputs_of_texts
 from headscope.capturing._finished_records import WaitingRecords
-from headscope.capturing.device import device_of
 from headscope.capturing.entry import capture
 from headscope.capturing.fitness import check_known
 from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs._processor import inputs_of
 from headscope.capturing.inputs.inputs import Inputs, encode
-from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs
-from headscope.capturing.inputs.tokens import tokens_from_encoding
+from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs, Report
+from headscope.capturing.keep import check_count
 from headscope.capturing.loading.load import load_for
 from headscope.capturing.loading.options import LOADING, check_not_loaded
 from headscope.capturing.media.input_positions import origins_of
 from headscope.capturing.options import KeepOptions, keeping_of
 from headscope.capturing.run import at_rest, run, unwrapped
 from headscope.errors import CaptureError, HeadscopeError
-from headscope.record import Record, Tokens
+from headscope.record import Record
 
 AT_ONCE = 64
 """How many inputs are read ahead, so that those of similar length can share a batch."""
@@ -40,25 +42,13 @@ OF_ONE_INPUT = (HeadscopeError, RuntimeError, ValueError, LookupError)
 """Errors of a model or tokenizer for an input that it cannot take; only that input is left out."""
 
 
-@dataclass(frozen=True)
-class _Encoded:
-    """A text that waits for its turn."""
-
-    index: int
-    arguments: dict[str, list[int]]
-    tokens: Tokens
-
-    def __len__(self) -> int:
-        return len(self.tokens)
-
-
 def capture_inputs(
     model: Any,
     tokenizer: Any,
     given: ParsedInputs,
     *,
     progress: bool = False,
-    on_error: Callable[[int, HeadscopeError], None] | None = None,
+    on_error: Report | None = None,
     **options: Any,
 ) -> Iterator[Record]:
     """`capture_many` for inputs that are parsed already: a study may run them several times.
@@ -76,10 +66,15 @@ def capture_inputs(
     """
     check_names(options)
     keeping_of(options)
-    batch_tokens, unknown = options.pop("batch_tokens", 4096), options.pop("max_unknown", 1.0)
-    batch_size = _count("batch_size", options.pop("batch_size", None))
-    held = _count("held", options.pop("held", HELD))
-    limits = _Limits(batch_tokens, batch_size, unknown, held or HELD)
+    for name in ("batch_size", "held"):
+        if options.get(name) is not None:
+            check_count(name, options[name])
+    limits: dict[str, Any] = {
+        "tokens": options.pop("batch_tokens", 4096),
+        "unknown": options.pop("max_unknown", 1.0),
+        "inputs": options.pop("batch_size", None),
+        "held": options.pop("held", None) or HELD,
+    }
     loading = {name: options.pop(name) for name in LOADING if name in options}
     outcomes = iter(given)
     if model is None or isinstance(model, str | Path):
@@ -93,13 +88,8 @@ def capture_inputs(
             f"capture_many needs the tokenizer of {name}: capture_many(model, tokenizer, texts)"
         )
     shown = Progress("Capturing", "input", given.count, shows=progress)
-    report = on_error or warn_of_input
-
-    def counted(index: int, error: HeadscopeError) -> None:
-        shown.step()
-        report(index, error)
-
-    return _Many(unwrapped(model), tokenizer, options, limits, counted, shown).stream(outcomes)
+    report = counted(shown, on_error)
+    return _Many(unwrapped(model), tokenizer, options, report, shown, **limits).stream(outcomes)
 
 
 def check_names(options: Mapping[str, Any]) -> None:
@@ -116,17 +106,6 @@ def check_names(options: Mapping[str, Any]) -> None:
             )
 
 
-def _count(name: str, value: Any) -> int | None:
-    """A limit of inputs or bytes; None if it is not given.
-
-    Raises:
-        CaptureError: if it is no whole number from 1 on.
-    """
-    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
-        return value
-    raise CaptureError(f"{name} must be a whole number from 1 on, not {value!r}")
-
-
 def _loaded(
     name: str | Path | None, outcomes: Iterator[Outcome], loading: Mapping[str, Any]
 ) -> tuple[Any, Any, Iterator[Outcome]]:
@@ -140,261 +119,174 @@ def _loaded(
 
 
 @dataclass(frozen=True)
-class _Limits:
-    """Limits: tokens (with padding) and inputs of a batch, share of unknown tokens of a text, bytes
-    of waiting records.
+class _Many:
+    """Captures the inputs of one `capture_many`.
+
+    Args:
+        model: that reads them.
+        tokenizer: its tokenizer or processor.
+        options: of `capture`.
+        report: is called with number and error of an input that is left out.
+        progress: how many are done.
+        tokens: most tokens of a batch, padding included.
+        inputs: most inputs of a batch; None for any number.
+        unknown: largest share of unknown tokens of a text.
+        held: most bytes of waiting records.
+        lengths: number of tokens of a picture of each shape, known once one of that shape was run.
     """
 
+    model: Any
+    tokenizer: Any
+    options: dict[str, Any]
+    report: Report
+    progress: Progress
     tokens: int
     inputs: int | None
     unknown: float
     held: int
-
-    def fit(self, inputs: int, length: int) -> bool:
-        """Whether so many inputs of this length share a batch."""
-        return inputs * length <= self.tokens and (self.inputs is None or inputs <= self.inputs)
-
-
-@dataclass(frozen=True, eq=False)
-class _Shape:
-    """Pictures of equal size that wait for their turn, by number."""
-
-    key: tuple
-    inputs: dict[int, Inputs]
-
-
-@dataclass(frozen=True)
-class _Many:
-    model: Any
-    tokenizer: Any
-    options: dict[str, Any]
-    limits: _Limits
-    report: Callable[[int, HeadscopeError], None]
-    progress: Progress
     lengths: dict[tuple, int] = field(default_factory=dict)
-    """Number of tokens of a picture of each shape, known once one of that shape was run."""
 
     def stream(self, outcomes: Iterable[Outcome]) -> Iterator[Record]:
+        numbered = iter(enumerate(outcomes))
+        waiting = WaitingRecords(getattr(self.model, "config", None))
         with self.progress:
-            yield from self._stream(outcomes)
+            while ahead := list(islice(numbered, AT_ONCE)):
+                items: dict[int, ParsedInput] = {}
+                for index, outcome in ahead:
+                    if isinstance(outcome, HeadscopeError):
+                        self.report(index, outcome)
+                    else:
+                        items[index] = outcome
+                groups = self._groups(items, waiting)
+                for index in items:
+                    if index not in waiting:
+                        records = self._with_its_like(index, items, groups, waiting)
+                        for number, record in records.items():
+                            waiting.put(number, record)
+                    record = waiting.take(index)
+                    if record is not None:
+                        yield record
 
-    def _stream(self, outcomes: Iterable[Outcome]) -> Iterator[Record]:
-        numbered, waiting = (
-            iter(enumerate(outcomes)),
-            WaitingRecords(getattr(self.model, "config", None)),
-        )
-        while ahead := list(islice(numbered, AT_ONCE)):
-            items: dict[int, ParsedInput] = {}
-            for index, outcome in ahead:
-                if isinstance(outcome, HeadscopeError):
-                    self.report(index, outcome)
-                else:
-                    items[index] = outcome
-            groups = self._groups(items)
-            for index in items:
-                if index not in waiting:
-                    for number, record in self._with_its_like(index, items, groups, waiting):
-                        waiting.put(number, record)
-                record = waiting.take(index)
-                if record is not None:
-                    yield record
-
-    def _groups(self, items: Mapping[int, ParsedInput]) -> dict[int, list[_Encoded] | _Shape]:
-        """For each input, by number, those it may share a batch with: texts of similar length, or
-        pictures of equal size.
+    def _groups(
+        self, items: Mapping[int, ParsedInput], waiting: WaitingRecords
+    ) -> dict[int, dict[int, Any]]:
+        """For each input, by number, those it may share a batch with, of which those that were run
+        are taken: texts of similar length, or pictures of equal size.
         """
-        groups: dict[int, list[_Encoded] | _Shape] = {}
         if getattr(self.model.config, "is_encoder_decoder", False):
-            return groups
-        groups |= self._texts_by_length(items)
-        groups |= self._pictures_by_shape(items)
-        return groups
-
-    def _texts_by_length(self, items: Mapping[int, ParsedInput]) -> dict[int, list[_Encoded]]:
-        """The batch of each text, by number; an empty one if the text was left out."""
-        groups: dict[int, list[_Encoded]] = {}
-        encoded: list[_Encoded] = []
+            return {}
+        texts: dict[int, EncodedText] = {}
+        pictures: dict[tuple, dict[int, Inputs]] = defaultdict(dict)
         for index, item in items.items():
-            if not item.is_text:
+            if not (item.is_text or item.is_picture):
                 continue
-            entry = self._encoded(index, item)
-            if entry is None:
-                groups[index] = []
+            read = self._read(index, item)
+            if isinstance(read, EncodedText):
+                texts[index] = read
+            elif read is not None:
+                pictures[_shape_of(read)][index] = read
             else:
-                encoded.append(entry)
-        # Entries of one batch share one list, from which those that were run are taken.
-        for batch in self._batches(sorted(encoded, key=len)):
-            groups |= dict.fromkeys((entry.index for entry in batch), batch)
+                waiting.put(index, None)
+        groups: dict[int, dict[int, Any]] = {}
+        lengths = {index: len(text) for index, text in texts.items()}
+        batches = batches_of(lengths, self.tokens, self.inputs)
+        of_texts = [{index: texts[index] for index in batch} for batch in batches]
+        for group in (*of_texts, *pictures.values()):
+            groups |= dict.fromkeys(group, group)
         return groups
 
-    def _pictures_by_shape(
-        self, items: Mapping[int, ParsedInput]
-    ) -> dict[int, list[_Encoded] | _Shape]:
-        """The pictures of equal size, by number; an empty list if a picture was left out."""
-        groups: dict[int, list[_Encoded] | _Shape] = {}
-        shapes: dict[tuple, _Shape] = {}
-        for index, item in items.items():
-            if not item.is_picture:
-                continue
-            inputs = self._looked_at(index, item)
-            if inputs is None:
-                groups[index] = []
-                continue
-            key = tuple(
-                (name, tuple(tensor.shape)) for name, tensor in sorted(inputs.arguments.items())
-            )
-            shape = shapes.setdefault(key, _Shape(key, {}))
-            shape.inputs[index] = inputs
-            groups[index] = shape
-        return groups
+    def _read(self, index: int, item: ParsedInput) -> EncodedText | Inputs | None:
+        """A text, encoded, or a picture as the model takes it; None if it was left out."""
+        with leaving_out(index, self.report):
+            if item.is_picture:
+                with at_rest(self.model):
+                    return inputs_of(self.model, self.tokenizer, item)
+            check_reads(self.model, item)
+            truncate = self.options.get("truncate", False)
+            encoding = encode(self.model, self._words, item.texts, truncate=truncate)
+            check_known(self._words, encoding["input_ids"], "the text", self.unknown)
+            return EncodedText(index, item, encoding)
+        return None
 
     def _with_its_like(
         self,
         index: int,
         items: Mapping[int, ParsedInput],
-        groups: Mapping[int, list[_Encoded] | _Shape],
+        groups: Mapping[int, dict[int, Any]],
         waiting: WaitingRecords,
-    ) -> Iterable[tuple[int, Record | None]]:
+    ) -> dict[int, Record | None]:
         """The records of an input and of as many others of its batch as there is room for."""
         if index not in groups:
-            return [(index, self._alone(index, items[index]))]
+            return {index: self._alone(index, items[index])}
         group = groups[index]
-        if isinstance(group, _Shape):
-            known = self.lengths.get(group.key)
-            room = 1
-            if known is not None:
-                room = min(self._fitting(group.key), waiting.room(known, self.limits.held))
-            numbers = list(islice(group.inputs, room))
-            return self._pictures_together(
-                group.key, [(number, group.inputs.pop(number)) for number in numbers]
-            )
-        # An empty batch means that the text was left out, which has been reported.
-        if not group:
-            return []
-        # Texts whose turn comes next are run first: records made early wait, and take memory.
-        by_number = sorted(group, key=lambda entry: entry.index)
-        batch = by_number[: waiting.room(len(group[-1]), self.limits.held)]
-        group[:] = sorted(by_number[len(batch) :], key=len)
-        return self._texts(batch, items)
-
-    def _texts(
-        self, batch: list[_Encoded], items: Mapping[int, ParsedInput]
-    ) -> Iterable[tuple[int, Record | None]]:
-        """Records of texts that share a batch."""
+        # Inputs whose turn comes next are run first: records made early wait, and take memory.
+        numbers = sorted(group)[: self._room(group, waiting)]
+        batch = {number: group.pop(number) for number in numbers}
         try:
-            records = self._run(batch)
+            records = self._together(batch)
         except OF_ONE_INPUT:
-            # A single text may be the cause, or padding, of which a text alone has none.
-            records = [self._alone(entry.index, items[entry.index]) for entry in batch]
-        return zip((entry.index for entry in batch), records, strict=True)
+            # A single input may be the cause, or padding, of which a text alone has none.
+            records = []
+        if len(records) == len(batch):
+            self.progress.step(len(records))
+            return dict(zip(batch, records, strict=True))
+        if items[index].is_picture:
+            return {number: self._picture(number, inputs) for number, inputs in batch.items()}
+        return {number: self._alone(number, items[number]) for number in batch}
 
-    def _looked_at(self, index: int, item: ParsedInput) -> Inputs | None:
-        try:
-            with at_rest(self.model):
-                return inputs_of(self.model, self.tokenizer, item)
-        except OF_ONE_INPUT as error:
-            self.report(index, reason_of(error))
-            return None
-
-    def _fitting(self, shape: tuple) -> int:
-        """How many pictures of a shape fit a batch; the first is run alone, which shows how many
-        tokens each has.
-        """
-        if shape not in self.lengths:
+    def _room(self, group: Mapping[int, Any], waiting: WaitingRecords) -> int:
+        """How many of a group are run now."""
+        first = next(iter(group.values()))
+        if isinstance(first, EncodedText):
+            return waiting.room(max(map(len, group.values())), self.held)
+        # The first picture of a shape is run alone, which shows how many tokens each has.
+        length = self.lengths.get(_shape_of(first))
+        if length is None:
             return 1
-        fitting = max(1, self.limits.tokens // self.lengths[shape])
-        return fitting if self.limits.inputs is None else min(fitting, self.limits.inputs)
+        fitting = max(1, self.tokens // length)
+        return min(fitting, self.inputs or fitting, waiting.room(length, self.held))
 
-    def _pictures_together(
-        self, shape: tuple, batch: list[tuple[int, Inputs]]
-    ) -> Iterator[tuple[int, Record | None]]:
+    def _together(self, batch: Mapping[int, Any]) -> list[Record]:
+        """The records of inputs that share a batch; of pictures none, or another number, if they
+        cannot be told apart.
+        """
+        first, *others = batch.values()
+        if isinstance(first, EncodedText):
+            inputs = inputs_of_texts(self.model, self._words, [first, *others])
+            return self._recorded(inputs, numbers=not others)
         # Tensors of packed pictures have an axis of patches instead of one of examples.
-        if len(batch) > 1 and all(sizes[0] == 1 for _, sizes in shape):
-            records = self._joined([inputs for _, inputs in batch])
-            if len(records) == len(batch):
-                self.progress.step(len(batch))
-                yield from zip((index for index, _ in batch), records, strict=True)
-                return
-        for index, inputs in batch:
-            try:
-                record = self._recorded(inputs)[0]
-            except OF_ONE_INPUT as error:
-                self.report(index, reason_of(error))
-                continue
-            self.progress.step()
-            self.lengths.setdefault(
-                shape, max(len(stack.query) for stack in record.stacks.values())
-            )
-            yield index, record
-
-    def _joined(self, batch: list[Inputs]) -> list[Record]:
-        """The records of pictures that are run together; none if they cannot be."""
-        together = {
-            name: torch.cat([inputs.arguments[name] for inputs in batch])
-            for name in batch[0].arguments
-        }
-        try:
-            pictures = tuple(picture for inputs in batch for picture in inputs.pictures)
-            known = pictures if len(pictures) == len(batch) else ()
-            inputs = Inputs(together, (), (), origins_of(self.model, together), pictures=known)
-            return self._recorded(inputs, numbers=False)
-        except OF_ONE_INPUT:
-            # If the pictures of a batch cannot be told apart, the caller runs them one at a time.
+        if not others or any(len(tensor) != 1 for tensor in first.arguments.values()):
             return []
+        arguments = {
+            name: torch.cat([inputs.arguments[name] for inputs in batch.values()])
+            for name in first.arguments
+        }
+        pictures = tuple(picture for inputs in batch.values() for picture in inputs.pictures)
+        known = pictures if len(pictures) == len(batch) else ()
+        positions = origins_of(self.model, arguments)
+        inputs = Inputs(arguments, (), (), positions, pictures=known)
+        return self._recorded(inputs, numbers=False)
 
-    def _encoded(self, index: int, item: ParsedInput) -> _Encoded | None:
-        tokenizer = getattr(self.tokenizer, "tokenizer", self.tokenizer)
-        try:
-            check_reads(self.model, item)
-            truncate = self.options.get("truncate", False)
-            encoding = encode(self.model, tokenizer, item.texts, truncate=truncate)
-            check_known(tokenizer, encoding["input_ids"], "the text", self.limits.unknown)
-        except OF_ONE_INPUT as error:
-            self.report(index, reason_of(error))
-            return None
-        return _Encoded(
-            index, dict(encoding), tokens_from_encoding(tokenizer, encoding, item.texts)
-        )
+    def _picture(self, index: int, inputs: Inputs) -> Record | None:
+        """The record of one picture, which shows how many tokens all of its shape have."""
+        with leaving_out(index, self.report):
+            record = self._recorded(inputs)[0]
+            self.progress.step()
+            longest = max(len(stack.query) for stack in record.stacks.values())
+            self.lengths.setdefault(_shape_of(inputs), longest)
+            return record
+        return None
 
     def _alone(self, index: int, item: ParsedInput) -> Record | None:
-        try:
+        with leaving_out(index, self.report):
             record = capture(self.model, self.tokenizer, item, **self.options)
-        except OF_ONE_INPUT as error:
-            self.report(index, reason_of(error))
-            return None
-        self.progress.step()
-        return record
+            self.progress.step()
+            return record
+        return None
 
-    def _batches(self, entries: list[_Encoded]) -> Iterator[list[_Encoded]]:
-        """Batches of texts of neighbouring length, each as large as fits; the last text of a batch
-        is its longest, to which the others are padded.
-        """
-        batch: list[_Encoded] = []
-        for entry in entries:
-            if batch and not self.limits.fit(len(batch) + 1, len(entry)):
-                yield batch
-                batch = []
-            batch.append(entry)
-        if batch:
-            yield batch
-
-    def _run(self, batch: list[_Encoded]) -> list[Record]:
-        longest = max(map(len, batch))
-        device = device_of(self.model)
-        # Padding goes to the right, where no model counts positions from it; its ids are never
-        # looked at.
-        arguments = {
-            name: torch.tensor(
-                [_filled(entry.arguments[name], longest) for entry in batch], device=device
-            )
-            for name in batch[0].arguments
-        }
-        masks = [_filled([1] * len(entry), longest) for entry in batch]
-        arguments["attention_mask"] = torch.tensor(masks, device=device)
-        inputs = Inputs(arguments, tuple(entry.tokens for entry in batch))
-        records = self._recorded(inputs, numbers=len(batch) == 1)
-        self.progress.step(len(records))
-        return records
+    @property
+    def _words(self) -> Any:
+        return getattr(self.tokenizer, "tokenizer", self.tokenizer)
 
     def _recorded(self, inputs: Inputs, *, numbers: bool = True) -> list[Record]:
         """The records of one run. Positions without names may be numbered only for an input that is
@@ -409,6 +301,22 @@ class _Many:
                 interventions=interventions,
                 numbers=numbers,
             )
+
+
+def _shape_of(inputs: Inputs) -> tuple:
+    """What pictures must share to be run together."""
+    return tuple((name, tuple(tensor.shape)) for name, tensor in sorted(inputs.arguments.items()))
+
+
+@contextmanager
+def leaving_out(index: int, report: Report) -> Generator[None]:
+    """Report the error of an input that the model or its tokenizer cannot take, instead of raising
+    it.
+    """
+    try:
+        yield
+    except OF_ONE_INPUT as error:
+        report(index, reason_of(error))
 
 
 def reason_of(error: BaseException) -> HeadscopeError:
@@ -427,10 +335,17 @@ def reason_of(error: BaseException) -> HeadscopeError:
     )
 
 
-def _filled(values: list[int], length: int) -> list[int]:
-    return values + [0] * (length - len(values))
+def counted(shown: Progress, on_error: Report | None) -> Report:
+    """What reports inputs that are left out, which count as done; by default with a warning."""
+    report = on_error or warn_of_input
+
+    def report_and_count(index: int, error: HeadscopeError) -> None:
+        shown.step()
+        report(index, error)
+
+    return report_and_count
 
 
 def warn_of_input(index: int, error: HeadscopeError) -> None:
     """Warn that an input was left out."""
-    warnings.warn(f"input {index} was left out: {error}", stacklevel=4)
+    warnings.warn(f"input {index} was left out: {error}", stacklevel=6)

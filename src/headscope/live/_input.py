@@ -184,7 +184,7 @@ def _heard(parsed: ParsedInput) -> ParsedInput:
     """
     if parsed.sound is None:
         return parsed
-    samples, rate = parsed.sound.read()
+    samples, rate = parsed.sound()
     seconds = len(samples) / rate
     if seconds > MOST_SECONDS:
         raise TextError(

@@ -211,3 +211,17 @@ def test_a_batch_holds_so_many_tokens_at_most(monkeypatch):
     together(model)
     # 9 are to be written: (1 + 9) * 1, (6 + 9) * 2, (9 + 9) and (12 + 9) more
     assert sizes == [(2, 6), (1, 9), (1, 12)]
+
+
+def test_a_layer_keeps_the_heads_that_its_own_stack_was_asked_for():
+    model, tokenizer = model_of("t5 (equal)"), bare_tokenizer()
+    chosen = [("encoder", 0, 1), ("decoder", 0, 0), ("decoder", 0, 2), ("cross", 1, 2)]
+    own, part = (
+        hs.generate(model, tokenizer, "the cat", **OPTIONS, keep="qk", **heads)
+        for heads in ({}, {"heads": chosen})
+    )
+    cells = {(name, *cell) for name, stack in part.stacks.items() for cell in stack.held_heads}
+    assert cells == set(chosen)
+    for name, layer, head in chosen:
+        whole = own[name].weights(layer=layer, head=head)
+        np.testing.assert_array_equal(part[name].weights(layer=layer, head=head), whole)

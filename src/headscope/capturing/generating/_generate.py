@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, overload
 
 from headscope._progress import Progress
-from headscope.capturing.generating._options import check_count
 from headscope.capturing.generating._prompts import parsed
 from headscope.capturing.inputs.parse import is_one_prompt, parse_prompt, parse_prompts
 from headscope.capturing.inputs.parsed_input import ParsedInput
+from headscope.capturing.keep import check_count
 from headscope.errors import CaptureError, HeadscopeError, TextError
 from headscope.record import Record
 
@@ -114,7 +114,8 @@ def generate(
     if not is_one_prompt(prompt):
         more: dict[str, Any] = {"batch_size": batch_size} | named | options
         return list(generate_many(model, tokenizer, prompt, **more))
-    _check_batch_size(batch_size)
+    if batch_size is not None:
+        check_count("batch_size", batch_size)
     if prompt is None:
         raise CaptureError("generate needs a prompt: generate(model, tokenizer, prompt)")
     given = parse_prompt(prompt)
@@ -146,7 +147,8 @@ def generate_many(
     Raises:
         HeadscopeError: see `generate`.
     """
-    _check_batch_size(batch_size)
+    if batch_size is not None:
+        check_count("batch_size", batch_size)
     # All are read before the first is run: a prompt that is none must not cost what was written.
     report = _raised if on_error is None else on_error
     outcomes = parse_prompts(prompts)
@@ -173,11 +175,6 @@ def _counted(shown: Progress, records: Iterable[Record | None]) -> Iterator[Reco
             shown.step()
             if record is not None:
                 yield record
-
-
-def _check_batch_size(size: Any) -> None:
-    if size is not None:
-        check_count("batch_size", size, 1)
 
 
 def _raised(index: int, error: HeadscopeError) -> None:

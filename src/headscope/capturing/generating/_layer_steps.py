@@ -31,7 +31,10 @@ largest.
 """
 
 Vectors = Float[np.ndarray, "head token feature"]
-Block = Float[np.ndarray, "head query key"]
+PlacedBlock = tuple[int, int, np.ndarray]
+"""Where the queries and keys of a step begin, and its block ``[head query key]``, whose sizes are
+those of the step.
+"""
 
 
 @dataclass(frozen=True)
@@ -61,14 +64,13 @@ class LayerSteps(SeenLayer):
     def __init__(self, call: Call, keeping: KeepChoice, earlier: Iterable[SeenLayer] = ()) -> None:
         super().__init__(call, group_of(call))
         self.read, self.known = 0, 0
-        heads: set[int] = set()
-        if keeping.heads is None:
-            heads.update(range(self.heads))
-        else:
-            for _, choice in self.may_hold(keeping.heads, earlier):
-                heads.update(choice)
-        self._count, self._is_empty = len(heads), not heads
+        heads = set(range(self.heads))
+        if keeping.heads is not None:
+            choices = [choice for _, choice in self.may_hold(keeping.heads, earlier)]
+            heads = set().union(*choices)
+        self._count, self._what = len(heads), keeping.what if heads else frozenset()
         self._held = held_heads(call, tuple(sorted(heads))) if heads else None
+        self._kv_heads = call.value.shape[1]
         # norm and rotation are seen where queries and keys are the same tokens, which is at the
         # first step
         self._facts = facts_of_call(call)
@@ -76,10 +78,9 @@ class LayerSteps(SeenLayer):
             self._facts["sinks"] = plain(self._own(call.sinks.reshape(-1)))
         self._keeping = keeping
         self._arrays = {name: _Growing() for name in ("queries", "keys", "values")}
-        self._has_qk = "qk" in keeping.what and not self._is_empty
-        self._wants_weights = "weights" in keeping.what and not self._is_empty
-        self._blocks: list[tuple[int, Block]] | None = [] if self._wants_weights else None
-        self._biases: list[tuple[int, int, Block]] = []
+        self._has_qk = "qk" in self._what
+        self._blocks: list[PlacedBlock] | None = [] if "weights" in self._what else None
+        self._biases: list[PlacedBlock] = []
         self._runs: list[np.ndarray] = []
         self._counts: list[np.ndarray] = []
 
@@ -92,7 +93,7 @@ class LayerSteps(SeenLayer):
     def drop_weights(self) -> None:
         """Keep no weights from now on, where queries and keys say the same."""
         if self._has_qk:
-            self._blocks, self._wants_weights = None, False
+            self._blocks = None
 
     def add(self, call: Call, masks: Masks) -> None:
         """Check one step's call and keep of it what is new.
@@ -117,8 +118,8 @@ class LayerSteps(SeenLayer):
         ours = weights[:, :, : span.kept]
         _check_nothing_lost(weights[:, :, span.kept :], call.name)
         if self._blocks is not None:
-            self._blocks.append((span.offset, self._plain(self._own(ours))))
-        if "values" in self._keeping.what and not self._is_empty:
+            self._blocks.append((span.first, span.offset, self._plain(self._own(ours))))
+        if "values" in self._what:
             self._extend("values", self._own_shared(call.value[0]), span, call.name)
         self._note(call, verified(call, checked, rows)[0])
         self._see(masks.of(unpadded, visibility), unpadded, span)
@@ -137,19 +138,24 @@ class LayerSteps(SeenLayer):
             name: growing.first(keys) for name, growing in self._arrays.items()
         }
         arrays["queries"] = self._arrays["queries"].first(queries)
-        arrays["bias"] = self._bias(queries, keys)
-        if not self._has_qk:
-            arrays |= {"queries": None, "keys": None, "bias": None}
-        keeps = self._wants_weights or ("qk" in self._keeping.what and not self._has_qk)
-        arrays["weights"] = self._weights(queries, keys) if keeps else None
+        arrays["bias"] = arrays["weights"] = None
+        size, dtype = (queries, keys), self._keeping.dtype
+        if self._biases:
+            heads = max(block.shape[0] for _, _, block in self._biases)
+            arrays["bias"] = _put_together(self._biases, (heads, *size), dtype)
+        if self._blocks is not None:
+            arrays["weights"] = _put_together(self._blocks, (self._count, *size), dtype)
         mask = self._mask(queries, keys)
         visible = alike.setdefault(mask, mask)
         self.layers = [arrays | self._facts | {"held_heads": self._held, "visible": visible}]
 
     def arguments(self, example: int, number: int, heads: tuple[int, ...] | None) -> dict[str, Any]:
         """As `SeenLayer.arguments`, once the steps are put together."""
-        whole, kept = self.layers[example], self._held
-        if kept is None or heads is None or kept.numbers == heads:
+        whole = self.layers[example]
+        if heads is None:
+            return whole
+        kept = self._held or HeldHeads(tuple(range(self.heads)), self.heads, self._kv_heads)
+        if kept.numbers == heads:
             return whole
         held = HeldHeads(heads, kept.heads, kept.kv_heads)
         arguments = whole | {"held_heads": held}
@@ -264,24 +270,6 @@ class LayerSteps(SeenLayer):
             self._runs.append(mask.runs + span.offset)
             self._counts.append(np.diff(mask.firsts))
 
-    def _weights(self, queries: int, keys: int) -> Block:
-        blocks = [] if self._blocks is None else self._blocks
-        values = np.zeros((self._count, queries, keys), self._keeping.dtype)
-        first = 0
-        for offset, block in blocks:
-            _put_into(block, values, first, offset)
-            first += block.shape[1]
-        return values
-
-    def _bias(self, queries: int, keys: int) -> Block | None:
-        if not self._biases:
-            return None
-        heads = max(block.shape[0] for _, _, block in self._biases)
-        values = np.zeros((heads, queries, keys), self._keeping.dtype)
-        for first, offset, block in self._biases:
-            _put_into(block, values, first, offset)
-        return values
-
     def _own(self, tensor: torch.Tensor) -> torch.Tensor:
         """Of an array whose first axis is the heads, those that are kept."""
         return tensor if self._held is None else tensor[list(self._held.numbers)]
@@ -299,19 +287,17 @@ class _Growing:
 
     def __init__(self) -> None:
         self.size = 0
-        self._room: np.ndarray | None = None
+        self._room: np.ndarray = np.zeros((0, 0, 0), np.float32)
 
     @property
     def rows(self) -> Vectors:
         """What was added so far."""
-        if self._room is None:
-            return np.zeros((0, 0, 0), np.float32)
         return self._room[:, : self.size]
 
     def add(self, rows: Vectors) -> None:
         """Append tokens."""
         needed = self.size + rows.shape[1]
-        if self._room is None:
+        if not self.size:
             self._room = rows
         elif needed > self._room.shape[1]:
             grown = np.empty((rows.shape[0], max(needed, 2 * self.size), rows.shape[2]), rows.dtype)
@@ -322,22 +308,21 @@ class _Growing:
 
     def first(self, count: int) -> Vectors | None:
         """An array of its own with the first tokens; None where there are none."""
-        return (
-            None
-            if self._room is None
-            else np.array(self._room[:, : min(count, self.size)], order="C")
-        )
+        return np.array(self.rows[:, :count], order="C") if self.size else None
 
 
-def _put_into(
-    block: Block, whole: Float[np.ndarray, "_ read known"], first: int, offset: int
-) -> None:
-    """Write a step's rows where they belong; what lies beyond the whole is left out."""
-    queries, keys = (
-        max(0, size - start) for size, start in zip(whole.shape[1:], (first, offset), strict=True)
-    )
-    part = block[:, :queries, :keys]
-    whole[:, first : first + part.shape[1], offset : offset + part.shape[2]] = part
+def _put_together(
+    blocks: Iterable[PlacedBlock], size: tuple[int, int, int], dtype: np.dtype
+) -> Float[np.ndarray, "head read known"]:
+    """The blocks of all steps where they belong; what lies beyond heads, queries and keys of the
+    whole is left out.
+    """
+    whole = np.zeros(size, dtype)
+    _, queries, keys = size
+    for first, offset, block in blocks:
+        part = block[:, : max(0, queries - first), : max(0, keys - offset)]
+        whole[:, first : first + part.shape[1], offset : offset + part.shape[2]] = part
+    return whole
 
 
 def _visibility(call: Call, span: StepRange) -> Visibility:

@@ -118,22 +118,9 @@ def _check_refused(options: Mapping[str, Any], own: Mapping[str, Any]) -> None:
         default = None if name in OVERRIDDEN or name in UNMEANT else own.get(name)
         asked = options.get(name, default)
         if asked is not None and asked not in idle:
-            raise CaptureError(f"{name}={_short(asked)} cannot be recorded: {why}")
-
-
-def check_count(name: str, number: Any, least: int) -> int:
-    """The number, which must be whole and not too small.
-
-    Raises:
-        CaptureError: where it is not.
-    """
-    if isinstance(number, bool) or not isinstance(number, int) or number < least:
-        raise CaptureError(f"{name} must be a whole number from {least} on, not {number!r}")
-    return number
-
-
-def _short(value: Any) -> str:
-    return repr(value) if isinstance(value, int | float | str) else type(value).__name__
+            is_plain = isinstance(asked, int | float | str)
+            shown = repr(asked) if is_plain else type(asked).__name__
+            raise CaptureError(f"{name}={shown} cannot be recorded: {why}")
 
 
 def deep_cache(model: Any, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from headscope.capturing._encoded_texts import batches_of
 from headscope.capturing.fitness import NEXT, check_fit
-from headscope.capturing.generating._options import KEPT, OVERRIDDEN, check_count, parse_options
+from headscope.capturing.generating._options import KEPT, OVERRIDDEN, parse_options
 from headscope.capturing.generating._run import GenerationRun
 from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs.inputs import encode, position_limit
-from headscope.capturing.inputs.parsed_input import ParsedInput
+from headscope.capturing.inputs.parsed_input import ParsedInput, Report
+from headscope.capturing.keep import check_count
 from headscope.capturing.loading.load import load_model
 from headscope.capturing.loading.options import LOADING, check_not_loaded
 from headscope.capturing.run import unwrapped, warn_of_unseen
@@ -46,7 +48,6 @@ NOT_LOOKING_BACK = {
     "transformers_version",
 }
 """Fields of a generation config that mean the same for a prompt with padding before it."""
-Report = Callable[[int, HeadscopeError], None]
 
 
 def parsed(
@@ -64,7 +65,7 @@ def parsed(
         HeadscopeError: see `generate`.
     """
     options = dict(options)
-    count = check_count("max_new_tokens", options.pop("max_new_tokens", 32), 1)
+    count = check_count("max_new_tokens", options.pop("max_new_tokens", 32))
     alternatives = check_count("alternatives", options.pop("alternatives", 5), 0)
     seed, target = options.pop("seed", None), options.pop("target_tokenizer", None)
     loading = {name: options.pop(name) for name in LOADING if name in options}
@@ -75,7 +76,13 @@ def parsed(
     else:
         check_not_loaded(model, loading)
     model = unwrapped(model)
-    _check(model, tokenizer, prompt)
+    check_writes(model, "AutoModelForCausalLM or AutoModelForSeq2SeqLM")
+    if tokenizer is None:
+        name = type(model).__name__
+        raise CaptureError(
+            f"generate needs the tokenizer of {name}: generate(model, tokenizer, prompt)"
+        )
+    check_reads(model, prompt)
     keeping, arguments = parse_options(options, model)
     arguments["max_new_tokens"] = count
     run = GenerationRun(
@@ -129,24 +136,17 @@ class PromptRunner:
     def _batches(
         self, prompts: Mapping[int, str], most: int | None, report: Report
     ) -> list[list[int]]:
-        """Numbers of prompts of like length, as many as fit."""
+        """Numbers of prompts of like length, as many as fit; those that cannot be read are
+        reported.
+        """
         lengths: dict[int, int] = {}
         for index, prompt in prompts.items():
             try:
-                lengths[index] = self._length_of(prompt)
+                # What is to be written takes room too.
+                lengths[index] = self._length_of(prompt) + self.run.arguments["max_new_tokens"]
             except HeadscopeError as error:
                 report(index, error)
-        batches: list[list[int]] = []
-        for index in sorted(lengths, key=lambda number: lengths[number]):
-            # Sorted by length: those before it are not longer, so it decides the padding of all.
-            tokens = lengths[index] + self.run.arguments["max_new_tokens"]
-            last = batches[-1] if batches else []
-            is_full = most is not None and len(last) >= most
-            if last and not is_full and (len(last) + 1) * tokens <= BATCH_TOKENS:
-                last.append(index)
-            else:
-                batches.append([index])
-        return batches
+        return batches_of(lengths, BATCH_TOKENS, most)
 
     def _batch(self, prompts: Mapping[int, str], report: Report) -> dict[int, Record]:
         """Records of prompts that are run together; one by one where that cannot be recorded."""
@@ -207,18 +207,17 @@ class PromptRunner:
         return ""
 
 
-def _check(model: Any, tokenizer: Any, prompt: ParsedInput) -> None:
-    name = type(model).__name__
+def check_writes(model: Any, loaders: str) -> None:
+    """Raise where a model has no head that predicts tokens.
+
+    Raises:
+        CaptureError: naming the model, and what loads one that has.
+    """
     if model is None or not (hasattr(model, "generate") and model.can_generate()):
         raise CaptureError(
-            f"{name} cannot write: it has no head that predicts tokens; load one with "
-            "AutoModelForCausalLM or AutoModelForSeq2SeqLM"
+            f"{type(model).__name__} cannot write: it has no head that predicts tokens; load one "
+            f"with {loaders}"
         )
-    if tokenizer is None:
-        raise CaptureError(
-            f"generate needs the tokenizer of {name}: generate(model, tokenizer, prompt)"
-        )
-    check_reads(model, prompt)
 
 
 def check_room(model: Any, prompt: int, count: int) -> None:

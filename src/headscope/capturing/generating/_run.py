@@ -13,10 +13,10 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.device import device_of
 from headscope.capturing.generating._options import deep_cache
 from headscope.capturing.generating._step_joiner import StepJoiner
-from headscope.capturing.generating._text import GeneratedText, ends_of
+from headscope.capturing.generating._text import GeneratedText, check_same_text
 from headscope.capturing.generating._token_probabilities import TokenProbabilities
 from headscope.capturing.hooks import hook_after, hook_before
-from headscope.capturing.inputs.inputs import Inputs, encode
+from headscope.capturing.inputs.inputs import Inputs, encode, ends_of
 from headscope.capturing.inputs.tokens import tokens_from_ids
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.run import at_rest, uncompiled
@@ -34,11 +34,14 @@ from headscope.capturing.watching.watch_plan import ModelModules, WatchedModules
 from headscope.errors import CaptureError, HeadscopeError
 from headscope.record import Record
 
-STATIC_LENGTH = "_previous_max_cache_length"
-"""Where transformers notes on the model how long its latest static cache was."""
-PADDED_WITHIN = 1e-4
-PADDED_WITHIN_HALF = 3e-2
-"""How far probabilities of a padded prompt may be from those that it gets alone; ours."""
+NOTED = ("_previous_max_cache_length", "rope_deltas")
+"""What is noted on a model that writes: how long its latest static cache was, and in Qwen's family
+where the words behind its latest picture stand.
+"""
+PADDED_WITHIN = 1e-4, 3e-2
+"""How far probabilities of a padded prompt may be from those that it gets alone, in single and in
+half precision; ours.
+"""
 
 
 @dataclass(frozen=True)
@@ -145,17 +148,10 @@ class GenerationRun:
         }
         if "stop_strings" in arguments:
             arguments["tokenizer"] = self.target_tokenizer
-        try:
+        with explained(model, "generate"):
             arguments = padded(arguments, model) | deep_cache(model, arguments)
             with _each_pass(model, end_step):
                 return model.generate(**prompt, **arguments)
-        except HeadscopeError:
-            raise
-        except ValueError as error:
-            why = " ".join(str(error).split())
-            raise CaptureError(
-                f"{type(model).__name__} cannot generate like this: {why}"
-            ) from error
 
     def _prompts(self, texts: list[GeneratedText]) -> dict[str, torch.Tensor]:
         """The prompts, shorter ones with padding on their left, and where they are tokens."""
@@ -207,18 +203,9 @@ class GenerationRun:
         # The last token was written and never read.
         read = torch.tensor([written[at][:-1]], device=device_of(self.model))
         logits = self.model(input_ids=read, attention_mask=torch.ones_like(read)).logits[0]
-        probabilities = logits[generation.prompt - 1 :].float().softmax(-1)
-        chosen = probabilities[
-            torch.arange(len(generation)), list(generation.tokens.ids or ())
-        ].cpu()
-        apart = (chosen - torch.tensor(generation.probabilities)).abs().max().item()
-        exact = logits.dtype in (torch.float32, torch.float64)
-        # Written with "not", so that a difference of NaN is refused, too.
-        if not apart <= (PADDED_WITHIN if exact else PADDED_WITHIN_HALF):
-            raise CaptureError(
-                f"{type(self.model).__name__} computes something else where a prompt is padded: "
-                f"probabilities differ by {apart:.2g}"
-            )
+        name = type(self.model).__name__
+        what = f"{name} computes something else where a prompt is padded"
+        check_same_text(generation, logits, PADDED_WITHIN, what)
 
 
 @dataclass
@@ -296,13 +283,35 @@ def _each_pass(model: Any, end: Callable[[dict, Any], None]) -> Generator[None]:
 @contextmanager
 def left_as_it_was(model: Any) -> Generator[None]:
     """Undo what ``model.generate`` notes on the model."""
-    before = vars(model).get(STATIC_LENGTH)
+    before = []
+    for module in model.modules():
+        known = vars(module)
+        before.append((known, {name: known[name] for name in NOTED if name in known}))
     try:
         yield
     finally:
-        vars(model).pop(STATIC_LENGTH, None)
-        if before is not None:
-            setattr(model, STATIC_LENGTH, before)
+        for known, noted in before:
+            for name in NOTED:
+                known.pop(name, None)
+            known.update(noted)
+
+
+@contextmanager
+def explained(model: Any, what: str) -> Generator[None]:
+    """Say that a model cannot do something like this where it raises a `ValueError`.
+
+    Raises:
+        CaptureError: in place of what the model raised.
+    """
+    try:
+        yield
+    except HeadscopeError:
+        # what the caller's own processors of logits say
+        raise
+    except ValueError as error:
+        why = " ".join(str(error).split())
+        name = type(model).__name__
+        raise CaptureError(f"{name} cannot {what} like this: {why}") from error
 
 
 def seeded(seed: int | None, device: torch.device) -> AbstractContextManager[None]:

@@ -79,7 +79,8 @@ class StepJoiner:
         for stack in stacks_of(seen, wanted):
             query, key = (tokens[side] for side in _sides(stack.group, tokens))
             for steps in stack.layers.values():
-                _check_sizes(steps, stack.name, query, key)
+                _check_size(stack.name, "queries", steps.read, len(query))
+                _check_size(stack.name, "keys", steps.known, len(key))
                 steps.end(len(query), len(key), alike)
             layers = stack.layers_of(0, wanted)
             if layers:
@@ -95,25 +96,14 @@ class StepJoiner:
 
 
 def _sides(group: StackKey, tokens: Mapping[str, Tokens]) -> tuple[str, str]:
-    return (
-        SIDES.get(role_of(group.path, group.cross), ("source", "source"))
-        if "target" in tokens
-        else ("source", "source")
-    )
-
-
-def _check_sizes(steps: LayerSteps, name: str, query: Tokens, key: Tokens) -> None:
-    """Each token once; a model may run one pass more than it takes, before it sees that the text
-    has ended.
-    """
-    for what, seen, wanted in (
-        ("queries", steps.read, len(query)),
-        ("keys", steps.known, len(key)),
-    ):
-        _check_size(name, what, seen, wanted)
+    role = role_of(group.path, group.cross) if "target" in tokens else ""
+    return SIDES.get(role, ("source", "source"))
 
 
 def _check_size(name: str, what: str, seen: int, wanted: int) -> None:
+    """Each token once; a model may run one pass more than it takes, before it sees that the text
+    has ended.
+    """
     if not wanted <= seen <= wanted + (wanted > 1):
         raise CaptureError(
             f"A layer of stack {name!r} worked on {seen} {what} in all steps together, but "

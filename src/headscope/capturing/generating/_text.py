@@ -9,11 +9,17 @@ from typing import Any
 import numpy as np
 import torch
 
+from headscope.capturing.calls.attention import EXACT
 from headscope.capturing.calls.call import Call
 from headscope.capturing.facts import facts_of, position_kind
 from headscope.capturing.generating._step_joiner import StepJoiner
 from headscope.capturing.generating._token_probabilities import TokenProbabilities
-from headscope.capturing.inputs.tokens import tokens_from_encoding, tokens_from_ids
+from headscope.capturing.inputs.inputs import ends_of
+from headscope.capturing.inputs.tokens import (
+    joined_tokens,
+    tokens_from_encoding,
+    tokens_from_ids,
+)
 from headscope.errors import CaptureError
 from headscope.record import Candidate, Generation, Record, Stack, Tokens
 
@@ -101,8 +107,7 @@ class GeneratedText:
             routers: see `StepJoiner.stacks`.
         """
         # In a batch a text is known to have ended only after others ran on: their extra is cut.
-        count = len(ids) - self.token_probabilities.prompt
-        self.token_probabilities.cut(count)
+        self.token_probabilities.cut(len(ids) - self.token_probabilities.prompt)
         encodes = bool(getattr(model.config, "is_encoder_decoder", False))
         tokens = {"source": tokens_from_encoding(self.tokenizer, self.encoding, (self.prompt,))}
         if encodes:
@@ -113,23 +118,13 @@ class GeneratedText:
         layers = [layer for stack in stacks.values() for layer in stack]
         facts = facts_of(model)
         facts = replace(facts, positions=position_kind(model, layers))
-        own = model.generation_config
-        stop = "length" if count == arguments["max_new_tokens"] else "criterion"
-        generation = Generation(
+        generation = generation_of(
+            (model, self.target_tokenizer),
+            ids,
+            self.token_probabilities,
+            arguments,
             stack=_stack_of(tokens["target" if encodes else "source"], stacks),
-            prompt=self.token_probabilities.prompt,
             reads=_up_to(self.reads, len(ids) - 1),
-            tokens=tokens_from_ids(self.target_tokenizer, ids[self.token_probabilities.prompt :]),
-            probabilities=tuple(self.token_probabilities.probabilities),
-            entropies=tuple(self.token_probabilities.entropies),
-            ranks=tuple(self.token_probabilities.ranks),
-            alternatives=tuple(
-                candidates_of(self.target_tokenizer, noted)
-                for noted in self.token_probabilities.candidates
-            ),
-            text=added_text(self.target_tokenizer, ids[: self.token_probabilities.prompt], ids),
-            stop="end" if ids[-1] in ends_of(model, arguments) else stop,
-            sampled=bool(arguments.get("do_sample", own.do_sample)),
             seed=seed,
         )
         return Record(stacks=stacks, model=facts, generation=generation)
@@ -163,12 +158,41 @@ def added_text(tokenizer: Any, before: list[int], ids: list[int]) -> str:
     return decode(ids[len(before) :], skip_special_tokens=True)
 
 
-def candidates_of(tokenizer: Any, noted: tuple[tuple[int, float], ...]) -> tuple[Candidate, ...]:
-    """Tokens that might have been written, by name.
+def generation_of(
+    writer: tuple[Any, Any],
+    ids: list[int],
+    noted: TokenProbabilities,
+    arguments: Mapping[str, Any],
+    **known: Any,
+) -> Generation:
+    """What is known of a text that was written.
 
     Args:
-        tokenizer: of what is written.
-        noted: number and probability of each.
+        writer: the model that wrote it, and its tokenizer.
+        ids: of prompt and text.
+        noted: the probability of each token.
+        arguments: of ``model.generate``.
+        **known: ``stack``, ``reads`` and ``seed`` of the `Generation`.
+    """
+    (model, tokenizer), written = writer, ids[noted.prompt :]
+    stop = "length" if len(written) == arguments["max_new_tokens"] else "criterion"
+    return Generation(
+        prompt=noted.prompt,
+        tokens=tokens_from_ids(tokenizer, written),
+        probabilities=tuple(noted.probabilities),
+        entropies=tuple(noted.entropies),
+        ranks=tuple(noted.ranks),
+        alternatives=tuple(_candidates(tokenizer, each) for each in noted.candidates),
+        text=added_text(tokenizer, ids[: noted.prompt], ids),
+        stop="end" if ids[-1] in ends_of(model, arguments) else stop,
+        sampled=bool(arguments.get("do_sample", model.generation_config.do_sample)),
+        **known,
+    )
+
+
+def _candidates(tokenizer: Any, noted: tuple[tuple[int, float], ...]) -> tuple[Candidate, ...]:
+    """Tokens that might have been written, by name; ``noted`` are number and probability of
+    each.
     """
     pieces = tokenizer.convert_ids_to_tokens([number for number, _ in noted])
     candidates = []
@@ -179,12 +203,30 @@ def candidates_of(tokenizer: Any, noted: tuple[tuple[int, float], ...]) -> tuple
     return tuple(candidates)
 
 
-def ends_of(model: Any, arguments: Mapping[str, Any]) -> tuple[int, ...]:
-    """The tokens that end a text; none where the model has no such token."""
-    end = arguments.get("eos_token_id", model.generation_config.eos_token_id)
-    if end is None:
-        return ()
-    return tuple(end) if isinstance(end, Sequence) else (end,)
+def check_same_text(
+    generation: Generation, logits: torch.Tensor, within: tuple[float, float], what: str
+) -> float:
+    """How far the probabilities of a written text are from those of one pass over it.
+
+    Args:
+        generation: of the text.
+        logits: ``[token word]`` of the pass over all tokens but the last, which was never read.
+        within: how far they may be, in single and in half precision.
+        what: goes wrong where they are farther, for the message.
+
+    Raises:
+        CaptureError: where they are not of one and the same text.
+    """
+    rows = torch.from_numpy(generation.chosen_by).to(logits.device)
+    probabilities = logits[rows].float().softmax(-1).cpu()
+    chosen = probabilities[torch.arange(len(generation)), list(generation.tokens.ids or ())]
+    apart = (chosen - torch.tensor(generation.probabilities)).abs().max().item()
+    exact, half = within
+    allowed = exact if logits.dtype in EXACT else half
+    # Written with "not", so that a difference of NaN is refused, too.
+    if not apart <= allowed:
+        raise CaptureError(f"{what}: probabilities differ by {apart:.2g}")
+    return apart
 
 
 def _stack_of(written: Tokens, stacks: Mapping[str, Stack]) -> str:
@@ -210,20 +252,6 @@ def _up_to(reads: Sequence[int], total: int) -> tuple[int, ...]:
     return tuple(kept)
 
 
-def joined_tokens(first: Tokens, second: Tokens) -> Tokens:
-    """The tokens of one text and, behind them, of what was written."""
-    fields: dict[str, Any] = {
-        name: getattr(first, name) + getattr(second, name)
-        for name in ("pieces", "special", "segments", "labels")
-    }
-    for name in ("ids", "offsets", "words", "roles"):
-        values = getattr(first, name)
-        fields[name] = (
-            None if values is None else values + (getattr(second, name) or (None,) * len(second))
-        )
-    return Tokens(texts=first.texts, **fields)
-
-
 def _call_of_example(call: Call, example: int, *, queries: int, keys: int) -> Call:
     """The call as if the model had read this example alone, without the padding before it.
 
@@ -233,41 +261,38 @@ def _call_of_example(call: Call, example: int, *, queries: int, keys: int) -> Ca
         queries: how many of its first queries are padding.
         keys: how many of its first keys are padding.
     """
-    one, rows, columns = slice(example, example + 1), slice(queries, None), slice(keys, None)
     sizes = call.size[2:]
 
     def both(tensor: torch.Tensor | None) -> torch.Tensor | None:
         """Of ``[batch head query key]``, where axes may be 1."""
         if tensor is None:
             return None
-        tensor = tensor[one] if tensor.shape[0] > 1 else tensor
         if tensor.shape[2] > 1:
-            tensor = tensor[:, :, rows]
+            tensor = tensor[:, :, queries:]
         # A mask may be longer than the keys, where the cache has empty places.
-        return tensor[..., columns] if tensor.shape[3] >= sizes[1] > 1 else tensor
-
-    def of_queries(tensor: torch.Tensor | None) -> torch.Tensor | None:
-        return None if tensor is None else tensor[one, :, rows]
-
-    def of_keys(tensor: torch.Tensor | None) -> torch.Tensor | None:
-        return None if tensor is None else tensor[one, :, columns]
+        return tensor[..., keys:] if tensor.shape[3] >= sizes[1] > 1 else tensor
 
     # Behind a cache only the new keys have a form before positions, and none of them is padding.
     is_whole = call.key_before is not None and call.key_before.shape[2] == sizes[1]
-    output = call.output
-    if output is not None:
-        output = output.reshape(*call.context.shape[:2], -1)[one, rows]
-    return replace(
-        call,
-        value=call.value[one, :, columns],
-        context=call.context[one, rows],
-        query=of_queries(call.query),
-        key=of_keys(call.key),
-        weights=both(call.weights),
-        mask=both(call.mask),
-        bias=both(call.bias),
-        output=output,
-        query_before=of_queries(call.query_before),
-        key_before=of_keys(call.key_before) if is_whole else None,
-        added=None if call.added is None else call.added[one, rows],
+    call = replace(
+        call.of_text(example),
+        query_before=_of_text(call.query_before, example),
+        key_before=_of_text(call.key_before, example) if is_whole else None,
     )
+    parts: dict[str, Any] = {
+        name: both(getattr(call, name)) for name in ("weights", "mask", "bias")
+    }
+    for names, axis, padding in (
+        (("query", "query_before"), 2, queries),
+        (("key", "key_before", "value"), 2, keys),
+        (("context", "output", "added"), 1, queries),
+    ):
+        for name in names:
+            tensor = getattr(call, name)
+            if tensor is not None:
+                parts[name] = tensor.narrow(axis, padding, tensor.shape[axis] - padding)
+    return replace(call, **parts)
+
+
+def _of_text(tensor: torch.Tensor | None, example: int) -> torch.Tensor | None:
+    return None if tensor is None else tensor[example : example + 1]

@@ -7,59 +7,39 @@ them through a whole pass.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections import deque
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from headscope.capturing.device import device_of
 from headscope.capturing.fitness import NEXT, check_fit
-from headscope.capturing.generating._options import check_count, parse_options
-from headscope.capturing.generating._prompts import check_room
-from headscope.capturing.generating._run import left_as_it_was, padded, seeded
-from headscope.capturing.generating._text import (
-    added_text,
-    candidates_of,
-    ends_of,
-    joined_tokens,
-)
+from headscope.capturing.generating._options import parse_options
+from headscope.capturing.generating._prompts import check_room, check_writes
+from headscope.capturing.generating._run import explained, left_as_it_was, padded, seeded
+from headscope.capturing.generating._text import check_same_text, generation_of
 from headscope.capturing.generating._token_probabilities import TokenProbabilities
 from headscope.capturing.hooks import hook_after
 from headscope.capturing.inputs._processor import inputs_of
 from headscope.capturing.inputs.inputs import Inputs, followed_inputs
 from headscope.capturing.inputs.parsed_input import ParsedInput
-from headscope.capturing.inputs.tokens import tokens_from_ids
+from headscope.capturing.inputs.tokens import joined_tokens, tokens_from_ids
+from headscope.capturing.keep import check_count
 from headscope.capturing.run import at_rest, run, uncompiled, unwrapped
 from headscope.capturing.seam import sessions
 from headscope.capturing.threads import one_at_a_time
-from headscope.errors import CaptureError, HeadscopeError
-from headscope.record import Generation, Record, Tokens
+from headscope.errors import CaptureError
+from headscope.record import Record, Tokens
 
-APART, APART_HALF = 1e-3, 0.1
+APART = 1e-3, 0.1
 """How far the probability of a written token may differ between the steps that wrote it and the one
 pass that reads it again, in single and in half precision; ours.
 """
 AS_LONG_AS_TEXT = ("ids", "mask")
 """How arguments are called that have an entry for each token of the text."""
-ROPE_DELTAS = "rope_deltas"
-"""What models of Qwen's family note on themselves of the latest picture."""
-
-
-@dataclass(frozen=True)
-class WrittenAbout:
-    """A text that was written about pictures.
-
-    Args:
-        record: of prompt and text, with its generation; the stack that wrote it is
-            ``record.generation.stack``.
-        apart: the largest difference of a written token's probability between writing and reading
-            again.
-    """
-
-    record: Record
-    apart: float
 
 
 def written_about(
@@ -72,7 +52,7 @@ def written_about(
     seed: int | None = None,
     allow_unfit: bool = False,
     **options: Any,
-) -> WrittenAbout:
+) -> tuple[Record, float]:
     """Go on with a text about pictures, and keep what every head computed for each token.
 
     Args:
@@ -85,6 +65,11 @@ def written_about(
         allow_unfit: whether the head may be untrained.
         **options: of `headscope.generate`.
 
+    Returns:
+        The record of prompt and text, with its generation, whose ``stack`` is the one that wrote
+        it; and the largest difference of a written token's probability between writing and reading
+        again.
+
     Raises:
         TextError: a prompt that leaves no room for so many tokens.
         ModelError: a model whose head was not trained.
@@ -92,14 +77,14 @@ def written_about(
             captured exactly.
     """
     model = unwrapped(model)
-    check_writes(model)
+    _check_writes(model)
     if not allow_unfit:
         check_fit(model, NEXT)
-    check_count("max_new_tokens", max_new_tokens, 1)
+    check_count("max_new_tokens", max_new_tokens)
     check_count("alternatives", alternatives, 0)
     keeping, arguments = parse_options(options, model)
     arguments["max_new_tokens"] = max_new_tokens
-    with one_at_a_time(model), at_rest(model), left_as_it_was(model), _without_deltas(model):
+    with one_at_a_time(model), at_rest(model), left_as_it_was(model):
         inputs = inputs_of(model, processor, given)
         prompt = inputs.arguments["input_ids"].shape[1]
         check_room(model, prompt, max_new_tokens)
@@ -108,42 +93,38 @@ def written_about(
             ids = _written(model, inputs, arguments, odds)
         tokenizer = processor.tokenizer
         read = _read_again(model, inputs, tokenizer, ids)
-        with _last_logits(model) as logits:
+        outputs: deque[Any] = deque(maxlen=1)
+        with ExitStack() as undo:
+            undo.callback(hook_after(model, lambda *seen: outputs.append(seen[-1])).remove)
             record = run(model, read, keeping)[0]
-    generation = Generation(
+    generation = generation_of(
+        (model, tokenizer),
+        ids,
+        odds,
+        arguments,
         stack=_stack_of(record, read.source[0]),
-        prompt=prompt,
         reads=(prompt,) + (1,) * (len(ids) - prompt - 1),
-        tokens=tokens_from_ids(tokenizer, ids[prompt:]),
-        probabilities=tuple(odds.probabilities),
-        entropies=tuple(odds.entropies),
-        ranks=tuple(odds.ranks),
-        alternatives=tuple(candidates_of(tokenizer, noted) for noted in odds.candidates),
-        text=added_text(tokenizer, ids[:prompt], ids),
-        stop=_stop_of(model, ids, prompt, arguments),
-        sampled=bool(arguments.get("do_sample", model.generation_config.do_sample)),
         seed=seed,
     )
-    apart = _apart(model, logits, generation)
-    return WrittenAbout(replace(record, generation=generation), apart)
+    what = (
+        f"{type(model).__name__} computes something else where it reads its answer in one pass "
+        "than where it writes it"
+    )
+    apart = check_same_text(generation, outputs[-1].logits[0], APART, what)
+    return replace(record, generation=generation), apart
 
 
-def check_writes(model: Any) -> None:
+def _check_writes(model: Any) -> None:
     """Raise where a model cannot write a text about pictures that it reads among its words.
 
     Raises:
         CaptureError: naming the model, and what to load.
     """
-    name = type(model).__name__
-    if model is None or not (hasattr(model, "generate") and model.can_generate()):
-        raise CaptureError(
-            f"{name} cannot write: it has no head that predicts tokens; load one with "
-            "AutoModelForImageTextToText"
-        )
+    check_writes(model, "AutoModelForImageTextToText")
     if getattr(model.config, "is_encoder_decoder", False):
         raise CaptureError(
-            f"{name} is an encoder-decoder, whose pictures stand in another stack than its words; "
-            "capture it with target=, and look at its stack 'cross'"
+            f"{type(model).__name__} is an encoder-decoder, whose pictures stand in another stack "
+            "than its words; capture it with target=, and look at its stack 'cross'"
         )
 
 
@@ -157,14 +138,8 @@ def _written(
         session.prepare(model, inputs)
     asked = padded(dict(arguments), model)
     asked |= {"return_dict_in_generate": True, "output_logits": True}
-    try:
+    with explained(model, "answer"):
         made = model.generate(**given, **asked)
-    except HeadscopeError:
-        # what the caller's own processors of logits say
-        raise
-    except ValueError as error:
-        why = " ".join(str(error).split())
-        raise CaptureError(f"{type(model).__name__} cannot answer like this: {why}") from error
     ids = made.sequences[0]
     if ids[:prompt].tolist() != given["input_ids"][0].tolist() or len(ids) <= prompt:
         raise CaptureError(
@@ -214,60 +189,3 @@ def _stack_of(record: Record, tokens: Tokens) -> str:
         "(it may look at pictures by cross-attention); capture it, and look at its other stacks: "
         f"{', '.join(record.stacks)}"
     )
-
-
-def _stop_of(model: Any, ids: list[int], prompt: int, arguments: Mapping[str, Any]) -> str:
-    if ids[-1] in ends_of(model, arguments):
-        return "end"
-    is_full = len(ids) - prompt == arguments["max_new_tokens"]
-    return "length" if is_full else "criterion"
-
-
-def _apart(model: Any, logits: list[torch.Tensor], generation: Generation) -> float:
-    """How far the probabilities of writing and of reading again differ.
-
-    Raises:
-        CaptureError: where they are not of one and the same text, by their numbers.
-    """
-    rows = torch.from_numpy(generation.chosen_by).to(logits[-1].device)
-    odds = logits[-1][0, rows].float().softmax(-1).cpu()
-    chosen = odds[torch.arange(len(generation)), list(generation.tokens.ids or ())]
-    apart = (chosen - torch.tensor(generation.probabilities)).abs().max().item()
-    is_exact = logits[-1].dtype in (torch.float32, torch.float64)
-    # Written with "not", so that a difference of NaN is refused, too.
-    if not apart <= (APART if is_exact else APART_HALF):
-        raise CaptureError(
-            f"{type(model).__name__} computes something else where it reads its answer in one pass "
-            f"than where it writes it: probabilities differ by {apart:.2g}"
-        )
-    return apart
-
-
-@contextmanager
-def _last_logits(model: Any) -> Generator[list[torch.Tensor]]:
-    """The logits ``[batch token vocabulary]`` of the last pass while the block is open."""
-    logits: list[torch.Tensor] = []
-
-    def note(_: Any, __: tuple, ___: dict, output: Any) -> None:
-        logits[:] = [output.logits]
-
-    handle = hook_after(model, note)
-    try:
-        yield logits
-    finally:
-        handle.remove()
-
-
-@contextmanager
-def _without_deltas(model: Any) -> Generator[None]:
-    """Put back what a model noted of a picture before."""
-    before = {
-        module: vars(module)[ROPE_DELTAS]
-        for module in model.modules()
-        if ROPE_DELTAS in vars(module)
-    }
-    try:
-        yield
-    finally:
-        for module, deltas in before.items():
-            setattr(module, ROPE_DELTAS, deltas)

@@ -35,7 +35,7 @@ def check_reads(model: Any, given: ParsedInput) -> None:
     Raises:
         CaptureError: naming the model and what it reads.
     """
-    reads, name = _arguments(model), _name_of(model)
+    reads, name = _arguments(model), (model if isinstance(model, type) else type(model)).__name__
     kinds = (
         ("pictures", given.pictures, PICTURES),
         ("videos", given.video, PICTURES | VIDEOS),
@@ -61,10 +61,6 @@ def _check_beside(name: str, reads: set[str], text: str | None) -> None:
         if "decoder_input_ids" in reads:
             target = ", or pass target= (--target) for what its decoder reads"
         raise CaptureError(f"{name} reads no text with it; leave text out{target}")
-
-
-def _name_of(model: Any) -> str:
-    return (model if isinstance(model, type) else type(model)).__name__
 
 
 @contextmanager

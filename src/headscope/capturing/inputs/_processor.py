@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -21,9 +20,9 @@ from headscope.capturing.inputs.inputs import (
 from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.inputs.tokens import tokens_from_encoding, tokens_from_ids
 from headscope.capturing.media._pixels import Picture, frames_of, pictures_of
-from headscope.capturing.media._sound import SoundInput
+from headscope.capturing.media._sound import ReadSound
 from headscope.capturing.media.input_positions import tube_of
-from headscope.capturing.media.video_input import VideoFrames, VideoInput
+from headscope.capturing.media.video_input import VideoInput
 from headscope.errors import CaptureError, TextError
 from headscope.record import Tokens
 
@@ -31,25 +30,6 @@ PLACEHOLDERS = {"picture": ("image_token", "boi_token"), "video": ("video_token"
 """What processors call the mark that stands for a picture, or a video, in a text."""
 SAMPLES = "do_sample_frames"
 """The argument that decides whether a processor of videos may leave frames out."""
-
-
-@dataclass(frozen=True)
-class _Processed:
-    """What a processor made.
-
-    Args:
-        arguments: of the model's forward.
-        source: the tokens of the text; empty where there is none.
-        seconds: between samples or columns of features of a sound; None where that is unknown.
-        pictures: as the model sees them; of a video the one that stands for each of its tubes.
-        frame_numbers: of the frames that the model reads among those of the video.
-    """
-
-    arguments: dict[str, torch.Tensor]
-    source: tuple[Tokens, ...] = ()
-    seconds: float | None = None
-    pictures: tuple[Picture, ...] = ()
-    frame_numbers: tuple[int, ...] = ()
 
 
 def inputs_of(
@@ -72,8 +52,25 @@ def inputs_of(
     Raises:
         CaptureError: where model, processor and what was given do not fit.
     """
-    made = _processed(model, processor, given, truncate=truncate)
-    arguments = made.arguments
+    _check_given(model, given)
+    truncation = _truncation(model, processor, given, truncate=truncate)
+    asked, frame_numbers = _asks(model, processor, given)
+    features = _asked(processor, given, asked | truncation)
+    arguments = {
+        name: _placed(values, model)
+        for name, values in features.items()
+        if isinstance(values, torch.Tensor)
+    }
+    if given.video is None:
+        pictures = pictures_of(processor, features, asked.get("images", ()))
+    else:
+        pictures = _of_tubes(model, frames_of(processor, features))
+    seconds = None if given.sound is None else _seconds(processor, arguments, asked)
+    source: tuple[Tokens, ...] = ()
+    if given.text is not None:
+        check_length(model, arguments["input_ids"].shape[1])
+        ids = arguments["input_ids"][0].tolist()
+        source = (_tokens(processor.tokenizer, given.text, ids, truncation),)
     target: tuple[Tokens, ...] = ()
     if getattr(model.config, "is_encoder_decoder", False):
         tokenizer = target_tokenizer or getattr(processor, "tokenizer", None)
@@ -86,71 +83,44 @@ def inputs_of(
     return followed_inputs(
         model,
         arguments,
-        made.source,
+        source,
         target,
-        seconds=made.seconds,
-        pictures=(made.pictures,) if made.pictures else (),
-        frame_numbers=made.frame_numbers,
+        seconds=seconds,
+        pictures=(pictures,) if pictures else (),
+        frame_numbers=frame_numbers,
     )
 
 
-def _processed(model: Any, processor: Any, given: ParsedInput, *, truncate: bool) -> _Processed:
-    _check_given(model, given)
-    text = given.text
-    truncation = _truncation(model, processor, given, truncate=truncate)
-    video = None if given.video is None else _read_video(model, given.video)
-    asked = _asks(model, processor, given, video)
-    features = _asked(processor, given, asked | truncation)
-    arguments = {
-        name: _placed(values, model)
-        for name, values in features.items()
-        if isinstance(values, torch.Tensor)
-    }
-    if video is None:
-        pictures = pictures_of(processor, features, asked.get("images", ()))
-    else:
-        pictures = _of_tubes(model, frames_of(processor, features))
-    made = _Processed(
-        arguments,
-        seconds=_seconds(processor, arguments, asked) if given.sound is not None else None,
-        pictures=pictures,
-        frame_numbers=() if video is None else video.numbers,
-    )
-    if text is None:
-        return made
-    check_length(model, arguments["input_ids"].shape[1])
-    tokens = _tokens(processor.tokenizer, text, arguments["input_ids"][0].tolist(), truncation)
-    return replace(made, source=(tokens,))
-
-
-def _asks(
-    model: Any, processor: Any, given: ParsedInput, video: VideoFrames | None
-) -> dict[str, Any]:
-    """What the processor is given, by the names of its arguments."""
+def _asks(model: Any, processor: Any, given: ParsedInput) -> tuple[dict[str, Any], tuple[int, ...]]:
+    """What the processor is given, by the names of its arguments; and the numbers of the frames
+    that are read of a video.
+    """
     asked: dict[str, Any] = {} if given.text is None else {"text": [given.text]}
+    numbers: list[int] = []
+    if given.video is not None:
+        frames, numbers = _read_video(model, given.video)
+        asked["videos"] = [frames]
     if given.pictures:
         channels = _channels(model)
         asked["images"] = [picture.read(channels) for picture in given.pictures]
-    if video is not None:
-        asked["videos"] = [list(video.pictures)]
     if given.sound is not None:
         asked |= _checked_sound(processor, given.sound)
-    return asked
+    return asked, tuple(numbers)
 
 
-def _read_video(model: Any, video: VideoInput) -> VideoFrames:
-    """The frames that the model reads."""
+def _read_video(model: Any, video: VideoInput) -> tuple[list[Any], list[int]]:
+    """The frames that the model reads, and their numbers."""
     # Only models with learned positions for frames have a number of them.
     wanted = getattr(model.config, "num_frames", None)
-    frames = video.read(wanted if isinstance(wanted, int) else None, _channels(model))
+    frames, numbers = video.read(wanted if isinstance(wanted, int) else None, _channels(model))
     tube = tube_of(model)
-    if len(frames.pictures) < tube:
+    if len(frames) < tube:
         raise CaptureError(
             f"{type(model).__name__} reads {tube} frames of a video together, and "
-            f"{len(frames.pictures)} was given; give a longer video, or a picture as image= to a "
+            f"{len(frames)} was given; give a longer video, or a picture as image= to a "
             "model of pictures"
         )
-    return frames
+    return frames, numbers
 
 
 def _of_tubes(model: Any, frames: tuple[Picture, ...]) -> tuple[Picture, ...]:
@@ -191,8 +161,8 @@ def _truncation(
     return {} if limit is None else {"truncation": True, "max_length": limit}
 
 
-def _checked_sound(processor: Any, sound: SoundInput) -> dict[str, Any]:
-    samples, rate = sound.read()
+def _checked_sound(processor: Any, sound: ReadSound) -> dict[str, Any]:
+    samples, rate = sound()
     wanted = getattr(getattr(processor, "feature_extractor", processor), "sampling_rate", rate)
     # Played at another speed it would sound higher or lower than what the model was trained on.
     if wanted != rate:
@@ -212,7 +182,11 @@ def _check_placeholder(processor: Any, text: str, given: int, what: str = "pictu
         given: how many pictures or videos there are.
         what: they are.
     """
-    marks = _marks_of(processor, what)
+    if not hasattr(processor, "tokenizer"):
+        raise CaptureError(
+            f"{type(processor).__name__} reads no text; give the model's processor (AutoProcessor)"
+        )
+    marks = marks_of(processor, what)
     # A model without such a mark, such as CLIP, reads text and picture side by side.
     if not given or not marks:
         return marks
@@ -228,52 +202,37 @@ def _check_placeholder(processor: Any, text: str, given: int, what: str = "pictu
     return marks
 
 
-def _marks_of(processor: Any, what: str) -> list[str]:
+def marks_of(processor: Any, what: str) -> list[str]:
     """The marks that a processor knows for pictures, or for videos."""
-    if not hasattr(processor, "tokenizer"):
-        raise CaptureError(
-            f"{type(processor).__name__} reads no text; give the model's processor (AutoProcessor)"
-        )
     marks = [getattr(processor, name, None) for name in PLACEHOLDERS[what]]
     return [mark for mark in marks if isinstance(mark, str)]
 
 
 def _asked(processor: Any, given: ParsedInput, asked: dict[str, Any]) -> Any:
+    """What a processor, or its part for one kind of input, makes of what it is given."""
+    first: tuple[Any, ...] = ()
     if given.text is not None:
         call = processor
     elif given.pictures:
         call = getattr(processor, "image_processor", processor)
     elif given.video is not None:
-        return _asked_for_frames(getattr(processor, "video_processor", processor), asked["videos"])
+        call = getattr(processor, "video_processor", processor)
+        # Some call the argument videos, and that of VideoMAE images; it is the first of all.
+        first, asked = (asked["videos"],), {}
     else:
         call = getattr(processor, "feature_extractor", processor)
         # Extractors of Whisper and wav2vec 2.0 call a sound raw_speech, later ones audio.
-        asked = {"raw_speech" if _reads_raw_speech(call) else "audio": asked["audio"]} | {
-            "sampling_rate": asked["sampling_rate"]
-        }
+        if "raw_speech" in inspect.signature(call.__call__).parameters:
+            asked = {"raw_speech": asked["audio"], "sampling_rate": asked["sampling_rate"]}
     # Which frames are read was chosen before, and the names of patches show it.
-    if given.video is not None and hasattr(getattr(call, "video_processor", None), SAMPLES):
+    if given.video is not None and hasattr(getattr(call, "video_processor", call), SAMPLES):
         asked = asked | {SAMPLES: False}
-    return _called(call, **asked)
-
-
-def _asked_for_frames(call: Any, videos: list) -> Any:
-    """What a processor of videos makes of them."""
-    # Some call the argument videos, and that of VideoMAE images; it is the first of all.
-    return _called(call, videos, **({SAMPLES: False} if hasattr(call, SAMPLES) else {}))
-
-
-def _called(call: Any, *given: Any, **asked: Any) -> Any:
     try:
-        return call(*given, **asked, return_tensors="pt")
+        return call(*first, **asked, return_tensors="pt")
     except (TypeError, ValueError) as error:
         raise CaptureError(
             f"{type(call).__name__} cannot read this: {str(error).splitlines()[0]}"
         ) from error
-
-
-def _reads_raw_speech(extractor: Any) -> bool:
-    return "raw_speech" in inspect.signature(extractor.__call__).parameters
 
 
 def _placed(values: torch.Tensor, model: Any) -> torch.Tensor:
@@ -282,13 +241,12 @@ def _placed(values: torch.Tensor, model: Any) -> torch.Tensor:
 
 
 def _channels(model: Any) -> int | None:
-    configs = (
-        model.config,
-        *(getattr(model.config, name, None) for name in ("vision_config", "encoder")),
-    )
-    return next(
-        (count for config in configs if (count := getattr(config, "num_channels", None))), None
-    )
+    parts = (getattr(model.config, name, None) for name in ("vision_config", "encoder"))
+    for config in (model.config, *parts):
+        count = getattr(config, "num_channels", None)
+        if count:
+            return count
+    return None
 
 
 def _seconds(processor: Any, arguments: dict, asked: Mapping[str, Any]) -> float | None:

@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float32
 
 from headscope.capturing.device import device_of
 from headscope.capturing.inputs.inputs import Inputs
-from headscope.capturing.media.input_positions import KINDS, SERIES, InputPositions
-from headscope.capturing.media.series_input import SeriesInput
+from headscope.capturing.media.input_positions import SERIES, elements_of, grid_of, positions_of
 from headscope.capturing.walk import arguments_of
 from headscope.errors import CaptureError
 
 
-def inputs_of_series(model: Any, series: SeriesInput) -> Inputs:
+def inputs_of_series(model: Any, series: Float32[np.ndarray, "time channel"]) -> Inputs:
     """The arguments of a model of time series, and which value each of their entries is.
 
     A model of several channels (PatchTST) has them as an axis of its input, and others (TimesFM)
@@ -29,11 +29,11 @@ def inputs_of_series(model: Any, series: SeriesInput) -> Inputs:
     Raises:
         CaptureError: where the model reads no time series, or the series does not fit it.
     """
-    length, channels = series.values.shape
+    length, channels = series.shape
     reads, patch = arguments_of(model), _patch_of(model)
     wanted = getattr(model.config, "num_input_channels", None)
     _check_size(model, series)
-    values = torch.from_numpy(series.values).to(device_of(model), model.dtype)
+    values = torch.from_numpy(series).to(device_of(model), model.dtype)
     numbers = torch.arange(1, length * channels + 1, dtype=torch.int32).reshape(channels, length)
     arguments, marks = {"past_values": values[None]}, {"past_values": numbers.T[None]}
     if wanted is None:
@@ -43,19 +43,8 @@ def inputs_of_series(model: Any, series: SeriesInput) -> Inputs:
     if "freq" in reads:
         # How often a value was taken: 0 stands for often, from every minute to every day.
         arguments["freq"] = torch.zeros(channels, 1, dtype=torch.long, device=values.device)
-    indices = np.indices((channels, length)).reshape(2, -1)
-    zeros = np.zeros(length * channels, np.int64)
-    positions = InputPositions(
-        1,
-        marks,
-        kind=zeros + KINDS.index(SERIES),
-        example=zeros,
-        item=zeros,
-        row=indices[0],
-        column=indices[1],
-        names=tuple(name for name, _ in model.named_parameters()),
-        span=patch,
-    )
+    elements = elements_of(SERIES, [grid_of(channels, length)], [0])
+    positions = positions_of(model, 1, marks, elements, span=patch)
     return Inputs(arguments, (), (), positions)
 
 
@@ -70,8 +59,8 @@ def _patch_of(model: Any) -> int:
     return patch
 
 
-def _check_size(model: Any, series: SeriesInput) -> None:
-    length, channels = series.values.shape
+def _check_size(model: Any, series: Float32[np.ndarray, "time channel"]) -> None:
+    length, channels = series.shape
     name, config = type(model).__name__, model.config
     wanted = getattr(config, "num_input_channels", None)
     if wanted is None:

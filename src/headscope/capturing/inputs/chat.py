@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headscope.capturing.inputs._processor import PLACEHOLDERS
+from headscope.capturing.inputs._processor import marks_of
 from headscope.errors import TextError
 
 
@@ -22,7 +22,10 @@ def question_prompt(processor: Any, question: str, pictures: int) -> str:
         TextError: if the template refuses such a message.
     """
     if not getattr(processor, "chat_template", None):
-        return _without_template(processor, question, pictures)
+        marks = marks_of(processor, "picture")
+        if not marks or marks[0] in question:
+            return question
+        return marks[0] * pictures + question
     parts = [{"type": "image"}] * pictures + [{"type": "text", "text": question}]
     messages = [{"role": "user", "content": parts}]
     try:
@@ -32,15 +35,6 @@ def question_prompt(processor: Any, question: str, pictures: int) -> str:
             f"The chat template of {type(processor).__name__} refuses the question: {error}"
         ) from None
     return _without_beginning(getattr(processor, "tokenizer", processor), prompt)
-
-
-def _without_template(processor: Any, question: str, pictures: int) -> str:
-    """The question after a placeholder for each picture, if the processor has a placeholder."""
-    named = (getattr(processor, name, None) for name in PLACEHOLDERS["picture"])
-    mark = next((mark for mark in named if isinstance(mark, str)), "")
-    if not mark or mark in question:
-        return question
-    return mark * pictures + question
 
 
 def _without_beginning(tokenizer: Any, prompt: str) -> str:

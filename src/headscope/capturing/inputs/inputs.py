@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +10,11 @@ import torch
 from torch import nn
 
 from headscope.capturing.device import device_of
-from headscope.capturing.inputs.tokens import tokens_from_encoding, tokens_from_ids
+from headscope.capturing.inputs.tokens import (
+    joined_tokens,
+    tokens_from_encoding,
+    tokens_from_ids,
+)
 from headscope.capturing.media._pixels import Picture
 from headscope.capturing.media.input_positions import InputPositions, UnnamedPositions, origins_of
 from headscope.errors import CaptureError, TextError
@@ -162,51 +167,38 @@ def with_target(
         encoding = tokenizer(text_target=target, padding=False, truncation=False)
         labels = torch.tensor([encoding["input_ids"]], device=device_of(model))
         check_length(model, labels.shape[1])
-        read = _shifted(model, labels)
-        tokens = tokens_from_encoding(tokenizer, encoding, (target,))
-        # Where the decoder reads the target one place later, its tokens keep their words and
-        # offsets; a model with another way of shifting has what its ids decode to.
-        if read[0, 1:].tolist() == labels[0, :-1].tolist():
-            start = tokens_from_ids(tokenizer, read[0, :1].tolist())
-            return inputs | {"decoder_input_ids": read}, _after(
-                start, tokens.take(range(len(tokens) - 1))
-            )
-        return inputs | {"decoder_input_ids": read}, tokens_from_ids(tokenizer, read[0].tolist())
-    if not (hasattr(model, "generate") and model.can_generate()):
+        start, read = model.config.decoder_start_token_id, labels
+        # What the decoder reads while it is to write the labels: a start token, then the labels but
+        # the last, which keep their words and offsets.
+        if start is not None:
+            read = torch.cat([torch.full_like(labels[:, :1], start), labels[:, :-1]], dim=1)
+            written = tokens_from_encoding(tokenizer, encoding, (target,))
+            behind = written.take(range(len(written) - 1))
+            tokens = joined_tokens(tokens_from_ids(tokenizer, [start]), behind)
+            return inputs | {"decoder_input_ids": read}, tokens
+    elif hasattr(model, "generate") and model.can_generate():
+        longest = min(GENERATED_AT_MOST, position_limit(model) or GENERATED_AT_MOST)
+        read = model.generate(
+            **inputs, use_cache=False, do_sample=False, num_beams=1, max_length=longest
+        )
+        # The decoder writes the end and never reads it.
+        if read.shape[1] > 1 and read[0, -1].item() in ends_of(model):
+            read = read[:, :-1]
+    else:
         raise CaptureError(
             f"{type(model).__name__} cannot generate a target of its own; give one with target="
         )
-    longest = min(GENERATED_AT_MOST, position_limit(model) or GENERATED_AT_MOST)
-    read = model.generate(
-        **inputs, use_cache=False, do_sample=False, num_beams=1, max_length=longest
-    )
-    # The decoder writes the end and never reads it.
-    if read.shape[1] > 1 and read[0, -1].item() in _ends(model):
-        read = read[:, :-1]
     return inputs | {"decoder_input_ids": read}, tokens_from_ids(tokenizer, read[0].tolist())
 
 
-def _shifted(model: Any, labels: torch.Tensor) -> torch.Tensor:
-    """What the decoder reads while it is to write the labels: a start token, then the labels but
-    the last.
+def ends_of(model: Any, arguments: Mapping[str, Any] | None = None) -> tuple[int, ...]:
+    """The tokens that end a text; none where the model has no such token.
+
+    Args:
+        model: that writes.
+        arguments: of its ``generate``.
     """
-    start = model.config.decoder_start_token_id
-    if start is None:
-        return labels
-    return torch.cat([torch.full_like(labels[:, :1], start), labels[:, :-1]], dim=1)
-
-
-def _after(start: Tokens, rest: Tokens) -> Tokens:
-    names = ("pieces", "ids", "special", "segments", "labels")
-    joined = {name: getattr(start, name) + getattr(rest, name) for name in names}
-    for name in ("offsets", "words"):
-        values = getattr(rest, name)
-        joined[name] = None if values is None else (None, *values)
-    if start.roles is not None and rest.roles is not None:
-        joined["roles"] = start.roles + rest.roles
-    return Tokens(texts=rest.texts, **joined)
-
-
-def _ends(model: Any) -> set[int]:
-    end = model.generation_config.eos_token_id
-    return set(end) if isinstance(end, list) else {end}
+    end = (arguments or {}).get("eos_token_id", model.generation_config.eos_token_id)
+    if end is None:
+        return ()
+    return tuple(end) if isinstance(end, Sequence) else (end,)

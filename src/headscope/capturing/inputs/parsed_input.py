@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from headscope.capturing.media._sound import SoundInput
+import numpy as np
+from jaxtyping import Float32
+
+from headscope.capturing.media._sound import ReadSound
 from headscope.capturing.media.picture_input import PictureInput
-from headscope.capturing.media.series_input import SeriesInput
 from headscope.capturing.media.video_input import VideoInput
 from headscope.errors import HeadscopeError, TextError
 
@@ -23,7 +25,7 @@ class ParsedInput:
         text: the text, or None.
         text_pair: the second text of a pair, or None.
         pictures: in the order in which the text names them.
-        sound: the sound, or None.
+        sound: gives the sound, or None.
         video: the video, or None.
         series: the time series, or None.
         target: what the decoder of an encoder-decoder is to read, or None.
@@ -38,9 +40,9 @@ class ParsedInput:
     text: str | None = None
     text_pair: str | None = None
     pictures: tuple[PictureInput, ...] = ()
-    sound: SoundInput | None = None
+    sound: ReadSound | None = None
     video: VideoInput | None = None
-    series: SeriesInput | None = None
+    series: Float32[np.ndarray, "time channel"] | None = None
     target: str | None = None
     target_error: TextError | None = None
 
@@ -94,14 +96,19 @@ class ParsedInput:
         """
         if not self.has_media:
             return self
-        sound = None if self.sound is None else self.sound.in_memory()
         video = None if self.video is None else self.video.in_memory()
         pictures = tuple(each.in_memory() for each in self.pictures)
-        return replace(self, pictures=pictures, sound=sound, video=video)
+        known = replace(self, pictures=pictures, video=video)
+        if self.sound is None:
+            return known
+        sound = self.sound()
+        return replace(known, sound=lambda: sound)
 
 
 Outcome = ParsedInput | HeadscopeError
 """An input, or why it cannot be read."""
+Report = Callable[[int, HeadscopeError], None]
+"""Function that is called with number and error of an input that is left out."""
 
 
 @dataclass(frozen=True)

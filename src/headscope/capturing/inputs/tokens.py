@@ -142,6 +142,19 @@ def tokens_from_ids(
     )
 
 
+def joined_tokens(first: Tokens, second: Tokens) -> Tokens:
+    """The tokens of a text and others that stand before or behind them, without a text."""
+    fields: dict[str, Any] = {}
+    for name in ("pieces", "special", "segments", "labels", "ids", "offsets", "words", "roles"):
+        sides = [(tokens, getattr(tokens, name)) for tokens in (first, second)]
+        if any(values is not None for _, values in sides):
+            parts = [
+                (None,) * len(tokens) if values is None else values for tokens, values in sides
+            ]
+            fields[name] = parts[0] + parts[1]
+    return Tokens(texts=first.texts or second.texts, **fields)
+
+
 def _written(count: int, texts: tuple[str, ...], known: Mapping[str, Any]) -> list[str]:
     """The characters of the text from which each token comes; empty if they are not known."""
     spans = known.get("offsets") or (None,) * count

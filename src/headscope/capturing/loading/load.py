@@ -88,15 +88,15 @@ def load_for(
             loaded, or its files lack the head.
         CaptureError: if the model cannot read the input.
     """
-    from transformers import AutoConfig, AutoTokenizer
+    from transformers import AutoTokenizer
 
     given = given or ParsedInput()
     if name is None and given.has_media:
         raise ModelError("The demo model reads text; name a model of pictures or sounds (--model)")
-    loading = parse_loading(name, options)
-    name = _name_or_demo(name)
-    config = _loaded(AutoConfig, name, **loading.files)
-    loader = _kept_loader(config, writes=not given.has_media) if kept else loader_of(config)
+    name, loading, config = _read(name, options)
+    loader = loader_of(config)
+    if kept:
+        loader = kept_class(config) or loader_of(config, writes=not given.has_media)
     if writes:
         loader = _answering_loader(config)
     cls = class_of(loader, config)
@@ -105,15 +105,12 @@ def load_for(
     asks = head_of(cls, config) if kept and not allow_unfit else ""
     if writes and not allow_unfit:
         asks = NEXT
-    model = _whole(loader, name, loading, asks, config=config)
+    model = _whole(loader, name, loading, config, asks=asks)
     if given.series is not None:
         return model, None
     if not given.has_media:
         return model, _loaded(AutoTokenizer, name, **loading.files)
-    part = "picture" if given.pictures else "sound"
-    if given.video is not None:
-        part = "video"
-    return model, _processor_for(name, loading, part, has_text=given.text is not None)
+    return model, _processor_for(name, loading, given)
 
 
 def kept_arguments(name: str | Path | None, **options: Unpack[LoadOptions]) -> tuple[str, ...]:
@@ -127,7 +124,7 @@ def kept_arguments(name: str | Path | None, **options: Unpack[LoadOptions]) -> t
         ModelError: if there is no such model.
     """
     config = config_of(name, **options)
-    cls: Any = class_of(_kept_loader(config, writes=True), config)
+    cls: Any = class_of(kept_class(config) or loader_of(config, writes=True), config)
     return () if cls is None else arguments_of(cls)
 
 
@@ -141,10 +138,7 @@ def config_of(name: str | Path | None, **options: Unpack[LoadOptions]) -> Any:
     Raises:
         ModelError: if there is no such model.
     """
-    from transformers import AutoConfig
-
-    loading = parse_loading(name, options)
-    return _loaded(AutoConfig, _name_or_demo(name), **loading.files)
+    return _read(name, options)[2]
 
 
 def load_bare_model(
@@ -159,13 +153,9 @@ def load_bare_model(
     Raises:
         ModelError: if there is no such model, or its files lack the head.
     """
-    from transformers import AutoConfig
-
-    loading = parse_loading(name, options)
-    name = _name_or_demo(name)
-    config = _loaded(AutoConfig, name, **loading.files)
+    name, loading, config = _read(name, options)
     asks = NEXT if writes and not allow_unfit else ""
-    return _whole(loader_of(config, writes=writes), name, loading, asks, config=config)
+    return _whole(loader_of(config, writes=writes), name, loading, config, asks=asks)
 
 
 def kept_class(config: Any) -> type | None:
@@ -188,10 +178,8 @@ def head_of(model_class: type | None, config: Any) -> str:
 
     loaders = [(asks, head.loader) for asks, head in HEADS.items()]
     for asks, loader in (*loaders, (CLASS, "AutoModelForImageClassification")):
-        if (
-            model_class is not None
-            and class_of(getattr(transformers, loader), config) is model_class
-        ):
+        known = class_of(getattr(transformers, loader), config)
+        if known is not None and known is model_class:
             return asks
     return ""
 
@@ -213,9 +201,7 @@ def load_masked_model(
         ModelError: if there is no such model, or, without ``allow_unfit``, it was saved without
             that head: predictions of an untrained head mean nothing.
     """
-    from transformers import AutoModelForMaskedLM
-
-    return _with_head(AutoModelForMaskedLM, name, options, "" if allow_unfit else MASKED)
+    return _with_head(MASKED, name, options, allow_unfit=allow_unfit)
 
 
 def load_classifier(
@@ -227,11 +213,7 @@ def load_classifier(
         ModelError: if there is no such model, or, without ``allow_unfit``, it was saved without
             that head: classes from an untrained head mean nothing.
     """
-    from transformers import AutoModelForSequenceClassification
-
-    return _with_head(
-        AutoModelForSequenceClassification, name, options, "" if allow_unfit else CLASS
-    )
+    return _with_head(CLASS, name, options, allow_unfit=allow_unfit)
 
 
 def loader_of(config: Any, *, writes: bool = False) -> Any:
@@ -274,11 +256,18 @@ def load_tokenizer(name: str | Path | None, **options: Unpack[LoadOptions]) -> A
     from transformers import AutoTokenizer
 
     loading = parse_loading(name, options)
-    return _loaded(AutoTokenizer, _name_or_demo(name), **loading.files)
+    return _loaded(AutoTokenizer, demo_model() if name is None else name, **loading.files)
 
 
-def _kept_loader(config: Any, *, writes: bool) -> Any:
-    return kept_class(config) or loader_of(config, writes=writes)
+def _read(
+    name: str | Path | None, options: LoadOptions
+) -> tuple[str | Path, ParsedLoadOptions, Any]:
+    """The name of a model or the folder of the demo model, the options, and its configuration."""
+    from transformers import AutoConfig
+
+    loading = parse_loading(name, options)
+    name = demo_model() if name is None else name
+    return name, loading, _loaded(AutoConfig, name, **loading.files)
 
 
 def _answering_loader(config: Any) -> Any:
@@ -291,42 +280,24 @@ def _answering_loader(config: Any) -> Any:
     return loader_of(config, writes=True)
 
 
-def _name_or_demo(name: str | Path | None) -> str | Path:
-    return demo_model() if name is None else name
-
-
-def _processor_for(
-    name: str | Path, loading: ParsedLoadOptions, part: str, *, has_text: bool
-) -> Any:
+def _processor_for(name: str | Path, loading: ParsedLoadOptions, given: ParsedInput) -> Any:
     """The processor for these inputs: the whole one if there is one, else a part of it."""
-    try:
-        return _processor(name, loading)
-    except ModelError:
-        if has_text:
-            raise
-    # A folder of wav2vec 2.0 without a tokenizer has what a sound needs, but no whole processor.
-    return _processor(name, loading, part)
-
-
-def _processor(name: str | Path, loading: ParsedLoadOptions, part: str | None = None) -> Any:
-    """The whole processor of a model, or only its part for pictures, videos or sounds."""
-    from transformers import (
-        AutoFeatureExtractor,
-        AutoImageProcessor,
-        AutoProcessor,
-        AutoVideoProcessor,
-    )
+    import transformers
     from transformers.utils import is_torchvision_available
 
-    # Processors of videos need torchvision; that of VideoMAE is one of pictures, too.
-    of_videos = AutoVideoProcessor if is_torchvision_available() else AutoImageProcessor
-    loaders = {
-        "picture": AutoImageProcessor,
-        "video": of_videos,
-        "sound": AutoFeatureExtractor,
-        None: AutoProcessor,
-    }
-    return _loaded(loaders[part], name, **loading.files)
+    try:
+        return _loaded(transformers.AutoProcessor, name, **loading.files)
+    except ModelError:
+        if given.text is not None:
+            raise
+    # A folder of wav2vec 2.0 without a tokenizer has what a sound needs, but no whole processor.
+    part: Any = transformers.AutoFeatureExtractor
+    if given.video is not None and is_torchvision_available():
+        part = transformers.AutoVideoProcessor
+    elif given.video is not None or given.pictures:
+        # Processors of videos need torchvision; that of VideoMAE is one of pictures, too.
+        part = transformers.AutoImageProcessor
+    return _loaded(part, name, **loading.files)
 
 
 def display_name(model: Any) -> str:
@@ -348,17 +319,18 @@ def name_in(config: Any) -> str:
     return path.name if path.is_dir() or path.is_absolute() else str(path)
 
 
-def _with_head(loader: Any, name: str | Path | None, options: LoadOptions, asks: str) -> Any:
-    """A model with a head that must have been trained."""
-    from transformers import AutoConfig
+def _with_head(
+    asks: str, name: str | Path | None, options: LoadOptions, *, allow_unfit: bool
+) -> Any:
+    """A model with the head of one of `HEADS`, which must have been trained."""
+    import transformers
 
-    loading = parse_loading(name, options)
-    name = _name_or_demo(name)
-    return _whole(loader, name, loading, asks, config=_loaded(AutoConfig, name, **loading.files))
+    loader = getattr(transformers, HEADS[asks].loader)
+    return _whole(loader, *_read(name, options), asks="" if allow_unfit else asks)
 
 
 def _whole(
-    loader: Any, name: str | Path, loading: ParsedLoadOptions, asks: str = "", *, config: Any
+    loader: Any, name: str | Path, loading: ParsedLoadOptions, config: Any, *, asks: str
 ) -> Any:
     """A model in evaluation mode; weights that its files lack are an error if ``asks`` needs them,
     else a warning.
@@ -390,12 +362,9 @@ def _loaded(loader: Any, name: str | Path, **options: Any) -> Any:
     try:
         return loader.from_pretrained(str(name), **options)
     except UNLOADABLE as error:
-        parts = {
-            "Tokenizer": "tokenizer",
-            "Processor": "processor",
-            "FeatureExtractor": "processor",
-        }
-        what = next((what for part, what in parts.items() if part in loader.__name__), "model")
+        what = "tokenizer" if "Tokenizer" in loader.__name__ else "model"
+        if "Processor" in loader.__name__ or "FeatureExtractor" in loader.__name__:
+            what = "processor"
         raise ModelError(
             f"Cannot load the {what} {str(name)!r}: {_first_sentence(error)}; expected a folder "
             "made by save_pretrained, or a hub name that can be reached from here"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,9 @@ SIZES = ("patch_size", "merge_size", "temporal_patch_size")
 
 def unpacked(
     processor: Any, features: Mapping[str, Any]
-) -> list[Float[np.ndarray, "3 down along"]]:
-    """Each picture from its packed patches, as Qwen2-VL's processor orders them; none where it
-    packs in another way.
+) -> list[tuple[Float[np.ndarray, "3 down along"], tuple[int, int]]]:
+    """Each picture from its packed patches, as Qwen2-VL's processor orders them, and how many rows
+    and columns of patches it has; none where it packs in another way.
 
     Rows of ``pixel_values`` are patches, ``merge_size`` x ``merge_size`` of them after each other;
     a row holds channels, frames, rows and columns of pixels.
@@ -51,7 +51,7 @@ def unpacked(
         start += count
         # A picture is given as so many equal frames; the first stands for all.
         image = part[:, :, :, :, :, 0].transpose(4, 0, 2, 5, 1, 3, 6)
-        pictures.append(image.reshape(3, down * side, along * side))
+        pictures.append((image.reshape(3, down * side, along * side), (down, along)))
     return pictures
 
 
@@ -68,9 +68,3 @@ def is_like(pixels: UInt8[np.ndarray, "height width 3"], given: Any) -> bool:
     scaled = given.convert("RGB").resize(size, Image.Resampling.BICUBIC)
     apart = np.abs(np.asarray(scaled, np.float64) - pixels)
     return bool(apart.mean() <= UNLIKE)
-
-
-def grids_of(features: Mapping[str, Any]) -> Sequence[tuple[int, int]]:
-    """Rows and columns of the patches of each packed picture."""
-    grids = torch.as_tensor(features["image_grid_thw"]).tolist()
-    return [(down, along) for _, down, along in grids]

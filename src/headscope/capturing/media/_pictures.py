@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,42 +22,6 @@ Place = tuple[int, int]
 """Row and column."""
 
 
-def _tuple_or_none(values: Iterable[Any] | None) -> tuple | None:
-    return None if values is None else tuple(values)
-
-
-@dataclass(frozen=True)
-class MarkMeanings:
-    """What marks say about positions that stand for no text; None where there is nothing to say.
-
-    Args:
-        grids: rows and columns of each picture.
-        places: row and column of each patch.
-        pictures: which of the grids.
-        times: of each frame of sound.
-        labels: what to call them.
-        frames: the first and last frame of a video that each grid stands for; None for a picture.
-    """
-
-    grids: tuple[tuple[int, int], ...]
-    places: tuple[tuple[int, int] | None, ...] | None
-    pictures: tuple[int | None, ...] | None
-    times: tuple[tuple[float, float] | None, ...] | None
-    labels: tuple[str | None, ...]
-    frames: tuple[tuple[int, int] | None, ...] = ()
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """Arguments of `Tokens`."""
-        return {
-            "grids": self.grids,
-            "places": self.places,
-            "pictures": self.pictures,
-            "times": self.times,
-            "frames": self.frames,
-        }
-
-
 def tokens_from_marks(
     marks: np.ndarray, input_positions: InputPositions, texts: Tokens | None
 ) -> Tokens:
@@ -68,13 +32,13 @@ def tokens_from_marks(
         input_positions: what the marks are the numbers of.
         texts: the tokens of the text among them, padding included; None where there is none.
     """
-    meanings = _read(marks, input_positions)
+    meanings, fields = _read(marks, input_positions)
     worded = _is_worded(marks, input_positions)
     if texts is not None and len(texts) == len(marks) and _in_order(marks, worded, input_positions):
-        return _within_text(texts, meanings)
+        return _within_text(texts, meanings, fields)
     names = _learned(marks, input_positions)
     pieces, labels, special = [], [], []
-    for position, (mark, own) in enumerate(zip(marks, meanings.labels, strict=True)):
+    for position, (mark, own) in enumerate(zip(marks, meanings, strict=True)):
         at = int(input_positions.column[mark - 1])
         if texts is not None and worded[position]:
             piece, label, mask = texts.pieces[at], texts.labels[at], texts.special[at]
@@ -84,9 +48,7 @@ def tokens_from_marks(
         pieces.append(piece)
         labels.append(label)
         special.append(mask)
-    return Tokens(
-        pieces=tuple(pieces), labels=tuple(labels), special=tuple(special), **meanings.fields
-    )
+    return Tokens(pieces=tuple(pieces), labels=tuple(labels), special=tuple(special), **fields)
 
 
 def _in_order(marks: np.ndarray, worded: np.ndarray, input_positions: InputPositions) -> bool:
@@ -95,14 +57,16 @@ def _in_order(marks: np.ndarray, worded: np.ndarray, input_positions: InputPosit
     return bool(in_order[worded].all())
 
 
-def _within_text(texts: Tokens, meanings: MarkMeanings) -> Tokens:
+def _within_text(
+    texts: Tokens, meanings: Sequence[str | None], fields: Mapping[str, Any]
+) -> Tokens:
     """The tokens of a text, where patches took the places of tokens that stood for them."""
     labels, special = [], []
-    for own, label, mask in zip(meanings.labels, texts.labels, texts.special, strict=True):
+    for own, label, mask in zip(meanings, texts.labels, texts.special, strict=True):
         labels.append(own or label)
         # The tokenizer calls <image> special, but the patch that took its place is content.
         special.append(mask and own is None)
-    return replace(texts, labels=tuple(labels), special=tuple(special), **meanings.fields)
+    return replace(texts, labels=tuple(labels), special=tuple(special), **fields)
 
 
 def _is_worded(marks: np.ndarray, input_positions: InputPositions) -> np.ndarray:
@@ -112,7 +76,12 @@ def _is_worded(marks: np.ndarray, input_positions: InputPositions) -> np.ndarray
     return worded
 
 
-def _read(marks: np.ndarray, input_positions: InputPositions) -> MarkMeanings:
+def _read(
+    marks: np.ndarray, input_positions: InputPositions
+) -> tuple[list[str | None], dict[str, Any]]:
+    """What marks say about positions that stand for no text: what to call each, None where there is
+    nothing to say, and arguments of `Tokens`.
+    """
     if SERIES in input_positions.kinds:
         return _read_series(marks, input_positions)
     seen, heard = input_positions.come_from(marks, VISION), input_positions.come_from(marks, AUDIO)
@@ -121,30 +90,27 @@ def _read(marks: np.ndarray, input_positions: InputPositions) -> MarkMeanings:
         # Positions that differ in time and in pitch are patches of a spectrogram, cut as a picture.
         seen, heard = heard, np.zeros_like(heard)
     labels: list[str | None] = [None] * len(marks)
-    times, places, pictures, grids = None, None, None, []
-    frames: tuple[tuple[int, int] | None, ...] = ()
+    fields: dict[str, Any] = {}
     if heard.any():
         # One of the two is the same for all frames, so the sum tells them apart and orders them.
-        times, time_labels = times_of(np.where(heard, rows + columns, -1), input_positions.seconds)
-        labels = list(time_labels)
+        middles = np.where(heard, rows + columns, -1)
+        fields["times"], labels = times_of(middles, input_positions.seconds)
     if seen.any():
         items = np.where(seen, input_positions.item[marks - 1], -1)
-        places, pictures, grids = _patches(items, rows, columns)
+        fields |= _patches(items, rows, columns)
         if VISION in input_positions.kinds:
-            frames = _frames_of(np.unique(items[seen]), input_positions)
-        for position, name in _patch_names(places, pictures, _grid_names(len(grids), frames)):
-            labels[position] = name
-    return MarkMeanings(
-        tuple(grids),
-        _tuple_or_none(places),
-        _tuple_or_none(pictures),
-        times,
-        tuple(labels),
-        frames,
-    )
+            fields["frames"] = _frames_of(np.unique(items[seen]), input_positions)
+        names = _grid_names(len(fields["grids"]), fields.get("frames", ()))
+        pairs = zip(fields["places"], fields["pictures"], strict=True)
+        for position, (place, picture) in enumerate(pairs):
+            if place is not None:
+                labels[position] = f"{names[picture]}r{place[0]}c{place[1]}"
+    return labels, fields
 
 
-def _read_series(marks: np.ndarray, input_positions: InputPositions) -> MarkMeanings:
+def _read_series(
+    marks: np.ndarray, input_positions: InputPositions
+) -> tuple[list[str | None], dict[str, Any]]:
     """Channels are rows of a grid, and patches its columns; names are spans of steps."""
     at = np.flatnonzero(input_positions.come_from(marks, SERIES))
     channels = input_positions.row[marks[at] - 1].tolist()
@@ -160,9 +126,8 @@ def _read_series(marks: np.ndarray, input_positions: InputPositions) -> MarkMean
         labels[position] = f"c{channel} " * several + f"t{start}-{stop - 1}"
         places[position] = (channel, columns.index(start))
         times[position] = (float(start), float(stop))
-    pictures = tuple(None if place is None else 0 for place in places)
     grid = (max(channels, default=0) + 1, len(columns))
-    return MarkMeanings((grid,), tuple(places), pictures, tuple(times), tuple(labels))
+    return labels, {"grids": (grid,), "places": tuple(places), "times": tuple(times)}
 
 
 def _frames_of(
@@ -197,10 +162,9 @@ def _grid_names(count: int, frames: Iterable[tuple[int, int] | None]) -> list[st
     return names
 
 
-def _patches(
-    items: np.ndarray, rows: np.ndarray, columns: np.ndarray
-) -> tuple[list[Place | None], list[int | None], list[Place]]:
-    """Row and column of each patch, the picture it is of, and rows and columns of each picture.
+def _patches(items: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> dict[str, tuple]:
+    """Row and column of each patch, the picture it is of, and rows and columns of each picture, as
+    arguments of `Tokens`.
 
     Args:
         items: number of the picture of each position, -1 where there is no patch.
@@ -218,15 +182,7 @@ def _patches(
         grids.append((len(heights), len(widths)))
         for position, *place in zip(at, row.tolist(), column.tolist(), strict=True):
             places[position], pictures[position] = (place[0], place[1]), number
-    return places, pictures, grids
-
-
-def _patch_names(
-    places: list[Place | None], pictures: list[int | None], names: list[str]
-) -> Iterable[tuple[int, str]]:
-    for position, (place, picture) in enumerate(zip(places, pictures, strict=True)):
-        if place is not None and picture is not None:
-            yield position, f"{names[picture]}r{place[0]}c{place[1]}"
+    return {"places": tuple(places), "pictures": tuple(pictures), "grids": tuple(grids)}
 
 
 def _learned(marks: np.ndarray, input_positions: InputPositions) -> list[str]:

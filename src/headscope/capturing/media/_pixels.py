@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import UInt8
 
-from headscope.capturing.media._packed_pixels import grids_of, is_like, unpacked
+from headscope.capturing.media._packed_pixels import is_like, unpacked
 from headscope.capturing.media.input_positions import VISION, InputPositions
 
 LONGEST = 448
@@ -91,7 +91,7 @@ def _packed(own: Any, features: Mapping[str, Any], given: Sequence[Any]) -> tupl
     made = unpacked(own, features)
     if len(made) != len(given):
         return ()
-    for values, size, theirs in zip(made, grids_of(features), given, strict=True):
+    for (values, size), theirs in zip(made, given, strict=True):
         pixels = _brought_back(own, np.moveaxis(values, 0, -1))
         if pixels is None or not is_like(pixels, theirs):
             return ()

@@ -206,7 +206,8 @@ class PositionMarks(TorchFunctionMode):
         ]
         fitting = [mark for mark in marks if mark.shape == result.shape]
         if not fitting:
-            return _any_stretched(marks, result.shape)
+            stretched = (_stretched(mark, result.shape) for mark in marks)
+            return next((mark for mark in stretched if mark is not None), None)
         kept = fitting[0]
         for mark in fitting[1:]:
             if mark is not kept:
@@ -276,14 +277,6 @@ def _moved_arguments(act: FunctionCall) -> dict[int, torch.Tensor]:
 def _even(tensor: torch.Tensor, number: int) -> torch.Tensor:
     # Strides of 0 let one number in memory stand for all entries, however many there are.
     return torch.full((), number, dtype=torch.int32, device=tensor.device).expand(tensor.shape)
-
-
-def _any_stretched(marks: Iterable[torch.Tensor], shape: torch.Size) -> torch.Tensor | None:
-    for mark in marks:
-        stretched = _stretched(mark, shape)
-        if stretched is not None:
-            return stretched
-    return None
 
 
 def _stretched(mark: torch.Tensor, shape: torch.Size) -> torch.Tensor | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import wave
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -17,28 +16,12 @@ from headscope.errors import CaptureError, FileError
 SCALES = {1: np.uint8, 2: np.dtype("<i2"), 4: np.dtype("<i4")}
 
 
-@dataclass(frozen=True)
-class SoundInput:
-    """A sound whose kind is known; its file is opened when it is read.
-
-    Args:
-        read: gives one channel of samples from -1 to 1, and how many of them make a second.
-    """
-
-    read: Callable[[], tuple[np.ndarray, int]]
-
-    def in_memory(self) -> SoundInput:
-        """The same sound, its file read.
-
-        Raises:
-            FileError: where the file is not a sound.
-        """
-        sound = self.read()
-        return SoundInput(lambda: sound)
+ReadSound = Callable[[], tuple[np.ndarray, int]]
+"""Function that gives one channel of samples from -1 to 1, and how many of them make a second."""
 
 
-def parse_sound_input(sound: Any, sampling_rate: int | None) -> SoundInput:
-    """A sound from floats ``[sample]`` or from a .wav file.
+def parse_sound_input(sound: Any, sampling_rate: int | None) -> ReadSound:
+    """A sound from floats ``[sample]`` or from a .wav file, which is opened when it is read.
 
     Args:
         sound: floats ``[sample]``, or the path of a .wav file or the file itself, open for bytes;
@@ -48,10 +31,9 @@ def parse_sound_input(sound: Any, sampling_rate: int | None) -> SoundInput:
     Raises:
         CaptureError: where it is no sound, or its sampling rate is missing.
     """
-    if isinstance(sound, str | Path):
-        return SoundInput(partial(_from_file, Path(sound), sampling_rate))
-    if isinstance(sound, io.IOBase):
-        return SoundInput(partial(_from_file, sound, sampling_rate))
+    if isinstance(sound, str | Path | io.IOBase):
+        file = Path(sound) if isinstance(sound, str) else sound
+        return partial(_from_file, file, sampling_rate)
     samples = np.asarray(sound)
     if samples.ndim != 1 or samples.dtype.kind != "f" or not samples.size:
         raise CaptureError(
@@ -65,7 +47,7 @@ def parse_sound_input(sound: Any, sampling_rate: int | None) -> SoundInput:
         raise CaptureError(
             "A sound without its sampling rate has no times; pass sampling_rate=, such as 16000"
         )
-    return SoundInput(lambda: (samples.astype(np.float32), sampling_rate))
+    return lambda: (samples.astype(np.float32), sampling_rate)
 
 
 def parse_sound(sound: Any, sampling_rate: int | None) -> tuple[np.ndarray, int]:
@@ -75,7 +57,7 @@ def parse_sound(sound: Any, sampling_rate: int | None) -> tuple[np.ndarray, int]
         CaptureError: where it is no sound, or its sampling rate is missing or contradicts the file.
         FileError: where the file cannot be read.
     """
-    return parse_sound_input(sound, sampling_rate).read()
+    return parse_sound_input(sound, sampling_rate)()
 
 
 def _from_file(file: Path | io.IOBase, sampling_rate: int | None) -> tuple[np.ndarray, int]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Int
 from torch import nn
 
 from headscope.capturing.media._position_marks import PositionMarks, marked
@@ -113,31 +114,62 @@ def origins_of(
         tensor = arguments.get(name)
         if tensor is None:
             continue
-        own, first = [_line(tensor.shape[1])] * len(tensor), 0
+        own, first = [grid_of(1, tensor.shape[1])] * len(tensor), 0
         if kind == AUDIO:
             own = sounds
         if kind == VISION:
             own, first = seen[name], len(clips)
             clips += _clips(arguments, name, len(own))
         examples = _examples(tensor, len(own), count, kind=kind, clips=clips[first:])
-        rows = _table_of(kind, own, examples, first)
+        rows = elements_of(kind, own, examples, first)
         numbers = torch.arange(size + 1, size + 1 + len(rows), dtype=torch.int32)
         marks[name] = _spread(numbers, tensor)
         parts.append(rows)
         size += len(numbers)
-    # One row for each field of InputPositions after its marks, in the order of the fields.
-    table = np.concatenate(parts).T
-    return InputPositions(
+    return positions_of(
+        model,
         count,
         marks,
-        *table,
-        names=tuple(name for name, _ in model.named_parameters()),
+        np.concatenate(parts),
         seconds=seconds,
         whole=any(arguments[name].ndim < 4 for name in seen),
         clips=tuple(clips),
         tube=tube_of(model),
         frame_numbers=frame_numbers,
     )
+
+
+def positions_of(
+    model: nn.Module,
+    count: int,
+    marks: Mapping[str, torch.Tensor],
+    elements: Int[np.ndarray, "element 5"],
+    **known: Any,
+) -> InputPositions:
+    """The elements of a model's input, from the rows of `elements_of`; for the other arguments see
+    `InputPositions`.
+    """
+    names = tuple(name for name, _ in model.named_parameters())
+    # A row of the transposed table for each field after the marks, in the order of the fields.
+    return InputPositions(count, marks, *elements.T, names=names, **known)
+
+
+def elements_of(
+    kind: str, items: Sequence[np.ndarray], examples: Sequence[int], first: int = 0
+) -> Int[np.ndarray, "element 5"]:
+    """A row for each element: kind, example, item (counted from the first on), row and column.
+
+    Args:
+        kind: of all of them.
+        items: row and column of each element, for each picture, sound or text.
+        examples: that each item belongs to.
+        first: number of the first item.
+    """
+    parts = []
+    for item, (example, places) in enumerate(zip(examples, items, strict=True), start=first):
+        shared = np.full((len(places), 3), (KINDS.index(kind), example, item))
+        parts.append(np.column_stack([shared, places]))
+    return np.concatenate(parts)
 
 
 def tube_of(model: nn.Module) -> int:
@@ -185,23 +217,6 @@ def _count_of(arguments: Mapping[str, torch.Tensor], sounds: list[np.ndarray]) -
     return len(sounds)
 
 
-def _table_of(
-    kind: str, items: list[np.ndarray], examples: list[int], first: int = 0
-) -> np.ndarray:
-    """A row for each element: kind, example, item (counted from the first on), row and column."""
-    number = KINDS.index(kind)
-    parts = []
-    for item, (example, rows_and_columns) in enumerate(
-        zip(examples, items, strict=True), start=first
-    ):
-        parts.append(
-            np.column_stack(
-                [np.full((len(rows_and_columns), 3), (number, example, item)), rows_and_columns]
-            )
-        )
-    return np.concatenate(parts)
-
-
 def has_more_than_text(arguments: Mapping[str, Any]) -> bool:
     """Whether these arguments of a forward hold pictures or sounds."""
     return any(ARGUMENTS.get(name) in (VISION, AUDIO) for name in arguments)
@@ -236,7 +251,7 @@ def _pictures(
     """
     pixels = arguments[name]
     if pixels.ndim >= 4:
-        grid = _grid(*pixels.shape[-2:])
+        grid = grid_of(*pixels.shape[-2:])
         return [grid] * (pixels.shape[0] * (pixels.shape[1] if pixels.ndim == 5 else 1))
     if GRIDS[name] in arguments and pixels.ndim == 2:
         config = getattr(model.config, "vision_config", model.config)
@@ -259,9 +274,8 @@ def _sounds(arguments: Mapping[str, torch.Tensor]) -> list[np.ndarray]:
     for name, kind in ARGUMENTS.items():
         if kind == AUDIO and name in arguments:
             sound = arguments[name]
-            return [_grid(*sound.shape[1:]) if sound.ndim == 3 else _line(sound.shape[1])] * len(
-                sound
-            )
+            size = sound.shape[1:] if sound.ndim == 3 else (1, sound.shape[1])
+            return [grid_of(*size)] * len(sound)
     return []
 
 
@@ -300,34 +314,27 @@ def _spread(numbers: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
     shape = tensor.shape
     if tensor.ndim == 2 and tensor.is_floating_point() and len(numbers) == shape[0]:
         return numbers[:, None].expand(shape)  # packed patches [patch feature]
-    if tensor.ndim <= 2:
+    if tensor.ndim <= 2 or (tensor.ndim == 3 and len(numbers) == tensor.numel()):
         return numbers.reshape(shape)
     if tensor.ndim == 3:
-        return (
-            numbers.reshape(shape)
-            if len(numbers) == tensor.numel()
-            else numbers.reshape(*shape[:2], 1)
-        ).expand(shape)
+        return numbers.reshape(*shape[:2], 1).expand(shape)
     return numbers.reshape(*shape[:-3], 1, *shape[-2:]).expand(shape)
 
 
-def _grid(height: int, width: int) -> np.ndarray:
-    return np.moveaxis(np.indices((height, width)), 0, -1).reshape(-1, 2)
+def grid_of(height: int, width: int) -> Int[np.ndarray, "place 2"]:
+    """Row and column of every place of a grid; of a text or a sound, which have one row."""
+    return np.indices((height, width)).reshape(2, -1).T
 
 
 def _filled_up(height: int, width: int, count: int) -> np.ndarray:
     """Row and column of patches, -1 for those that bring a small picture to the common number."""
     padding = np.full((count - height * width, 2), -1)
-    return np.concatenate([_grid(height, width), padding])
-
-
-def _line(length: int) -> np.ndarray:
-    return _grid(1, length)
+    return np.concatenate([grid_of(height, width), padding])
 
 
 def _in_blocks(height: int, width: int, merged: int) -> np.ndarray:
     """Row and column of patches that are packed block by block, those of a block standing
     together.
     """
-    grid = _grid(height, width).reshape(height // merged, merged, width // merged, merged, 2)
+    grid = grid_of(height, width).reshape(height // merged, merged, width // merged, merged, 2)
     return grid.swapaxes(1, 2).reshape(-1, 2)

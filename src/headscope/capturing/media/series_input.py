@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,18 +10,7 @@ from jaxtyping import Float32
 from headscope.errors import CaptureError
 
 
-@dataclass(frozen=True)
-class SeriesInput:
-    """A time series.
-
-    Args:
-        values: ``[time channel]``.
-    """
-
-    values: Float32[np.ndarray, "time channel"]
-
-
-def parse_series(series: Any) -> SeriesInput:
+def parse_series(series: Any) -> Float32[np.ndarray, "time channel"]:
     """A time series from numbers ``[time]`` or ``[time channel]``.
 
     Raises:
@@ -42,4 +30,4 @@ def parse_series(series: Any) -> SeriesInput:
         )
     if not np.isfinite(values).all():
         raise CaptureError("The time series holds values that are not finite; fill them first")
-    return SeriesInput(values.reshape(len(values), -1))
+    return values.reshape(len(values), -1)

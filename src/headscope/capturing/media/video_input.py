@@ -21,19 +21,6 @@ attention that no machine holds.
 
 
 @dataclass(frozen=True)
-class VideoFrames:
-    """Frames of a video.
-
-    Args:
-        pictures: as Pillow holds them, in order.
-        numbers: of each among all frames of the video that was given.
-    """
-
-    pictures: tuple[Any, ...]
-    numbers: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class VideoInput:
     """A video whose kind is known; its file is opened when it is read.
 
@@ -45,8 +32,11 @@ class VideoInput:
     count: Callable[[], int]
     frames: Callable[[Sequence[int]], Iterator[Any]]
 
-    def read(self, wanted: int | None = None, channels: int | None = None) -> VideoFrames:
-        """The frames.
+    def read(
+        self, wanted: int | None = None, channels: int | None = None
+    ) -> tuple[list[Any], list[int]]:
+        """The frames in order, as Pillow holds them, and the number of each among all frames of
+        the video.
 
         Args:
             wanted: how many the model reads; of more as many are taken in even steps, from the
@@ -76,7 +66,7 @@ class VideoInput:
                 f"The frames of a video must have one size, not {sizes[0]} and {sizes[-1]} (width, "
                 "height); scale them to one"
             )
-        return VideoFrames(tuple(pictures), tuple(numbers))
+        return pictures, numbers
 
     def in_memory(self) -> VideoInput:
         """The same video, its file read, unless that holds more frames than are read at once.
@@ -132,13 +122,15 @@ def _of_array(pixels: np.ndarray, name: str = "A video") -> VideoInput:
 
 def _of_path(path: Path) -> VideoInput:
     if path.is_dir():
-        return VideoInput(lambda: len(_files(path)), partial(_of_folder, path))
-    if path.suffix == ".npy":
-        return VideoInput(lambda: _saved(path).count(), lambda given: _saved(path).frames(given))
-    return VideoInput(partial(_count_in, path), partial(_frames_in, path))
+        opened = partial(_folder, path)
+    elif path.suffix == ".npy":
+        opened = partial(_saved, path)
+    else:
+        return VideoInput(partial(_count_in, path), partial(_frames_in, path))
+    return VideoInput(lambda: opened().count(), lambda numbers: opened().frames(numbers))
 
 
-def _files(folder: Path) -> list[Path]:
+def _folder(folder: Path) -> VideoInput:
     """The pictures of a folder in the order of their names."""
     from PIL import Image
 
@@ -146,12 +138,7 @@ def _files(folder: Path) -> list[Path]:
     files = sorted(file for file in folder.iterdir() if file.suffix.lower() in known)
     if not files:
         raise FileError(f"The folder {folder} holds no pictures; give one with a file each frame")
-    return files
-
-
-def _of_folder(folder: Path, numbers: Sequence[int]) -> Iterator[Any]:
-    files = _files(folder)
-    return (files[number] for number in numbers)
+    return _of_list(files)
 
 
 def _saved(path: Path) -> VideoInput:

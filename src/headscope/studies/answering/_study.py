@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from headscope.capturing.generating.about_pictures import WrittenAbout, written_about
+from headscope.capturing.generating.about_pictures import written_about
 from headscope.capturing.inputs.chat import question_prompt
 from headscope.capturing.inputs.parse import check_text, parse_call
 from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.loading.load import display_name, load_for
 from headscope.capturing.loading.options import LOADING, check_not_loaded
 from headscope.errors import CaptureError
+from headscope.record import Record
 from headscope.studies.answering._attention import patch_attention, patches_of
 from headscope.studies.answering._choice import HeadChoice, parse_choice
 from headscope.studies.answering._result import PictureAnswer
@@ -76,9 +77,9 @@ def answer(
     if options.pop("chat_template", True):
         prompt = question_prompt(processor, asked, len(given.pictures))
     read = ParsedInput(text=prompt, pictures=given.pictures)
-    written = written_about(model, processor, read, **options)
+    record, apart = written_about(model, processor, read, **options)
     return _result(
-        written,
+        record,
         processor,
         choice=choice,
         facts={
@@ -87,6 +88,7 @@ def answer(
             "model": display_name(model),
             "keep_sinks": bool(keep_sinks),
             "given": len(given.pictures),
+            "apart": apart,
         },
     )
 
@@ -126,10 +128,9 @@ def _loaded(model: Any, processor: Any, given: ParsedInput, options: dict[str, A
 
 
 def _result(
-    written: WrittenAbout, processor: Any, *, choice: HeadChoice, facts: dict[str, Any]
+    record: Record, processor: Any, *, choice: HeadChoice, facts: dict[str, Any]
 ) -> PictureAnswer:
     """What is seen in the record of an answer."""
-    record = written.record
     generation = record.generation
     if generation is None:
         raise CaptureError("The record of an answer holds no generation")
@@ -154,7 +155,6 @@ def _result(
         shares=seen.shares,
         even=seen.even,
         times=seen.times,
-        apart=written.apart,
         record=record,
     )
 
