@@ -17,7 +17,7 @@ from torch.nn.modules.module import _has_any_global_hook
 from headscope.capturing.building._build import Builder
 from headscope.capturing.building._order import check_order
 from headscope.capturing.building._outputs import take_returned
-from headscope.capturing.building._short_text import ShortTextBuilder
+from headscope.capturing.building._short_text import OverwrittenError, ShortTextBuilder
 from headscope.capturing.building._together import KEEPING, BatchBuilder
 from headscope.capturing.calls.call import Call
 from headscope.capturing.contributions._norm_sites import (
@@ -265,9 +265,13 @@ def _planned(
     Raises:
         PlanFailedError: if the pass differed from the plan.
     """
+    can_wait = inputs.count == 1 and keeping.heads is None and keeping.put is None
+    if make is Builder and can_wait and not plan.overwrites:
+        try:
+            return _planned(modules, plan, inputs, keeping, make=ShortTextBuilder, may_end=may_end)
+        except OverwrittenError:
+            plan.overwrites = True
     model, watched = modules.model, plan.watched(modules, ends=may_end)
-    if make is Builder and inputs.count == 1 and keeping.heads is None and keeping.put is None:
-        make = ShortTextBuilder
     norm_sites = (NORM_SITES.plan_of(model) or ()) if "norms" in keeping.what else ()
     if len(norm_sites) == len(plan.sites):
         try:

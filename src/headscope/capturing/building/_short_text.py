@@ -31,8 +31,6 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility, state_of
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
-from headscope.capturing.watching._before_positions import is_one
-from headscope.capturing.watching.watch_plan import PlanFailedError
 from headscope.record import HeldHeads
 
 NUMBERS_HELD = 2**20
@@ -46,7 +44,8 @@ class WaitingLayer:
     """A call of one text without padding.
 
     Args:
-        call: the call, with copies of its tensors: the model may write over its own.
+        call: the call.
+        versions: of its tensors, which are the model's own, when it was made.
         sides: its tokens.
         visibility: what its queries may look at.
         rows: the rows at which it is checked.
@@ -55,11 +54,16 @@ class WaitingLayer:
     """
 
     call: Call
+    versions: tuple[int, ...]
     sides: tuple[SideTokens, SideTokens]
     visibility: Visibility
     rows: QueryRows
     states: tuple[int, ...]
     form: tuple
+
+
+class OverwrittenError(Exception):
+    """The model wrote over tensors of a layer that waited."""
 
 
 class ShortTextBuilder(Builder):
@@ -97,11 +101,10 @@ class ShortTextBuilder(Builder):
         check_sizes(call)
         self._made[call.name] += 1
         visibility = self._visibility_of(call)
-        states, form = (
-            _states(call, visibility),
-            (visibility.causal, *map(id, sides), *_copy_in(call)),
+        states, form = _states(call, visibility), (visibility.causal, *map(id, sides), *_form(call))
+        self._waiting.append(
+            WaitingLayer(call, _versions(call), sides, visibility, rows, states, form)
         )
-        self._waiting.append(WaitingLayer(call, sides, visibility, rows, states, form))
         if self.norms is not None:
             self.norms.mark(call, call, sides)
         self._held += numbers
@@ -113,7 +116,7 @@ class ShortTextBuilder(Builder):
 
         Raises:
             CaptureError: where one of them differs from what the model computed.
-            PlanFailedError: where the model wrote over a mask after a layer had used it.
+            OverwrittenError: where the model wrote over what a layer had used.
         """
         self._write_waiting()
         super().complete()
@@ -122,11 +125,15 @@ class ShortTextBuilder(Builder):
         """Make the layers that wait."""
         forms: dict[tuple, list[WaitingLayer]] = {}
         for each in self._waiting:
+            if _versions(each.call) != each.versions:
+                raise OverwrittenError(
+                    f"{each.call.name}: its tensors were changed after their use"
+                )
             forms.setdefault((each.states, each.form), []).append(each)
         self._waiting, self._held = [], 0
         for alike in forms.values():
             if _states(alike[0].call, alike[0].visibility) != alike[0].states:
-                raise PlanFailedError(f"{alike[0].call.name}: its mask was changed after its use")
+                raise OverwrittenError(f"{alike[0].call.name}: its mask was changed after use")
             self._write(alike)
 
     def _write(self, alike: Sequence[WaitingLayer]) -> None:
@@ -144,7 +151,7 @@ class ShortTextBuilder(Builder):
         self._layers = call
         sides = self._sides_of_layers(first.sides, len(alike))
         unpadded = self._unpadded(call, sides)
-        self._count(call)
+        self._count(call, layers=len(alike))
         weights = self._checked_rows(unpadded, visibility, rows, None)
         checks, turns = verified(call, weights, rows), self._rotations.of(unpadded)
         visible = self._masks.of(unpadded[0], visibility)
@@ -175,11 +182,6 @@ class ShortTextBuilder(Builder):
             )
             self._alike_sides[known] = query, key
         return self._alike_sides[known]
-
-    def _count(self, call: Call) -> None:
-        of_layer = call.of_text(0)
-        for _ in range(call.size[0]):
-            super()._count(of_layer)
 
     def _kept_weights(
         self, unpadded: list[RealTokens], known: torch.Tensor | None
@@ -246,8 +248,10 @@ def _can_wait(call: Call) -> bool:
     """Whether a call is of one text, and has nothing that each layer has for itself."""
     if len(call.context) != 1 or call.layout.open or call.changes:
         return False
+    if call.sinks is not None or call.added is not None:
+        return False
     # Tensors of inference mode do not tell whether they were changed.
-    return call.sinks is None and call.added is None and not call.context.is_inference()
+    return not any(tensor.is_inference() for tensor in _tensors(call))
 
 
 def _states(call: Call, visibility: Visibility) -> tuple[int, ...]:
@@ -255,35 +259,32 @@ def _states(call: Call, visibility: Visibility) -> tuple[int, ...]:
     return tuple([number for tensor in read for number in state_of(tensor)])
 
 
-def _copy_in(call: Call) -> tuple:
-    """Put copies in the place of the tensors that a layer is made of.
-
-    Returns:
-        What calls must share to be worked on together.
-    """
-    form: list[Any] = [call.scale, call.soft_cap, call.cross, call.route, call.context.device]
-    given = {name: getattr(call, name) for name in _copied(call)}
-    for name, tensor in given.items():
-        if tensor is None:
-            form.append(None)
-            continue
-        after = given.get(BEFORE.get(name, ""))
-        unturned = after is not None and is_one(tensor, after)
-        form += (tensor.shape, tensor.dtype, unturned)
-        copy = getattr(call, BEFORE[name]) if unturned else _copy(tensor)
-        setattr(call, name, copy)
-    return tuple(form)
+def _versions(call: Call) -> tuple[int, ...]:
+    return tuple([tensor._version for tensor in _tensors(call)])
 
 
-def _copied(call: Call) -> tuple[str, ...]:
-    """Which tensors a layer is made of; before positions after the others."""
+def _form(call: Call) -> tuple:
+    """What calls must share to be worked on together."""
+    tensors = [(tensor.shape, tensor.dtype) for tensor in _tensors(call)]
+    turned = call.query_before is call.query, call.key_before is call.key
+    names = tuple(name for name in _parts(call) if getattr(call, name) is not None)
+    return (
+        (call.scale, call.soft_cap, call.cross, call.route, call.context.device),
+        (turned, names, *tensors),
+    )
+
+
+def _tensors(call: Call) -> list[torch.Tensor]:
+    """What a layer is made of."""
+    tensors = [getattr(call, name) for name in _parts(call)]
+    return [tensor for tensor in tensors if tensor is not None]
+
+
+def _parts(call: Call) -> tuple[str, ...]:
+    """Names of the tensors that a layer is made of; before positions after the others."""
     # Where the output of the projection is compared, the context is not.
     compared = "context" if call.projection is None or call.output is None else "output"
     return ("query", "key", "value", "weights", compared, *BEFORE)
-
-
-def _copy(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().clone(memory_format=torch.contiguous_format)
 
 
 def _together(calls: Sequence[Call]) -> Call:
@@ -291,7 +292,7 @@ def _together(calls: Sequence[Call]) -> Call:
     first, count = calls[0], len(calls)
     # Of a context that is not compared the shape alone is read.
     parts: dict[str, Any] = {"context": first.context.expand(count, -1, -1, -1)}
-    for name in _copied(first):
+    for name in _parts(first):
         tensor = getattr(first, name)
         if tensor is None:
             continue
@@ -300,9 +301,9 @@ def _together(calls: Sequence[Call]) -> Call:
         elif name == "output":
             # whose axis of the batch may be missing, or not be the first one
             outputs = torch.stack([getattr(call, name) for call in calls])
-            parts[name] = outputs.view(count, first.size[2], -1)
+            parts[name] = outputs.detach().reshape(count, first.size[2], -1)
         else:
-            parts[name] = torch.cat([getattr(call, name) for call in calls])
+            parts[name] = torch.cat([getattr(call, name) for call in calls]).detach().contiguous()
     if first.projection is not None:
         projections = [call.projection for call in calls if call.projection is not None]
         parts["projection"] = _Projections(projections)

@@ -45,7 +45,7 @@ class UnrotatedVectors(NamedTuple):
     """Queries or keys before positions, ``[batch head token feature]``.
 
     Args:
-        vectors: these.
+        vectors: these; those after positions themselves where nothing was done to them.
         modules: the one that made them, and, where that is a norm, the one whose output it took.
         way: how the outputs were read.
     """
@@ -157,7 +157,7 @@ def _made(
             return made
     every = [_ways(number, recent, after, call, start=start) for number in range(len(recent))]
     made = _made_in(list(chain.from_iterable(every)), after)
-    if made is None or len(made.modules) > 1 or not is_one(made.vectors, after):
+    if made is None or len(made.modules) > 1 or made.vectors is not after:
         return made
     return made._replace(way=made.way._replace(lies=_lies(after, recent[made.way.use])))
 
@@ -175,7 +175,7 @@ def _made_in(ways: list[UnrotatedVectors], after: torch.Tensor) -> UnrotatedVect
     """The first of these that was left as it is, or else the first of the same lengths."""
     for made in ways:
         if is_one(made.vectors, after):
-            return made
+            return made._replace(vectors=after)
     if not ways:
         return None
     lengths = _lengths(after)

@@ -141,12 +141,11 @@ def _chosen(modules: ModelModules, numbers: Iterable[int | None]) -> list[nn.Mod
     return [modules.all[number] for number in dict.fromkeys(numbers) if number is not None]
 
 
-def _candidates(modules: ModelModules, sites: Iterable[int]) -> list[nn.Module]:
-    """What may make queries and keys: all with weights in modules that compute attention, or say
-    so.
+def _candidates(modules: ModelModules) -> list[nn.Module]:
+    """What may make queries and keys: all with weights in modules that call themselves attention,
+    as where all modules are watched.
     """
     holders = [module for module in modules.all if ATTENTION_NAME.search(type(module).__name__)]
-    holders += _chosen(modules, sites)
     inside = {id(part) for holder in holders for part in holder.modules()}
     return [module for module in modules.all if id(module) in inside and _has_weight(module)]
 
@@ -192,6 +191,7 @@ class WatchPlan:
         routers: the modules that gave the router scores that the model returned, None for one that
             was not seen; empty as long as nobody has asked for them.
         forms: those of the inputs of passes that ran to the end.
+        overwrites: whether the model was seen to write over what its attention had used.
     """
 
     modules: tuple[weakref.ref[nn.Module], ...]
@@ -199,6 +199,7 @@ class WatchPlan:
     softmaxes: int
     routers: tuple[int | None, ...] = ()
     forms: set[InputForm] = field(default_factory=set)
+    overwrites: bool = False
 
     def fits(self, modules: ModelModules) -> bool:
         """Whether the model still has the same modules, one by one."""
@@ -215,7 +216,7 @@ class WatchPlan:
         at_once = {site.module for site in by_operators if not site.is_late}
         # Which module is running is asked by those who watch torch's functions alone.
         running, given = (sites, []) if operators else ([], sites)
-        known = _candidates(modules, sites) if None in makers else _chosen(modules, makers)
+        known = _candidates(modules) if None in makers else _chosen(modules, makers)
         operator_calls = {}
         for number, count in operators.items():
             operator_calls[id(modules.all[number])] = count
