@@ -94,7 +94,7 @@ def run(
             session.prepare(model, inputs)
         if is_changed:
             # Interventions may have put in modules of their own: from here on all of them stay.
-            changed.enter_context(one_pass())
+            changed.enter_context(one_pass(anew=True))
             modules = ModelModules.of(model)
         return _run(modules, inputs, keeping, note, numbers=numbers)
 

@@ -17,10 +17,13 @@ _in_pass: ContextVar[dict[Hashable, Any] | None] = ContextVar("headscope_in_pass
 
 
 @contextmanager
-def one_pass() -> Generator[None]:
+def one_pass(*, anew: bool = False) -> Generator[None]:
     """For the length of a pass, in which no model gets other modules and no weights change, find
-    out once what follows from these.
+    out once what follows from these. A block within another is the same pass, unless ``anew``.
     """
+    if not anew and _in_pass.get() is not None:
+        yield
+        return
     token = _in_pass.set({})
     try:
         yield
@@ -68,9 +71,8 @@ def _named_modules_of(model: nn.Module) -> list[tuple[str, nn.Module]]:
 
 def modules_of(model: nn.Module) -> list[nn.Module]:
     """All modules, each once, in the order of ``model.modules()``."""
-    walked = (_in_pass.get() or {}).get(("walked", model))
-    if walked is not None:
-        return [module for _, module in walked]
+    if _in_pass.get() is not None:
+        return [module for _, module in named_modules_of(model)]
     # Without the names, which take half of the time.
     modules, seen, ahead = [], set(), [model]
     while ahead:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import torch
@@ -58,7 +58,8 @@ class ModelModules:
 
     def numbered(self, modules: Iterable[nn.Module | None]) -> tuple[int | None, ...]:
         """Where modules stand among all; None for none."""
-        return tuple(None if module is None else self.numbers[id(module)] for module in modules)
+        numbers = self.numbers
+        return tuple([None if module is None else numbers[id(module)] for module in modules])
 
     @classmethod
     def of(cls, model: nn.Module) -> ModelModules:
@@ -157,8 +158,7 @@ def _has_weight(module: nn.Module) -> bool:
     return weight.ndim in (1, 2)
 
 
-@dataclass(frozen=True)
-class AttentionSite:
+class AttentionSite(NamedTuple):
     """One call of attention in a pass; modules are numbers in the order of the model's modules.
 
     Args:
@@ -296,11 +296,6 @@ def plan_of(modules: ModelModules) -> WatchPlan | None:
 
 def site_of(modules: ModelModules, call: Call, *, is_late: bool) -> AttentionSite:
     """The site of a call whose projection was looked for."""
-    return AttentionSite(
-        module=modules.numbers[id(call.module)],
-        route=call.route,
-        cross=call.cross,
-        projection=modules.numbered([call.projection])[0],
-        makers=modules.numbered(call.makers),
-        is_late=is_late,
-    )
+    projection, *makers = modules.numbered((call.projection, *call.makers))
+    number = modules.numbers[id(call.module)]
+    return AttentionSite(number, call.route, call.cross, projection, tuple(makers), is_late)
