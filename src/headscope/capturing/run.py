@@ -143,6 +143,7 @@ def _run(
 ) -> list[Record]:
     model = modules.model
     called_with = _differing(model, _without_cache(model, inputs))
+    facts = facts_of(model)  # before the pass, while all modules are in the processor's cache
     try:
         builder = _watched(modules, inputs, keeping, note)
     except CaptureError as error:
@@ -160,7 +161,7 @@ def _run(
             "none (as state-space models do), or computes it in a form that headscope does not "
             "know"
         )
-    records = builder.records(replace(facts_of(model), called_with=called_with))
+    records = builder.records(replace(facts, called_with=called_with))
     warn_of_unseen(records[0])
     # Where sides are given, nobody asked for names.
     if records[0].numbered and inputs.sides is None:

@@ -45,7 +45,8 @@ class WaitingLayer:
 
     Args:
         call: the call.
-        versions: of its tensors, which are the model's own, when it was made.
+        tensors: what the layer is made of, by name; they are the model's own.
+        versions: theirs when it was made.
         sides: its tokens.
         visibility: what its queries may look at.
         rows: the rows at which it is checked.
@@ -54,7 +55,8 @@ class WaitingLayer:
     """
 
     call: Call
-    versions: tuple[int, ...]
+    tensors: dict[str, torch.Tensor]
+    versions: list[int]
     sides: tuple[SideTokens, SideTokens]
     visibility: Visibility
     rows: QueryRows
@@ -90,7 +92,8 @@ class ShortTextBuilder(Builder):
         `complete`.
         """
         numbers = numbers_in(call)
-        if 2 * numbers > NUMBERS_HELD or not _can_wait(call):
+        tensors = _tensors(call)
+        if 2 * numbers > NUMBERS_HELD or not _can_wait(call, tensors):
             super().take(call)
             return
         sides = self._sides.of(call)
@@ -101,9 +104,10 @@ class ShortTextBuilder(Builder):
         check_sizes(call)
         self._made[call.name] += 1
         visibility = self._visibility_of(call)
-        states, form = _states(call, visibility), (visibility.causal, *map(id, sides), *_form(call))
+        form = (visibility.causal, *map(id, sides), *_form(call, tensors))
+        states, versions = _states(call, visibility), _versions(tensors)
         self._waiting.append(
-            WaitingLayer(call, _versions(call), sides, visibility, rows, states, form)
+            WaitingLayer(call, tensors, versions, sides, visibility, rows, states, form)
         )
         if self.norms is not None:
             self.norms.mark(call, call, sides)
@@ -125,7 +129,7 @@ class ShortTextBuilder(Builder):
         """Make the layers that wait."""
         forms: dict[tuple, list[WaitingLayer]] = {}
         for each in self._waiting:
-            if _versions(each.call) != each.versions:
+            if _versions(each.tensors) != each.versions:
                 raise OverwrittenError(
                     f"{each.call.name}: its tensors were changed after their use"
                 )
@@ -140,7 +144,7 @@ class ShortTextBuilder(Builder):
         """Make layers of one form."""
         first = alike[0]
         call, visibility, rows = (
-            _together([each.call for each in alike]),
+            _together(alike),
             first.visibility,
             first.rows,
         )
@@ -244,14 +248,14 @@ def numbers_in(call: Call) -> int:
     return numbers
 
 
-def _can_wait(call: Call) -> bool:
+def _can_wait(call: Call, tensors: dict[str, torch.Tensor]) -> bool:
     """Whether a call is of one text, and has nothing that each layer has for itself."""
     if len(call.context) != 1 or call.layout.open or call.changes:
         return False
     if call.sinks is not None or call.added is not None:
         return False
     # Tensors of inference mode do not tell whether they were changed.
-    return not any(tensor.is_inference() for tensor in _tensors(call))
+    return not any(tensor.is_inference() for tensor in tensors.values())
 
 
 def _states(call: Call, visibility: Visibility) -> tuple[int, ...]:
@@ -259,52 +263,48 @@ def _states(call: Call, visibility: Visibility) -> tuple[int, ...]:
     return tuple([number for tensor in read for number in state_of(tensor)])
 
 
-def _versions(call: Call) -> tuple[int, ...]:
-    return tuple([tensor._version for tensor in _tensors(call)])
+def _versions(tensors: dict[str, torch.Tensor]) -> list[int]:
+    return [tensor._version for tensor in tensors.values()]
 
 
-def _form(call: Call) -> tuple:
+def _form(call: Call, tensors: dict[str, torch.Tensor]) -> tuple:
     """What calls must share to be worked on together."""
-    tensors = [(tensor.shape, tensor.dtype) for tensor in _tensors(call)]
-    turned = call.query_before is call.query, call.key_before is call.key
-    names = tuple(name for name in _parts(call) if getattr(call, name) is not None)
-    return (
-        (call.scale, call.soft_cap, call.cross, call.route, call.context.device),
-        (turned, names, *tensors),
-    )
+    form = [(name, tensor.shape, tensor.dtype) for name, tensor in tensors.items()]
+    return call.scale, call.soft_cap, call.cross, call.route, call.context.device, *form
 
 
-def _tensors(call: Call) -> list[torch.Tensor]:
-    """What a layer is made of."""
-    tensors = [getattr(call, name) for name in _parts(call)]
-    return [tensor for tensor in tensors if tensor is not None]
-
-
-def _parts(call: Call) -> tuple[str, ...]:
-    """Names of the tensors that a layer is made of; before positions after the others."""
+def _tensors(call: Call) -> dict[str, torch.Tensor]:
+    """What a layer is made of, by name; those before positions only where they are others."""
     # Where the output of the projection is compared, the context is not.
     compared = "context" if call.projection is None or call.output is None else "output"
-    return ("query", "key", "value", "weights", compared, *BEFORE)
+    tensors = {}
+    for name in ("query", "key", "value", "weights", compared):
+        tensor = getattr(call, name)
+        if tensor is not None:
+            tensors[name] = tensor
+    for name, after in BEFORE.items():
+        tensor = getattr(call, name)
+        if tensor is not None and tensor is not tensors.get(after):
+            tensors[name] = tensor
+    return tensors
 
 
-def _together(calls: Sequence[Call]) -> Call:
+def _together(alike: Sequence[WaitingLayer]) -> Call:
     """Calls of one form as one, each a text of its batch."""
-    first, count = calls[0], len(calls)
+    first, count = alike[0].call, len(alike)
     # Of a context that is not compared the shape alone is read.
     parts: dict[str, Any] = {"context": first.context.expand(count, -1, -1, -1)}
-    for name in _parts(first):
-        tensor = getattr(first, name)
-        if tensor is None:
-            continue
-        if name in BEFORE and tensor is getattr(first, BEFORE[name]):
-            parts[name] = parts[BEFORE[name]]
-        elif name == "output":
+    for name in alike[0].tensors:
+        tensors = [each.tensors[name] for each in alike]
+        if name == "output":
             # whose axis of the batch may be missing, or not be the first one
-            outputs = torch.stack([getattr(call, name) for call in calls])
-            parts[name] = outputs.detach().reshape(count, first.size[2], -1)
+            parts[name] = torch.stack(tensors).detach().reshape(count, first.size[2], -1)
         else:
-            parts[name] = torch.cat([getattr(call, name) for call in calls]).detach().contiguous()
+            parts[name] = torch.cat(tensors).detach().contiguous()
+    for name, after in BEFORE.items():
+        if getattr(first, name) is not None:
+            parts.setdefault(name, parts.get(after))
     if first.projection is not None:
-        projections = [call.projection for call in calls if call.projection is not None]
-        parts["projection"] = _Projections(projections)
+        projections = [each.call.projection for each in alike]
+        parts["projection"] = _Projections([each for each in projections if each is not None])
     return replace(first, **parts)
