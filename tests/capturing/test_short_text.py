@@ -13,7 +13,6 @@ from headscope import CaptureError
 from headscope.capturing import capture_encoded
 from headscope.capturing.building import _short_text
 from headscope.capturing.building._build import Builder
-from headscope.capturing.building._short_text import ShortTextBuilder
 from headscope.capturing.watching import watch_plan
 from headscope.storage import load
 from headscope.testing import tiny_model, tiny_tokenizer
@@ -70,13 +69,13 @@ def assert_same_statistics(one, other):
 def together(monkeypatch):
     """How many layers were made together, each time that any were."""
     counted = []
-    original = ShortTextBuilder._write
+    original = _short_text._together
 
-    def counting(self, alike):
+    def counting(alike):
         counted.append(len(alike))
-        original(self, alike)
+        return original(alike)
 
-    monkeypatch.setattr(ShortTextBuilder, "_write", counting)
+    monkeypatch.setattr(_short_text, "_together", counting)
     return counted
 
 
@@ -126,7 +125,7 @@ def test_in_other_precisions(dtype, together):
     assert watch_plan.PLANS[model].failures == 0
 
 
-def test_with_padding_layers_do_not_wait(together):
+def test_with_padding_layers_are_made_one_by_one(together):
     model = tiny_model("bert")
     first = record_of(model, padded=20)
     assert_same(record_of(model, padded=20), first)

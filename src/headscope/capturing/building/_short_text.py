@@ -26,7 +26,6 @@ from headscope.capturing.building.layers import (
     SeenLayer,
     facts_of_call,
 )
-from headscope.capturing.calls.attention import QueryRows
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility, state_of
 from headscope.capturing.inputs.inputs import Inputs
@@ -41,27 +40,32 @@ BEFORE = {"query_before": "query", "key_before": "key"}
 
 @dataclass(frozen=True, eq=False)
 class WaitingLayer:
-    """A call of one text without padding.
+    """A call of one text.
 
     Args:
         call: the call.
         tensors: what the layer is made of, by name; they are the model's own.
         versions: theirs when it was made.
-        sides: its tokens.
-        visibility: what its queries may look at.
-        rows: the rows at which it is checked.
-        states: of the tensors that say what its queries may look at, when it was made.
-        form: what calls must share besides to be worked on together.
+        states: of mask and bias at that time.
     """
 
     call: Call
     tensors: dict[str, torch.Tensor]
     versions: list[int]
-    sides: tuple[SideTokens, SideTokens]
-    visibility: Visibility
-    rows: QueryRows
     states: tuple[int, ...]
-    form: tuple
+
+    @property
+    def was_changed(self) -> bool:
+        """Whether the model wrote over one of its tensors."""
+        return (_versions(self.tensors), _states(self.call)) != (self.versions, self.states)
+
+    @property
+    def form(self) -> tuple:
+        """What calls must share to be worked on together."""
+        call = self.call
+        form = [(name, tensor.shape, tensor.dtype) for name, tensor in self.tensors.items()]
+        shared = call.scale, call.soft_cap, call.cross, call.route, call.context.device
+        return (*self.states, *shared, *form)
 
 
 class OverwrittenError(Exception):
@@ -71,8 +75,8 @@ class OverwrittenError(Exception):
 class ShortTextBuilder(Builder):
     """Makes the layers of one text, those of the same form together.
 
-    A layer that cannot wait is made at once, as by `Builder`: of a long text, with padding, or with
-    what layers do not share.
+    A layer that cannot wait is made at once, as by `Builder`: of a long text, or with what layers
+    do not share. Where there is padding, layers are made one by one in the end.
 
     Args:
         inputs: one text.
@@ -91,26 +95,15 @@ class ShortTextBuilder(Builder):
         """As `Builder.take`; the layer may be made and checked later, at the latest in
         `complete`.
         """
-        numbers = numbers_in(call)
-        tensors = _tensors(call)
+        numbers, tensors = numbers_in(call), _tensors(call)
         if 2 * numbers > NUMBERS_HELD or not _can_wait(call, tensors):
-            super().take(call)
-            return
-        sides = self._sides.of(call)
-        rows, padding = self._rows_and_padding_of(call, sides)
-        if padding is not None or sides[0].positions[0].numel() != call.size[2]:
             super().take(call)
             return
         check_sizes(call)
         self._made[call.name] += 1
-        visibility = self._visibility_of(call)
-        form = (visibility.causal, *map(id, sides), *_form(call, tensors))
-        states, versions = _states(call, visibility), _versions(tensors)
-        self._waiting.append(
-            WaitingLayer(call, tensors, versions, sides, visibility, rows, states, form)
-        )
+        self._waiting.append(WaitingLayer(call, tensors, _versions(tensors), _states(call)))
         if self.norms is not None:
-            self.norms.mark(call, call, sides)
+            self.norms.mark(call, call, self._sides.of(call))
         self._held += numbers
         if self._held > NUMBERS_HELD:
             self._write_waiting()
@@ -129,31 +122,27 @@ class ShortTextBuilder(Builder):
         """Make the layers that wait."""
         forms: dict[tuple, list[WaitingLayer]] = {}
         for each in self._waiting:
-            if _versions(each.tensors) != each.versions:
-                raise OverwrittenError(
-                    f"{each.call.name}: its tensors were changed after their use"
-                )
-            forms.setdefault((each.states, each.form), []).append(each)
+            if each.was_changed:
+                raise OverwrittenError(f"{each.call.name}: its tensors were changed after use")
+            shared = self._visibility_of(each.call).causal, *map(id, self._sides.of(each.call))
+            forms.setdefault((shared, each.form), []).append(each)
         self._waiting, self._held = [], 0
         for alike in forms.values():
-            if _states(alike[0].call, alike[0].visibility) != alike[0].states:
-                raise OverwrittenError(f"{alike[0].call.name}: its mask was changed after use")
             self._write(alike)
 
     def _write(self, alike: Sequence[WaitingLayer]) -> None:
         """Make layers of one form."""
-        first = alike[0]
-        call, visibility, rows = (
-            _together(alike),
-            first.visibility,
-            first.rows,
-        )
-        if not explained(call, visibility, rows):
+        first = alike[0].call
+        of_text, visibility = self._sides.of(first), self._visibility_of(first)
+        rows, padding = self._rows_and_padding_of(first, of_text)
+        is_padded = padding is not None or of_text[0].positions[0].numel() != first.size[2]
+        call = None if is_padded else _together(alike)
+        if call is None or not explained(call, visibility, rows):
             for each in alike:
                 super().take(each.call)
             return
         self._layers = call
-        sides = self._sides_of_layers(first.sides, len(alike))
+        sides = self._sides_of_layers(of_text, len(alike))
         unpadded = self._unpadded(call, sides)
         self._count(call, layers=len(alike))
         weights = self._checked_rows(unpadded, visibility, rows, None)
@@ -166,13 +155,13 @@ class ShortTextBuilder(Builder):
         known = weights if rows.at is None else None
         layers = self._kept(unpadded, facts, sides, known=known)
         for index, (each, layer) in enumerate(zip(alike, layers, strict=True)):
-            group = self._sides.group_of(each.call, each.sides)
-            seen = SeenLayer(each.call, group, sides=each.sides)
+            group = self._sides.group_of(each.call, of_text)
+            seen = SeenLayer(each.call, group, sides=of_text)
             seen.layers = [layer]
             self.seen[seen.number] = seen
             if self.norms is not None:
                 own = None if known is None else known[index : index + 1]
-                self.norms.expect(each.call, each.visibility, own, [layer])
+                self.norms.expect(each.call, visibility, own, [layer])
 
     def _sides_of_layers(
         self, sides: tuple[SideTokens, SideTokens], count: int
@@ -258,19 +247,12 @@ def _can_wait(call: Call, tensors: dict[str, torch.Tensor]) -> bool:
     return not any(tensor.is_inference() for tensor in tensors.values())
 
 
-def _states(call: Call, visibility: Visibility) -> tuple[int, ...]:
-    read = (call.mask, call.bias, visibility.visible, visibility.bias)
-    return tuple([number for tensor in read for number in state_of(tensor)])
+def _states(call: Call) -> tuple[int, ...]:
+    return *state_of(call.mask), *state_of(call.bias)
 
 
 def _versions(tensors: dict[str, torch.Tensor]) -> list[int]:
     return [tensor._version for tensor in tensors.values()]
-
-
-def _form(call: Call, tensors: dict[str, torch.Tensor]) -> tuple:
-    """What calls must share to be worked on together."""
-    form = [(name, tensor.shape, tensor.dtype) for name, tensor in tensors.items()]
-    return call.scale, call.soft_cap, call.cross, call.route, call.context.device, *form
 
 
 def _tensors(call: Call) -> dict[str, torch.Tensor]:
