@@ -9,6 +9,7 @@ that differs from the plan is discarded, and all modules are watched again.
 
 from __future__ import annotations
 
+import operator
 import re
 import weakref
 from collections import Counter
@@ -64,15 +65,13 @@ class ModelModules:
     @classmethod
     def of(cls, model: nn.Module) -> ModelModules:
         """Those of a model as it is now."""
-        names: dict[int, str] = {}
-        modules = []
-        for name, module in named_modules_of(model):
-            modules.append(module)
-            names[id(module)] = name
+        walked = named_modules_of(model)
+        names = {id(module): name for name, module in walked}
+        for number, name in names.items():
             if "_orig_mod" in name:
                 parts = (part for part in name.split(".") if part != "_orig_mod")
-                names[id(module)] = ".".join(parts)
-        return cls(model, tuple(modules), names)
+                names[number] = ".".join(parts)
+        return cls(model, tuple([module for _, module in walked]), names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,9 +202,8 @@ class WatchPlan:
 
     def fits(self, modules: ModelModules) -> bool:
         """Whether the model still has the same modules, one by one."""
-        if len(self.modules) != len(modules.all):
-            return False
-        return all(known() is now for known, now in zip(self.modules, modules.all, strict=True))
+        known = [module() for module in self.modules]
+        return len(known) == len(modules.all) and all(map(operator.is_, known, modules.all))
 
     def watched(self, modules: ModelModules, *, ends: bool = False) -> WatchedModules:
         """Where to watch the next pass, which may end with the last call of attention."""
