@@ -216,7 +216,7 @@ def test_layers_of_a_model_that_writes_over_its_tensors_do_not_wait(together):
     assert watch_plan.PLANS[written].plan.overwrites
 
 
-@pytest.mark.parametrize("which", range(5))
+@pytest.mark.parametrize("which", [0, 1, 2, 4])  # the output is compared, not the context
 def test_no_tensor_can_be_written_over_unseen(which, together):
     def act(tensors, context, output, _):
         (*tensors, context, output)[which][..., :1].add_(1.0)
@@ -226,6 +226,8 @@ def test_no_tensor_can_be_written_over_unseen(which, together):
     for _ in range(2):
         ours = capture_encoded(written, tiny_tokenizer(), encoded(written, SHORT))[0]
         assert_same(ours, theirs)
+    # not by its numbers: a shift of all keys, for one, changes no weight
+    assert not together
 
 
 def test_where_a_mask_is_written_over_layers_do_not_wait(together):
