@@ -463,3 +463,29 @@ def test_tokens_of_a_watched_model_need_no_plan():
         model(torch.randn(1, 3, 8))
     assert len(seen.record["self"]) == 1
     assert model not in watch_plan.PLANS
+
+
+def test_the_plan_of_a_model_holds_whatever_its_modules_are_called():
+    model = hand_written()
+    for layer in model.layers:
+        layer.attention = Mixer()
+    first = modules_in(model)
+    assert first == ["layers.0.attention", "layers.1.attention"]
+    assert modules_in(model) == first
+    assert watch_plan.PLANS[model].failures == 0
+
+
+class Mixer(nn.Module):
+    """Attention of two heads from matrices of its own, in a class that does not say so."""
+
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v, self.out = (nn.Linear(8, 8) for _ in range(4))
+
+    def forward(self, states):
+        query, key, value = (
+            matrix(states).unflatten(-1, (2, 4)).transpose(1, 2)
+            for matrix in (self.q, self.k, self.v)
+        )
+        context = functional.scaled_dot_product_attention(query, key, value)
+        return self.out(context.transpose(1, 2).flatten(2))

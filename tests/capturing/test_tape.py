@@ -190,7 +190,7 @@ def test_what_nothing_in_the_record_made_is_not_known():
     before = find_before(call, made_by(*MATRICES))
     assert before.queries is None
     assert before.keys is None
-    assert find_before(call, []).ways == (-1, -1)
+    assert find_before(call, []).ways == (None, None)
     with_before(call, before)
     assert call.makers == (None, None)
 

@@ -36,7 +36,7 @@ from headscope.capturing.options import (
 )
 from headscope.capturing.run import at_rest, run, unwrapped
 from headscope.capturing.threads import one_at_a_time
-from headscope.capturing.walk import arguments_of
+from headscope.capturing.walk import arguments_of, one_pass
 from headscope.errors import CaptureError
 from headscope.record import Record, Tokens
 from headscope.storage import CapturedArrays, load, save
@@ -105,7 +105,7 @@ def _captured(
 ) -> Record:
     """The record of one input; ``named`` are model and tokenizer as they were given."""
     model, inputs = prepared(*named, given, options)
-    with at_rest(model):
+    with one_at_a_time(model), one_pass(), at_rest(model):
         return run(model, inputs, keeping, interventions=options.get("interventions", ()))[0]
 
 
@@ -180,7 +180,7 @@ def capture_encoded(
             f"{type(model).__name__} is an encoder-decoder; its encoding needs decoder_input_ids "
             "too"
         )
-    with at_rest(model):
+    with one_at_a_time(model), one_pass(), at_rest(model):
         inputs = replace(_bare_inputs(model, arguments, source, target), as_given=True)
         return run(
             model, inputs, keeping_of(options), interventions=options.get("interventions", ())
@@ -225,7 +225,7 @@ def capture_ids(model: Any, **arguments: torch.Tensor) -> list[Record]:
     source, target = (
         tuple(numbered_tokens(ids.tolist()) for ids in _ids(arguments, name)) for name in names
     )
-    with at_rest(model):
+    with one_at_a_time(model), one_pass(), at_rest(model):
         return run(model, _bare_inputs(model, arguments, source, target), KeepChoice())
 
 

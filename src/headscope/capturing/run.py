@@ -17,7 +17,7 @@ from torch.nn.modules.module import _has_any_global_hook
 from headscope.capturing.building._build import Builder
 from headscope.capturing.building._order import check_order
 from headscope.capturing.building._outputs import take_returned
-from headscope.capturing.building._short_text import ShortTextBuilder
+from headscope.capturing.building._short_text import OverwrittenError, ShortTextBuilder
 from headscope.capturing.building._together import KEEPING, BatchBuilder
 from headscope.capturing.calls.call import Call
 from headscope.capturing.contributions._norm_sites import (
@@ -94,7 +94,7 @@ def run(
             session.prepare(model, inputs)
         if is_changed:
             # Interventions may have put in modules of their own: from here on all of them stay.
-            changed.enter_context(one_pass())
+            changed.enter_context(one_pass(anew=True))
             modules = ModelModules.of(model)
         return _run(modules, inputs, keeping, note, numbers=numbers)
 
@@ -143,6 +143,7 @@ def _run(
 ) -> list[Record]:
     model = modules.model
     called_with = _differing(model, _without_cache(model, inputs))
+    facts = facts_of(model)  # before the pass, while all modules are in the processor's cache
     try:
         builder = _watched(modules, inputs, keeping, note)
     except CaptureError as error:
@@ -160,7 +161,7 @@ def _run(
             "none (as state-space models do), or computes it in a form that headscope does not "
             "know"
         )
-    records = builder.records(replace(facts_of(model), called_with=called_with))
+    records = builder.records(replace(facts, called_with=called_with))
     warn_of_unseen(records[0])
     # Where sides are given, nobody asked for names.
     if records[0].numbered and inputs.sides is None:
@@ -265,9 +266,13 @@ def _planned(
     Raises:
         PlanFailedError: if the pass differed from the plan.
     """
+    can_wait = inputs.count == 1 and keeping.heads is None and keeping.put is None
+    if make is Builder and can_wait and not plan.overwrites:
+        try:
+            return _planned(modules, plan, inputs, keeping, make=ShortTextBuilder, may_end=may_end)
+        except OverwrittenError:
+            plan.overwrites = True
     model, watched = modules.model, plan.watched(modules, ends=may_end)
-    if make is Builder and inputs.count == 1 and keeping.heads is None and keeping.put is None:
-        make = ShortTextBuilder
     norm_sites = (NORM_SITES.plan_of(model) or ()) if "norms" in keeping.what else ()
     if len(norm_sites) == len(plan.sites):
         try:

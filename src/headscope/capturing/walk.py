@@ -17,10 +17,13 @@ _in_pass: ContextVar[dict[Hashable, Any] | None] = ContextVar("headscope_in_pass
 
 
 @contextmanager
-def one_pass() -> Generator[None]:
+def one_pass(*, anew: bool = False) -> Generator[None]:
     """For the length of a pass, in which no model gets other modules and no weights change, find
-    out once what follows from these.
+    out once what follows from these. A block within another is the same pass, unless ``anew``.
     """
+    if not anew and _in_pass.get() is not None:
+        yield
+        return
     token = _in_pass.set({})
     try:
         yield
@@ -49,40 +52,28 @@ def named_modules_of(model: nn.Module) -> list[tuple[str, nn.Module]]:
 
 
 def _named_modules_of(model: nn.Module) -> list[tuple[str, nn.Module]]:
-    modules, seen, ahead = [], set(), [("", model)]
-    while ahead:
-        name, module = ahead.pop()
-        if id(module) in seen:
-            continue
-        seen.add(id(module))
-        modules.append((name, module))
-        if not module._modules:
-            continue  # as most of them
-        # The stack gives back what was put on it last, so that the first child must be put last.
-        children = list(module._modules.items())
-        for own, child in reversed(children):
-            if child is not None:
-                ahead.append((f"{name}.{own}" if name else own, child))
+    modules = [("", model)]
+    _walk(model, "", modules, {id(model)})
     return modules
+
+
+def _walk(
+    module: nn.Module, path: str, modules: list[tuple[str, nn.Module]], seen: set[int]
+) -> None:
+    """Add the parts of a module, whose path ends with a dot, to those that were seen."""
+    for own, child in module._modules.items():
+        if child is None or id(child) in seen:
+            continue
+        seen.add(id(child))
+        name = path + own
+        modules.append((name, child))
+        if child._modules:  # most have none
+            _walk(child, f"{name}.", modules, seen)
 
 
 def modules_of(model: nn.Module) -> list[nn.Module]:
     """All modules, each once, in the order of ``model.modules()``."""
-    walked = (_in_pass.get() or {}).get(("walked", model))
-    if walked is not None:
-        return [module for _, module in walked]
-    # Without the names, which take half of the time.
-    modules, seen, ahead = [], set(), [model]
-    while ahead:
-        module = ahead.pop()
-        if id(module) in seen:
-            continue
-        seen.add(id(module))
-        modules.append(module)
-        if not module._modules:
-            continue  # as most of them
-        ahead += [child for child in reversed(module._modules.values()) if child is not None]
-    return modules
+    return [module for _, module in named_modules_of(model)]
 
 
 def arguments_of(model: nn.Module | type[nn.Module]) -> tuple[str, ...]:

@@ -263,12 +263,14 @@ class Builder:
         query, keys = (side.positions for side in sides)
         return statistics_of_call(call, self._plans[key], kept_queries=query, kept_keys=keys)
 
-    def _count(self, call: Call) -> None:
-        """Stop keeping weights where all layers together would be too large."""
+    def _count(self, call: Call, layers: int = 1) -> None:
+        """Stop keeping weights where all layers together, of which a call may hold several, would
+        be too large.
+        """
         if not (self._keeps_weights and self._keeping.auto):
             return
-        size = math.prod(call.size) * self._keeping.dtype.itemsize
-        self._bytes += size
+        size = math.prod(call.size) * self._keeping.dtype.itemsize // layers
+        self._bytes += size * layers
         alike = 1 if self._keeping.heads is not None else self._alike(type(call.module))
         if max(self._bytes, size * alike) > WEIGHTS_KEPT_BELOW:
             self._keeps_weights = False

@@ -26,13 +26,10 @@ from headscope.capturing.building.layers import (
     SeenLayer,
     facts_of_call,
 )
-from headscope.capturing.calls.attention import QueryRows
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility, state_of
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
-from headscope.capturing.watching._before_positions import is_one
-from headscope.capturing.watching.watch_plan import PlanFailedError
 from headscope.record import HeldHeads
 
 NUMBERS_HELD = 2**20
@@ -43,30 +40,43 @@ BEFORE = {"query_before": "query", "key_before": "key"}
 
 @dataclass(frozen=True, eq=False)
 class WaitingLayer:
-    """A call of one text without padding.
+    """A call of one text.
 
     Args:
-        call: the call, with copies of its tensors: the model may write over its own.
-        sides: its tokens.
-        visibility: what its queries may look at.
-        rows: the rows at which it is checked.
-        states: of the tensors that say what its queries may look at, when it was made.
-        form: what calls must share besides to be worked on together.
+        call: the call.
+        tensors: what the layer is made of, by name; they are the model's own.
+        versions: theirs when it was made.
+        states: of mask and bias at that time.
     """
 
     call: Call
-    sides: tuple[SideTokens, SideTokens]
-    visibility: Visibility
-    rows: QueryRows
+    tensors: dict[str, torch.Tensor]
+    versions: list[int]
     states: tuple[int, ...]
-    form: tuple
+
+    @property
+    def was_changed(self) -> bool:
+        """Whether the model wrote over one of its tensors."""
+        return (_versions(self.tensors), _states(self.call)) != (self.versions, self.states)
+
+    @property
+    def form(self) -> tuple:
+        """What calls must share to be worked on together."""
+        call = self.call
+        form = [(name, tensor.shape, tensor.dtype) for name, tensor in self.tensors.items()]
+        shared = call.scale, call.soft_cap, call.cross, call.route, call.context.device
+        return (*self.states, *shared, *form)
+
+
+class OverwrittenError(Exception):
+    """The model wrote over tensors of a layer that waited."""
 
 
 class ShortTextBuilder(Builder):
     """Makes the layers of one text, those of the same form together.
 
-    A layer that cannot wait is made at once, as by `Builder`: of a long text, with padding, or with
-    what layers do not share.
+    A layer that cannot wait is made at once, as by `Builder`: of a long text, or with what layers
+    do not share. Where there is padding, layers are made one by one in the end.
 
     Args:
         inputs: one text.
@@ -85,25 +95,15 @@ class ShortTextBuilder(Builder):
         """As `Builder.take`; the layer may be made and checked later, at the latest in
         `complete`.
         """
-        numbers = numbers_in(call)
-        if 2 * numbers > NUMBERS_HELD or not _can_wait(call):
-            super().take(call)
-            return
-        sides = self._sides.of(call)
-        rows, padding = self._rows_and_padding_of(call, sides)
-        if padding is not None or sides[0].positions[0].numel() != call.size[2]:
+        numbers, tensors = numbers_in(call), _tensors(call)
+        if 2 * numbers > NUMBERS_HELD or not _can_wait(call, tensors):
             super().take(call)
             return
         check_sizes(call)
         self._made[call.name] += 1
-        visibility = self._visibility_of(call)
-        states, form = (
-            _states(call, visibility),
-            (visibility.causal, *map(id, sides), *_copy_in(call)),
-        )
-        self._waiting.append(WaitingLayer(call, sides, visibility, rows, states, form))
+        self._waiting.append(WaitingLayer(call, tensors, _versions(tensors), _states(call)))
         if self.norms is not None:
-            self.norms.mark(call, call, sides)
+            self.norms.mark(call, call, self._sides.of(call))
         self._held += numbers
         if self._held > NUMBERS_HELD:
             self._write_waiting()
@@ -113,7 +113,7 @@ class ShortTextBuilder(Builder):
 
         Raises:
             CaptureError: where one of them differs from what the model computed.
-            PlanFailedError: where the model wrote over a mask after a layer had used it.
+            OverwrittenError: where the model wrote over what a layer had used.
         """
         self._write_waiting()
         super().complete()
@@ -122,29 +122,29 @@ class ShortTextBuilder(Builder):
         """Make the layers that wait."""
         forms: dict[tuple, list[WaitingLayer]] = {}
         for each in self._waiting:
-            forms.setdefault((each.states, each.form), []).append(each)
+            if each.was_changed:
+                raise OverwrittenError(f"{each.call.name}: its tensors were changed after use")
+            shared = self._visibility_of(each.call).causal, *map(id, self._sides.of(each.call))
+            forms.setdefault((shared, each.form), []).append(each)
         self._waiting, self._held = [], 0
         for alike in forms.values():
-            if _states(alike[0].call, alike[0].visibility) != alike[0].states:
-                raise PlanFailedError(f"{alike[0].call.name}: its mask was changed after its use")
             self._write(alike)
 
     def _write(self, alike: Sequence[WaitingLayer]) -> None:
         """Make layers of one form."""
-        first = alike[0]
-        call, visibility, rows = (
-            _together([each.call for each in alike]),
-            first.visibility,
-            first.rows,
-        )
-        if not explained(call, visibility, rows):
+        first = alike[0].call
+        of_text, visibility = self._sides.of(first), self._visibility_of(first)
+        rows, padding = self._rows_and_padding_of(first, of_text)
+        is_padded = padding is not None or of_text[0].positions[0].numel() != first.size[2]
+        call = None if is_padded else _together(alike)
+        if call is None or not explained(call, visibility, rows):
             for each in alike:
                 super().take(each.call)
             return
         self._layers = call
-        sides = self._sides_of_layers(first.sides, len(alike))
+        sides = self._sides_of_layers(of_text, len(alike))
         unpadded = self._unpadded(call, sides)
-        self._count(call)
+        self._count(call, layers=len(alike))
         weights = self._checked_rows(unpadded, visibility, rows, None)
         checks, turns = verified(call, weights, rows), self._rotations.of(unpadded)
         visible = self._masks.of(unpadded[0], visibility)
@@ -155,13 +155,13 @@ class ShortTextBuilder(Builder):
         known = weights if rows.at is None else None
         layers = self._kept(unpadded, facts, sides, known=known)
         for index, (each, layer) in enumerate(zip(alike, layers, strict=True)):
-            group = self._sides.group_of(each.call, each.sides)
-            seen = SeenLayer(each.call, group, sides=each.sides)
+            group = self._sides.group_of(each.call, of_text)
+            seen = SeenLayer(each.call, group, sides=of_text)
             seen.layers = [layer]
             self.seen[seen.number] = seen
             if self.norms is not None:
                 own = None if known is None else known[index : index + 1]
-                self.norms.expect(each.call, each.visibility, own, [layer])
+                self.norms.expect(each.call, visibility, own, [layer])
 
     def _sides_of_layers(
         self, sides: tuple[SideTokens, SideTokens], count: int
@@ -175,11 +175,6 @@ class ShortTextBuilder(Builder):
             )
             self._alike_sides[known] = query, key
         return self._alike_sides[known]
-
-    def _count(self, call: Call) -> None:
-        of_layer = call.of_text(0)
-        for _ in range(call.size[0]):
-            super()._count(of_layer)
 
     def _kept_weights(
         self, unpadded: list[RealTokens], known: torch.Tensor | None
@@ -242,68 +237,56 @@ def numbers_in(call: Call) -> int:
     return numbers
 
 
-def _can_wait(call: Call) -> bool:
+def _can_wait(call: Call, tensors: dict[str, torch.Tensor]) -> bool:
     """Whether a call is of one text, and has nothing that each layer has for itself."""
     if len(call.context) != 1 or call.layout.open or call.changes:
         return False
+    if call.sinks is not None or call.added is not None:
+        return False
     # Tensors of inference mode do not tell whether they were changed.
-    return call.sinks is None and call.added is None and not call.context.is_inference()
+    return not any(tensor.is_inference() for tensor in tensors.values())
 
 
-def _states(call: Call, visibility: Visibility) -> tuple[int, ...]:
-    read = (call.mask, call.bias, visibility.visible, visibility.bias)
-    return tuple([number for tensor in read for number in state_of(tensor)])
+def _states(call: Call) -> tuple[int, ...]:
+    return *state_of(call.mask), *state_of(call.bias)
 
 
-def _copy_in(call: Call) -> tuple:
-    """Put copies in the place of the tensors that a layer is made of.
-
-    Returns:
-        What calls must share to be worked on together.
-    """
-    form: list[Any] = [call.scale, call.soft_cap, call.cross, call.route, call.context.device]
-    given = {name: getattr(call, name) for name in _copied(call)}
-    for name, tensor in given.items():
-        if tensor is None:
-            form.append(None)
-            continue
-        after = given.get(BEFORE.get(name, ""))
-        unturned = after is not None and is_one(tensor, after)
-        form += (tensor.shape, tensor.dtype, unturned)
-        copy = getattr(call, BEFORE[name]) if unturned else _copy(tensor)
-        setattr(call, name, copy)
-    return tuple(form)
+def _versions(tensors: dict[str, torch.Tensor]) -> list[int]:
+    return [tensor._version for tensor in tensors.values()]
 
 
-def _copied(call: Call) -> tuple[str, ...]:
-    """Which tensors a layer is made of; before positions after the others."""
+def _tensors(call: Call) -> dict[str, torch.Tensor]:
+    """What a layer is made of, by name; those before positions only where they are others."""
     # Where the output of the projection is compared, the context is not.
     compared = "context" if call.projection is None or call.output is None else "output"
-    return ("query", "key", "value", "weights", compared, *BEFORE)
+    tensors = {}
+    for name in ("query", "key", "value", "weights", compared):
+        tensor = getattr(call, name)
+        if tensor is not None:
+            tensors[name] = tensor
+    for name, after in BEFORE.items():
+        tensor = getattr(call, name)
+        if tensor is not None and tensor is not tensors.get(after):
+            tensors[name] = tensor
+    return tensors
 
 
-def _copy(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().clone(memory_format=torch.contiguous_format)
-
-
-def _together(calls: Sequence[Call]) -> Call:
+def _together(alike: Sequence[WaitingLayer]) -> Call:
     """Calls of one form as one, each a text of its batch."""
-    first, count = calls[0], len(calls)
+    first, count = alike[0].call, len(alike)
     # Of a context that is not compared the shape alone is read.
     parts: dict[str, Any] = {"context": first.context.expand(count, -1, -1, -1)}
-    for name in _copied(first):
-        tensor = getattr(first, name)
-        if tensor is None:
-            continue
-        if name in BEFORE and tensor is getattr(first, BEFORE[name]):
-            parts[name] = parts[BEFORE[name]]
-        elif name == "output":
+    for name in alike[0].tensors:
+        tensors = [each.tensors[name] for each in alike]
+        if name == "output":
             # whose axis of the batch may be missing, or not be the first one
-            outputs = torch.stack([getattr(call, name) for call in calls])
-            parts[name] = outputs.view(count, first.size[2], -1)
+            parts[name] = torch.stack(tensors).detach().reshape(count, first.size[2], -1)
         else:
-            parts[name] = torch.cat([getattr(call, name) for call in calls])
+            parts[name] = torch.cat(tensors).detach().contiguous()
+    for name, after in BEFORE.items():
+        if getattr(first, name) is not None:
+            parts.setdefault(name, parts.get(after))
     if first.projection is not None:
-        projections = [call.projection for call in calls if call.projection is not None]
-        parts["projection"] = _Projections(projections)
+        projections = [each.call.projection for each in alike]
+        parts["projection"] = _Projections([each for each in projections if each is not None])
     return replace(first, **parts)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import islice
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -27,18 +27,32 @@ ALIKE_WITHIN, ALIKE_WITHIN_HALF = 1e-4, 2e-2
 """Differences, relative to the largest length."""
 
 
+class Way(NamedTuple):
+    """How an output holds vectors.
+
+    Args:
+        use: which use gave it, counted from the latest.
+        reading: which of the ways to read it.
+        lies: where a matrix gave vectors that nothing was done to, how these lie in its output.
+    """
+
+    use: int
+    reading: int
+    lies: tuple[Any, ...] | None = None
+
+
 class UnrotatedVectors(NamedTuple):
     """Queries or keys before positions, ``[batch head token feature]``.
 
     Args:
-        vectors: these.
+        vectors: these; those after positions themselves where nothing was done to them.
         modules: the one that made them, and, where that is a norm, the one whose output it took.
-        way: which of the ways to read the outputs led to them.
+        way: how the outputs were read.
     """
 
     vectors: torch.Tensor
     modules: tuple[nn.Module, ...]
-    way: int
+    way: Way
 
 
 class BeforePositions(NamedTuple):
@@ -47,14 +61,14 @@ class BeforePositions(NamedTuple):
     Args:
         queries: before positions; None where what made them is not known.
         keys: the same of keys.
-        ways: of both, -1 where none is known.
+        ways: of both, None where none is known.
         next_piece: where outputs ``[token ...]`` of all pieces are attended to piece by piece: the
             module, and the first token of the piece that it works on next; no module else.
     """
 
     queries: UnrotatedVectors | None = None
     keys: UnrotatedVectors | None = None
-    ways: tuple[int, int] = (-1, -1)
+    ways: tuple[Way | None, Way | None] = (None, None)
     next_piece: tuple[nn.Module | None, int] = (None, 0)
 
 
@@ -104,8 +118,8 @@ def with_before(call: Call, before: BeforePositions) -> None:
         call.key_before = before.keys.vectors
 
 
-def _way(made: UnrotatedVectors | None) -> int:
-    return -1 if made is None else made.way
+def _way(made: UnrotatedVectors | None) -> Way | None:
+    return None if made is None else made.way
 
 
 def _piece(output: torch.Tensor, start: int, tokens: int) -> torch.Tensor:
@@ -119,7 +133,7 @@ def _has_more(use: ModuleUse, start: int) -> bool:
 
 
 def _made(
-    after: torch.Tensor, recent: list[ModuleUse], call: Call, start: int, *, first: int
+    after: torch.Tensor, recent: list[ModuleUse], call: Call, start: int, *, first: Way | None
 ) -> UnrotatedVectors | None:
     """What made ``[batch head token feature]``: the same memory, or the same lengths.
 
@@ -130,49 +144,58 @@ def _made(
         recent: what matrices and norms gave, the latest first.
         call: whose they are.
         start: the first token of the call, of pieces that are attended to one by one.
-        first: which of the ways to read the outputs is tried first: that of the layer before.
+        first: how the outputs are read first: as in the layer before.
     """
-    # Most layers are made as the one before, so that the other ways need not be looked at.
-    known = None
-    if first >= 0:
-        known = next(islice(_ways(after, recent, call, start), first, None), None)
-    if known is not None:
-        if is_one(known[0], after):
-            return UnrotatedVectors(*known, first)
-        factor = _factor(known[0], after, _lengths(after))
-        if factor is not None:
-            return _scaled(known, factor, first)
-    ways = list(_ways(after, recent, call, start))
-    for number, way in enumerate(ways):
-        if is_one(way[0], after):
-            return UnrotatedVectors(*way, number)
+    # Most layers are made as the one before, so that nothing else need be looked at.
+    if first is not None and first.use < len(recent):
+        use = recent[first.use]
+        if first.lies is not None and _lies(after, use) == first.lies:
+            return UnrotatedVectors(after, (use.module,), first)
+        ways = _ways(first.use, recent, after, call, start=start)
+        made = _made_in(ways[first.reading : first.reading + 1], after)
+        if made is not None:
+            return made
+    every = [_ways(number, recent, after, call, start=start) for number in range(len(recent))]
+    made = _made_in(list(chain.from_iterable(every)), after)
+    if made is None or len(made.modules) > 1 or made.vectors is not after:
+        return made
+    return made._replace(way=made.way._replace(lies=_lies(after, recent[made.way.use])))
+
+
+def _lies(after: torch.Tensor, use: ModuleUse) -> tuple[Any, ...] | None:
+    """How vectors lie in the output of a matrix: where this is the same, they are read alike."""
+    if use.output is None or use.module.weight.ndim != 2:
+        return None
+    apart = after.data_ptr() - use.output.data_ptr()
+    output = use.output.shape, use.output.stride(), use.output.dtype
+    return apart, after.shape, after.stride(), after.dtype, *output
+
+
+def _made_in(ways: list[UnrotatedVectors], after: torch.Tensor) -> UnrotatedVectors | None:
+    """The first of these that was left as it is, or else the first of the same lengths."""
+    for made in ways:
+        if is_one(made.vectors, after):
+            return made._replace(vectors=after)
     if not ways:
         return None
     lengths = _lengths(after)
-    for number, way in enumerate(ways):
-        factor = _factor(way[0], after, lengths)
+    for made in ways:
+        factor = _factor(made.vectors, after, lengths)
         if factor is not None:
-            return _scaled(way, factor, number)
+            return made if factor == 1 else made._replace(vectors=made.vectors * factor)
     return None
 
 
-def _scaled(
-    way: tuple[torch.Tensor, tuple[nn.Module, ...]], factor: float, number: int
-) -> UnrotatedVectors:
-    heads, modules = way
-    return UnrotatedVectors(heads if factor == 1 else heads * factor, modules, number)
-
-
 def _ways(
-    after: torch.Tensor, recent: list[ModuleUse], call: Call, start: int
-) -> Iterator[tuple[torch.Tensor, tuple[nn.Module, ...]]]:
-    """Each way in which outputs may hold the heads of ``after``, and the modules that gave them."""
-    for use in recent:
-        modules = _made_by(use, recent)
-        if modules and use.output is not None and use.output.ndim >= 2:
-            piece = _piece(use.output, start, after.shape[2])
-            for heads in _heads_of(piece, after, call):
-                yield heads, modules
+    number: int, recent: list[ModuleUse], after: torch.Tensor, call: Call, *, start: int
+) -> list[UnrotatedVectors]:
+    """Each way in which an output may hold the heads of ``after``."""
+    use = recent[number]
+    modules = _made_by(use, recent)
+    if not modules or use.output is None or use.output.ndim < 2:
+        return []
+    every = enumerate(_heads_of(_piece(use.output, start, after.shape[2]), after, call))
+    return [UnrotatedVectors(heads, modules, Way(number, reading)) for reading, heads in every]
 
 
 def _made_by(use: ModuleUse, recent: list[ModuleUse]) -> tuple[nn.Module, ...]:
@@ -210,7 +233,11 @@ def _factor(heads: torch.Tensor, after: torch.Tensor, lengths: np.ndarray) -> fl
 
 def _lengths(vectors: torch.Tensor) -> np.ndarray:
     """Lengths ``[head token]`` of a few; small arrays are worked on faster outside of torch."""
-    some = vectors[0, :HEADS_COMPARED, :TOKENS_COMPARED].detach().float().cpu().numpy()
+    few = slice(0, 1), slice(HEADS_COMPARED), slice(TOKENS_COMPARED)
+    if vectors.dtype == torch.float32 and vectors.device.type == "cpu":
+        some = vectors.detach().numpy()[few][0]
+    else:
+        some = vectors[few][0].detach().float().cpu().numpy()
     return np.sqrt(np.einsum("htf,htf->ht", some, some))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from typing import Any
 
 from torch import nn
@@ -21,7 +21,7 @@ from headscope.capturing.watching.interface import InterfaceWatch
 from headscope.capturing.watching.modes import innermost_mode
 from headscope.capturing.watching.operators import OperatorWatch, looking_away
 from headscope.capturing.watching.tape import ModuleUse, PassReader, Tape
-from headscope.capturing.watching.torch_functions import counted, products_handed
+from headscope.capturing.watching.torch_functions import PATCHES
 from headscope.capturing.watching.watch_plan import (
     AttentionSite,
     ModelModules,
@@ -59,10 +59,10 @@ class Watch(PassReader):
         readers: Sequence[PassReader] = (),
     ) -> None:
         self.count = self.softmaxes = 0
-        self._counting = nullcontext() if watched is None else counted(self._count_softmax)
+        self._told: dict[str, Any] = {} if watched is None else {"counter": self._count_softmax}
         # Where nobody asks for a plan it need not be known how attention begins.
-        has_plan = watched is not None and (not watched.is_planned or bool(watched.operators))
-        self._handing = products_handed(self._multiply) if has_plan else nullcontext()
+        if watched is not None and (not watched.is_planned or watched.operators):
+            self._told["product"] = self._multiply
         watched = WatchedModules.of(ModelModules.of(model)) if watched is None else watched
         self._take, self._join, self._watched, self._tell = take, join, watched, used
         # Of modules that compute attention with torch's operators it is told itself.
@@ -94,9 +94,9 @@ class Watch(PassReader):
             undo.callback(self._close)
             if self._is_always_open:
                 undo.enter_context(self._operators)
-            undo.enter_context(observing(away=False))
-            undo.enter_context(self._counting)
-            undo.enter_context(self._handing)
+            for name in self._told:
+                undo.enter_context(PATCHES[name].applied())
+            undo.enter_context(observing(away=False, **self._told))
             self._exit = undo.pop_all()
         return self
 
@@ -132,6 +132,7 @@ class Watch(PassReader):
             self._done(self._waiting.pop())
 
     def _note(self, call: Call) -> None:
+        """A call was made; whoever tells of it looks away."""
         call.number = self.count
         self.count += 1
         made = self._operators.made.pop(id(call.module), 0)
@@ -141,9 +142,8 @@ class Watch(PassReader):
         if call.route == "operators" and id(call.module) in self._begun:
             self._late.add(call.number)
         call.products = call.products if call.route == "operators" else made
-        with looking_away():
-            self._describe(call)
-            whole = self._join(call)
+        self._describe(call)
+        whole = self._join(call)
         if whole is not call:
             self._is_plain = False
         if whole is None:

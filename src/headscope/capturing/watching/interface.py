@@ -35,7 +35,8 @@ class InterfaceWatch:
         tape: the model's modules, and which of them is running.
         tell: is called with each `Call`; None if calls are not reported and attention is only
             changed.
-        inside: a block to be opened around the model's own attention function.
+        inside: a block to be opened around the model's own attention function and all that is done
+            with its result.
 
     Raises:
         CaptureError: on entering, where transformers is too old to be watched; in a call, where the
@@ -88,16 +89,16 @@ class InterfaceWatch:
                 tensors = self._operands(edit, tensors, options, adds=adds)
             with self._inside():
                 result = function(module, *tensors, *args, **options)
-            if self._tell is None and edit is None:
-                return result
-            call = self._call(module, tensors, options, result, adds=adds)
-            if edit is not None:
-                call = edit.changed(
-                    call, with_weights=self._tell is not None or call.weights is not None
-                )
-                result = (call.context, _weights_like(result[1:], call), *result[2:])
-            if self._tell is not None:
-                self._tell(call)
+                if self._tell is None and edit is None:
+                    return result
+                call = self._call(module, tensors, options, result, adds=adds)
+                if edit is not None:
+                    call = edit.changed(
+                        call, with_weights=self._tell is not None or call.weights is not None
+                    )
+                    result = (call.context, _weights_like(result[1:], call), *result[2:])
+                if self._tell is not None:
+                    self._tell(call)
             return result
 
         return watched

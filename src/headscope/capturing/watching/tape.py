@@ -297,7 +297,9 @@ def _lengths(module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) 
     """
     named = arguments_of(module)
     given = dict(zip(named, args, strict=False)) | options
-    second = next(filter(None, (_length(given.get(name)) for name in SECOND_SOURCE)), 0)
+    second = 0
+    for name in SECOND_SOURCE:
+        second = second or _length(given.get(name))
     if not second:
         return 0, 0  # then nobody asks for its own
     for name in (*named, *given):

@@ -12,15 +12,14 @@ is opened only then need not be passed by all that comes before.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
-from functools import wraps
+from collections.abc import Callable, Sequence
+from functools import cache, wraps
 from typing import Any
 
 import torch
 from torch.nn import functional
 
-from headscope.capturing.observers import SharedPatch, observers, observing
+from headscope.capturing.observers import SharedPatch, observers
 
 OPERATORS = "torch._higher_order_ops.flex_attention"
 FUSED: Any = functional.scaled_dot_product_attention
@@ -47,30 +46,12 @@ PRODUCT_HOLDERS = (
     (torch.Tensor, "baddbmm"),
 )
 """Where it finds products of matrices."""
-Product = Callable[[Callable, tuple, dict], Any]
-"""Runs a function of torch, given with its arguments and options."""
-
-
 _originals: dict[Any, Callable] = {}
 
 
 def original_of(func: Any) -> Any:
     """A function of torch as it is when nobody counts: modes are handed the one in its place."""
     return _originals.get(func, func)
-
-
-@contextmanager
-def counted(by: Callable[[], None]) -> Generator[None]:
-    """Call ``by`` with each softmax that this thread takes while the block is open."""
-    with SOFTMAXES.applied(), observing(counter=by):
-        yield
-
-
-@contextmanager
-def products_handed(to: Product) -> Generator[None]:
-    """Let each product of matrices of this thread be run by ``to`` while the block is open."""
-    with PRODUCTS.applied(), observing(product=to):
-        yield
 
 
 def _count_softmaxes() -> Callable[[], None]:
@@ -86,10 +67,11 @@ def _hand_products_on() -> Callable[[], None]:
     return _all_replaced(PRODUCT_HOLDERS, _handed_on)
 
 
-SOFTMAXES = SharedPatch(_count_softmaxes)
-PRODUCTS = SharedPatch(_hand_products_on)
+PATCHES = {"counter": SharedPatch(_count_softmaxes), "product": SharedPatch(_hand_products_on)}
+"""What must be open for each of these `Observers` to be called."""
 
 
+@cache
 def _counting(original: Callable) -> Callable:
     """A softmax that is counted."""
 
@@ -103,6 +85,7 @@ def _counting(original: Callable) -> Callable:
     return counting
 
 
+@cache
 def _handed_on(original: Callable) -> Callable:
     """A product that somebody else may run."""
 
@@ -133,10 +116,9 @@ def _replaced(holder: Any, name: str, made: Callable[[Callable], Callable]) -> C
     """Put what is made of one function of torch in its place; returned is what undoes it."""
     original, is_own = getattr(holder, name), name in vars(holder)
     replacement = made(original)
-    _originals[replacement] = original
+    _originals[replacement] = original  # for good: both are made once
 
     def undo() -> None:
-        del _originals[replacement]
         if is_own:
             setattr(holder, name, original)
         else:  # it is inherited

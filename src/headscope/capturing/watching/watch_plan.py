@@ -9,13 +9,14 @@ that differs from the plan is discarded, and all modules are watched again.
 
 from __future__ import annotations
 
+import operator
 import re
 import weakref
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import torch
@@ -58,20 +59,19 @@ class ModelModules:
 
     def numbered(self, modules: Iterable[nn.Module | None]) -> tuple[int | None, ...]:
         """Where modules stand among all; None for none."""
-        return tuple(None if module is None else self.numbers[id(module)] for module in modules)
+        numbers = self.numbers
+        return tuple([None if module is None else numbers[id(module)] for module in modules])
 
     @classmethod
     def of(cls, model: nn.Module) -> ModelModules:
         """Those of a model as it is now."""
-        names: dict[int, str] = {}
-        modules = []
-        for name, module in named_modules_of(model):
-            modules.append(module)
-            names[id(module)] = name
+        walked = named_modules_of(model)
+        names = {id(module): name for name, module in walked}
+        for number, name in names.items():
             if "_orig_mod" in name:
                 parts = (part for part in name.split(".") if part != "_orig_mod")
-                names[id(module)] = ".".join(parts)
-        return cls(model, tuple(modules), names)
+                names[number] = ".".join(parts)
+        return cls(model, tuple([module for _, module in walked]), names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,12 +141,11 @@ def _chosen(modules: ModelModules, numbers: Iterable[int | None]) -> list[nn.Mod
     return [modules.all[number] for number in dict.fromkeys(numbers) if number is not None]
 
 
-def _candidates(modules: ModelModules, sites: Iterable[int]) -> list[nn.Module]:
-    """What may make queries and keys: all with weights in modules that compute attention, or say
-    so.
+def _candidates(modules: ModelModules) -> list[nn.Module]:
+    """What may make queries and keys: all with weights in modules that call themselves attention,
+    as where all modules are watched.
     """
     holders = [module for module in modules.all if ATTENTION_NAME.search(type(module).__name__)]
-    holders += _chosen(modules, sites)
     inside = {id(part) for holder in holders for part in holder.modules()}
     return [module for module in modules.all if id(module) in inside and _has_weight(module)]
 
@@ -158,8 +157,7 @@ def _has_weight(module: nn.Module) -> bool:
     return weight.ndim in (1, 2)
 
 
-@dataclass(frozen=True)
-class AttentionSite:
+class AttentionSite(NamedTuple):
     """One call of attention in a pass; modules are numbers in the order of the model's modules.
 
     Args:
@@ -192,6 +190,7 @@ class WatchPlan:
         routers: the modules that gave the router scores that the model returned, None for one that
             was not seen; empty as long as nobody has asked for them.
         forms: those of the inputs of passes that ran to the end.
+        overwrites: whether the model was seen to write over what its attention had used.
     """
 
     modules: tuple[weakref.ref[nn.Module], ...]
@@ -199,12 +198,12 @@ class WatchPlan:
     softmaxes: int
     routers: tuple[int | None, ...] = ()
     forms: set[InputForm] = field(default_factory=set)
+    overwrites: bool = False
 
     def fits(self, modules: ModelModules) -> bool:
         """Whether the model still has the same modules, one by one."""
-        if len(self.modules) != len(modules.all):
-            return False
-        return all(known() is now for known, now in zip(self.modules, modules.all, strict=True))
+        known = [module() for module in self.modules]
+        return len(known) == len(modules.all) and all(map(operator.is_, known, modules.all))
 
     def watched(self, modules: ModelModules, *, ends: bool = False) -> WatchedModules:
         """Where to watch the next pass, which may end with the last call of attention."""
@@ -215,7 +214,7 @@ class WatchPlan:
         at_once = {site.module for site in by_operators if not site.is_late}
         # Which module is running is asked by those who watch torch's functions alone.
         running, given = (sites, []) if operators else ([], sites)
-        known = _candidates(modules, sites) if None in makers else _chosen(modules, makers)
+        known = _candidates(modules) if None in makers else _chosen(modules, makers)
         operator_calls = {}
         for number, count in operators.items():
             operator_calls[id(modules.all[number])] = count
@@ -295,11 +294,6 @@ def plan_of(modules: ModelModules) -> WatchPlan | None:
 
 def site_of(modules: ModelModules, call: Call, *, is_late: bool) -> AttentionSite:
     """The site of a call whose projection was looked for."""
-    return AttentionSite(
-        module=modules.numbers[id(call.module)],
-        route=call.route,
-        cross=call.cross,
-        projection=modules.numbered([call.projection])[0],
-        makers=modules.numbered(call.makers),
-        is_late=is_late,
-    )
+    projection, *makers = modules.numbered((call.projection, *call.makers))
+    number = modules.numbers[id(call.module)]
+    return AttentionSite(number, call.route, call.cross, projection, tuple(makers), is_late)
