@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -30,12 +30,14 @@ class AddedScores:
         mask: of a `Call`.
         bias: of a `Call`.
         steps: that led from the product to the scores; None where they are not known.
+        held: tensors that were added in these steps: no others may come to lie in their place.
     """
 
     added: torch.Tensor
     mask: torch.Tensor | None
     bias: torch.Tensor | None
     steps: tuple[Any, ...] | None
+    held: tuple[torch.Tensor, ...]
 
     def fits(self, scores: torch.Tensor) -> bool:
         """Whether it can be added to a product of these sizes."""
@@ -49,8 +51,7 @@ class AddedScores:
         return -within <= low and high <= within
 
 
-@dataclass(frozen=True, eq=False)
-class ScoresAndWeights:
+class ScoresAndWeights(NamedTuple):
     """What went into a softmax, and what came out.
 
     Args:
@@ -58,11 +59,13 @@ class ScoresAndWeights:
         weights: likewise.
         steps: that led from the product of queries and keys to the scores; None where they are not
             known.
+        held: tensors that were added in these steps.
     """
 
     scores: torch.Tensor
     weights: torch.Tensor
     steps: tuple[Any, ...] | None
+    held: tuple[torch.Tensor, ...]
 
 
 def queries_and_keys(
@@ -149,9 +152,10 @@ def _new(raw: torch.Tensor, softmax: ScoresAndWeights) -> AddedScores | None:
         return None
     allowed = NEGLIGIBLE.get(scores.dtype, NEGLIGIBLE_HALF) * max(1.0, largest)
     mask = None if visible.all() else _alike(visible)
+    steps, held = softmax.steps, softmax.held
     if left.abs().max().item() <= allowed:
-        return AddedScores(_alike(added.masked_fill(visible, 0)), mask, None, softmax.steps)
-    return AddedScores(added, mask, _alike(left), softmax.steps)
+        return AddedScores(_alike(added.masked_fill(visible, 0)), mask, None, steps, held)
+    return AddedScores(added, mask, _alike(left), steps, held)
 
 
 def _alike(tensor: torch.Tensor) -> torch.Tensor:

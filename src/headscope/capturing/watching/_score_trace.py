@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,6 +16,7 @@ TIMES = {
     torch.Tensor.mul_,
 }
 OVER = {torch.div, torch.Tensor.div, torch.Tensor.__truediv__, torch.Tensor.div_, torch.true_divide}
+FACTORS = TIMES | OVER
 ADDITIONS = {"add", "add_"}
 VIEWS = {"view", "reshape", "unflatten", "flatten", "transpose", "contiguous", "to", "float"}
 """Functions that leave the numbers as they are, but for their precision."""
@@ -77,30 +76,22 @@ class Product(NamedTuple):
         return self._replace(query=self.key, key=self.query, turned=False, exchanged=True)
 
 
-@dataclass(frozen=True)
-class Step:
-    """What was done to a product, besides multiplying it with a number: it was laid out otherwise,
-    or something was added to it.
-
-    Args:
-        what: equal in equal steps; of a tensor where it lies in memory, in which form and version.
-        tensor: which was added; held, so that no other comes to lie there.
-    """
-
-    what: Any
-    tensor: torch.Tensor | None = field(default=None, compare=False)
+Step = tuple[Any, ...]
+"""What was done to a product: equal where the same was done. A tensor that was added is where it
+lies in memory, its form and its version.
+"""
 
 
 def addition(added: Any, factor: float = 1.0) -> Step | None:
     """The step in which a tensor or a number is added; None for a tensor that does not tell whether
     it was changed.
     """
-    if isinstance(added, int | float):
-        return Step(("+", added))
-    if not isinstance(added, torch.Tensor) or added.is_inference():
-        return None
-    form = added.shape, added.stride(), added.dtype
-    return Step((added.data_ptr(), added._version, factor, *form), added)
+    if isinstance(added, torch.Tensor):
+        if added.is_inference():
+            return None
+        form = added.shape, added.stride(), added.dtype
+        return ("+", factor, added.data_ptr(), added._version, *form)
+    return ("+", added) if isinstance(added, int | float) else None
 
 
 class ScoreTrace(NamedTuple):
@@ -113,8 +104,9 @@ class ScoreTrace(NamedTuple):
             not understood.
         axis: the axis of the softmax, -1 or -2; other axes are not followed.
         turned: whether the weights were turned since the softmax.
-        steps: from the one product to the scores; None where there are several, or what was done is
-            more than such steps.
+        steps: from the one product to the scores; None where there are several, or more was done
+            than multiplying with numbers, adding, and laying out otherwise.
+        added: tensors that were added; held, so that no others come to lie where they do.
     """
 
     products: tuple[Product, ...] = ()
@@ -123,6 +115,7 @@ class ScoreTrace(NamedTuple):
     axis: int = -1
     turned: bool = False
     steps: tuple[Step, ...] | None = None
+    added: tuple[torch.Tensor, ...] = ()
 
     @property
     def is_weights(self) -> bool:
@@ -203,22 +196,32 @@ class ScoreTraces:
         traced = [given for given in _flat(args) if id(given) in self._known]
         if not traced:
             return
-        name = getattr(func, "__name__", "")
-        if name in ENDS and self._ends(name, args, result, traced[0]):
+        first, name = traced[0], getattr(func, "__name__", "")
+        if name in ENDS and self._ends(name, args, result, first):
             return
-        is_turned = _is_turned(traced[0], result)
-        trace = self._known[id(traced[0])].trace
+        is_turned = _is_turned(first, result)
+        trace = self._known[id(first)].trace
         if trace.is_weights:
             self.remember(result, trace._replace(turned=not trace.turned) if is_turned else trace)
             return
-        is_in_place = name.endswith("_")
-        traces = [self.of(given, written=is_in_place and given is result) for given in traced]
-        factor, step = _done(func, args, options, traced[0])
-        step = step if len(traced) == 1 else None
-        if id(result) in self._known and func not in TIMES | OVER:
-            traces = traces[:1]  # another product put to it in place is part of what is added
-        known = [trace for trace in traces if trace is not None]
-        self.remember(result, _together(known, factor, step, is_turned=is_turned))
+        known = self.of(first, written=first is result and name.endswith("_")) or trace
+        # Another product put to it in place is part of what is added.
+        others = () if id(result) in self._known and func not in FACTORS else traced[1:]
+        more = [self._known[id(other)].trace for other in others]
+        factor, step, added = _done(func, args, options, first)
+        products: list[Product] = []
+        # A dictionary keeps each size once, in the order in which they came.
+        sizes: dict[tuple[int, int], None] = {}
+        for each in (known, *more):
+            for product in each.products:
+                products.append(product.done(factor, turned=is_turned))
+            for size in each.sizes:
+                sizes[size[::-1] if is_turned else size] = None
+        whole = ScoreTrace(tuple(products[:PRODUCTS_REMEMBERED]), sizes=tuple(sizes))
+        if len(traced) == 1 and step is not None and known.steps is not None:
+            added = (*known.added, *added)
+            whole = whole._replace(steps=(*known.steps, step), added=added)
+        self.remember(result, whole)
 
     def _ends(self, name: str, args: tuple, result: torch.Tensor, traced: torch.Tensor) -> bool:
         """Whether nothing is known of the result: it was projected, convolved or normalised, and
@@ -238,12 +241,14 @@ class ScoreTraces:
         return True
 
 
-def _flat(args: tuple) -> Iterator[Any]:
+def _flat(args: tuple) -> list[Any]:
+    flat: list[Any] = []
     for given in args:
         if isinstance(given, list | tuple):
-            yield from given
+            flat += given
         else:
-            yield given
+            flat.append(given)
+    return flat
 
 
 def _is_turned(given: torch.Tensor, result: torch.Tensor) -> bool:
@@ -266,47 +271,23 @@ def _version(tensor: torch.Tensor) -> int:
     return 0 if tensor.is_inference() else tensor._version
 
 
-def _together(
-    traces: Sequence[ScoreTrace], factor: float, step: Step | None, *, is_turned: bool
-) -> ScoreTrace:
-    """What is known of what was made of scores.
-
-    Args:
-        traces: of these.
-        factor: what they were multiplied with.
-        step: what was done to the one; None if there are several, or it is more than a step.
-        is_turned: whether their last two axes were exchanged.
-    """
-    products: list[Product] = []
-    # A dictionary keeps each size once, in the order in which they came.
-    sizes: dict[tuple[int, int], None] = {}
-    for trace in traces:
-        for product in trace.products:
-            products.append(product.done(factor, turned=is_turned))
-        for size in trace.sizes:
-            sizes[size[::-1] if is_turned else size] = None
-    before = traces[0].steps
-    steps = None if before is None or step is None else (*before, step)
-    return ScoreTrace(tuple(products[:PRODUCTS_REMEMBERED]), sizes=tuple(sizes), steps=steps)
-
-
 def _done(
     func: Any, args: tuple, options: dict[str, Any], traced: torch.Tensor
-) -> tuple[float, Step | None]:
-    """What a function multiplied a tensor with, its first argument or its second, and what it did;
-    None where that is more than a step.
+) -> tuple[float, Step | None, tuple[torch.Tensor, ...]]:
+    """What a function multiplied a tensor with, its first argument or its second, what it did, None
+    where that is more than a step, and the tensor that it added.
     """
     name, rest = getattr(func, "__name__", ""), (*args[1:], *options.values())
     other = args[0] if args[0] is not traced else next(iter(rest), None)
-    if func in TIMES | OVER:
+    if func in FACTORS:
         if isinstance(other, torch.Tensor) and other.numel() == 1:
             other = other.item()
         if not isinstance(other, int | float):
-            return 1.0, None
+            return 1.0, None, ()
         factor = 1 / other if func in OVER else float(other)
-        return factor, Step(("*", factor))
+        return factor, ("*", factor), ()
     if name in ADDITIONS and len(rest) == 1:
-        return 1.0, addition(other)
+        return 1.0, addition(other), (other,) if isinstance(other, torch.Tensor) else ()
     if name in VIEWS and not any(isinstance(given, torch.Tensor) for given in rest):
-        return 1.0, Step((name, *rest))
-    return 1.0, None
+        return 1.0, (name, *rest), ()
+    return 1.0, None, ()

@@ -39,7 +39,6 @@ from headscope.capturing.watching._score_trace import (
     Product,
     ScoreTrace,
     ScoreTraces,
-    Step,
     addition,
 )
 from headscope.capturing.watching.modes import WatchMode, looking_away
@@ -100,10 +99,10 @@ class OperatorWatch(WatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Run one torch function as it is, or as a session changes it, then note what it did."""
-        func, options = original_of(func), kwargs or {}
+        func, options, now = original_of(func), kwargs or {}, observers()
         # Another level is a run of our own inside the pass, such as a check, which is nobody's
         # attention.
-        if level() != self._level:
+        if now.level != self._level:
             return func(*args, **options)
         flex = is_flex(func)
         if self.idle or (self.is_before and not flex and func not in BEGINS):
@@ -111,12 +110,10 @@ class OperatorWatch(WatchMode):
         self.is_before = False
         # These compute scores and weights in one function, so that queries, keys and values must be
         # changed before it runs.
-        if (flex or func in HOLD_OPERANDS) and (edit := self._edit()) is not None:
-            with looking_away():
-                act = func, args, options
-                args, options = with_operands(edit, act, self._traces, self._split)
+        if now.sessions and (flex or func in HOLD_OPERANDS):
+            args, options = self._edited(func, args, options)
         result = self._told(func, args, options, self._run)
-        if observers().away:
+        if now.away:
             return result
         if func is functional.multi_head_attention_forward:
             return self._multi_head(args, options, result)
@@ -143,9 +140,14 @@ class OperatorWatch(WatchMode):
             return func(*args, **options)
 
     def _edit(self) -> Edit | None:
-        if not sessions() or observers().away:
-            return None
-        return edit_of(self._tape.innermost(), "operators")
+        return None if observers().away else edit_of(self._tape.innermost(), "operators")
+
+    def _edited(self, func: Callable, args: tuple, options: dict) -> tuple[tuple, dict]:
+        edit = self._edit()
+        if edit is None:
+            return args, options
+        with looking_away():
+            return with_operands(edit, (func, args, options), self._traces, self._split)
 
     def _look(
         self, func: Callable, args: tuple, options: dict, result: torch.Tensor
@@ -207,11 +209,12 @@ class OperatorWatch(WatchMode):
         is_turned = order[-2] > order[-1] if are_last else None
         known = (Product(query, key, product.scale, is_turned),)
         trace = ScoreTrace(known, sizes=(size,) if are_last else ())
-        first = Step((product.equation, product.axes))
+        first = (product.equation, product.axes)
         if product.added is None:
             return trace._replace(steps=(first,))
-        second = addition(*product.added)
-        return trace if second is None else trace._replace(steps=(first, second))
+        added, factor = product.added
+        second = addition(added, factor)
+        return trace if second is None else trace._replace(steps=(first, second), added=(added,))
 
     def _weighted(
         self,
@@ -275,7 +278,7 @@ class OperatorWatch(WatchMode):
             if scores is None or scores.shape != weights.shape:
                 return known
             steps = None if trace.steps is None else (*form, *trace.steps)
-            softmax = ScoresAndWeights(scores, weights, steps)
+            softmax = ScoresAndWeights(scores, weights, steps, trace.added)
             if self._tell is not None:
                 known |= queries_and_keys(trace.products, softmax, self._added)
             is_edited = sessions() and edit_of(self._tape.innermost(), "operators") is not None
