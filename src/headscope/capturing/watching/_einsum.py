@@ -29,6 +29,14 @@ class AxisOrder:
     def _is_kept(self) -> bool:
         return list(self.order) == sorted(self.order)
 
+    @cached_property
+    def is_turned(self) -> bool | None:
+        """Whether the two axes that are wanted last stand last in the tensor, but exchanged; None
+        where they do not stand last.
+        """
+        last, count = self.order[-2:], len(self.order)
+        return last[0] > last[1] if sorted(last) == [count - 2, count - 1] else None
+
     def read(self, tensor: torch.Tensor) -> torch.Tensor:
         """The tensor in the order wanted."""
         permuted = tensor if self._is_kept else tensor.permute(self.order)

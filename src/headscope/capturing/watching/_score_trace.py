@@ -202,7 +202,9 @@ class ScoreTraces:
         is_turned = _is_turned(first, result)
         trace = self._known[id(first)].trace
         if trace.is_weights:
-            self.remember(result, trace._replace(turned=not trace.turned) if is_turned else trace)
+            if result is not first:
+                turned = trace.turned != is_turned
+                self.remember(result, trace._replace(turned=turned) if is_turned else trace)
             return
         known = self.of(first, written=first is result and name.endswith("_")) or trace
         # Another product put to it in place is part of what is added.
@@ -253,13 +255,14 @@ def _flat(args: tuple) -> list[Any]:
 
 def _is_turned(given: torch.Tensor, result: torch.Tensor) -> bool:
     """Whether a function exchanged the last two axes, by how both lie in memory."""
-    if given.ndim != result.ndim or given.ndim < 2:
+    if result is given or given.ndim != result.ndim or given.ndim < 2:
         return False
-    before, after = (
-        (*zip(tensor.shape[-2:], tensor.stride()[-2:], strict=True),) for tensor in (given, result)
-    )
-    is_exchanged = before != after and before == after[::-1]
-    return is_exchanged and storage_of(given) == storage_of(result)
+    before = given.shape[-2:], given.stride()[-2:]
+    after = result.shape[:-3:-1], result.stride()[:-3:-1]
+    # A square that is laid out the same in both directions is not turned.
+    if before != after or before == (result.shape[-2:], result.stride()[-2:]):
+        return False
+    return storage_of(given) == storage_of(result)
 
 
 def storage_of(tensor: torch.Tensor) -> int:

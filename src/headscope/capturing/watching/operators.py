@@ -18,7 +18,7 @@ from torch.nn import functional
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.layout import layout_of, split
 from headscope.capturing.observers import observers
-from headscope.capturing.seam import OPERANDS, Edit, alike, edit_of, level, sessions
+from headscope.capturing.seam import OPERANDS, Edit, alike, edit_of, level, sessions, unseen
 from headscope.capturing.watching._added_scores import (
     AddedScores,
     ScoresAndWeights,
@@ -104,8 +104,10 @@ class OperatorWatch(WatchMode):
         # attention.
         if now.level != self._level:
             return func(*args, **options)
+        if self.idle:
+            return self._told(func, args, options, _plainly)
         flex = is_flex(func)
-        if self.idle or (self.is_before and not flex and func not in BEGINS):
+        if self.is_before and not flex and func not in BEGINS:
             return self._told(func, args, options, _plainly)
         self.is_before = False
         # These compute scores and weights in one function, so that queries, keys and values must be
@@ -172,16 +174,18 @@ class OperatorWatch(WatchMode):
 
     def _product(self, product: MatrixProduct, result: torch.Tensor) -> torch.Tensor:
         left, right = self._traces.of(product.left), self._traces.of(product.right)
-        is_activation = _is_activation(product.left) and _is_activation(product.right)
+        are_activations = _is_activation(product.left) and _is_activation(product.right)
         is_matmul, is_sum = product.equation is MATMUL, product.added is not None
         product = product.aligned()
-        if left is not None and left.is_weights and not is_sum:
-            return self._weighted(left, product, result)
-        # As (weights @ values) turned; ``matmul`` over the queries is something else.
-        is_read = not is_sum and right is not None and (not is_matmul or right.key_axis == -2)
-        if is_read and right is not None and right.is_weights:
-            return self._weighted(right, product.exchanged(), result, exchanged=True)
-        if is_activation:
+        for trace, is_exchanged in ((left, False), (right, True)):
+            if is_sum or trace is None or not trace.is_weights:
+                continue
+            # (weights @ values) turned is one; a matmul with weights over the queries is none.
+            if is_exchanged and is_matmul and trace.key_axis == -1:
+                continue
+            factors = product.exchanged() if is_exchanged else product
+            return self._weighted(trace, factors, result, exchanged=is_exchanged)
+        if are_activations:
             self._traces.remember(result, self._scores_of(product, result))
             if is_matmul and not is_sum:
                 self.made[id(self._tape.innermost())] += 1
@@ -203,12 +207,10 @@ class OperatorWatch(WatchMode):
         key = self._split(of_key.read(product.right))
         if query is None or key is None:
             return unread
-        order, count = of_scores.order, len(of_scores.order)
-        # neither queries nor keys need be on the last axes
-        are_last = set(order[-2:]) == {count - 1, count - 2}
-        is_turned = order[-2] > order[-1] if are_last else None
+        # Neither queries nor keys need be on the last axes.
+        is_turned = of_scores.is_turned
         known = (Product(query, key, product.scale, is_turned),)
-        trace = ScoreTrace(known, sizes=(size,) if are_last else ())
+        trace = ScoreTrace(known, sizes=() if is_turned is None else (size,))
         first = (product.equation, product.axes)
         if product.added is None:
             return trace._replace(steps=(first,))
@@ -272,7 +274,7 @@ class OperatorWatch(WatchMode):
         scores = trace.scores
         if scores is None:
             return known
-        with looking_away():
+        with looking_away(), unseen():
             turned = scores.transpose(-1, -2) if trace.turned else scores
             scores = self._split(of_weights.read(turned))
             if scores is None or scores.shape != weights.shape:
