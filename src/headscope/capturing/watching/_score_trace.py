@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -211,19 +212,13 @@ class ScoreTraces:
         others = () if id(result) in self._known and func not in FACTORS else traced[1:]
         more = [self._known[id(other)].trace for other in others]
         factor, step, added = _done(func, args, options, first)
-        products: list[Product] = []
-        # A dictionary keeps each size once, in the order in which they came.
-        sizes: dict[tuple[int, int], None] = {}
-        for each in (known, *more):
-            for product in each.products:
-                products.append(product.done(factor, turned=is_turned))
-            for size in each.sizes:
-                sizes[size[::-1] if is_turned else size] = None
-        whole = ScoreTrace(tuple(products[:PRODUCTS_REMEMBERED]), sizes=tuple(sizes))
+        steps, held = None, ()
         if len(traced) == 1 and step is not None and known.steps is not None:
-            added = (*known.added, *added)
-            whole = whole._replace(steps=(*known.steps, step), added=added)
-        self.remember(result, whole)
+            steps, held = (*known.steps, step), (*known.added, *added)
+        products, sizes = known.products, known.sizes
+        if more or is_turned or factor != 1:
+            products, sizes = _together((known, *more), factor, is_turned=is_turned)
+        self.remember(result, ScoreTrace(products, sizes=sizes, steps=steps, added=held))
 
     def _ends(self, name: str, args: tuple, result: torch.Tensor, traced: torch.Tensor) -> bool:
         """Whether nothing is known of the result: it was projected, convolved or normalised, and
@@ -272,6 +267,27 @@ def storage_of(tensor: torch.Tensor) -> int:
 
 def _version(tensor: torch.Tensor) -> int:
     return 0 if tensor.is_inference() else tensor._version
+
+
+def _together(
+    traces: Sequence[ScoreTrace], factor: float, *, is_turned: bool
+) -> tuple[tuple[Product, ...], tuple[tuple[int, int], ...]]:
+    """Products and sizes of what was made of scores.
+
+    Args:
+        traces: of these.
+        factor: what they were multiplied with.
+        is_turned: whether their last two axes were exchanged.
+    """
+    products: list[Product] = []
+    # A dictionary keeps each size once, in the order in which they came.
+    sizes: dict[tuple[int, int], None] = {}
+    for trace in traces:
+        for product in trace.products:
+            products.append(product.done(factor, turned=is_turned))
+        for size in trace.sizes:
+            sizes[size[::-1] if is_turned else size] = None
+    return tuple(products[:PRODUCTS_REMEMBERED]), tuple(sizes)
 
 
 def _done(
