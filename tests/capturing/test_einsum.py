@@ -41,7 +41,7 @@ def test_any_order_of_the_axes_is_read(equation):
 def test_an_ellipsis_and_a_missing_head_are_read(equation, sizes):
     weights, value = (torch.rand([SIZES[letter] for letter in axes]) for axes in sizes)
     context = torch.einsum(equation, weights, value)
-    readings = attention_axes(equation, [tensor.ndim for tensor in (weights, value)])
+    readings = attention_axes(equation, (weights.ndim, value.ndim))
     laid_out = [
         reading.read(tensor)
         for reading, tensor in zip(readings, (weights, value, context), strict=True)

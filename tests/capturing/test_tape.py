@@ -12,6 +12,7 @@ from headscope.capturing.contributions._residual_path import find_reader, find_r
 from headscope.capturing.watching._before_positions import (
     BeforePositions,
     find_before,
+    is_one,
     with_before,
 )
 from headscope.capturing.watching._projection import find_projected, too_many, with_projection
@@ -160,6 +161,16 @@ def test_queries_and_keys_before_positions_are_found_by_their_lengths():
     again = find_before(call, uses, before)
     assert again.ways == before.ways
     assert torch.equal(again.keys.vectors, keys)
+
+
+def test_vectors_of_one_text_are_the_same_memory_however_far_apart_texts_would_lie():
+    before = heads_of(drawn(1, TOKENS, WIDTH))
+    after = before[0].unsqueeze(0)
+    assert before.stride() != after.stride()
+    assert is_one(before, after)
+    assert not is_one(before, before.clone())
+    assert not is_one(before, before.transpose(1, 2).reshape(before.shape))
+    assert not is_one(before, before[:, :, :-1])
 
 
 def test_queries_that_were_multiplied_are_before_positions_too():

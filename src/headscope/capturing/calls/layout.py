@@ -44,7 +44,7 @@ def split(tensor: torch.Tensor, batch: int) -> torch.Tensor | None:
         return tensor
     if tensor.ndim != 3 or tensor.shape[0] % batch:
         return None
-    return tensor.unflatten(0, (batch, -1))
+    return tensor.unsqueeze(0) if batch == 1 else tensor.unflatten(0, (batch, -1))
 
 
 def layout_of(weights: torch.Tensor, batch: int) -> Layout:

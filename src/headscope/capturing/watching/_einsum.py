@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import torch
+
+EQUATIONS_REMEMBERED = 256
+"""A model has a handful, and asks for each in every layer."""
 
 
 @dataclass(frozen=True)
@@ -22,9 +25,21 @@ class AxisOrder:
     order: tuple[int, ...]
     new: int | None = None
 
+    @cached_property
+    def _is_kept(self) -> bool:
+        return list(self.order) == sorted(self.order)
+
+    @cached_property
+    def is_turned(self) -> bool | None:
+        """Whether the two axes that are wanted last stand last in the tensor, but exchanged; None
+        where they do not stand last.
+        """
+        last, count = self.order[-2:], len(self.order)
+        return last[0] > last[1] if sorted(last) == [count - 2, count - 1] else None
+
     def read(self, tensor: torch.Tensor) -> torch.Tensor:
         """The tensor in the order wanted."""
-        permuted = tensor.permute(self.order)
+        permuted = tensor if self._is_kept else tensor.permute(self.order)
         return permuted if self.new is None else permuted.unsqueeze(self.new)
 
     def written(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -36,7 +51,8 @@ class AxisOrder:
 Readings = tuple[AxisOrder, AxisOrder, AxisOrder]
 
 
-def attention_axes(equation: str, sizes: Sequence[int] = (4, 4)) -> Readings | None:
+@lru_cache(EQUATIONS_REMEMBERED)
+def attention_axes(equation: str, sizes: tuple[int, int] = (4, 4)) -> Readings | None:
     """How to read weights, values and context of ``weights, values -> context``.
 
     The key axis is summed over; the query axis is of weights and context, the feature axis of
@@ -68,7 +84,8 @@ def attention_axes(equation: str, sizes: Sequence[int] = (4, 4)) -> Readings | N
     )
 
 
-def product_axes(equation: str, sizes: Sequence[int] = (4, 4)) -> Readings | None:
+@lru_cache(EQUATIONS_REMEMBERED)
+def product_axes(equation: str, sizes: tuple[int, int] = (4, 4)) -> Readings | None:
     """How to read queries, keys and scores of ``queries, keys -> scores``.
 
     The feature axis is summed over; of the two axes that all three share the first of the scores is
@@ -97,6 +114,7 @@ def product_axes(equation: str, sizes: Sequence[int] = (4, 4)) -> Readings | Non
     )
 
 
+@lru_cache(EQUATIONS_REMEMBERED)
 def exchanged(equation: str) -> str:
     """The same einsum with its two operands exchanged."""
     inputs, arrow, output = equation.partition("->")
@@ -136,7 +154,7 @@ class _Letters:
         return tuple(shared), of_first[0], summed[0], of_second[0]
 
 
-def _letters(equation: str, sizes: Sequence[int]) -> _Letters | None:
+def _letters(equation: str, sizes: tuple[int, int]) -> _Letters | None:
     """The letters of both operands and the result, an ellipsis written out; None where it cannot
     be.
     """

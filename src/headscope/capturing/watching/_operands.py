@@ -10,23 +10,25 @@ from typing import Any
 import torch
 
 from headscope.capturing.calls.call import Call
-from headscope.capturing.seam import OPERANDS, Edit
+from headscope.capturing.seam import OPERANDS, Edit, Where
 from headscope.capturing.watching._einsum import AxisOrder, attention_axes, product_axes
 from headscope.capturing.watching._flex import is_flex
-from headscope.capturing.watching._score_trace import trace_of
-from headscope.capturing.watching.torch_functions import EINSUM, FUSED, SUMS_OF_PRODUCTS
+from headscope.capturing.watching._products import product_of, with_factors
+from headscope.capturing.watching._score_trace import ScoreTraces
+from headscope.capturing.watching.torch_functions import FUSED
 
 Split = Callable[[torch.Tensor], torch.Tensor | None]
 
 
 def with_operands(
-    edit: Edit, act: tuple[Callable, tuple, dict], split: Split
+    edit: Edit, act: tuple[Callable, tuple, dict], traces: ScoreTraces, split: Split
 ) -> tuple[tuple, dict]:
     """The arguments of a product with its queries, keys or values changed.
 
     Args:
         edit: what is to be changed.
         act: a function of torch, its arguments and options.
+        traces: what is known of tensors.
         split: gives a tensor its four axes, or None.
     """
     func, args, options = act
@@ -34,32 +36,25 @@ def with_operands(
         return args, options
     if func is FUSED or is_flex(func):
         return _fused(edit, args, options)
-    if func is EINSUM:
-        return _einsum(edit, args, split), options
-    if func in SUMS_OF_PRODUCTS:
-        given = dict(zip(("input", "batch1", "batch2"), args, strict=False)) | options
-        left, right = _factors(edit, (given["batch1"], given["batch2"]), split)
-        rest = {
-            name: value
-            for name, value in options.items()
-            if name not in ("input", "batch1", "batch2")
-        }
-        return (given["input"], left, right), rest
-    return (*_factors(edit, args[:2], split), *args[2:]), options
-
-
-def _factors(edit: Edit, factors: tuple, split: Split) -> tuple:
-    """Queries and turned keys, or weights and values, changed."""
-    left, right = factors
-    if not all(
-        isinstance(tensor, torch.Tensor) and tensor.ndim >= 3 for tensor in factors
-    ) or _is_weights(right):
-        return factors
-    trace = trace_of(left)
-    if trace is None:
-        right = _of(edit, "key", right, lambda tensor: _turned(split(tensor)), turned=True)
-        return _of(edit, "query", left, split), right
-    return (left, _of(edit, "value", right, split)) if trace.is_weights else factors
+    product = product_of(func, args, options)
+    if product is None:
+        return args, options
+    left, right = traces.of(product.left), traces.of(product.right)
+    names: tuple[Where | None, Where | None] = (None, None)
+    axes, product = None, product.aligned()
+    if right is not None and right.is_weights:
+        pass
+    elif left is None:
+        names, axes = ("query", "key"), product_axes(product.equation, product.axes)
+    elif left.is_weights and product.added is None:
+        names, axes = (None, "value"), attention_axes(product.equation, product.axes)
+    if axes is None:
+        return args, options
+    factors = [
+        factor if name is None else _changed(edit, name, (factor, reading), split)
+        for name, factor, reading in zip(names, product[:2], axes, strict=False)
+    ]
+    return with_factors(act, *factors)
 
 
 def operands_of_multi_head(edit: Edit, seen: dict[str, Any]) -> dict[str, Any]:
@@ -87,57 +82,17 @@ def _fused(edit: Edit, args: tuple, options: dict) -> tuple[tuple, dict]:
     return (*new.values(), *args[3:]), rest
 
 
-def _einsum(edit: Edit, args: tuple, split: Split) -> tuple:
-    equation, *operands = args
-    held = len(operands) == 1 and isinstance(operands[0], list | tuple)
-    factors = operands[0] if held else operands
-    if len(factors) != 2 or _is_weights(factors[1]):
-        return args
-    left, right = factors
-    trace = trace_of(left)
-    sizes = [tensor.ndim for tensor in (left, right)]
-    if trace is not None and trace.is_weights:
-        axes = attention_axes(equation, sizes)
-        right = right if axes is None else _permuted(edit, "value", (right, axes[1]), split)
-    elif (axes := product_axes(equation, sizes)) is not None:
-        left = _permuted(edit, "query", (left, axes[0]), split)
-        right = _permuted(edit, "key", (right, axes[1]), split)
-    return (equation, [left, right]) if held else (equation, left, right)
-
-
-def _permuted(
-    edit: Edit, name: Any, read: tuple[torch.Tensor, AxisOrder], split: Split
+def _changed(
+    edit: Edit, name: Where, given: tuple[torch.Tensor, AxisOrder], split: Split
 ) -> torch.Tensor:
-    """An operand of an einsum changed, in the layout in which it was given."""
-    tensor, reading = read
-    laid_out = reading.read(tensor)
+    """A factor of a product changed, in the layout in which it was given."""
+    factor, reading = given
+    laid_out = reading.read(factor)
     old = split(laid_out)
-    if old is None:
-        return tensor
-    new = edit.operand(name, old, _shown(old, old, old))
-    return tensor if new is old else reading.written(new.reshape(laid_out.shape))
-
-
-def _of(
-    edit: Edit, name: Any, tensor: torch.Tensor, split: Split, *, turned: bool = False
-) -> torch.Tensor:
-    """The operand changed, in the layout in which it was given."""
-    old = split(tensor)
     if old is None or not edit.of(name):
-        return tensor
+        return factor
     new = edit.operand(name, old, _shown(old, old, old))
-    if new is old:
-        return tensor
-    return (_turned(new) if turned else new).reshape(tensor.shape)
-
-
-def _is_weights(tensor: torch.Tensor) -> bool:
-    trace = trace_of(tensor)
-    return trace is not None and trace.is_weights
-
-
-def _turned(tensor: torch.Tensor | None) -> Any:
-    return None if tensor is None else tensor.transpose(-1, -2)
+    return factor if new is old else reading.written(new.reshape(laid_out.shape))
 
 
 def _shown(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> Call:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
-from typing import Any
+import weakref
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 
-ATTRIBUTE = "_headscope_trace"
 TIMES = {
     torch.mul,
     torch.Tensor.mul,
@@ -17,6 +17,10 @@ TIMES = {
     torch.Tensor.mul_,
 }
 OVER = {torch.div, torch.Tensor.div, torch.Tensor.__truediv__, torch.Tensor.div_, torch.true_divide}
+FACTORS = TIMES | OVER
+ADDITIONS = {"add", "add_"}
+VIEWS = {"view", "reshape", "unflatten", "flatten", "transpose", "contiguous", "to", "float"}
+"""Functions that leave the numbers as they are, but for their precision."""
 SHIFTS = {
     "linear",
     "bilinear",
@@ -39,18 +43,9 @@ NORMS = {
 ENDS = SHIFTS | CONVOLUTIONS | NORMS
 """Functions whose result is something new: what is known of their arguments ends there."""
 PRODUCTS_REMEMBERED = 4
-BESIDE_REMEMBERED = 2
-"""Of layers that differ in what they add, such as in a window, most models have two kinds."""
-NEGLIGIBLE = {torch.float64: 1e-9, torch.float32: 1e-5}
-NEGLIGIBLE_HALF = 2e-2
-HIDES = -5000.0
-"""Scores below, that weigh nothing, are hidden ones of models that do not use the lowest number
-there is (-1e4).
-"""
 
 
-@dataclass(frozen=True, eq=False)
-class Product:
+class Product(NamedTuple):
     """Queries times keys, the result having been multiplied with ``scale`` since.
 
     Args:
@@ -71,7 +66,7 @@ class Product:
     def done(self, factor: float, *, turned: bool) -> Product:
         """After the result was multiplied with a number, or its last two axes were exchanged."""
         exchanged = self.turned if self.turned is None else self.turned != turned
-        return replace(self, scale=self.scale * factor, turned=exchanged)
+        return self._replace(scale=self.scale * factor, turned=exchanged)
 
     def keys_on(self, axis: int) -> Product:
         """With the roles of queries and keys such that the keys lie on an axis of the result, -1 or
@@ -79,11 +74,28 @@ class Product:
         """
         if self.turned is None or (axis == -2) == self.turned:
             return self
-        return replace(self, query=self.key, key=self.query, turned=False, exchanged=True)
+        return self._replace(query=self.key, key=self.query, turned=False, exchanged=True)
 
 
-@dataclass(frozen=True, eq=False)
-class ScoreTrace:
+Step = tuple[Any, ...]
+"""What was done to a product: equal where the same was done. A tensor that was added is where it
+lies in memory, its form and its version.
+"""
+
+
+def addition(added: Any, factor: float = 1.0) -> Step | None:
+    """The step in which a tensor or a number is added; None for a tensor that does not tell whether
+    it was changed.
+    """
+    if isinstance(added, torch.Tensor):
+        if added.is_inference():
+            return None
+        form = added.shape, added.stride(), added.dtype
+        return ("+", factor, added.data_ptr(), added._version, *form)
+    return ("+", added) if isinstance(added, int | float) else None
+
+
+class ScoreTrace(NamedTuple):
     """Scores, or the weights that a softmax made of them.
 
     Args:
@@ -93,6 +105,9 @@ class ScoreTrace:
             not understood.
         axis: the axis of the softmax, -1 or -2; other axes are not followed.
         turned: whether the weights were turned since the softmax.
+        steps: from the one product to the scores; None where there are several, or more was done
+            than multiplying with numbers, adding, and laying out otherwise.
+        added: tensors that were added; held, so that no others come to lie where they do.
     """
 
     products: tuple[Product, ...] = ()
@@ -100,6 +115,8 @@ class ScoreTrace:
     sizes: tuple[tuple[int, int], ...] = ()
     axis: int = -1
     turned: bool = False
+    steps: tuple[Step, ...] | None = None
+    added: tuple[torch.Tensor, ...] = ()
 
     @property
     def is_weights(self) -> bool:
@@ -119,10 +136,10 @@ class ScoreTrace:
         """
         axis = axis - scores.ndim if axis >= 0 else axis
         if axis not in (-1, -2):
-            return ScoreTrace(self.products, scores, self.sizes)
-        products = tuple(product.keys_on(axis) for product in self.products)
-        sizes = self.sizes if axis == -1 else tuple(size[::-1] for size in self.sizes)
-        return ScoreTrace(products, scores, sizes, axis)
+            return self._replace(scores=scores)
+        products = tuple([product.keys_on(axis) for product in self.products])
+        sizes = self.sizes if axis == -1 else tuple([size[::-1] for size in self.sizes])
+        return self._replace(products=products, scores=scores, sizes=sizes, axis=axis)
 
     def fits(self, weights: torch.Tensor) -> bool:
         """Whether weights ``[... query key]`` have the size of a product that they are taken to
@@ -133,35 +150,135 @@ class ScoreTrace:
         return not sizes or (rows, columns) in sizes
 
 
-def trace_of(tensor: Any) -> ScoreTrace | None:
-    """What is known of a tensor."""
-    return getattr(tensor, ATTRIBUTE, None) if isinstance(tensor, torch.Tensor) else None
+class KnownTensor(NamedTuple):
+    """What is known of a tensor, the version that it had then, and what forgets it with it."""
+
+    trace: ScoreTrace
+    version: int
+    forget: weakref.ref[torch.Tensor]
 
 
-def remember(tensor: torch.Tensor, trace: ScoreTrace) -> None:
-    """Let this be known of a tensor."""
-    setattr(tensor, ATTRIBUTE, trace)
+class ScoreTraces:
+    """What is known of tensors, as long as they live."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, KnownTensor] = {}
+
+    def of(self, tensor: Any, *, written: bool = False) -> ScoreTrace | None:
+        """What is known of a tensor.
+
+        Args:
+            tensor: any object; nothing is known of most.
+            written: whether the function that is running wrote to it.
+        """
+        known = self._known.get(id(tensor))
+        if known is None:
+            return None
+        # What wrote to it unseen, as ``tensor[...] = 0`` does, did more than the known steps.
+        is_as_known = _version(tensor) == known.version + written
+        return known.trace if is_as_known else known.trace._replace(steps=None)
+
+    def remember(self, tensor: torch.Tensor, trace: ScoreTrace) -> None:
+        """Let this be known of a tensor."""
+        if tensor.is_inference():
+            trace = trace._replace(steps=None)
+        # Before another tensor may come to have its id.
+        forget = weakref.ref(tensor, partial(self._known.pop, id(tensor)))
+        self._known[id(tensor)] = KnownTensor(trace, _version(tensor), forget)
+
+    def pass_on(
+        self, func: Any, args: tuple, options: dict[str, Any], result: torch.Tensor
+    ) -> None:
+        """Note what is known of the result of a function: what was done to scores gives scores,
+        weights stay weights.
+
+        Projections, convolutions and norms end it, but where they mix heads.
+        """
+        traced = [given for given in _flat(args) if id(given) in self._known]
+        if not traced:
+            return
+        first, name = traced[0], getattr(func, "__name__", "")
+        if name in ENDS and self._ends(name, args, result, first):
+            return
+        is_turned = _is_turned(first, result)
+        trace = self._known[id(first)].trace
+        if trace.is_weights:
+            if result is not first:
+                turned = trace.turned != is_turned
+                self.remember(result, trace._replace(turned=turned) if is_turned else trace)
+            return
+        known = self.of(first, written=first is result and name.endswith("_")) or trace
+        # Another product put to it in place is part of what is added.
+        others = () if id(result) in self._known and func not in FACTORS else traced[1:]
+        more = [self._known[id(other)].trace for other in others]
+        factor, step, added = _done(func, args, options, first)
+        steps, held = None, ()
+        if len(traced) == 1 and step is not None and known.steps is not None:
+            steps, held = (*known.steps, step), (*known.added, *added)
+        products, sizes = known.products, known.sizes
+        if more or is_turned or factor != 1:
+            products, sizes = _together((known, *more), factor, is_turned=is_turned)
+        self.remember(result, ScoreTrace(products, sizes=sizes, steps=steps, added=held))
+
+    def _ends(self, name: str, args: tuple, result: torch.Tensor, traced: torch.Tensor) -> bool:
+        """Whether nothing is known of the result: it was projected, convolved or normalised, and
+        not over heads alone.
+        """
+        given, trace = args[0], self._known[id(traced)].trace
+        if given is not traced:
+            return True
+        if trace.is_weights:
+            # Heads mixed after the softmax are reported where they are multiplied with values.
+            return given.shape != result.shape
+        if name == "linear" and given.ndim == 4:
+            return given.shape != result.shape or tuple(given.shape[1:3]) not in trace.sizes
+        if name in CONVOLUTIONS:
+            is_local = args[1].shape[2:].numel() == 1
+            return not is_local or tuple(result.shape[2:]) not in trace.sizes
+        return True
 
 
-def passed_on(func: Any, args: tuple, result: torch.Tensor) -> ScoreTrace | None:
-    """What is known of the result of a function: what was done to scores gives scores, weights stay
-    weights.
-
-    Projections, convolutions and norms end it, but where they mix heads.
-    """
+def _flat(args: tuple) -> list[Any]:
     flat: list[Any] = []
     for given in args:
-        flat += given if isinstance(given, list | tuple) else (given,)
-    traced = [tensor for tensor in flat if trace_of(tensor) is not None]
-    if not traced:
-        return None
-    first, traces = traced[0], [trace for trace in map(trace_of, traced) if trace is not None]
-    if _ends(func, args, result, traces[0]):
-        return None
-    is_turned = _is_turned(first, result)
-    if traces[0].is_weights:
-        return replace(traces[0], turned=not traces[0].turned) if is_turned else traces[0]
-    factor = _factor(func, args)
+        if isinstance(given, list | tuple):
+            flat += given
+        else:
+            flat.append(given)
+    return flat
+
+
+def _is_turned(given: torch.Tensor, result: torch.Tensor) -> bool:
+    """Whether a function exchanged the last two axes, by how both lie in memory."""
+    if result is given or given.ndim != result.ndim or given.ndim < 2:
+        return False
+    before = given.shape[-2:], given.stride()[-2:]
+    after = result.shape[:-3:-1], result.stride()[:-3:-1]
+    # A square that is laid out the same in both directions is not turned.
+    if before != after or before == (result.shape[-2:], result.stride()[-2:]):
+        return False
+    return storage_of(given) == storage_of(result)
+
+
+def storage_of(tensor: torch.Tensor) -> int:
+    """Where in memory the numbers of a tensor and of its views are."""
+    return tensor.untyped_storage().data_ptr()
+
+
+def _version(tensor: torch.Tensor) -> int:
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def _together(
+    traces: Sequence[ScoreTrace], factor: float, *, is_turned: bool
+) -> tuple[tuple[Product, ...], tuple[tuple[int, int], ...]]:
+    """Products and sizes of what was made of scores.
+
+    Args:
+        traces: of these.
+        factor: what they were multiplied with.
+        is_turned: whether their last two axes were exchanged.
+    """
     products: list[Product] = []
     # A dictionary keeps each size once, in the order in which they came.
     sizes: dict[tuple[int, int], None] = {}
@@ -170,171 +287,26 @@ def passed_on(func: Any, args: tuple, result: torch.Tensor) -> ScoreTrace | None
             products.append(product.done(factor, turned=is_turned))
         for size in trace.sizes:
             sizes[size[::-1] if is_turned else size] = None
-    return ScoreTrace(tuple(products[:PRODUCTS_REMEMBERED]), sizes=tuple(sizes))
+    return tuple(products[:PRODUCTS_REMEMBERED]), tuple(sizes)
 
 
-def _ends(func: Any, args: tuple, result: torch.Tensor, trace: ScoreTrace) -> bool:
-    """Whether nothing is known of the result: it was projected, convolved or normalised, and not
-    over heads alone.
+def _done(
+    func: Any, args: tuple, options: dict[str, Any], traced: torch.Tensor
+) -> tuple[float, Step | None, tuple[torch.Tensor, ...]]:
+    """What a function multiplied a tensor with, its first argument or its second, what it did, None
+    where that is more than a step, and the tensor that it added.
     """
-    name = getattr(func, "__name__", "")
-    if name not in ENDS:
-        return False
-    given = args[0]
-    if not isinstance(given, torch.Tensor) or trace_of(given) is not trace:
-        return True
-    if trace.is_weights:
-        # Heads mixed after the softmax are reported where they are multiplied with values.
-        return given.shape != result.shape
-    if name == "linear" and given.ndim == 4:
-        return given.shape != result.shape or tuple(given.shape[1:3]) not in trace.sizes
-    if name in CONVOLUTIONS:
-        is_local = args[1].shape[2:].numel() == 1
-        return not is_local or tuple(result.shape[2:]) not in trace.sizes
-    return True
-
-
-def _is_turned(given: torch.Tensor, result: torch.Tensor) -> bool:
-    """Whether a function exchanged the last two axes, by how both lie in memory."""
-    if given.ndim != result.ndim or given.ndim < 2 or storage_of(given) != storage_of(result):
-        return False
-    before, after = (
-        (*zip(tensor.shape, tensor.stride(), strict=True),)[-2:] for tensor in (given, result)
-    )
-    return before != after and before == after[::-1]
-
-
-def storage_of(tensor: torch.Tensor) -> int:
-    """Where in memory the numbers of a tensor and of its views are."""
-    return tensor.untyped_storage().data_ptr()
-
-
-def _factor(func: Any, args: tuple) -> float:
-    if len(args) < 2 or func not in TIMES | OVER:
-        return 1.0
-    other = args[1] if trace_of(args[0]) is not None else args[0]
-    if isinstance(other, torch.Tensor):
-        if other.numel() != 1:
-            return 1.0
-        other = other.item()
-    if not isinstance(other, int | float):
-        return 1.0
-    return 1 / other if func in OVER else float(other)
-
-
-@dataclass(frozen=True, eq=False)
-class AddedScores:
-    """What goes into the scores of a layer besides the product of its queries and keys.
-
-    Args:
-        added: to the scaled product, broadcast to ``[batch head query key]``: bias and mask in one.
-        mask: of a `Call`.
-        bias: of a `Call`.
-    """
-
-    added: torch.Tensor
-    mask: torch.Tensor | None
-    bias: torch.Tensor | None
-
-    def leads(self, product: torch.Tensor, scores: torch.Tensor) -> bool:
-        """Whether it leads from a scaled product to these scores, every one of them."""
-        sizes = zip(self.added.shape, scores.shape, strict=True)
-        fits = all(own in (1, size) for own, size in sizes)
-        if not fits or self.added.dtype != scores.dtype:
-            return False
-        low, high = torch.stack(torch.aminmax((product + self.added).sub_(scores))).tolist()
-        within = NEGLIGIBLE.get(scores.dtype, NEGLIGIBLE_HALF)
-        return -within <= low and high <= within
-
-
-def queries_and_keys(
-    trace: ScoreTrace, weights: torch.Tensor, split: Any, known: list[AddedScores]
-) -> dict[str, Any]:
-    """Queries, keys, scale, mask and bias from which the scores follow, as arguments of a `Call`;
-    {} if they do not.
-
-    Whatever was done to the product besides multiplying it with a number (ALiBi, relative
-    positions, a soft cap) is left as bias: scores minus scaled product. So the scores are exact for
-    every chain of operations.
-
-    Args:
-        trace: of the weights.
-        weights: ``[batch head query key]``.
-        split: gives a tensor its four axes, or None.
-        known: what other layers added, which is tried first; what this one adds is put to it.
-    """
-    scores = None if trace.scores is None else split(trace.scores)
-    if scores is None or scores.shape != weights.shape:
-        return {}
-    for product in trace.products:
-        query, key = product.query, product.key
-        heads, kv_heads = weights.shape[1], key.shape[1]
-        fits = (
-            query.shape[:3] == weights.shape[:3]
-            and key.shape[2] == weights.shape[3]
-            and not heads % kv_heads
-        )
-        if not fits or key.shape[0] != weights.shape[0]:
-            continue
-        operands = _explained(product, scores, weights, known)
-        if operands:
-            return operands
-    return {}
-
-
-def visible_in(trace: ScoreTrace, weights: torch.Tensor, split: Any) -> torch.Tensor | None:
-    """True where a query may look, broadcast to the weights ``[batch head query key]``; None for
-    everywhere.
-    """
-    scores = None if trace.scores is None else split(trace.scores)
-    if scores is None or scores.shape != weights.shape:
-        return None
-    visible = _visible(scores, weights)
-    return None if visible.all() else _alike(visible)
-
-
-def _visible(scores: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    return (scores > torch.finfo(scores.dtype).min / 2) & ~((scores <= HIDES) & (weights == 0))
-
-
-def _explained(
-    product: Product, scores: torch.Tensor, weights: torch.Tensor, known: list[AddedScores]
-) -> dict[str, Any]:
-    query, key = product.query, product.key
-    # Heads that share their keys are one product with more rows.
-    shared = query.reshape(len(query), key.shape[1], -1, query.shape[-1])
-    raw = (shared @ key.transpose(-1, -2)).view(*query.shape[:3], -1)
-    raw = raw.mul_(product.scale)
-    beside = next((each for each in known if each.leads(raw, scores)), None)
-    if beside is None:
-        beside = _beside(raw, scores, weights)
-        if beside is None:
-            return {}
-        known[:] = [beside, *known][:BESIDE_REMEMBERED]
-    operands = {"query": query, "key": key, "scale": product.scale}
-    return operands | {"mask": beside.mask, "bias": beside.bias}
-
-
-def _beside(raw: torch.Tensor, scores: torch.Tensor, weights: torch.Tensor) -> AddedScores | None:
-    """What must be added to a scaled product to make these scores; None where they are no
-    numbers.
-    """
-    added, visible = scores - raw, _visible(scores, weights)
-    left = added.where(visible, torch.zeros_like(added))
-    largest = scores.where(visible, torch.zeros_like(scores)).abs().max().item()
-    if not math.isfinite(largest):
-        return None
-    allowed = NEGLIGIBLE.get(scores.dtype, NEGLIGIBLE_HALF) * max(1.0, largest)
-    mask = None if visible.all() else _alike(visible)
-    if left.abs().max().item() <= allowed:
-        return AddedScores(_alike(added.masked_fill(visible, 0)), mask, None)
-    return AddedScores(added, mask, _alike(left))
-
-
-def _alike(tensor: torch.Tensor) -> torch.Tensor:
-    """Without the batch and the head axis where all entries of it are the same."""
-    for axis in (0, 1):
-        first = tensor.narrow(axis, 0, 1)
-        if (tensor == first).all():
-            tensor = first
-    return tensor
+    name, rest = getattr(func, "__name__", ""), (*args[1:], *options.values())
+    other = args[0] if args[0] is not traced else next(iter(rest), None)
+    if func in FACTORS:
+        if isinstance(other, torch.Tensor) and other.numel() == 1:
+            other = other.item()
+        if not isinstance(other, int | float):
+            return 1.0, None, ()
+        factor = 1 / other if func in OVER else float(other)
+        return factor, ("*", factor), ()
+    if name in ADDITIONS and len(rest) == 1:
+        return 1.0, addition(other), (other,) if isinstance(other, torch.Tensor) else ()
+    if name in VIEWS and not any(isinstance(given, torch.Tensor) for given in rest):
+        return 1.0, (name, *rest), ()
+    return 1.0, None, ()

@@ -9,7 +9,7 @@ are called, nor which library they come from.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -18,42 +18,36 @@ from torch.nn import functional
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.layout import layout_of, split
 from headscope.capturing.observers import observers
-from headscope.capturing.seam import OPERANDS, Edit, alike, edit_of, level
-from headscope.capturing.watching._einsum import attention_axes, exchanged, product_axes
+from headscope.capturing.seam import OPERANDS, Edit, alike, edit_of, level, sessions, unseen
+from headscope.capturing.watching._added_scores import (
+    AddedScores,
+    ScoresAndWeights,
+    queries_and_keys,
+    visible_in,
+)
+from headscope.capturing.watching._einsum import AxisOrder, attention_axes, product_axes
 from headscope.capturing.watching._flex import is_flex, seen_in_flex
 from headscope.capturing.watching._multi_head import seen_in_multi_head
 from headscope.capturing.watching._operands import operands_of_multi_head, with_operands
+from headscope.capturing.watching._products import (
+    MATMUL,
+    PRODUCTS,
+    MatrixProduct,
+    product_of,
+)
 from headscope.capturing.watching._score_trace import (
-    OVER,
-    TIMES,
-    AddedScores,
     Product,
     ScoreTrace,
-    passed_on,
-    queries_and_keys,
-    remember,
-    trace_of,
-    visible_in,
+    ScoreTraces,
+    addition,
 )
 from headscope.capturing.watching.modes import WatchMode, looking_away
 from headscope.capturing.watching.tape import Tape
-from headscope.capturing.watching.torch_functions import (
-    EINSUM,
-    FUSED,
-    SUMS_OF_PRODUCTS,
-    original_of,
-)
+from headscope.capturing.watching.torch_functions import FUSED, original_of
 from headscope.errors import CaptureError
 
-PRODUCTS: set[Any] = {
-    torch.matmul,
-    torch.Tensor.matmul,
-    torch.Tensor.__matmul__,
-    torch.bmm,
-    torch.Tensor.bmm,
-}
 SOFTMAXES: set[Any] = {torch.softmax, torch.Tensor.softmax, functional.softmax}
-HOLD_OPERANDS: set[Any] = PRODUCTS | SUMS_OF_PRODUCTS | {FUSED, EINSUM}
+HOLD_OPERANDS: set[Any] = PRODUCTS | {FUSED}
 BEGINS: set[Any] = HOLD_OPERANDS | SOFTMAXES | {functional.multi_head_attention_forward}
 """Functions that attention begins with, beside that of ``flex_attention``."""
 
@@ -87,7 +81,8 @@ class OperatorWatch(WatchMode):
         self._level = 0
         self.idle: bool = False
         self.is_before: bool = False
-        self._beside: list[AddedScores] = []
+        self._traces = ScoreTraces()
+        self._added: list[AddedScores] = []
         self.made: Counter[int] = Counter()
         self.unread: dict[str, None] = {}
 
@@ -104,28 +99,27 @@ class OperatorWatch(WatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Run one torch function as it is, or as a session changes it, then note what it did."""
-        func, options = original_of(func), kwargs or {}
+        func, options, now = original_of(func), kwargs or {}, observers()
         # Another level is a run of our own inside the pass, such as a check, which is nobody's
         # attention.
-        if level() != self._level:
+        if now.level != self._level:
             return func(*args, **options)
         if self.idle:
             return self._told(func, args, options, _plainly)
-        if self.is_before:
-            if func not in BEGINS and not is_flex(func):
-                return self._told(func, args, options, _plainly)
-            self.is_before = False
+        flex = is_flex(func)
+        if self.is_before and not flex and func not in BEGINS:
+            return self._told(func, args, options, _plainly)
+        self.is_before = False
         # These compute scores and weights in one function, so that queries, keys and values must be
         # changed before it runs.
-        if (func in HOLD_OPERANDS or is_flex(func)) and (edit := self._edit()) is not None:
-            with looking_away():
-                args, options = with_operands(edit, (func, args, options), self._split)
+        if now.sessions and (flex or func in HOLD_OPERANDS):
+            args, options = self._edited(func, args, options)
         result = self._told(func, args, options, self._run)
-        if observers().away:
+        if now.away:
             return result
         if func is functional.multi_head_attention_forward:
             return self._multi_head(args, options, result)
-        if is_flex(func):
+        if flex:
             return self._flex(args, result)
         # Attention on tensors of fewer axes has no room for queries, keys and a batch or heads.
         if isinstance(result, torch.Tensor) and result.ndim >= 3:
@@ -150,87 +144,114 @@ class OperatorWatch(WatchMode):
     def _edit(self) -> Edit | None:
         return None if observers().away else edit_of(self._tape.innermost(), "operators")
 
+    def _edited(self, func: Callable, args: tuple, options: dict) -> tuple[tuple, dict]:
+        edit = self._edit()
+        if edit is None:
+            return args, options
+        with looking_away():
+            return with_operands(edit, (func, args, options), self._traces, self._split)
+
     def _look(
         self, func: Callable, args: tuple, options: dict, result: torch.Tensor
     ) -> torch.Tensor:
         if func is FUSED:
             return self._fused(args, options, result)
         if func in PRODUCTS:
-            return self._product(args[0], args[1], result)
-        if func in SUMS_OF_PRODUCTS:
-            self._sum_of_products(args, options, result)
-        elif func is EINSUM:
-            return self._einsum(args, result)
-        elif func in SOFTMAXES:
+            product = product_of(func, args, options)
+            return result if product is None else self._product(product, result)
+        if func in SOFTMAXES:
             self._softmax(args, options, result)
-        elif trace_of(result) is None:
-            trace = passed_on(func, args, result)
-            if trace is not None:
-                remember(result, trace)
-        elif func in TIMES | OVER:  # in place: the result is the tensor itself
-            remember(result, passed_on(func, args, result) or ScoreTrace())
+        else:
+            self._traces.pass_on(func, args, options, result)
         return result
 
     def _softmax(self, args: tuple, options: dict, result: torch.Tensor) -> None:
         scores = args[0] if args else options["input"]
-        trace = trace_of(scores)
+        trace = self._traces.of(scores)
         if trace is not None and not trace.is_weights:
             axis = options.get("dim", args[1] if len(args) > 1 else -1)
-            remember(result, trace.softmax(scores, -1 if axis is None else axis))
+            self._traces.remember(result, trace.softmax(scores, -1 if axis is None else axis))
 
-    def _product(self, left: Any, right: Any, result: torch.Tensor) -> torch.Tensor:
-        trace, other = trace_of(left), trace_of(right)
-        if trace is not None and trace.is_weights:
-            return self._weighted(trace, (left, right, result))
-        if (
-            other is not None and other.is_weights and other.key_axis == -2
-        ):  # (weights @ values) turned
-            turned = [tensor.transpose(-1, -2) for tensor in (right, left, result)]
-            new = self._weighted(other, (turned[0], turned[1], turned[2]), exchanged=True)
-            return result if new is turned[2] else alike(new.transpose(-1, -2), result)
-        if _is_activation(left) and _is_activation(right):
-            query, key = self._split(left), self._split(right)
-            # An unreadable product is remembered too, without factors: its softmax is then known to
-            # be weights, and the module is refused and not silently passed over.
-            known = () if query is None or key is None else (Product(query, key.transpose(-1, -2)),)
-            remember(result, ScoreTrace(known, sizes=((result.shape[-2], result.shape[-1]),)))
-            self.made[id(self._tape.innermost())] += 1
+    def _product(self, product: MatrixProduct, result: torch.Tensor) -> torch.Tensor:
+        left, right = self._traces.of(product.left), self._traces.of(product.right)
+        are_activations = _is_activation(product.left) and _is_activation(product.right)
+        is_matmul, is_sum = product.equation is MATMUL, product.added is not None
+        product = product.aligned()
+        for trace, is_exchanged in ((left, False), (right, True)):
+            if is_sum or trace is None or not trace.is_weights:
+                continue
+            # (weights @ values) turned is one; a matmul with weights over the queries is none.
+            if is_exchanged and is_matmul and trace.key_axis == -1:
+                continue
+            factors = product.exchanged() if is_exchanged else product
+            return self._weighted(trace, factors, result, exchanged=is_exchanged)
+        if are_activations:
+            self._traces.remember(result, self._scores_of(product, result))
+            if is_matmul and not is_sum:
+                self.made[id(self._tape.innermost())] += 1
         return result
+
+    def _scores_of(self, product: MatrixProduct, result: torch.Tensor) -> ScoreTrace:
+        """What is known of a product of two activations.
+
+        One that is not understood is remembered too, without factors: its softmax is then known to
+        be weights, and the module is refused and not silently passed over.
+        """
+        size = (result.shape[-2], result.shape[-1])
+        unread = ScoreTrace(sizes=(size,) if product.equation is MATMUL else ())
+        axes = product_axes(product.equation, product.axes)
+        if axes is None:
+            return unread
+        of_query, of_key, of_scores = axes
+        query = self._split(of_query.read(product.left))
+        key = self._split(of_key.read(product.right))
+        if query is None or key is None:
+            return unread
+        # Neither queries nor keys need be on the last axes.
+        is_turned = of_scores.is_turned
+        known = (Product(query, key, product.scale, is_turned),)
+        trace = ScoreTrace(known, sizes=() if is_turned is None else (size,))
+        first = (product.equation, product.axes)
+        if product.added is None:
+            return trace._replace(steps=(first,))
+        added, factor = product.added
+        second = addition(added, factor)
+        return trace if second is None else trace._replace(steps=(first, second), added=(added,))
 
     def _weighted(
         self,
         trace: ScoreTrace,
-        tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
+        product: MatrixProduct,
+        result: torch.Tensor,
         *,
         exchanged: bool = False,
     ) -> torch.Tensor:
-        """Report weights times values, given with what they make, the axes of queries, keys and
-        features last.
-        """
-        weights, value, context = map(self._split, tensors)
+        """Report weights times values, the weights being the first factor."""
+        axes = attention_axes(product.equation, product.axes)
+        if axes is None:
+            return self._unread(result)
+        of_weights, of_values, of_context = axes
+        read, laid_out = of_weights.read(product.left), of_context.read(result)
+        weights, context = self._split(read), self._split(laid_out)
+        value = self._split(of_values.read(product.right))
         if weights is None or value is None or context is None:
-            return self._unread(tensors[2])
-        layout = layout_of(tensors[0], self.batch)
-        layout.exchanged = exchanged or any(product.exchanged for product in trace.products)
-
-        def scores_as_weights(scores: torch.Tensor) -> torch.Tensor | None:
-            return self._split(scores.transpose(-1, -2) if trace.axis == -2 else scores)
-
-        is_over_queries = (
-            not exchanged and trace.key_axis == -2
-        )  # what each key gives, as in slot attention
-        known = (
-            {"odd": _odd(trace, weights)}
-            if is_over_queries
-            else self._known(trace, weights, scores_as_weights)
-        )
-        context = context.transpose(1, 2)
+            return self._unread(result)
+        is_folded = laid_out.ndim == 3  # [batch * head query feature]
+        context = context.transpose(1, 2) if is_folded else context
+        layout = layout_of(read, self.batch)
+        layout.exchanged = exchanged or any(each.exchanged for each in trace.products)
+        known: dict[str, Any] = {"odd": _odd(trace, weights)}
+        # What each key gives, as in slot attention, follows from no queries and keys.
+        if exchanged or product.equation is not MATMUL or trace.key_axis != -2:
+            form = (product.equation, trace.axis, trace.turned)
+            known |= self._known(trace, of_weights, weights, form)
         changed = self._report(
             weights=weights, value=value, context=context, layout=layout, **known
         )
         if changed is None:
-            return tensors[2]
-        return alike(changed.context.transpose(1, 2).reshape(tensors[2].shape), tensors[2])
+            return result
+        new = changed.context.transpose(1, 2) if is_folded else changed.context
+        return alike(of_context.written(new.reshape(laid_out.shape)), result)
 
     def _unread(self, context: torch.Tensor) -> torch.Tensor:
         """Note that the running module multiplied weights with values in a form that is not
@@ -241,104 +262,31 @@ class OperatorWatch(WatchMode):
             self.unread[self._tape.name_of(module)] = None
         return context
 
-    def _known(self, trace: ScoreTrace, weights: torch.Tensor, split: Callable) -> dict[str, Any]:
-        """What is known of how these weights came about, as arguments of a `Call`."""
-        known: dict[str, Any] = {}
-        with looking_away():
-            if self._tell is not None:
-                known = queries_and_keys(trace, weights, split, self._beside)
-            if (
-                known.get("mask") is None
-                and edit_of(self._tape.innermost(), "operators") is not None
-            ):
-                known["mask"] = visible_in(trace, weights, split)
-        return known | {"products": len(trace.products), "odd": _odd(trace, weights)}
-
-    def _sum_of_products(self, args: tuple, options: dict, result: torch.Tensor) -> None:
-        factors = [*args[1:3], *(options[name] for name in ("batch1", "batch2") if name in options)]
-        if len(factors) != 2 or not all(map(_is_activation, factors)):
-            return
-        query, key = map(self._split, factors)
-        known = ()
-        if query is not None and key is not None:
-            known = (Product(query, key.transpose(-1, -2), float(options.get("alpha", 1.0))),)
-        remember(result, ScoreTrace(known, sizes=((result.shape[-2], result.shape[-1]),)))
-
-    def _einsum(self, args: tuple, result: torch.Tensor) -> torch.Tensor:
-        equation, *operands = args
-        operands = (
-            operands[0]
-            if len(operands) == 1 and isinstance(operands[0], list | tuple)
-            else operands
-        )
-        if len(operands) != 2 or not isinstance(equation, str):
-            return result
-        traces = [trace_of(tensor) for tensor in operands]
-        for trace, factors, form in (
-            (traces[0], operands, equation),
-            (traces[1], operands[::-1], exchanged(equation)),
-        ):
-            if trace is not None and trace.is_weights:
-                return self._weighted_einsum(
-                    trace, form, (*factors, result), exchanged=form is not equation
-                )
-        if all(map(_is_activation, operands)):
-            remember(result, self._scores_of_einsum(equation, operands))
-        return result
-
-    def _scores_of_einsum(self, equation: str, operands: Sequence[torch.Tensor]) -> ScoreTrace:
-        axes = product_axes(equation, [tensor.ndim for tensor in operands])
-        if axes is None:
-            return ScoreTrace()
-        laid_out = [reading.read(tensor) for reading, tensor in zip(axes, operands, strict=False)]
-        query, key = map(self._split, laid_out)
-        if query is None or key is None:
-            return ScoreTrace()
-        order = axes[2].order
-        if set(order[-2:]) != {
-            len(order) - 1,
-            len(order) - 2,
-        }:  # neither queries nor keys need be on the last axes
-            return ScoreTrace((Product(query, key, turned=None),))
-        is_turned, size = order[-2] > order[-1], (query.shape[2], key.shape[2])
-        return ScoreTrace(
-            (Product(query, key, turned=is_turned),), sizes=(size[::-1] if is_turned else size,)
-        )
-
-    def _weighted_einsum(
+    def _known(
         self,
         trace: ScoreTrace,
-        equation: str,
-        tensors: tuple[torch.Tensor, ...],
-        *,
-        exchanged: bool,
-    ) -> torch.Tensor:
-        """As `_weighted`, of an einsum whose first operand are the weights."""
-        axes = attention_axes(equation, [tensor.ndim for tensor in tensors[:2]])
-        if axes is None:
-            return self._unread(tensors[2])
-        of_weights, _, of_context = axes
-        laid_out = [reading.read(tensor) for reading, tensor in zip(axes, tensors, strict=True)]
-        weights, value = map(self._split, laid_out[:2])
-        context = laid_out[2] if laid_out[2].ndim == 4 else self._split(laid_out[2])
-        if weights is None or value is None or context is None:
-            return self._unread(tensors[2])
-        is_folded = laid_out[2].ndim == 3  # [batch head query feature] still
-        context = context.transpose(1, 2) if is_folded else context
-        layout = layout_of(laid_out[0], self.batch)
-        layout.exchanged = exchanged or any(product.exchanged for product in trace.products)
-        known = self._known(trace, weights, lambda scores: self._split(of_weights.read(scores)))
-        changed = self._report(
-            weights=weights, value=value, context=context, layout=layout, **known
-        )
-        if changed is None:
-            return tensors[2]
-        new = (
-            changed.context.transpose(1, 2).reshape(laid_out[2].shape)
-            if is_folded
-            else changed.context
-        )
-        return alike(of_context.written(new), tensors[2])
+        of_weights: AxisOrder,
+        weights: torch.Tensor,
+        form: tuple[Any, ...],
+    ) -> dict[str, Any]:
+        """What is known of how these weights came about, as arguments of a `Call`."""
+        known: dict[str, Any] = {"products": len(trace.products)}
+        scores = trace.scores
+        if scores is None:
+            return known
+        with looking_away(), unseen():
+            turned = scores.transpose(-1, -2) if trace.turned else scores
+            scores = self._split(of_weights.read(turned))
+            if scores is None or scores.shape != weights.shape:
+                return known
+            steps = None if trace.steps is None else (*form, *trace.steps)
+            softmax = ScoresAndWeights(scores, weights, steps, trace.added)
+            if self._tell is not None:
+                known |= queries_and_keys(trace.products, softmax, self._added)
+            is_edited = sessions() and edit_of(self._tape.innermost(), "operators") is not None
+            if is_edited and known.get("mask") is None:
+                known["mask"] = visible_in(softmax)
+        return known
 
     def _fused(self, args: tuple, options: dict, result: torch.Tensor) -> torch.Tensor:
         names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale")

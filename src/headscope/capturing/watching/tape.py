@@ -10,6 +10,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import torch
@@ -127,6 +128,7 @@ class Tape:
         self._names = watched.modules.names
         self._lengths: dict[int, tuple[int, int]] = {}
         self._running: list[nn.Module] = []
+        self._with_parts: set[int] = set()
         self.uses: deque[ModuleUse] = deque(maxlen=USES_REMEMBERED)
         self._handles: list[RemovableHandle] = []
 
@@ -181,10 +183,11 @@ class Tape:
         dropout.
         """
         for module in reversed(self._running):
-            if (
-                next(module.children(), None) is not None
-                or next(module.parameters(recurse=False), None) is not None
-            ):
+            if id(module) in self._with_parts:
+                return module
+            parts = chain(module.children(), module.parameters(recurse=False))
+            if next(parts, None) is not None:
+                self._with_parts.add(id(module))
                 return module
         return None
 

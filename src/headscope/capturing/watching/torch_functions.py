@@ -25,8 +25,7 @@ OPERATORS = "torch._higher_order_ops.flex_attention"
 FUSED: Any = functional.scaled_dot_product_attention
 """As torch knows it; under its name a model may find the function that counts."""
 EINSUM: Any = torch.einsum
-SUMS_OF_PRODUCTS: set[Any] = {torch.baddbmm, torch.Tensor.baddbmm}
-"""As torch knows them, too."""
+"""As torch knows it, too."""
 HOLDERS = (
     (torch, "softmax"),
     (torch.Tensor, "softmax"),
