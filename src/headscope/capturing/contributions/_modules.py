@@ -165,7 +165,7 @@ def remembered(modules: Sequence[nn.Module], what: Hashable, make: Callable[[], 
         what: distinguishes it from other things that follow from them.
         make: makes it.
     """
-    states = [once_a_pass(("state", module), partial(_state, module)) for module in modules]
+    states = list(map(state_of, modules))
     if None in states:
         return make()
     known = _known.setdefault(modules[0], {})
@@ -177,11 +177,15 @@ def remembered(modules: Sequence[nn.Module], what: Hashable, make: Callable[[], 
 _known: WeakKeyDictionary[nn.Module, dict[Hashable, tuple[list, Any]]] = WeakKeyDictionary()
 
 
-def _state(module: nn.Module) -> tuple | None:
+def state_of(module: nn.Module) -> tuple | None:
     """A fingerprint of a module, which changes with it: its own weights, by where they are, how
     often they were written to and some of their numbers, and its settings. None where they are
-    elsewhere.
+    elsewhere. It takes least time right after the module was used, when they are in the cache.
     """
+    return once_a_pass(("state", module), partial(_state, module))
+
+
+def _state(module: nn.Module) -> tuple | None:
     state: list = [vars(module).get("forward"), type(module).forward]
     if hasattr(module, "_hf_hook"):
         return None

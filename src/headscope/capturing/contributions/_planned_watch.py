@@ -15,6 +15,7 @@ from torch import nn
 from headscope.capturing.building._call_tokens import SideTokens
 from headscope.capturing.building._put_away import Put
 from headscope.capturing.calls.call import Call
+from headscope.capturing.contributions._modules import state_of
 from headscope.capturing.contributions._norm_sites import NormSite
 from headscope.capturing.contributions._reader import NormsReader
 from headscope.capturing.contributions._residual_path import ResidualPath, same
@@ -53,6 +54,7 @@ class PlannedNormsWatch(NormsReader):
         self._given: dict[nn.Module, torch.Tensor] = {}
         self._made: dict[nn.Module, ModuleUse] = {}
         self._readers = set(self._at("reader"))
+        self._values = set(self._at("value"))
         self._matrices = set(self._at("value", "beside", "maker"))
         self.before: Sequence[nn.Module] = self._at("reader", "taker")
         self.after: Sequence[nn.Module] = self._at("value", "beside", "maker", "after", "second")
@@ -61,6 +63,7 @@ class PlannedNormsWatch(NormsReader):
         """As `NormsReader.mark`, of a call that has a site."""
         if call.number >= len(self._sites) or call.projection is None or call.output is None:
             raise NormSitesFailedError(f"{call.name} was not expected")
+        state_of(call.projection)
         super().mark(seen, call, sides)
 
     def _site_of(self, call: Call) -> NormSite:
@@ -90,6 +93,8 @@ class PlannedNormsWatch(NormsReader):
         use = ModuleUse(module, given, output)
         if module in self._matrices:
             self._made[module] = use
+            if module in self._values:
+                state_of(module)
             return
         with unwatched():
             for path in list(self._waiting):
