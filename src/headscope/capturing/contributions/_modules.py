@@ -129,7 +129,7 @@ def _answer(module: nn.Module, rows: torch.Tensor) -> np.ndarray | None:
 
 def value_columns_of(
     value: torch.Tensor, applied: Iterable[ModuleUse], *, known: Sequence[int] = ()
-) -> tuple[nn.Module, list[int]] | None:
+) -> tuple[nn.Module, Sequence[int]] | None:
     """The matrix whose output holds the values, number by number, and its columns that do.
 
     Args:
@@ -140,21 +140,33 @@ def value_columns_of(
 
     Returns:
         None where there is none (a norm follows it, or attention works in windows), or columns
-        cannot be distinguished.
+        cannot be distinguished. Columns that follow each other are a range.
     """
     rows = value.permute(0, 2, 1, 3).flatten(2).flatten(0, 1)  # [batch * key, kv_head * feature]
     for use in applied:
+        if isinstance(known, range) and _are_same_memory(value, use.output, known):
+            return use.module, known
         output = use.output.flatten(0, -2)
         turned = use.output.transpose(0, 1).flatten(0, -2) if use.output.ndim == 3 else output
         for given in (output, turned):
             if len(given) != len(rows) or given.dtype != rows.dtype:
                 continue
             if known and torch.equal(given[:, _steps_of(known)], rows):
-                return use.module, list(known)
+                return use.module, known
             columns = _columns_in(rows, given)
             if columns is not None:
                 return use.module, columns
     return None
+
+
+def _are_same_memory(value: torch.Tensor, output: torch.Tensor, columns: range) -> bool:
+    """Whether the values lie where these columns of an output do, as most do."""
+    heads, width = value.shape[1], value.shape[3]
+    if output.ndim != 3 or len(columns) != heads * width:
+        return False
+    there = output[..., _steps_of(columns)].unflatten(-1, (heads, width)).transpose(1, 2)
+    places = [(one.data_ptr(), one.shape, one.stride(), one.dtype) for one in (there, value)]
+    return places[0] == places[1]
 
 
 def remembered(modules: Sequence[nn.Module], what: Hashable, make: Callable[[], Any]) -> Any:
@@ -208,12 +220,12 @@ def _state(module: nn.Module) -> tuple | None:
 
 def _steps_of(columns: Sequence[int]) -> slice | list[int]:
     """Columns as a slice where they follow each other, which reads them without a copy."""
-    first, last = columns[0], columns[-1]
-    is_run = list(columns) == list(range(first, last + 1))
-    return slice(first, last + 1) if is_run else list(columns)
+    if isinstance(columns, range):
+        return slice(columns.start, columns.stop)
+    return list(columns)
 
 
-def _columns_in(rows: torch.Tensor, among: torch.Tensor) -> list[int] | None:
+def _columns_in(rows: torch.Tensor, among: torch.Tensor) -> Sequence[int] | None:
     """Where each column of one matrix is in another; None where one is not there or there twice."""
     at = (
         torch.linspace(0, len(rows) - 1, min(len(rows), COLUMNS_COMPARED))
@@ -229,7 +241,10 @@ def _columns_in(rows: torch.Tensor, among: torch.Tensor) -> list[int] | None:
         name = column.tobytes()
         places[name] = -1 if name in places else index
     columns = [places.get(column.tobytes(), -1) for column in wanted]
-    return None if min(columns) < 0 else columns
+    if min(columns) < 0:
+        return None
+    in_order = range(columns[0], columns[0] + len(columns))
+    return in_order if columns == list(in_order) else tuple(columns)
 
 
 def _asked(module: nn.Module):

@@ -4,7 +4,7 @@ pass.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -47,7 +47,7 @@ class NormSite:
     is_plain: bool = False
     reader: int | None = None
     value: int | None = None
-    columns: tuple[int, ...] = ()
+    columns: Sequence[int] = ()
     beside: int | None = None
     beside_first: bool = False
     after: int | None = None
@@ -71,8 +71,8 @@ class NormSite:
         self.reader, self.maker = modules.numbered([path.reader, path.maker])
         self.after, self.second = modules.numbered(path.norm_modules)
         if path.value_columns is not None:
-            value, columns = path.value_columns
-            self.value, self.columns = modules.numbers[id(value)], tuple(columns)
+            value, self.columns = path.value_columns
+            self.value = modules.numbers[id(value)]
 
     @property
     def is_whole(self) -> bool:

@@ -196,4 +196,4 @@ def _is_sum(first: torch.Tensor, second: torch.Tensor, whole: torch.Tensor) -> b
     if first.numel() != whole.numel() or second.numel() != whole.numel():
         return False
     added = first.reshape(whole.shape) + second.reshape(whole.shape)
-    return torch.equal(added.to(whole.dtype), whole)
+    return torch.equal(added if added.dtype == whole.dtype else added.to(whole.dtype), whole)
