@@ -10,7 +10,7 @@ from transformers.models.mobilebert.modeling_mobilebert import NoNorm
 from transformers.pytorch_utils import Conv1D
 
 from headscope.capturing.contributions._modules import (
-    _are_same_memory,
+    _columns_by_memory,
     matrix_of,
     norm_of,
     remembered,
@@ -116,21 +116,26 @@ def test_values_are_found_among_the_columns_of_a_matrix():
     assert value_columns_of(torch.sin(value).detach(), uses) is None
 
 
-def test_known_columns_are_proved_in_place_or_number_by_number():
+@pytest.mark.parametrize("layout", ["one after the other", "by head"])
+def test_known_columns_are_proved_in_place_or_number_by_number(layout):
     torch.manual_seed(0)
     matrix, given = nn.Linear(6, 36), torch.randn(2, 5, 6)
     output = matrix(given).detach()
     uses = [ModuleUse(matrix, given, output)]
-    value = output[..., 12:24].unflatten(-1, (3, 4)).transpose(1, 2)
-    known = value_columns_of(value, uses)[1]
-    assert known == range(12, 24)
+    if layout == "by head":
+        parts = output.unflatten(-1, (3, 3, 4))[:, :, :, 1]
+        columns = (*range(4, 8), *range(16, 20), *range(28, 32))
+    else:
+        parts, columns = output[..., 12:24].unflatten(-1, (3, 4)), range(12, 24)
+    value = parts.transpose(1, 2)
+    assert value_columns_of(value, uses)[1] == columns
     changed = value.clone()
     changed[1, 2, 3, 1] += 1
     for values, wanted in ((value, True), (value.clone(), True), (changed, False)):
-        assert _are_same_memory(values, output, known) == (values is value)
-        assert (value_columns_of(values, uses, known=known) is not None) == wanted
-    for other in (output[..., 11:23], output[..., 12:24].transpose(0, 1)):
-        assert not _are_same_memory(other.unflatten(-1, (3, 4)).transpose(1, 2), output, known)
+        assert (_columns_by_memory(values, output) == columns) == (values is value)
+        assert (value_columns_of(values, uses, known=columns) is not None) == wanted
+    turned = output.transpose(0, 1).unflatten(-1, (9, 4)).transpose(1, 2)
+    assert not _columns_by_memory(turned, output)
 
 
 def test_what_follows_from_weights_is_made_anew_where_these_change():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -144,7 +144,7 @@ def value_columns_of(
     """
     rows = value.permute(0, 2, 1, 3).flatten(2).flatten(0, 1)  # [batch * key, kv_head * feature]
     for use in applied:
-        if isinstance(known, range) and _are_same_memory(value, use.output, known):
+        if known and _columns_by_memory(value, use.output) == known:
             return use.module, known
         output = use.output.flatten(0, -2)
         turned = use.output.transpose(0, 1).flatten(0, -2) if use.output.ndim == 3 else output
@@ -159,14 +159,28 @@ def value_columns_of(
     return None
 
 
-def _are_same_memory(value: torch.Tensor, output: torch.Tensor, columns: range) -> bool:
-    """Whether the values lie where these columns of an output do, as most do."""
-    heads, width = value.shape[1], value.shape[3]
-    if output.ndim != 3 or len(columns) != heads * width:
-        return False
-    there = output[..., _steps_of(columns)].unflatten(-1, (heads, width)).transpose(1, 2)
-    places = [(one.data_ptr(), one.shape, one.stride(), one.dtype) for one in (there, value)]
-    return places[0] == places[1]
+def _columns_by_memory(value: torch.Tensor, output: torch.Tensor) -> Sequence[int]:
+    """Columns of an output in whose memory the values lie, as most do; empty where they do not."""
+    first, rest = divmod(value.data_ptr() - output.data_ptr(), value.element_size())
+    batch, step, key, feature = value.stride()
+    if (batch, key, feature) != output.stride() or feature != 1 or value.dtype != output.dtype:
+        return ()
+    if (value.shape[0], value.shape[2]) != output.shape[:2] or rest or not 0 <= first < key:
+        return ()
+    return _columns_at(first, step, *value.shape[1::2])
+
+
+@lru_cache(maxsize=256)
+def _columns_at(first: int, step: int, heads: int, width: int) -> Sequence[int]:
+    """Columns of heads of one width, one of which begins every so many columns."""
+    columns = [first + step * head + number for head in range(heads) for number in range(width)]
+    return _in_short(columns)
+
+
+def _in_short(columns: Sequence[int]) -> Sequence[int]:
+    """Columns as a range where they follow each other."""
+    in_order = range(columns[0], columns[0] + len(columns))
+    return in_order if list(columns) == list(in_order) else tuple(columns)
 
 
 def remembered(modules: Sequence[nn.Module], what: Hashable, make: Callable[[], Any]) -> Any:
@@ -241,10 +255,7 @@ def _columns_in(rows: torch.Tensor, among: torch.Tensor) -> Sequence[int] | None
         name = column.tobytes()
         places[name] = -1 if name in places else index
     columns = [places.get(column.tobytes(), -1) for column in wanted]
-    if min(columns) < 0:
-        return None
-    in_order = range(columns[0], columns[0] + len(columns))
-    return in_order if columns == list(in_order) else tuple(columns)
+    return None if min(columns) < 0 else _in_short(columns)
 
 
 def _asked(module: nn.Module):
