@@ -13,6 +13,7 @@ from headscope.errors import RecordError
 from headscope.norms._block_arrays import BYTES_AT_ONCE, BlockArrays, Kinds
 from headscope.norms._lengths import diagonal_lengths, lengths_of_sums
 from headscope.norms._norm import Norm
+from headscope.norms._pairs import PAIRS_HELD
 from headscope.norms._products import ProjectionProducts
 
 PART_BYTES = 2**19
@@ -93,6 +94,11 @@ class Block(BlockArrays):
     def has_products(self) -> bool:
         """Whether scalar products follow from those of the projection."""
         return self.products is not None
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the vectors of all pairs of tokens are held, and no Gram matrices."""
+        return self.dtype == np.float32 and self.weights[..., 0, :, :].size <= PAIRS_HELD
 
     def projected(
         self, contexts: Float[np.ndarray, "*text query head feature"]

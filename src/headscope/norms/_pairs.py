@@ -13,9 +13,9 @@ from headscope.norms._norm import Norm
 from headscope.norms._products import ProjectionProducts
 from headscope.norms._square_form import SquareForm
 
-NUMBERS_HELD = 2**18
-"""How many numbers the vectors of all pairs may be: 1 MiB, which stays in a core's own cache.
-Products of a projection, which have to be read from memory, take longer for so few."""
+PAIRS_HELD = 2**10
+"""How many pairs of tokens that may be in a block, 32 x 32 of one text. Products of a projection,
+which have to be read from memory, take longer for so few; more texts share the reading."""
 
 
 class Pairs(NamedTuple):

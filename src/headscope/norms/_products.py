@@ -16,10 +16,6 @@ MOST_KEPT = 4
 KEYS_AT_ONCE = 96
 """Of how many keys products with the values of a head are held; a few stay in the cache."""
 
-FEW_KEYS = 24
-"""Up to how many keys products of all heads take less time together than half of them one by one,
-which is enough since the matrix is symmetric."""
-
 
 class ProjectionProducts:
     """``W_h L (W_g L)^T`` of all pairs of heads, L the linear part of norms, worked out once.
@@ -120,11 +116,6 @@ def _fill(
 ) -> None:
     """Write the scalar products of these keys; scratch has room for their values."""
     keys, heads, features = values.shape
-    if keys <= FEW_KEYS:
-        met = np.swapaxes(values, 0, 1) @ products.reshape(heads, features, -1)
-        met = met.reshape(heads, keys, heads, features)
-        np.einsum("hkgf,kgf->khg", met, values, out=gram)
-        return
     for head in range(heads):
         # The matrix is symmetric: products with the heads before this one are enough.
         width = (head + 1) * features

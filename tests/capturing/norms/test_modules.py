@@ -126,7 +126,7 @@ def test_known_columns_are_proved_in_place_or_number_by_number(layout):
         parts = output.unflatten(-1, (3, 3, 4))[:, :, :, 1]
         columns = (*range(4, 8), *range(16, 20), *range(28, 32))
     else:
-        parts, columns = output[..., 12:24].unflatten(-1, (3, 4)), range(12, 24)
+        parts, columns = output[..., 12:24].unflatten(-1, (3, 4)), tuple(range(12, 24))
     value = parts.transpose(1, 2)
     assert value_columns_of(value, uses)[1] == columns
     changed = value.clone()

@@ -128,8 +128,8 @@ def _answer(module: nn.Module, rows: torch.Tensor) -> np.ndarray | None:
 
 
 def value_columns_of(
-    value: torch.Tensor, applied: Iterable[ModuleUse], *, known: Sequence[int] = ()
-) -> tuple[nn.Module, Sequence[int]] | None:
+    value: torch.Tensor, applied: Iterable[ModuleUse], *, known: tuple[int, ...] = ()
+) -> tuple[nn.Module, tuple[int, ...]] | None:
     """The matrix whose output holds the values, number by number, and its columns that do.
 
     Args:
@@ -140,7 +140,7 @@ def value_columns_of(
 
     Returns:
         None where there is none (a norm follows it, or attention works in windows), or columns
-        cannot be distinguished. Columns that follow each other are a range.
+        cannot be distinguished.
     """
     rows = value.permute(0, 2, 1, 3).flatten(2).flatten(0, 1)  # [batch * key, kv_head * feature]
     for use in applied:
@@ -151,7 +151,7 @@ def value_columns_of(
         for given in (output, turned):
             if len(given) != len(rows) or given.dtype != rows.dtype:
                 continue
-            if known and torch.equal(given[:, _steps_of(known)], rows):
+            if known and torch.equal(given[:, list(known)], rows):
                 return use.module, known
             columns = _columns_in(rows, given)
             if columns is not None:
@@ -159,7 +159,7 @@ def value_columns_of(
     return None
 
 
-def _columns_by_memory(value: torch.Tensor, output: torch.Tensor) -> Sequence[int]:
+def _columns_by_memory(value: torch.Tensor, output: torch.Tensor) -> tuple[int, ...]:
     """Columns of an output in whose memory the values lie, as most do; empty where they do not."""
     first, rest = divmod(value.data_ptr() - output.data_ptr(), value.element_size())
     batch, step, key, feature = value.stride()
@@ -171,16 +171,10 @@ def _columns_by_memory(value: torch.Tensor, output: torch.Tensor) -> Sequence[in
 
 
 @lru_cache(maxsize=256)
-def _columns_at(first: int, step: int, heads: int, width: int) -> Sequence[int]:
+def _columns_at(first: int, step: int, heads: int, width: int) -> tuple[int, ...]:
     """Columns of heads of one width, one of which begins every so many columns."""
-    columns = [first + step * head + number for head in range(heads) for number in range(width)]
-    return _in_short(columns)
-
-
-def _in_short(columns: Sequence[int]) -> Sequence[int]:
-    """Columns as a range where they follow each other."""
-    in_order = range(columns[0], columns[0] + len(columns))
-    return in_order if list(columns) == list(in_order) else tuple(columns)
+    firsts = range(first, first + step * heads, step)
+    return tuple(column for begin in firsts for column in range(begin, begin + width))
 
 
 def remembered(modules: Sequence[nn.Module], what: Hashable, make: Callable[[], Any]) -> Any:
@@ -232,14 +226,7 @@ def _state(module: nn.Module) -> tuple | None:
     return tuple(state)
 
 
-def _steps_of(columns: Sequence[int]) -> slice | list[int]:
-    """Columns as a slice where they follow each other, which reads them without a copy."""
-    if isinstance(columns, range):
-        return slice(columns.start, columns.stop)
-    return list(columns)
-
-
-def _columns_in(rows: torch.Tensor, among: torch.Tensor) -> Sequence[int] | None:
+def _columns_in(rows: torch.Tensor, among: torch.Tensor) -> tuple[int, ...] | None:
     """Where each column of one matrix is in another; None where one is not there or there twice."""
     at = (
         torch.linspace(0, len(rows) - 1, min(len(rows), COLUMNS_COMPARED))
@@ -255,7 +242,7 @@ def _columns_in(rows: torch.Tensor, among: torch.Tensor) -> Sequence[int] | None
         name = column.tobytes()
         places[name] = -1 if name in places else index
     columns = [places.get(column.tobytes(), -1) for column in wanted]
-    return None if min(columns) < 0 else _in_short(columns)
+    return None if min(columns) < 0 else tuple(columns)
 
 
 def _asked(module: nn.Module):

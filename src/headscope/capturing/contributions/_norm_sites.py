@@ -4,7 +4,7 @@ pass.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -47,7 +47,7 @@ class NormSite:
     is_plain: bool = False
     reader: int | None = None
     value: int | None = None
-    columns: Sequence[int] = ()
+    columns: tuple[int, ...] = ()
     beside: int | None = None
     beside_first: bool = False
     after: int | None = None

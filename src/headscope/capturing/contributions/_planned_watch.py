@@ -12,8 +12,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from headscope.capturing.building._call_tokens import SideTokens
-from headscope.capturing.building._put_away import Put
 from headscope.capturing.calls.call import Call
 from headscope.capturing.contributions._modules import state_of
 from headscope.capturing.contributions._norm_sites import NormSite
@@ -41,15 +39,8 @@ class PlannedNormsWatch(NormsReader):
             sites say; what was built is then to be discarded.
     """
 
-    def __init__(
-        self,
-        modules: ModelModules,
-        sites: Sequence[NormSite],
-        *,
-        with_alti: bool = False,
-        put: Put | None = None,
-    ) -> None:
-        super().__init__(modules, with_alti=with_alti, put=put)
+    def __init__(self, modules: ModelModules, sites: Sequence[NormSite], **options: Any) -> None:
+        super().__init__(modules, **options)
         self._sites = sites
         self._given: dict[nn.Module, torch.Tensor] = {}
         self._made: dict[nn.Module, ModuleUse] = {}
@@ -58,16 +49,6 @@ class PlannedNormsWatch(NormsReader):
         self._matrices = set(self._at("value", "beside", "maker"))
         self.before: Sequence[nn.Module] = self._at("reader", "taker")
         self.after: Sequence[nn.Module] = self._at("value", "beside", "maker", "after", "second")
-
-    def mark(self, seen: Call, call: Call, sides: tuple[SideTokens, SideTokens]) -> None:
-        """As `NormsReader.mark`, of a call that has a site."""
-        if call.number >= len(self._sites) or call.projection is None or call.output is None:
-            raise NormSitesFailedError(f"{call.name} was not expected")
-        state_of(call.projection)
-        super().mark(seen, call, sides)
-
-    def _site_of(self, call: Call) -> NormSite:
-        return self._sites[call.number]
 
     def begun(self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:
         """A module begins that takes a residual, or what a layer goes on with."""
@@ -150,6 +131,12 @@ class PlannedNormsWatch(NormsReader):
         if use is None or not path.takes(use.output):
             raise NormSitesFailedError(f"{path.call.name}: nothing of its size was made")
         return use.output
+
+    def _site_of(self, call: Call) -> NormSite:
+        if call.number >= len(self._sites) or call.projection is None or call.output is None:
+            raise NormSitesFailedError(f"{call.name} was not expected")
+        state_of(call.projection)
+        return self._sites[call.number]
 
     def _path(self, **known: Any) -> ResidualPath:
         call, output, site = known["call"], known["output"], known["site"]

@@ -4,7 +4,7 @@ added.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -15,7 +15,6 @@ from headscope.capturing.building._put_away import Put, put_away
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility
 from headscope.capturing.contributions._build import refused, write_contributions
-from headscope.capturing.contributions._follow import Record, follow
 from headscope.capturing.contributions._modules import norm_of, remembered
 from headscope.capturing.contributions._norm_sites import NormSite
 from headscope.capturing.contributions._residual_path import NormUse, ResidualPath
@@ -119,11 +118,6 @@ class NormsReader(PassReader):
             self._write()
             self._let_go()
         self._clear()
-
-    def record(self, record: Record, matrices: Sequence[ModuleUse] = ()) -> None:
-        """Follow the outputs that wait one step further; see `follow`."""
-        follow(self._waiting, record, self._norm_of, matrices)
-        self._end([path for path in self._waiting if path.ended])
 
     def _site_of(self, call: Call) -> NormSite:
         """The site of a call: nothing is known of it before its path has ended."""

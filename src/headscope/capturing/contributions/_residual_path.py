@@ -159,7 +159,7 @@ class ResidualPath:
         return not is_double and ProjectionProducts.is_worth_it(inputs)
 
     @cached_property
-    def value_columns(self) -> tuple[nn.Module, Sequence[int]] | None:
+    def value_columns(self) -> tuple[nn.Module, tuple[int, ...]] | None:
         """The matrix that made the values, and its columns that hold them."""
         known = self.site.columns if self.is_known else ()
         return value_columns_of(self.call.value, self.values, known=known)
@@ -176,15 +176,14 @@ class ResidualPath:
         what = ("expansion", heads, shared, columns[1])
         return remembered([columns[0], projection], what, lambda: self._expansion(*columns))
 
-    def _expansion(self, module: nn.Module, columns: Sequence[int]) -> float | None:
+    def _expansion(self, module: nn.Module, columns: tuple[int, ...]) -> float | None:
         try:
             matrix, offset = matrix_of(module)
         except ValueError:
             return None
         if len(matrix) != self.width:
             return None
-        at = np.asarray(columns)
-        matrix, offset = matrix[:, at], None if offset is None else offset[at]
+        matrix, offset = matrix[:, columns], None if offset is None else offset[list(columns)]
         projection, bias = self.projection
         heads, shared = self.call.size[1], self.call.value.shape[1]
         of_head = np.arange(heads) // (heads // shared)

@@ -12,9 +12,8 @@ import torch
 from torch import nn
 
 from headscope.capturing.building._call_tokens import SideTokens
-from headscope.capturing.building._put_away import Put
 from headscope.capturing.calls.call import Call
-from headscope.capturing.contributions._follow import FunctionUse, Sum
+from headscope.capturing.contributions._follow import FunctionUse, Record, Sum, follow
 from headscope.capturing.contributions._norm_sites import NormSite
 from headscope.capturing.contributions._reader import NormsReader
 from headscope.capturing.contributions._residual_path import ResidualPath
@@ -42,12 +41,15 @@ READS_REMEMBERED, MATRICES_REMEMBERED, WAITING = 12, 8, 4
 
 
 class NormsWatch(NormsReader):
-    """Follows outputs through all that a model does, as in a first pass over it."""
+    """Follows outputs through all that a model does, as in a first pass over it.
 
-    def __init__(
-        self, modules: ModelModules, *, with_alti: bool = False, put: Put | None = None
-    ) -> None:
-        super().__init__(modules, with_alti=with_alti, put=put)
+    Args:
+        modules: of the model.
+        **options: as of `NormsReader`.
+    """
+
+    def __init__(self, modules: ModelModules, **options: Any) -> None:
+        super().__init__(modules, **options)
         self._reads: deque[ModuleUse] = deque(maxlen=READS_REMEMBERED)
         self._applied: deque[ModuleUse] = deque(maxlen=MATRICES_REMEMBERED)
         self._summed: list[tuple[NormSite, torch.Tensor]] = []
@@ -120,6 +122,11 @@ class NormsWatch(NormsReader):
             self.record(Sum(*parts, whole), tuple(reversed(self._applied)))
             self._summed += [(path.site, whole) for path in paths if path.total is whole]
         return whole
+
+    def record(self, record: Record, matrices: Sequence[ModuleUse] = ()) -> None:
+        """Follow the outputs that wait one step further; see `follow`."""
+        follow(self._waiting, record, self._norm_of, matrices)
+        self._end([path for path in self._waiting if path.ended])
 
     def _note_use(self, func: Callable, args: tuple[Any, ...]) -> None:
         if getattr(func, "__name__", "") not in HARMLESS:
