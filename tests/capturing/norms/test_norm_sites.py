@@ -258,6 +258,28 @@ def test_three_failures_in_a_row_end_it(monkeypatch):
     assert watch_plan.PLANS[model].plan is not None
 
 
+def test_a_model_that_writes_into_its_tensors_is_read_from_copies(monkeypatch):
+    model = copy.deepcopy(tiny_model("bert"))
+    output = model.encoder.layer[0].output
+    original = output.forward
+
+    def writing(*given):
+        return original(*given).mul_(2)
+
+    plain = records_of(model)
+    assert not any(site.writes for site in _norm_sites.NORM_SITES.plan_of(model))
+    monkeypatch.setattr(output, "forward", writing)
+    known = records_of(model)
+    assert _norm_sites.NORM_SITES[model].failures == 1
+    sites = _norm_sites.NORM_SITES.plan_of(model)
+    assert [site.writes for site in sites] == [True] + [False] * (len(sites) - 1)
+    assert_same(known, records_of(model))
+    assert _norm_sites.NORM_SITES[model].failures == 0
+    assert_same(known, records_of(forgotten(model)))
+    layers = [records[0]["self"].layers[0].contributions for records in (known, plain)]
+    assert np.array_equal(*(layer.globenc for layer in layers))
+
+
 def test_a_second_attention_later_is_seen(monkeypatch):
     model = copy.deepcopy(tiny_model("bert"))
     records_of(model)
