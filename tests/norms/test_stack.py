@@ -115,22 +115,6 @@ def test_a_stack_comes_in_tiles_of_any_size_alike(rng, monkeypatch):
     assert_alike(stack, {(number,): block for number, block in enumerate(blocks)})
 
 
-@pytest.mark.parametrize("kind", KINDS[::5], ids=str)
-def test_parts_of_a_block_have_its_numbers(kind, rng, monkeypatch):
-    from headscope.norms import _block
-
-    texts = texts_of_layer(kind, rng, count=5)
-    together = with_texts(texts)
-    assert [some for some, _ in together.parts()] == [slice(None)]
-    monkeypatch.setattr(_block, "PART_BYTES", 2 * 8 * together.size[1] * together.size[3])
-    together.measure(((),))
-    parts = list(together.parts())
-    assert [len(part.weights) for _, part in parts] == [2, 2, 1]
-    for some, part in parts:
-        assert_alike(part, {(at,): text for at, text in enumerate(texts[some])})
-        np.testing.assert_array_equal(value_norms(part), value_norms(together)[some])
-
-
 @pytest.mark.parametrize("single", [True, False])
 def test_products_are_those_of_the_vectors(single, rng):
     projection, norm = rng.standard_normal((4, 3, 11)), made_block(KINDS[0], rng).after
