@@ -30,10 +30,10 @@ KNOWN_TO = 1e-5
 @pytest.fixture(autouse=True, params=["pairs", "products"])
 def way(request, monkeypatch):
     """Lengths of a short text are those of the vectors of all pairs, of others from products."""
-    from headscope.norms import _block_arrays
+    from headscope.norms import _block
 
     if request.param == "products":
-        monkeypatch.setattr(_block_arrays, "NUMBERS_HELD", 0)
+        monkeypatch.setattr(_block, "PAIRS_HELD", 0)
 
 
 def in_single(block):

@@ -110,44 +110,43 @@ def test_a_stack_comes_in_tiles_of_any_size_alike(rng, monkeypatch):
     monkeypatch.setattr(_block, "BYTES_AT_ONCE", 1)
     monkeypatch.setattr(_lengths, "CACHED_BYTES", 1)
     monkeypatch.setattr(_products, "KEYS_AT_ONCE", 2)
-    monkeypatch.setattr(_products, "FEW_KEYS", 0)
     stack = BlockStack.of(blocks)
     assert len(stack.key_tiles(1)) == stack.size[2]
     assert_alike(stack, {(number,): block for number, block in enumerate(blocks)})
 
 
-@pytest.mark.parametrize("kind", KINDS[::5], ids=str)
-def test_parts_of_a_block_have_its_numbers(kind, rng, monkeypatch):
-    from headscope.norms import _block
-
-    texts = texts_of_layer(kind, rng, count=5)
-    together = with_texts(texts)
-    assert [some for some, _ in together.parts()] == [slice(None)]
-    monkeypatch.setattr(_block, "PART_BYTES", 2 * 8 * together.size[1] * together.size[3])
-    together.measure(((),))
-    parts = list(together.parts())
-    assert [len(part.weights) for _, part in parts] == [2, 2, 1]
-    for some, part in parts:
-        assert_alike(part, {(at,): text for at, text in enumerate(texts[some])})
-        np.testing.assert_array_equal(value_norms(part), value_norms(together)[some])
-
-
 @pytest.mark.parametrize("single", [True, False])
-def test_products_of_heads_together_and_one_by_one_are_alike(single, rng, monkeypatch):
-    from headscope.norms import _products
-
+def test_products_are_those_of_the_vectors(single, rng):
     projection, norm = rng.standard_normal((4, 3, 11)), made_block(KINDS[0], rng).after
     products = ProjectionProducts(projection, single=single)
     values = rng.standard_normal((2, 4, 9, 3))
-    together = products.gram(values, ((), (norm,)))[0]
-    monkeypatch.setattr(_products, "FEW_KEYS", 0)
-    one_by_one = products.gram(values, ((), (norm,)))[0]
-    assert together.shape == one_by_one.shape == (2, 9, 2, 4, 4)
+    gram = products.gram(values, ((), (norm,)))[0]
+    assert gram.shape == (2, 9, 2, 4, 4)
     exact = 1e-4 if single else 1e-11  # products are of about 10
-    np.testing.assert_allclose(together, one_by_one, rtol=0, atol=exact)
     vectors = np.swapaxes(values @ projection, -3, -2)
-    wanted = vectors @ np.swapaxes(vectors, -2, -1)
-    np.testing.assert_allclose(one_by_one[..., 0, :, :], wanted, rtol=0, atol=exact)
+    for number, behind in enumerate((vectors, norm.linear(vectors))):
+        wanted = behind @ np.swapaxes(behind, -2, -1)
+        np.testing.assert_allclose(gram[..., number, :, :], wanted, rtol=0, atol=exact)
+
+
+def test_pairs_are_held_of_few_texts(rng):
+    """Of one text of 32 tokens, and not of more pairs, be they of a longer text or of others."""
+    projection = rng.standard_normal((2, 3, 7))
+    products = ProjectionProducts(projection, single=True)
+    for texts, tokens, wanted in (
+        ((), 32, True),
+        ((), 33, False),
+        ((4,), 16, True),
+        ((5,), 16, False),
+    ):
+        block = Block(
+            weights=np.full((*texts, 2, tokens, tokens), 1 / tokens),
+            values=rng.standard_normal((*texts, 2, tokens, 3)),
+            projection=projection,
+            products=products,
+        )
+        assert block.is_short == BlockStack.of([block] * 3).is_short == wanted
+        assert not block.in_double.is_short
 
 
 def test_kinds_together_have_the_lengths_of_each(rng, monkeypatch):

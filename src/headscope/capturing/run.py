@@ -294,7 +294,7 @@ def _planned(
 def _remember_norms(modules: ModelModules, builder: Builder) -> None:
     """Remember where the outputs of attention went, if a pass has followed them."""
     if isinstance(builder.norms, NormsWatch):
-        sites = norm_sites_of_pass(modules, builder.norms.called)
+        sites = norm_sites_of_pass(builder.norms.called)
         NORM_SITES.remember(modules.model, sites)
 
 

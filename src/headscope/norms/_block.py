@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,11 +12,9 @@ from headscope.errors import RecordError
 from headscope.norms._block_arrays import BYTES_AT_ONCE, BlockArrays, Kinds
 from headscope.norms._lengths import diagonal_lengths, lengths_of_sums
 from headscope.norms._norm import Norm
+from headscope.norms._pairs import PAIRS_HELD
 from headscope.norms._products import ProjectionProducts
 
-PART_BYTES = 2**19
-"""How large each array of vectors is that a `Block.parts` works with: several of them are in the
-processor's cache at a time."""
 OF_TEXT = ("weights", "values", "residual", "beside", "stream_again")
 """The arrays of a block that each text has for itself."""
 
@@ -94,6 +91,11 @@ class Block(BlockArrays):
         """Whether scalar products follow from those of the projection."""
         return self.products is not None
 
+    @property
+    def is_short(self) -> bool:
+        """Whether the vectors of all pairs of tokens are held, and no Gram matrices."""
+        return self.dtype == np.float32 and self.weights[..., 0, :, :].size <= PAIRS_HELD
+
     def projected(
         self, contexts: Float[np.ndarray, "*text query head feature"]
     ) -> Float[np.ndarray, "*text query model"]:
@@ -152,26 +154,10 @@ class Block(BlockArrays):
             lengths[again] = np.linalg.norm(roots @ weights[again], axis=1)
         return lengths
 
-    def parts(self) -> Iterator[tuple[slice, Block]]:
-        """A block of several texts as blocks of a few, whose arrays stay in the processor's cache;
-        with what was worked out of all of them together.
-        """
-        _, queries, _, model = self.size
-        step = max(1, PART_BYTES // (8 * max(1, queries * model)))
-        if self.weights.ndim != 4 or len(self.weights) <= step:
-            yield slice(None), self
-            return
-        for first in range(0, len(self.weights), step):
-            some = slice(first, first + step)
-            own, _ = self.one((some,), ())
-            own.__dict__["_outputs"] = tuple(output[some] for output in self._outputs)
-            own.__dict__["_kept"] = {what: array[some] for what, array in self._kept.items()}
-            yield some, own
-
     def one(
-        self, index: tuple[int | slice, ...], norms: tuple[Norm, ...]
+        self, index: tuple[int, ...], norms: tuple[Norm, ...]
     ) -> tuple[Block, tuple[Norm, ...]]:
-        """The block of one text, or of some, and the norms, which all texts share."""
+        """The block of one text, and the norms, which all texts share."""
         if not index:
             return self, norms
         parts = {name: getattr(self, name) for name in OF_TEXT}

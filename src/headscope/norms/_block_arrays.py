@@ -19,7 +19,7 @@ from headscope.norms._lengths import (
     sure_bounds,
 )
 from headscope.norms._norm import Norm
-from headscope.norms._pairs import NUMBERS_HELD, Pairs, pairs_of
+from headscope.norms._pairs import Pairs, pairs_of
 from headscope.norms._products import ProjectionProducts
 
 if TYPE_CHECKING:
@@ -70,6 +70,11 @@ class BlockArrays(ABC):
         """Whether scalar products follow from those of projections, without vectors as wide as the
         model.
         """
+
+    @property
+    @abstractmethod
+    def is_short(self) -> bool:
+        """Whether the vectors of all pairs of tokens are held, and no Gram matrices."""
 
     @abstractmethod
     def projected(
@@ -254,12 +259,6 @@ class BlockArrays(ABC):
             self._measure_pairs(kinds)
         else:
             self._measure(kinds)
-
-    @property
-    def is_short(self) -> bool:
-        """Whether the vectors of all pairs of a text's tokens are held, and no Gram matrices."""
-        _, queries, keys, model = self.size
-        return self.dtype == np.float32 and queries * keys * model <= NUMBERS_HELD
 
     def _measure_pairs(self, kinds: Kinds) -> None:
         """As `_measure`, of short texts; and what a token and all others add to an output."""

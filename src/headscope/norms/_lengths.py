@@ -19,6 +19,9 @@ SUM_CANCELLED_IN_SINGLE = 1 / 50
 """Sums over keys, of which mixing ratios are made, and lengths with the residual are sums of
 vectors, not of squares: in single precision one is known to some 2^-24 of what its parts would add
 up to. Below this share of that it is taken again in double precision."""
+CENTRED_IN_SINGLE = 1 / 4
+"""The same share for a length whose square is what the means that norms take off leave of a larger
+one (`SquareForm`)."""
 CACHED_BYTES = 2**20
 """What is written and read at once of the products with all weights of a key, so that it stays in
 the processor's cache."""

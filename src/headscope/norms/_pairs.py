@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from headscope.norms._lengths import SUM_CANCELLED_IN_SINGLE
+from headscope.norms._lengths import CENTRED_IN_SINGLE, SUM_CANCELLED_IN_SINGLE
 from headscope.norms._norm import Norm
 from headscope.norms._products import ProjectionProducts
+from headscope.norms._square_form import SquareForm
 
-NUMBERS_HELD = 2**18
-"""How many numbers the vectors of all pairs may be: 1 MiB, which stays in a core's own cache.
-Products of a projection, which have to be read from memory, take longer for so few."""
+PAIRS_HELD = 2**10
+"""How many pairs of tokens that may be in a block, 32 x 32 of one text. Products of a projection,
+which have to be read from memory, take longer for so few; more texts share the reading."""
 
 
 class Pairs(NamedTuple):
@@ -63,11 +65,14 @@ def pairs_of(
     by_key = np.ascontiguousarray(weights.transpose(2, 0, 1), products.dtype)
     by_key = np.swapaxes(by_key, -2, -1)  # [key query head]
     sums = by_key @ vectors
-    of_heads, longest = _lengths_of_heads(vectors, values, products, kinds)
+    known = [products.form_and_sizes(norms) for norms in kinds]
+    forms, sizes = [form for form, _ in known], np.stack([size for _, size in known])
+    of_heads, longest = _lengths_of_heads(vectors, values, forms, sizes)
     bound = np.maximum(of_heads, SUM_CANCELLED_IN_SINGLE * longest).transpose(1, 2, 0)
     bounds = np.swapaxes(np.abs(by_key) @ bound, -2, -1)  # [key kind query]
-    lengths = _lengths_of_kinds(sums, kinds)
+    lengths, centred = _lengths_of_kinds(sums, forms)
     least = SUM_CANCELLED_IN_SINGLE * np.swapaxes(bounds, 0, 1)
+    np.maximum(least, CENTRED_IN_SINGLE * centred, out=least)
     cancelled = np.any(np.less(lengths, least), axis=-1).reshape(len(kinds), keys)
     own, others = _own_and_others(sums, same=same)
     return Pairs(
@@ -84,33 +89,35 @@ def pairs_of(
 def _lengths_of_heads(
     vectors: Float[np.ndarray, "key head model"],
     values: Float[np.ndarray, "head key feature"],
-    products: ProjectionProducts,
-    kinds: tuple[tuple[Norm, ...], ...],
+    forms: Sequence[SquareForm],
+    sizes: Float[np.ndarray, "kind head"],
 ) -> tuple[Float[np.ndarray, "kind key head"], Float[np.ndarray, "kind key head"]]:
     """Lengths of each head's own vectors behind the gains of each kind, and a bound of them:
     ``||v_h||`` times the Frobenius norm of W_h.
     """
-    gains, sizes = map(np.stack, zip(*(products.sizes(norms) for norms in kinds), strict=True))
-    squares = (vectors * vectors) @ gains.T
+    squares = (vectors * vectors) @ np.stack([form.gains for form in forms]).T
     own = np.sqrt(np.einsum("hkf,hkf->kh", values, values))
     return np.sqrt(np.moveaxis(squares, -1, 0)), own * sizes[:, None]
 
 
 def _lengths_of_kinds(
-    sums: Float[np.ndarray, "key query model"], kinds: tuple[tuple[Norm, ...], ...]
-) -> Float[np.ndarray, "kind key query"]:
-    """Lengths of the sums behind the linear parts of each kind's norms."""
-    lengths = np.empty((len(kinds), *sums.shape[:2]), sums.dtype)
-    behind, done = sums, 0
-    for number, norms in enumerate(kinds):
-        # What one kind goes through, the next one mostly does, too.
-        if number == 0 or norms[:done] != kinds[number - 1]:
-            behind, done = sums, 0
-        for norm in norms[done:]:
-            behind = norm.linear(behind)
-        done = len(norms)
-        np.einsum("kqm,kqm->kq", behind, behind, out=lengths[number])
-    return np.sqrt(lengths, out=lengths)
+    sums: Float[np.ndarray, "key query model"], forms: Sequence[SquareForm]
+) -> tuple[Float[np.ndarray, "kind key query"], Float[np.ndarray, "kind key query"]]:
+    """Lengths of the sums behind the linear parts of each kind's norms, and how long they would be
+    if no mean were taken off: where little is left, squares lose it in their rounding.
+    """
+    squares = (sums * sums) @ np.stack([form.gains for form in forms]).T
+    squares = np.ascontiguousarray(np.moveaxis(squares, -1, 0))
+    before = np.sqrt(squares)
+    # One product for the means of all kinds reads the vectors once.
+    rows = np.concatenate([part for form in forms for part in (form.means, form.offsets)])
+    numbers, first = sums @ rows.T, 0
+    for kind, form in enumerate(forms):
+        last = first + 2 * len(form.means)
+        means, offsets = np.split(numbers[..., first:last], 2, axis=-1)
+        squares[kind] += np.einsum("kqc,kqc->kq", means, means @ form.gram - 2 * offsets)
+        first = last
+    return np.sqrt(np.maximum(squares, 0, out=squares), out=squares), before
 
 
 def _own_and_others(

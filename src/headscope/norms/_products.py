@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.norms._norm import Norm
+from headscope.norms._square_form import SquareForm
 
 MOST_INPUTS = 1024
 """The widest projection, heads times features, of which products are kept: 8 MB for each norm. Of
@@ -14,10 +15,6 @@ MOST_KEPT = 4
 """A layer has three of them: as it is, behind its norm, and behind the second norm."""
 KEYS_AT_ONCE = 96
 """Of how many keys products with the values of a head are held; a few stay in the cache."""
-
-FEW_KEYS = 24
-"""Up to how many keys products of all heads take less time together than half of them one by one,
-which is enough since the matrix is symmetric."""
 
 
 class ProjectionProducts:
@@ -39,7 +36,7 @@ class ProjectionProducts:
         self._projection = np.asarray(projection, np.float64)
         self.dtype: np.dtype = np.dtype(np.float32 if single else np.float64)
         self.projection: np.ndarray = np.ascontiguousarray(self._projection, self.dtype)
-        self._sizes: dict[tuple[Norm, ...], tuple[np.ndarray, np.ndarray]] = {}
+        self._forms: dict[tuple[Norm, ...], tuple[SquareForm, np.ndarray]] = {}
         self._known: dict[tuple[Norm, ...], Float[np.ndarray, "input input"]] = {}
 
     def __len__(self) -> int:
@@ -62,21 +59,20 @@ class ProjectionProducts:
             self._known[norms] = (rows @ rows.T).astype(self.dtype, copy=False)
         return self._known[norms]
 
-    def sizes(
+    def form_and_sizes(
         self, norms: tuple[Norm, ...]
-    ) -> tuple[Float[np.ndarray, " model"], Float[np.ndarray, " head"]]:
-        """Squares of the gains of norms together, and the Frobenius norm of each head's part of the
-        projection behind them.
+    ) -> tuple[SquareForm, Float[np.ndarray, " head"]]:
+        """The squares of lengths behind norms, and the Frobenius norm of each head's part of the
+        projection behind their gains.
         """
-        if norms not in self._sizes:
-            gains = np.ones(self._projection.shape[-1])
-            for norm in norms:
-                gains = gains * norm.gain**2
-            if len(self._sizes) >= MOST_KEPT:
-                self._sizes.pop(next(iter(self._sizes)))
-            sizes = np.sqrt((self._projection**2 @ gains).sum(axis=-1))
-            self._sizes[norms] = gains.astype(self.dtype), sizes.astype(self.dtype)
-        return self._sizes[norms]
+        if norms not in self._forms:
+            form = SquareForm.behind(norms, self._projection.shape[-1])
+            if len(self._forms) >= MOST_KEPT:
+                self._forms.pop(next(iter(self._forms)))
+            sizes = np.sqrt((self._projection**2 @ form.gains).sum(axis=-1))
+            single = SquareForm(*(part.astype(self.dtype) for part in form))
+            self._forms[norms] = single, sizes.astype(self.dtype)
+        return self._forms[norms]
 
     def gram(
         self,
@@ -120,11 +116,6 @@ def _fill(
 ) -> None:
     """Write the scalar products of these keys; scratch has room for their values."""
     keys, heads, features = values.shape
-    if keys <= FEW_KEYS:
-        met = np.swapaxes(values, 0, 1) @ products.reshape(heads, features, -1)
-        met = met.reshape(heads, keys, heads, features)
-        np.einsum("hkgf,kgf->khg", met, values, out=gram)
-        return
     for head in range(heads):
         # The matrix is symmetric: products with the heads before this one are enough.
         width = (head + 1) * features

@@ -80,6 +80,11 @@ class BlockStack(BlockArrays):
         """Whether scalar products follow from those of projections."""
         return all(block.has_products for block in self.blocks)
 
+    @property
+    def is_short(self) -> bool:
+        """Whether the vectors of all pairs of tokens are held, and no Gram matrices."""
+        return self.blocks[0].is_short
+
     def projected(
         self, contexts: Float[np.ndarray, "*text query head feature"]
     ) -> Float[np.ndarray, "*text query model"]:

@@ -44,8 +44,8 @@ def path_of(output=OUTPUT, number=0):
     return ResidualPath(call=call, sides=(SIDE, SIDE), reads=reads, values=(), output=output)
 
 
-def norm_of(use, width):
-    norm = known_norm_of(use.module, width)
+def norm_of(use, path):
+    norm = known_norm_of(use.module, path.width)
     return norm and NormUse(norm, use.module, "norm", use.given, use.output)
 
 
@@ -77,7 +77,7 @@ def test_a_post_norm_layer_goes_on_with_what_its_norm_gives():
     assert (path.reader, path.after.module, path.second.module) == (READER, NORM, SECOND)
     assert path.after.norm.kind == "LayerNorm"
     assert torch.equal(path.again, again.whole)
-    assert path.modules.maker is MATRIX
+    assert path.maker is MATRIX
 
 
 def test_a_pre_norm_layer_goes_on_with_the_stream():
@@ -97,6 +97,14 @@ def test_a_parallel_layer_has_the_output_of_a_matrix_beside_the_residual():
     assert path.makers == [MATRIX, None]
     assert [addend is path.residuals[0] for addend in path.addends] == [False, True]
     assert torch.equal(path.after.given, second.whole)
+    # the next layer adds to the sum what it takes from it
+    following = path_of(drawn(3), number=1)
+    first = added(following.output, drawn(4))
+    second = added(first.whole, path.after.given)
+    followed(first, second, paths=[path, following])
+    assert path.ended
+    assert path.goes_on == "stream"
+    assert (path.maker, path.next) == (None, 1)
 
 
 def test_a_norm_of_the_output_itself_comes_before_the_residual():

@@ -98,6 +98,28 @@ def test_norms_are_the_same_to_the_last_bit_with_known_sites(family):
     assert_same(records_of(forgotten(model), TEXTS[1:]), records_of(model, TEXTS[1:]))
 
 
+@pytest.mark.parametrize(
+    ("family", "layers"),
+    [
+        ("gptj", {"n_layer": 4}),
+        ("gpt_neox", {"num_hidden_layers": 4}),
+        ("phi", {"num_hidden_layers": 4}),
+        ("cohere", {"num_hidden_layers": 4}),
+        ("llama", {"num_hidden_layers": 4}),
+        ("bert", {"num_hidden_layers": 4}),
+    ],
+)
+def test_sites_of_more_layers_than_two_are_known(family, layers):
+    # only the last of two parallel layers is followed by no layer, but by a norm
+    model = tiny_model(family, **layers)
+    fresh = records_of(forgotten(model))
+    sites = _norm_sites.NORM_SITES.plan_of(model)
+    assert len(sites) == 4
+    assert_same(fresh, records_of(model))
+    assert _norm_sites.NORM_SITES[model].plan is sites
+    assert _norm_sites.NORM_SITES[model].failures == 0
+
+
 @pytest.mark.parametrize("family", ["falcon", "gemma2", "mixtral"])
 def test_what_is_no_plain_sum_of_known_matrices_is_followed_everywhere(family, modes):
     model = tiny_model(family)
@@ -234,6 +256,28 @@ def test_three_failures_in_a_row_end_it(monkeypatch):
     records_of(model)
     assert not _norm_sites.NORM_SITES.plan_of(model)
     assert watch_plan.PLANS[model].plan is not None
+
+
+def test_a_model_that_writes_into_its_tensors_is_read_from_copies(monkeypatch):
+    model = copy.deepcopy(tiny_model("bert"))
+    output = model.encoder.layer[0].output
+    original = output.forward
+
+    def writing(*given):
+        return original(*given).mul_(2)
+
+    plain = records_of(model)
+    assert not any(site.writes for site in _norm_sites.NORM_SITES.plan_of(model))
+    monkeypatch.setattr(output, "forward", writing)
+    known = records_of(model)
+    assert _norm_sites.NORM_SITES[model].failures == 1
+    sites = _norm_sites.NORM_SITES.plan_of(model)
+    assert [site.writes for site in sites] == [True] + [False] * (len(sites) - 1)
+    assert_same(known, records_of(model))
+    assert _norm_sites.NORM_SITES[model].failures == 0
+    assert_same(known, records_of(forgotten(model)))
+    layers = [records[0]["self"].layers[0].contributions for records in (known, plain)]
+    assert np.array_equal(*(layer.globenc for layer in layers))
 
 
 def test_a_second_attention_later_is_seen(monkeypatch):

@@ -85,26 +85,7 @@ def _write(members: list[TextsOfPath]) -> None:
     whole = blocks[0] if len(blocks) == 1 else BlockStack.of(blocks)
     if "attention" not in members[0].missing:
         whole.measure(_measured_kinds(whole, members[0].missing))
-    theirs = [_vectors_of_model(member) for member in members]
-    if not isinstance(whole, Block):
-        _write_part(members, whole, theirs)
-        return
-    for some, part in whole.parts():
-        own = {what: vectors[some] for what, vectors in theirs[0].items()}
-        _write_part([replace(members[0], texts=members[0].texts[some])], part, [own])
-
-
-def _write_part(
-    members: list[TextsOfPath], whole: BlockArrays, theirs: list[dict[str, np.ndarray]]
-) -> None:
-    """Write the contributions of texts whose lengths over all heads are measured already.
-
-    Args:
-        members: the texts.
-        whole: the block of all of them.
-        theirs: of each member, see `_vectors_of_model`.
-    """
-    checks = _checked_sums(members, whole, theirs)
+    checks = _checked_sums(members, whole)
     unproved: dict[tuple[int, int], Missing] = {}
     worst: dict[tuple[int, int], float] = {}
     for number, member in enumerate(members):
@@ -188,11 +169,9 @@ class SumCheck:
         return not self.apart[member, text] <= self.allowed[member, text]
 
 
-def _checked_sums(
-    members: list[TextsOfPath], whole: BlockArrays, own_vectors: list[dict[str, np.ndarray]]
-) -> list[SumCheck]:
+def _checked_sums(members: list[TextsOfPath], whole: BlockArrays) -> list[SumCheck]:
     """The sums of the pieces compared with the model's own vectors."""
-    checks = []
+    checks, own_vectors = [], list(map(_vectors_of_model, members))
     within = np.array([_within(member.path) for member in members])[:, None]
     for what, ours in _sums(whole).items():
         theirs = [vectors[what] for vectors in own_vectors]

@@ -50,8 +50,8 @@ class FunctionUse(NamedTuple):
 
 
 Record = Sum | FunctionUse | ModuleUse
-NormOf = Callable[[ModuleUse, int], NormUse | None]
-"""Function of a use of a module and the width of vectors: the norm that it is; None for none."""
+NormOf = Callable[[ModuleUse, ResidualPath], NormUse | None]
+"""Function of a use of a module on a path: the norm that it is; None for none."""
 
 
 def follow(
@@ -86,6 +86,12 @@ def _follow_sum(paths: Sequence[ResidualPath], added: Sum, matrices: Sequence[Mo
             own, other = own_and_other
             maker = next((use.module for use in matrices if same(use.output, other)), None)
             _add(path, (own, other, added.whole), maker, paths)
+    # What a parallel layer goes on with becomes the stream of the next one.
+    where = added.whole.data_ptr()
+    summed = [path for path in paths if path.total is None and path.where == where]
+    for path in paths:
+        if path.total is added.whole and summed:
+            path.next = summed[0].call.number
 
 
 def _is_used(path: ResidualPath, use: FunctionUse) -> bool:
@@ -137,10 +143,10 @@ def _add(
         return
     if path.after is not None:
         is_normed = same(own, path.after.output)
-        path.modules.maker, path.total = maker, whole
+        path.maker, path.total = maker, whole
         path.goes_on = "normed" if is_normed else "stream"
         if is_normed and not _is_of_another(path, other, paths):
-            path.again = whole.detach().clone()
+            path.again = path.hold(whole)
             path.where = whole.data_ptr()
         else:
             path.ended = True
@@ -150,9 +156,9 @@ def _add(
     elif path.used or _is_of_another(path, other, paths):
         path.ended = True
         return
-    path.addends.append(other.detach().clone())
+    path.addends.append(path.hold(other))
     path.makers.append(maker)
-    path.stream, path.where = whole.detach().clone(), whole.data_ptr()
+    path.stream, path.where = path.hold(whole), whole.data_ptr()
 
 
 def _lay_out(path: ResidualPath, own: torch.Tensor) -> None:
@@ -191,7 +197,7 @@ def _meet(path: ResidualPath, use: ModuleUse, norm_of: NormOf) -> None:
         wanted = path.again
     if wanted is None or not same(use.given, wanted):
         return
-    norm = norm_of(use, path.width) if path.takes(use.output) else None
+    norm = norm_of(use, path) if path.takes(use.output) else None
     if norm is None:
         path.ended = is_affine(use.module) and path.stream is not None
     elif path.after is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -128,8 +128,8 @@ def _answer(module: nn.Module, rows: torch.Tensor) -> np.ndarray | None:
 
 
 def value_columns_of(
-    value: torch.Tensor, applied: Iterable[ModuleUse], *, known: Sequence[int] = ()
-) -> tuple[nn.Module, list[int]] | None:
+    value: torch.Tensor, applied: Iterable[ModuleUse], *, known: tuple[int, ...] = ()
+) -> tuple[nn.Module, tuple[int, ...]] | None:
     """The matrix whose output holds the values, number by number, and its columns that do.
 
     Args:
@@ -144,17 +144,37 @@ def value_columns_of(
     """
     rows = value.permute(0, 2, 1, 3).flatten(2).flatten(0, 1)  # [batch * key, kv_head * feature]
     for use in applied:
+        if known and _columns_by_memory(value, use.output) == known:
+            return use.module, known
         output = use.output.flatten(0, -2)
         turned = use.output.transpose(0, 1).flatten(0, -2) if use.output.ndim == 3 else output
         for given in (output, turned):
             if len(given) != len(rows) or given.dtype != rows.dtype:
                 continue
-            if known and torch.equal(given[:, _steps_of(known)], rows):
-                return use.module, list(known)
+            if known and torch.equal(given[:, list(known)], rows):
+                return use.module, known
             columns = _columns_in(rows, given)
             if columns is not None:
                 return use.module, columns
     return None
+
+
+def _columns_by_memory(value: torch.Tensor, output: torch.Tensor) -> tuple[int, ...]:
+    """Columns of an output in whose memory the values lie, as most do; empty where they do not."""
+    first, rest = divmod(value.data_ptr() - output.data_ptr(), value.element_size())
+    batch, step, key, feature = value.stride()
+    if (batch, key, feature) != output.stride() or feature != 1 or value.dtype != output.dtype:
+        return ()
+    if (value.shape[0], value.shape[2]) != output.shape[:2] or rest or not 0 <= first < key:
+        return ()
+    return _columns_at(first, step, *value.shape[1::2])
+
+
+@lru_cache(maxsize=256)
+def _columns_at(first: int, step: int, heads: int, width: int) -> tuple[int, ...]:
+    """Columns of heads of one width, one of which begins every so many columns."""
+    firsts = range(first, first + step * heads, step)
+    return tuple(column for begin in firsts for column in range(begin, begin + width))
 
 
 def remembered(modules: Sequence[nn.Module], what: Hashable, make: Callable[[], Any]) -> Any:
@@ -165,7 +185,7 @@ def remembered(modules: Sequence[nn.Module], what: Hashable, make: Callable[[], 
         what: distinguishes it from other things that follow from them.
         make: makes it.
     """
-    states = [once_a_pass(("state", module), partial(_state, module)) for module in modules]
+    states = list(map(state_of, modules))
     if None in states:
         return make()
     known = _known.setdefault(modules[0], {})
@@ -177,11 +197,15 @@ def remembered(modules: Sequence[nn.Module], what: Hashable, make: Callable[[], 
 _known: WeakKeyDictionary[nn.Module, dict[Hashable, tuple[list, Any]]] = WeakKeyDictionary()
 
 
-def _state(module: nn.Module) -> tuple | None:
+def state_of(module: nn.Module) -> tuple | None:
     """A fingerprint of a module, which changes with it: its own weights, by where they are, how
     often they were written to and some of their numbers, and its settings. None where they are
-    elsewhere.
+    elsewhere. It takes least time right after the module was used, when they are in the cache.
     """
+    return once_a_pass(("state", module), partial(_state, module))
+
+
+def _state(module: nn.Module) -> tuple | None:
     state: list = [vars(module).get("forward"), type(module).forward]
     if hasattr(module, "_hf_hook"):
         return None
@@ -202,14 +226,7 @@ def _state(module: nn.Module) -> tuple | None:
     return tuple(state)
 
 
-def _steps_of(columns: Sequence[int]) -> slice | list[int]:
-    """Columns as a slice where they follow each other, which reads them without a copy."""
-    first, last = columns[0], columns[-1]
-    is_run = list(columns) == list(range(first, last + 1))
-    return slice(first, last + 1) if is_run else list(columns)
-
-
-def _columns_in(rows: torch.Tensor, among: torch.Tensor) -> list[int] | None:
+def _columns_in(rows: torch.Tensor, among: torch.Tensor) -> tuple[int, ...] | None:
     """Where each column of one matrix is in another; None where one is not there or there twice."""
     at = (
         torch.linspace(0, len(rows) - 1, min(len(rows), COLUMNS_COMPARED))
@@ -225,7 +242,7 @@ def _columns_in(rows: torch.Tensor, among: torch.Tensor) -> list[int] | None:
         name = column.tobytes()
         places[name] = -1 if name in places else index
     columns = [places.get(column.tobytes(), -1) for column in wanted]
-    return None if min(columns) < 0 else columns
+    return None if min(columns) < 0 else tuple(columns)
 
 
 def _asked(module: nn.Module):

@@ -4,7 +4,7 @@ added.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -15,9 +15,8 @@ from headscope.capturing.building._put_away import Put, put_away
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility
 from headscope.capturing.contributions._build import refused, write_contributions
-from headscope.capturing.contributions._follow import Record, follow
 from headscope.capturing.contributions._modules import norm_of, remembered
-from headscope.capturing.contributions._norm_sites import FoundModules
+from headscope.capturing.contributions._norm_sites import NormSite
 from headscope.capturing.contributions._residual_path import NormUse, ResidualPath
 from headscope.capturing.contributions._texts_of_path import TextsOfPath, texts_of
 from headscope.capturing.seam import unwatched
@@ -56,7 +55,7 @@ class NormsReader(PassReader):
         self._worked_on: list[ResidualPath] = []
         self._norms: dict[tuple[int, int], Norm | None] = {}
         self._paths: dict[int, ResidualPath] = {}
-        self.called: dict[int, FoundModules] = {}
+        self.called: dict[int, NormSite] = {}
 
     def __enter__(self) -> NormsReader:
         return self
@@ -75,17 +74,17 @@ class NormsReader(PassReader):
         """
         if call.number in self.called:  # its layer waited, and is made by itself after all
             return
-        modules = self.called[call.number] = FoundModules()
+        site = self.called[call.number] = self._site_of(call)
         if call.projection is None or call.output is None:
             return
-        # A copy, since models add the residual into this very tensor.
-        output = call.output.reshape(call.size[0], call.size[2], -1).detach().clone()
+        output = call.output.reshape(call.size[0], call.size[2], -1)
         packed = seen.output is not None and seen.output.numel() != output.numel()
         if packed:  # the model has no padding where the layout has
             output = torch.cat(
                 [output[example, at] for example, at in enumerate(sides[0].positions)]
             )
-        path = self._path(call=call, sides=sides, output=output, packed=packed, modules=modules)
+        path = self._path(call=call, sides=sides, output=output, packed=packed, site=site)
+        path.output = path.hold(output)  # models add the residual into this very tensor
         self._paths[call.number] = path
         self._waiting.append(path)
 
@@ -120,10 +119,9 @@ class NormsReader(PassReader):
             self._let_go()
         self._clear()
 
-    def record(self, record: Record, matrices: Sequence[ModuleUse] = ()) -> None:
-        """Follow the outputs that wait one step further; see `follow`."""
-        follow(self._waiting, record, self._norm_of, matrices)
-        self._end([path for path in self._waiting if path.ended])
+    def _site_of(self, call: Call) -> NormSite:
+        """The site of a call: nothing is known of it before its path has ended."""
+        return NormSite()
 
     def _path(self, **known: Any) -> ResidualPath:
         """The beginning of a path, with what was read before."""
@@ -133,15 +131,14 @@ class NormsReader(PassReader):
         """A path has ended and its contributions are written."""
         raise NotImplementedError
 
-    def _norm_of(self, use: ModuleUse, width: int) -> NormUse | None:
-        key = id(use.module), width
+    def _norm_of(self, use: ModuleUse, path: ResidualPath) -> NormUse | None:
+        key = id(use.module), path.width
         if key not in self._norms:
-            self._norms[key] = known_norm_of(use.module, width)
+            self._norms[key] = known_norm_of(use.module, path.width)
         norm, name = self._norms[key], self._modules.names[id(use.module)]
         if norm is None:
             return None
-        given, output = use.given.detach().clone(), use.output.detach().clone()
-        return NormUse(norm, use.module, name, given, output)
+        return NormUse(norm, use.module, name, path.hold(use.given), path.hold(use.output))
 
     def _end(self, paths: Iterable[ResidualPath]) -> None:
         """These paths have ended: work on those whose layers are there."""
@@ -184,13 +181,3 @@ def known_norm_of(module: nn.Module, width: int) -> Norm | None:
     if is_affine(module):
         return None
     return remembered([module], ("norm", width), lambda: norm_of(module, width))
-
-
-def missing_of(path: ResidualPath) -> frozenset[str]:
-    """The kinds that are missing in any of a path's examples, once its contributions are written;
-    ALTI, which is an option, does not count.
-    """
-    missing: set[str] = set()
-    for layer in path.layers:
-        missing |= layer["contributions"].missing.keys() - {"alti"}
-    return frozenset(missing)

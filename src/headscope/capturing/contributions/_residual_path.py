@@ -21,7 +21,7 @@ from headscope.capturing.contributions._modules import (
     remembered,
     value_columns_of,
 )
-from headscope.capturing.contributions._norm_sites import FoundModules
+from headscope.capturing.contributions._norm_sites import NormSite
 from headscope.capturing.watching.tape import ModuleUse
 from headscope.norms import Norm, ProjectionProducts, expansion_rate
 
@@ -50,8 +50,8 @@ class NormUse:
 
 @dataclass(eq=False, kw_only=True)
 class ResidualPath:
-    """What has been observed of one call's output so far. All tensors are copies, because models
-    write into their own.
+    """What has been observed of one call's output so far. Models write into their own tensors:
+    all here are copies, or are looked at when they are done with (see `hold`).
 
     Args:
         call: with its projection.
@@ -68,18 +68,22 @@ class ResidualPath:
             in the same order.
         addends: what was added.
         makers: of each of these the matrix that gave it; None where none is known.
+        residual: which of these had been read before, where a pass knows it.
         stream: the sum.
         where: where the model keeps the last sum.
         used: whether something other than a sum or a known norm worked with the sum.
         after: the norm that took the sum.
         goes_on: what the model continues with: ``"stream"`` (pre-norm), ``"normed"`` (post-norm),
             or not known.
-        total: the sum that shows it.
+        maker: the matrix that made what is added to that.
+        total: this sum.
+        next: the number of the call whose output is part of this sum.
         again: the same, in post-norm models.
         second: the norm that took that.
         ended: whether nothing more can be learnt.
-        columns: of the one matrix of ``values``, those that hold the values, where that is known.
-        modules: where the path was seen.
+        site: where the path is seen.
+        is_known: whether a pass before has shown the site, where all is expected again.
+        held: tensors of the model, and how often they had been written to.
         visibility: what the queries may look at; None as long as there are no layers.
         weights: ``[text head query key]``, where they were computed already.
         layers: arguments of `Layer` for each example, into which the results are written.
@@ -96,17 +100,21 @@ class ResidualPath:
     order: torch.Tensor | None = None
     addends: list[torch.Tensor] = field(default_factory=list)
     makers: list[nn.Module | None] = field(default_factory=list)
+    residual: torch.Tensor | None = None
     stream: torch.Tensor | None = None
     where: int = 0
     used: bool = False
     after: NormUse | None = None
     goes_on: str = ""
+    maker: nn.Module | None = None
     total: torch.Tensor | None = None
+    next: int | None = None
     again: torch.Tensor | None = None
     second: NormUse | None = None
     ended: bool = False
-    columns: tuple[int, ...] = ()
-    modules: FoundModules = field(default_factory=FoundModules)
+    site: NormSite = field(default_factory=NormSite)
+    is_known: bool = False
+    held: list[tuple[torch.Tensor, int]] = field(default_factory=list)
     visibility: Visibility | None = None
     weights: torch.Tensor | None = None
     layers: list[dict] = field(default_factory=list)
@@ -151,9 +159,10 @@ class ResidualPath:
         return not is_double and ProjectionProducts.is_worth_it(inputs)
 
     @cached_property
-    def value_columns(self) -> tuple[nn.Module, list[int]] | None:
+    def value_columns(self) -> tuple[nn.Module, tuple[int, ...]] | None:
         """The matrix that made the values, and its columns that hold them."""
-        return value_columns_of(self.call.value, self.values, known=self.columns)
+        known = self.site.columns if self.is_known else ()
+        return value_columns_of(self.call.value, self.values, known=known)
 
     @cached_property
     def expansion(self) -> float | None:
@@ -164,17 +173,17 @@ class ResidualPath:
         if columns is None or projection is None:
             return None
         heads, shared = self.call.size[1], self.call.value.shape[1]
-        what = ("expansion", heads, shared, tuple(columns[1]))
+        what = ("expansion", heads, shared, columns[1])
         return remembered([columns[0], projection], what, lambda: self._expansion(*columns))
 
-    def _expansion(self, module: nn.Module, columns: list[int]) -> float | None:
+    def _expansion(self, module: nn.Module, columns: tuple[int, ...]) -> float | None:
         try:
             matrix, offset = matrix_of(module)
         except ValueError:
             return None
         if len(matrix) != self.width:
             return None
-        matrix, offset = matrix[:, columns], None if offset is None else offset[columns]
+        matrix, offset = matrix[:, columns], None if offset is None else offset[list(columns)]
         projection, bias = self.projection
         heads, shared = self.call.size[1], self.call.value.shape[1]
         of_head = np.arange(heads) // (heads // shared)
@@ -187,6 +196,8 @@ class ResidualPath:
         """What was added and had been read before, as it is or times a number: one of them, where
         all is well.
         """
+        if self.residual is not None:
+            return [self.residual]
         return find_residuals(self.addends, self.reads)
 
     @property
@@ -205,6 +216,31 @@ class ResidualPath:
         """The modules of the norm and of the second norm."""
         first = None if self.after is None else self.after.module
         return first, None if self.second is None else self.second.module
+
+    @property
+    def missing(self) -> frozenset[str]:
+        """The kinds that are missing in any of its examples, once its contributions are written;
+        ALTI, which is an option, does not count.
+        """
+        missing: set[str] = set()
+        for layer in self.layers:
+            missing |= layer["contributions"].missing.keys() - {"alti"}
+        return frozenset(missing)
+
+    def hold(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor of the model: a copy, or where the model is known not to write into it, the
+        tensor itself.
+        """
+        tensor = tensor.detach()
+        if tensor.is_inference():
+            return tensor.clone()
+        self.held.append((tensor, tensor._version))
+        return tensor if self.is_known and not self.site.writes else tensor.clone()
+
+    @property
+    def is_overwritten(self) -> bool:
+        """Whether the model has written into what is held of it."""
+        return any(tensor._version != version for tensor, version in self.held)
 
     @property
     def width(self) -> int:

@@ -12,11 +12,10 @@ import torch
 from torch import nn
 
 from headscope.capturing.building._call_tokens import SideTokens
-from headscope.capturing.building._put_away import Put
 from headscope.capturing.calls.call import Call
-from headscope.capturing.contributions._follow import FunctionUse, Sum
-from headscope.capturing.contributions._norm_sites import FoundModules
-from headscope.capturing.contributions._reader import NormsReader, missing_of
+from headscope.capturing.contributions._follow import FunctionUse, Record, Sum, follow
+from headscope.capturing.contributions._norm_sites import NormSite
+from headscope.capturing.contributions._reader import NormsReader
 from headscope.capturing.contributions._residual_path import ResidualPath
 from headscope.capturing.observers import observers
 from headscope.capturing.seam import unseen, unwatched
@@ -42,15 +41,18 @@ READS_REMEMBERED, MATRICES_REMEMBERED, WAITING = 12, 8, 4
 
 
 class NormsWatch(NormsReader):
-    """Follows outputs through all that a model does, as in a first pass over it."""
+    """Follows outputs through all that a model does, as in a first pass over it.
 
-    def __init__(
-        self, modules: ModelModules, *, with_alti: bool = False, put: Put | None = None
-    ) -> None:
-        super().__init__(modules, with_alti=with_alti, put=put)
+    Args:
+        modules: of the model.
+        **options: as of `NormsReader`.
+    """
+
+    def __init__(self, modules: ModelModules, **options: Any) -> None:
+        super().__init__(modules, **options)
         self._reads: deque[ModuleUse] = deque(maxlen=READS_REMEMBERED)
         self._applied: deque[ModuleUse] = deque(maxlen=MATRICES_REMEMBERED)
-        self._summed: list[tuple[FoundModules, torch.Tensor]] = []
+        self._summed: list[tuple[NormSite, torch.Tensor]] = []
         self.function = self._function
         self.before: Sequence[nn.Module] = [
             module for module in modules.all if next(module.parameters(), None) is not None
@@ -73,9 +75,9 @@ class NormsWatch(NormsReader):
         if given is None:
             return
         with unseen():
-            for modules, whole in self._summed:
+            for site, whole in self._summed:
                 if _is_one(whole, given):
-                    modules.taker = module
+                    site.taker = self._modules.numbers[id(module)]
             self._summed = [summed for summed in self._summed if summed[0].taker is None]
             # The same stream is read by queries, keys and values: one copy of it is enough.
             if not any(_is_one(seen.given, given) for seen in self._reads):
@@ -118,8 +120,13 @@ class NormsWatch(NormsReader):
         whole, paths = run(func, args, options), list(self._waiting)
         with unwatched():
             self.record(Sum(*parts, whole), tuple(reversed(self._applied)))
-            self._summed += [(path.modules, whole) for path in paths if path.total is whole]
+            self._summed += [(path.site, whole) for path in paths if path.total is whole]
         return whole
+
+    def record(self, record: Record, matrices: Sequence[ModuleUse] = ()) -> None:
+        """Follow the outputs that wait one step further; see `follow`."""
+        follow(self._waiting, record, self._norm_of, matrices)
+        self._end([path for path in self._waiting if path.ended])
 
     def _note_use(self, func: Callable, args: tuple[Any, ...]) -> None:
         if getattr(func, "__name__", "") not in HARMLESS:
@@ -136,7 +143,7 @@ class NormsWatch(NormsReader):
         )
 
     def _written(self, path: ResidualPath) -> None:
-        path.modules.note(path, missing_of(path))
+        path.site.note(path, self._modules)
 
     def _clear(self) -> None:
         super()._clear()
