@@ -36,6 +36,7 @@ from headscope.capturing.building._weights import kept_weights
 from headscope.capturing.building.layers import (
     KEPT_OF_CALL,
     NO_ARRAYS,
+    VOUCHED,
     SeenLayer,
     SeenStack,
     facts_of_call,
@@ -62,6 +63,7 @@ from headscope.record import (
     Statistics,
     Tokens,
 )
+from headscope.record.vouched import has_finite_squares
 
 if TYPE_CHECKING:
     from headscope.capturing.contributions._reader import NormsReader
@@ -88,7 +90,7 @@ class Builder:
         self._visibilities: dict[tuple, tuple[tuple, Visibility]] = {}
         self._rotations = Rotations()
         self._postponed: list[tuple[PostponedWeights, list[dict[str, Any]]]] = []
-        self._computed: tuple[Call | None, list[np.ndarray]] = (None, [])
+        self._computed: tuple[Call | None, tuple[list[np.ndarray], bool]] = (None, ([], False))
         self.seen: dict[int, SeenLayer] = {}
         self.samples: list[OrderSample] = []
         self._made: Counter[str] = Counter()
@@ -218,8 +220,11 @@ class Builder:
         """
         while self._postponed:
             later, layers = self._postponed.pop(0)
-            for layer, weights in zip(layers, later.weights(self._keeping.dtype), strict=True):
+            arrays, are_checked = later.weights(self._keeping.dtype)
+            for layer, weights in zip(layers, arrays, strict=True):
                 layer["weights"] = weights
+                if are_checked:
+                    layer[VOUCHED].add("weights")
 
     def _pictures_of(self, example: int) -> tuple[np.ndarray, ...]:
         """The pictures of an example; none where the patches of some call are not parts of them."""
@@ -362,9 +367,10 @@ class Builder:
         # Texts that differ in their rows have padding; with all rows there is nothing to choose.
         if keeping.precision != "float32" or rows.at is None or rows.at.ndim > 1:
             return None
-        arrays = kept_weights(unpadded, keeping.dtype)
-        self._computed = call, arrays
-        return torch.stack([torch.from_numpy(array).index_select(1, rows.at) for array in arrays])
+        computed = kept_weights(unpadded, keeping.dtype)
+        self._computed = call, computed
+        chosen = [torch.from_numpy(array).index_select(1, rows.at) for array in computed[0]]
+        return torch.stack(chosen)
 
     def _kept(
         self,
@@ -388,14 +394,17 @@ class Builder:
         later = None
         if self._keeping.postpones_weights and known is None:
             later = postponed(unpadded, visibility)
-        weights: Sequence[np.ndarray | None] = [None] * len(unpadded)
+        weights, are_checked = [None] * len(unpadded), False
         if later is None and (self._keeps_weights or self._needs_weights(call)):
-            weights = self._kept_weights(unpadded, known)
+            weights, are_checked = self._kept_weights(unpadded, known)
         arrays = self._arrays(unpadded, visibility, held)
         layers = [
             {**fact, "weights": own, **of_text}
             for fact, own, of_text in zip(facts, weights, arrays, strict=True)
         ]
+        if are_checked:
+            for layer in layers:
+                layer[VOUCHED].add("weights")
         if later is not None:
             self._postponed.append((later, layers))
         for layer, statistics in zip(layers, self._statistics(call, sides), strict=True):
@@ -408,10 +417,11 @@ class Builder:
 
     def _kept_weights(
         self, unpadded: list[RealTokens], known: torch.Tensor | None
-    ) -> Sequence[np.ndarray]:
+    ) -> tuple[list[np.ndarray], bool]:
+        """The weights of each text, and whether they are vouched for."""
         call, computed = self._computed
         if unpadded[0].call is call:
-            self._computed = None, []
+            self._computed = None, ([], False)
             return computed
         return kept_weights(unpadded, self._keeping.dtype, known=known)
 
@@ -424,7 +434,8 @@ class Builder:
     def _arrays_of(
         self, text: RealTokens, visibility: Visibility, held: HeldHeads | None
     ) -> dict[str, Any]:
-        arrays: dict[str, Any] = {**NO_ARRAYS, "held_heads": held}
+        vouched: set[str] = set()
+        arrays: dict[str, Any] = {**NO_ARRAYS, "held_heads": held, VOUCHED: vouched}
         for name, (of_call, what) in KEPT_OF_CALL.items():
             tensor = getattr(text.call, of_call)
             if what not in self._keeping.what or tensor is None:
@@ -433,6 +444,9 @@ class Builder:
                 arrays[name] = self._plain(text.of_queries(tensor))
             else:
                 arrays[name] = self._plain(each_once(text.of_keys(tensor), held))
+            # now, while the copy is in the processor's cache
+            if has_finite_squares(arrays[name]):
+                vouched.add(name)
         if arrays["queries"] is not None:
             arrays["bias"] = self._bias(text, visibility)
         if text.call.sinks is not None:

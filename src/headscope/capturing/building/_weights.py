@@ -9,14 +9,14 @@ import torch
 
 from headscope.capturing.building._lazy_zeros import untouched_zeros
 from headscope.capturing.building._real_tokens import RealTokens, stored
-from headscope.capturing.calls.tiles import fill_weights
+from headscope.capturing.calls.tiles import are_one, fill_weights
 
 
 def kept_weights(
     unpadded_texts: Sequence[RealTokens], dtype: np.dtype, *, known: torch.Tensor | None = None
-) -> list[np.ndarray]:
+) -> tuple[list[np.ndarray], bool]:
     """Weights ``[head query key]`` of the real tokens of each text, computed in tiles and untouched
-    where zero.
+    where zero; and whether `headscope.record.vouched` may be told that they are weights.
 
     Args:
         unpadded_texts: the texts of a call.
@@ -25,7 +25,8 @@ def kept_weights(
             where they were computed and checked before.
     """
     if known is not None:
-        return [stored(unpadded.of_both(known), dtype) for unpadded in unpadded_texts]
+        arrays = [stored(unpadded.of_both(known), dtype) for unpadded in unpadded_texts]
+        return arrays, arrays[0].dtype == np.float32 and are_one(known.sum(-1))
     call = unpadded_texts[0].call
     # Where every key may be looked at, every weight is written, and memory that was used before is
     # taken rather than new pages of the system.
@@ -37,5 +38,5 @@ def kept_weights(
     ]
     queries = [unpadded.queries for unpadded in unpadded_texts]
     keys = [unpadded.keys for unpadded in unpadded_texts]
-    fill_weights(call, queries, keys, into=[torch.from_numpy(array) for array in arrays])
-    return arrays
+    into = [torch.from_numpy(array) for array in arrays]
+    return arrays, fill_weights(call, queries, keys, into=into)

@@ -15,6 +15,7 @@ from headscope.capturing.calls.attention import check_lost, has_own_weights
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import RowVisibility, row_visibility_of
 from headscope.errors import CaptureError
+from headscope.record.vouched import ROW_SUM_TOLERANCE
 
 TILE = 2**18
 """Weights in a tile, at most: two arrays of 1 MiB in single precision, which stay in a core's own
@@ -81,7 +82,7 @@ def fill_weights(
     kept_keys: Sequence[torch.Tensor],
     *,
     into: Sequence[torch.Tensor],
-) -> None:
+) -> bool:
     """Write the weights of each text into zeros ``[head query key]``: as `weights_of`, the model's
     own where it gave them.
 
@@ -94,12 +95,16 @@ def fill_weights(
         kept_keys: the same of the keys.
         into: for each text zeros of any precision and on any device.
 
+    Returns:
+        Whether all rows were looked at while they were in the processor's cache, and are what
+        `headscope.record.vouched` demands of weights.
+
     Raises:
         CaptureError: where real tokens attend to padding, so that it cannot be cut off.
     """
     if has_own_weights(call):
         call = replace(call, query=None, key=None)
-    scratch = scratch_of(call)
+    scratch, sums = scratch_of(call), []
     for group in text_groups(call, kept_queries, kept_keys):
         for part in tiles_of(call, group, group.queries(call), scratch):
             wholes = into[part.group.texts]
@@ -108,8 +113,10 @@ def fill_weights(
             if room is not None:
                 if tile.share is not None:
                     room.mul_(tile.share.unsqueeze(-1))
+                sums.append(_sums_of(part, tile))
                 continue
             real = without_padding(tile, part.group, part.covered, call.name)
+            sums.append(_sums_of(part, real) if wholes[0].dtype == real.weights.dtype else None)
             stop = real.start + real.weights.shape[-1]
             for whole, (queries, keys), weights in zip(
                 wholes, part.group.lengths, real.shared, strict=True
@@ -118,6 +125,28 @@ def fill_weights(
                 columns = slice(real.start, min(stop, keys))
                 real_weights = weights[:, : rows.stop - rows.start, : columns.stop - columns.start]
                 whole[part.heads, rows, columns] = real_weights
+    seen = [each for each in sums if each is not None]
+    return len(seen) == len(sums) and (not seen or are_one(torch.cat(seen)))
+
+
+def _sums_of(part: TileSlices, tile: Tile) -> torch.Tensor | None:
+    """The sums ``[element]`` of the rows of a tile; None where something else may have to be looked
+    at.
+    """
+    # A softmax has no negative weights; what a model gave itself may have. Sinks take a share.
+    is_softmax = isinstance(part.source, FromScores) and tile.share is None
+    if not is_softmax or not tile.weights.shape[-1]:
+        return None
+    return tile.weights.sum(-1).flatten()
+
+
+def are_one(sums: torch.Tensor) -> bool:
+    """Whether sums of rows are 1, as a record demands of them."""
+    if not sums.numel():
+        return True
+    least, most = torch.stack(torch.aminmax(sums)).tolist()
+    # false of NaN, too
+    return 1 - ROW_SUM_TOLERANCE <= least and most <= 1 + ROW_SUM_TOLERANCE
 
 
 def _room(wholes: Sequence[torch.Tensor], part: TileSlices, call: Call) -> torch.Tensor | None:
