@@ -10,12 +10,15 @@ import torch
 from headscope.capturing.calls._tile import RowMeasures, Tile
 from headscope.capturing.statistics._plan import TokenMarks
 from headscope.record import OFFSETS, Statistics
+from headscope.record.vouched import limits_of, vouched_statistics
 
 COLUMNS = ("entropy", "largest", "first", "special", "same_token", "offsets", "segments")
 """What there is of every row, in the order in which an accumulator holds it; the last two take
 several columns.
 """
 SINGLE = len(COLUMNS) - 2
+ROUNDING = 1e-4
+"""How far sums of single precision may exceed their limit here: less than `Statistics` allows."""
 
 
 class Accumulator:
@@ -109,6 +112,7 @@ class Accumulator:
             for part in (self._columns, self._received, self._top_weights, self._top_keys)
         ]
         statistics = []
+        make = vouched_statistics if self._are_within_limits(*whole) else Statistics
         for text, (count, keys) in enumerate(self._lengths):
             # copies, so that a record does not keep the others of its batch in memory
             columns = whole[0][:, text, :, :count].copy()
@@ -127,7 +131,7 @@ class Accumulator:
                     part[text, :, :count, :keys].copy() for part in (whole[2], whole[3])
                 )
             statistics.append(
-                Statistics(
+                make(
                     **single,
                     offsets=np.moveaxis(offsets, 0, -1),
                     segments=np.moveaxis(segments, 0, -1),
@@ -139,6 +143,24 @@ class Accumulator:
                 )
             )
         return statistics
+
+    def _are_within_limits(
+        self,
+        columns: np.ndarray,
+        received: np.ndarray,
+        top_weights: np.ndarray,
+        top_keys: np.ndarray,
+    ) -> bool:
+        """Whether the numbers of all texts are such as `Statistics` demands of those of each."""
+        keys = min(keys for _, keys in self._lengths)
+        parts = {"entropy": columns[0], "largest": columns[1:], "received": received}
+        parts |= {"top_weights": top_weights, "top_keys": top_keys}
+        for name, part in parts.items():
+            low, high = limits_of(name, keys)
+            # false of NaN, too
+            if part.size and not (low <= part.min() and part.max() <= high + ROUNDING):
+                return False
+        return True
 
     def _is_pair(self, text: int) -> bool:
         """Whether a text is a pair."""
