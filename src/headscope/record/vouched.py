@@ -1,11 +1,10 @@
-"""Layers and statistics whose numbers were looked at already, while they were in the processor's
-cache.
+"""Layers and statistics whose numbers were looked at already, in the processor's cache.
 
 A record looks at every number that it is given: whether it is finite, whether rows of weights sum
-to 1. Of eight texts of 128 tokens that takes a twelfth of the model's own time, since nothing of
-them is in the cache any more. `headscope.capture` checks them itself where it computes and copies
-them, and vouches for what passed; whatever did not pass is looked at here, as everybody's arrays
-are, and refused in the same words. Only `headscope.capturing` may import this (`make check`).
+to 1. Of eight texts of 128 tokens that takes about a twelfth of the model's own time, since nothing
+of them is in the cache any more. Capture looks at them where it computes and copies them, and
+vouches for what passed. All else is looked at here, as everybody's arrays are, and refused in the
+same words. Only capture may import this, and only where it checks (`make check`).
 """
 
 from __future__ import annotations
@@ -14,8 +13,6 @@ from collections.abc import Set
 from dataclasses import MISSING, fields
 from functools import cache
 from typing import Any, TypeVar
-
-import numpy as np
 
 from headscope.record._checks import ROW_SUM_TOLERANCE, has_finite_squares
 from headscope.record._layer import Layer
@@ -76,5 +73,5 @@ def _unchecked(kind: type[Kind], arguments: dict[str, Any]) -> Kind:
 
 
 @cache
-def _defaults(kind: type) -> dict[str, Any]:
+def _defaults(kind: type[Kind]) -> dict[str, Any]:
     return {each.name: each.default for each in fields(kind)}

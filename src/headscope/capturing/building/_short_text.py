@@ -148,7 +148,7 @@ class ShortTextBuilder(Builder):
         sides = self._sides_of_layers(first.sides, len(alike))
         unpadded = self._unpadded(call, sides)
         self._count(call)
-        weights = self._checked_rows(unpadded, visibility, rows, None)
+        weights = self._checked_rows(unpadded, sides, visibility, (rows, None))
         checks, turns = verified(call, weights, rows), self._rotations.of(unpadded)
         visible = self._masks.of(unpadded[0], visibility)
         facts = [
@@ -205,7 +205,8 @@ class ShortTextBuilder(Builder):
                     vouched.add(name)
         shared = dict(NO_ARRAYS)
         if "queries" in kept:
-            shared["bias"] = self._bias(unpadded[0], visibility)
+            shared["bias"], is_finite = self._bias(unpadded[0], visibility)
+            vouched.update(["bias"] if is_finite else [])
         return [
             {
                 **shared,
@@ -222,7 +223,6 @@ class ShortTextBuilder(Builder):
         else:
             whole = stored(tensor, self._keeping.dtype)
         return [of_layer.copy() for of_layer in whole]
-
 
     def _are_kept(self, tensor: torch.Tensor) -> bool:
         """Whether numbers are kept in the precision in which they are at hand."""

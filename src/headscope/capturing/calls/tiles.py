@@ -130,14 +130,16 @@ def fill_weights(
 
 
 def _sums_of(part: TileSlices, tile: Tile) -> torch.Tensor | None:
-    """The sums ``[element]`` of the rows of a tile; None where something else may have to be looked
-    at.
+    """The sums ``[element]`` of the rows of a tile, NaN where a weight is negative; None where rows
+    may sum to less.
     """
-    # A softmax has no negative weights; what a model gave itself may have. Sinks take a share.
-    is_softmax = isinstance(part.source, FromScores) and tile.share is None
-    if not is_softmax or not tile.weights.shape[-1]:
+    if tile.share is not None or not tile.weights.shape[-1]:
         return None
-    return tile.weights.sum(-1).flatten()
+    sums = tile.weights.sum(-1)
+    # A softmax has no negative weights; what a model gave itself may have.
+    if isinstance(part.source, FromWeights):
+        sums.masked_fill_(tile.weights.amin(-1) < 0, torch.nan)
+    return sums.flatten()
 
 
 def are_one(sums: torch.Tensor) -> bool:
@@ -146,7 +148,7 @@ def are_one(sums: torch.Tensor) -> bool:
         return True
     least, most = torch.stack(torch.aminmax(sums)).tolist()
     # false of NaN, too
-    return 1 - ROW_SUM_TOLERANCE <= least and most <= 1 + ROW_SUM_TOLERANCE
+    return least >= 1 - ROW_SUM_TOLERANCE and most <= 1 + ROW_SUM_TOLERANCE
 
 
 def _room(wholes: Sequence[torch.Tensor], part: TileSlices, call: Call) -> torch.Tensor | None:

@@ -152,13 +152,17 @@ class Accumulator:
         top_keys: np.ndarray,
     ) -> bool:
         """Whether the numbers of all texts are such as `Statistics` demands of those of each."""
-        keys = min(keys for _, keys in self._lengths)
-        parts = {"entropy": columns[0], "largest": columns[1:], "received": received}
-        parts |= {"top_weights": top_weights, "top_keys": top_keys}
+        # text first, as the longer ones may have more
+        parts = {"entropy": columns[0], "largest": np.moveaxis(columns[1:], 1, 0)}
+        parts |= {"received": received, "top_weights": top_weights, "top_keys": top_keys}
         for name, part in parts.items():
-            low, high = limits_of(name, keys)
+            if not part.size:
+                continue
+            axes = tuple(range(1, part.ndim))
+            limits = np.array([limits_of(name, keys) for _, keys in self._lengths])
+            is_least = part.min(axes) >= limits[:, 0]
             # false of NaN, too
-            if part.size and not (low <= part.min() and part.max() <= high + ROUNDING):
+            if not (is_least & (part.max(axes) <= limits[:, 1] + ROUNDING)).all():
                 return False
         return True
 
