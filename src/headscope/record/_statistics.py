@@ -228,7 +228,7 @@ def limits_of(name: str, keys: int) -> tuple[float, float]:
         # A row whose sum is free, as with sinks, has its largest entropy at a sum of keys / e where
         # that is below 1.
         return 0.0, max(float(np.log(keys)), min(keys / np.e, 1.0))
-    return (-1, keys - 1) if name == "top_keys" else (0.0, 1.0)
+    return (-1.0, keys - 1.0) if name == "top_keys" else (0.0, 1.0)
 
 
 def statistics_of(
