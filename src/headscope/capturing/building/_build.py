@@ -375,8 +375,10 @@ class Builder:
         if self._keeps_rows(call):
             computed = kept_weights(unpadded, keeping.dtype)
             self._computed = ComputedEarly(call, weights=computed)
-            chosen = [torch.from_numpy(array).index_select(1, rows.at) for array in computed[0]]
-            return torch.stack(chosen)
+            chosen = torch.empty(len(unpadded), call.size[1], len(rows.at), call.size[3])
+            for array, into in zip(computed[0], chosen, strict=True):
+                torch.index_select(torch.from_numpy(array), 1, rows.at, out=into)
+            return chosen
         if "statistics" in keeping.what and keeping.rows is None:
             of_tiles = ChosenRows(call, rows.at)
             statistics = self._plans.statistics_of(call, sides, of_tiles)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Sequence
 
 import numpy as np
@@ -28,10 +29,11 @@ def kept_weights(
         arrays = [stored(unpadded.of_both(known), dtype) for unpadded in unpadded_texts]
         return arrays, arrays[0].dtype == np.float32 and are_one(known.sum(-1))
     call = unpadded_texts[0].call
-    # Where every key may be looked at, every weight is written, and memory that was used before is
-    # taken rather than new pages of the system.
+    # Where every key may be looked at every weight is written, and no page stays untouched that
+    # holds a whole row or more: memory that was used before is then taken rather than new pages.
     is_full = not call.causal and call.mask is None
-    room = np.empty if is_full else untouched_zeros
+    is_written = is_full or call.size[3] * dtype.itemsize < mmap.PAGESIZE
+    room = np.empty if is_written else untouched_zeros
     arrays = [
         room((call.size[1], len(unpadded.queries), len(unpadded.keys)), dtype)
         for unpadded in unpadded_texts
@@ -39,4 +41,4 @@ def kept_weights(
     queries = [unpadded.queries for unpadded in unpadded_texts]
     keys = [unpadded.keys for unpadded in unpadded_texts]
     into = [torch.from_numpy(array) for array in arrays]
-    return arrays, fill_weights(call, queries, keys, into=into)
+    return arrays, fill_weights(call, queries, keys, into=into, are_zeros=not is_written)

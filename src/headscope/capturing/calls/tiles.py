@@ -82,18 +82,20 @@ def fill_weights(
     kept_keys: Sequence[torch.Tensor],
     *,
     into: Sequence[torch.Tensor],
+    are_zeros: bool = True,
 ) -> bool:
-    """Write the weights of each text into zeros ``[head query key]``: as `weights_of`, the model's
+    """Write the weights of each text into memory ``[head query key]``: as `weights_of`, the model's
     own where it gave them.
 
-    Memory that no weight comes to, such as most of what is after the queries of a causal model, is
-    never touched.
+    Of zeros, memory that no weight comes to, such as most of what is after the queries of a causal
+    model, is never touched.
 
     Args:
         call: with queries and keys, or with weights.
         kept_queries: for each text positions of the real queries, rising.
         kept_keys: the same of the keys.
-        into: for each text zeros of any precision and on any device.
+        into: for each text memory of any precision and on any device.
+        are_zeros: whether it holds zeros, so that only weights need to be written.
 
     Returns:
         Whether all rows were looked at while they were in the processor's cache, and are what
@@ -125,6 +127,9 @@ def fill_weights(
                 columns = slice(real.start, min(stop, keys))
                 real_weights = weights[:, : rows.stop - rows.start, : columns.stop - columns.start]
                 whole[part.heads, rows, columns] = real_weights
+                if not are_zeros:
+                    whole[part.heads, rows, : columns.start] = 0
+                    whole[part.heads, rows, columns.stop :] = 0
     seen = [each for each in sums if each is not None]
     return len(seen) == len(sums) and (not seen or are_one(torch.cat(seen)))
 
