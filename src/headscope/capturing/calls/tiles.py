@@ -202,6 +202,9 @@ def tiles_of(
     heads, queries, keys = call.size[1:]
     # Whole texts at a time, padding included, cost fewer calls than their tiles one by one.
     at_once = max(1, scratch.shape[1] // max(1, heads * queries * keys))
+    known: dict[tuple[int, int], tuple[Rows, RowVisibility]] = {}
+    # Without a mask and a bias all texts see alike.
+    is_alike = call.mask is None and call.bias is None
     for first_text in range(0, len(group.lengths), at_once):
         texts = slice(first_text, min(len(group.lengths), first_text + at_once))
         some = group.some(texts)
@@ -211,8 +214,11 @@ def tiles_of(
         rows_at_once = min(ROWS_AT_ONCE, rows_at_once)
         for first_row in range(0, len(positions), rows_at_once):
             part = slice(first_row, min(len(positions), first_row + rows_at_once))
-            rows = _run(positions[part])
-            visibility = row_visibility_of(call, some.texts, rows, scratch.dtype)
+            seen = (part.start, part.stop)
+            if seen not in known or not is_alike:
+                rows = _run(positions[part])
+                known[seen] = rows, row_visibility_of(call, some.texts, rows, scratch.dtype)
+            rows, visibility = known[seen]
             of_head = count * (part.stop - first_row) * (visibility.stop - visibility.start)
             # In multiples of the heads that share their keys, which are one product.
             heads_at_once = shared * max(1, scratch.shape[1] // (shared * of_head))
