@@ -475,9 +475,9 @@ def test_kept_weights_of_which_one_is_wrong_are_refused(tokenizer, monkeypatch):
     row = inputs["input_ids"].shape[1] - 1  # the last one is always checked
 
     def wrong(*given, original=_build.kept_weights):
-        arrays = original(*given)
+        arrays, are_checked = original(*given)
         arrays[1][1, row, :2] = arrays[1][1, row, 1::-1] + 0.1
-        return arrays
+        return arrays, are_checked
 
     monkeypatch.setattr(_build, "kept_weights", wrong)
     with pytest.raises(CaptureError, match="differs from the model's own"):

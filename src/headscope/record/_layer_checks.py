@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import TYPE_CHECKING
 
 from headscope.errors import RecordError
@@ -93,8 +94,12 @@ def _check_maps(layer: Layer, queries: int, keys: int) -> None:
         )
 
 
-def check_values(layer: Layer) -> None:
+def check_values(layer: Layer, vouched: Set[str]) -> None:
     """Raise where numbers are not finite, or weights are none.
+
+    Args:
+        layer: whose arrays fit together.
+        vouched: arrays that are not looked at.
 
     Raises:
         RecordError: naming the array.
@@ -102,7 +107,7 @@ def check_values(layer: Layer) -> None:
     for name in ARRAYS:
         array = held(layer, name)
         # A record in a file must open at once: values are checked when they are read.
-        if array is None or is_on_disk(array):
+        if array is None or name in vouched or is_on_disk(array):
             continue
         if name == "weights":
             check_weights(array, layer._name(name), sinks=layer._may_be_less, dead=layer.dead)

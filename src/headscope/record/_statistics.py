@@ -84,6 +84,12 @@ class Statistics(RebuiltWhenCopied):
     queries: int | None = None
 
     def __post_init__(self) -> None:
+        self._complete(is_vouched=False)
+
+    def _complete(self, *, is_vouched: bool) -> None:
+        """Make the arrays read-only and check them, but for their numbers where these are vouched
+        for (`headscope.record.vouched`).
+        """
         for name in (*STATISTICS, "rows"):
             if held(self, name) is not None:
                 object.__setattr__(self, name, frozen(held(self, name)))
@@ -95,7 +101,8 @@ class Statistics(RebuiltWhenCopied):
             object.__setattr__(self, "queries", self._shape("entropy")[1])
         self._check_rows()
         self._check_shapes()
-        self._check_values()
+        if not is_vouched:
+            self._check_values()
 
     @property
     def heads(self) -> int:
@@ -197,18 +204,11 @@ class Statistics(RebuiltWhenCopied):
                 )
 
     def _check_values(self) -> None:
-        keys = max(1, self.size[1])
-        # A row whose sum is free, as with sinks, has its largest entropy at a sum of keys / e where
-        # that is below 1.
-        limits = {
-            "entropy": (0.0, max(np.log(keys), min(keys / np.e, 1.0))),
-            "top_keys": (-1, keys - 1),
-        }
         for name in STATISTICS:
             array = held(self, name)
             if array is None or is_on_disk(array) or not array.size:
                 continue
-            low, high = limits.get(name, (0.0, 1.0))
+            low, high = limits_of(name, self.size[1])
             least, most = array.min(), array.max()
             # neither holds where a value is not a number
             if not (low - TOLERANCE <= least and most <= high + TOLERANCE):
@@ -217,6 +217,18 @@ class Statistics(RebuiltWhenCopied):
                     f"{name} runs from {least:.4g} to {most:.4g}; it must lie in {low:.4g} to "
                     f"{high:.4g}"
                 )
+
+
+def limits_of(name: str, keys: int) -> tuple[float, float]:
+    """The least and the largest number that an array of statistics may hold, but for `TOLERANCE`,
+    with so many keys.
+    """
+    keys = max(1, keys)
+    if name == "entropy":
+        # A row whose sum is free, as with sinks, has its largest entropy at a sum of keys / e where
+        # that is below 1.
+        return 0.0, max(float(np.log(keys)), min(keys / np.e, 1.0))
+    return (-1.0, keys - 1.0) if name == "top_keys" else (0.0, 1.0)
 
 
 def statistics_of(

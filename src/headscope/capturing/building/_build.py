@@ -19,6 +19,7 @@ from headscope.capturing.building._checks import (
     explained,
     verified,
 )
+from headscope.capturing.building._computed_early import ComputedEarly
 from headscope.capturing.building._masks import Masks
 from headscope.capturing.building._order import OrderSample, not_proved, sample_of
 from headscope.capturing.building._postponed import PostponedWeights, postponed
@@ -31,11 +32,12 @@ from headscope.capturing.building._real_tokens import (
     stored,
 )
 from headscope.capturing.building._rotation import Rotations
-from headscope.capturing.building._statistics_plan import plan_of
+from headscope.capturing.building._statistics_plan import StatisticsPlans
 from headscope.capturing.building._weights import kept_weights
 from headscope.capturing.building.layers import (
     KEPT_OF_CALL,
     NO_ARRAYS,
+    VOUCHED,
     SeenLayer,
     SeenStack,
     facts_of_call,
@@ -48,7 +50,7 @@ from headscope.capturing.calls.visibility import Visibility, state_of, visibilit
 from headscope.capturing.facts import position_kind
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, KeepChoice
-from headscope.capturing.statistics import StatisticsPlan, statistics_of_call
+from headscope.capturing.statistics import ChosenRows
 from headscope.capturing.walk import modules_of
 from headscope.capturing.watching._joined_heads import check_joined
 from headscope.capturing.watching._routers import routers_of
@@ -62,6 +64,7 @@ from headscope.record import (
     Statistics,
     Tokens,
 )
+from headscope.record.vouched import has_finite_squares
 
 if TYPE_CHECKING:
     from headscope.capturing.contributions._reader import NormsReader
@@ -81,14 +84,14 @@ class Builder:
         self._keeps_weights = "weights" in keeping.what
         self._bytes, self._model, self._known = 0, model, inputs.pictures
         self._count_of_texts = inputs.count if inputs.input_positions is None else None
-        self._plans: dict[tuple, StatisticsPlan] = {}
+        self._plans = StatisticsPlans(keeping)
         self._rows_and_padding: dict[tuple, tuple[QueryRows, torch.Tensor | None]] = {}
         self._kinds: Counter[type] = Counter()
-        self._biases: dict[tuple, tuple[torch.Tensor, np.ndarray]] = {}
+        self._biases: dict[tuple, tuple[torch.Tensor, np.ndarray, bool]] = {}
         self._visibilities: dict[tuple, tuple[tuple, Visibility]] = {}
         self._rotations = Rotations()
         self._postponed: list[tuple[PostponedWeights, list[dict[str, Any]]]] = []
-        self._computed: tuple[Call | None, list[np.ndarray]] = (None, [])
+        self._computed = ComputedEarly()
         self.seen: dict[int, SeenLayer] = {}
         self.samples: list[OrderSample] = []
         self._made: Counter[str] = Counter()
@@ -122,7 +125,7 @@ class Builder:
         unpadded = self._unpadded(call, sides)
         if self._keeping.heads is None:
             self._count(call)
-        layers, weights = self._facts(unpadded, visibility, rows_and_padding)
+        layers, weights = self._facts(unpadded, sides, visibility, rows_and_padding)
         group = self._sides.group_of(call, sides)
         seen = SeenLayer(call, group, size=whole.size, sides=sides)
         if self._keeping.heads is None:
@@ -218,8 +221,11 @@ class Builder:
         """
         while self._postponed:
             later, layers = self._postponed.pop(0)
-            for layer, weights in zip(layers, later.weights(self._keeping.dtype), strict=True):
+            arrays, are_checked = later.weights(self._keeping.dtype)
+            for layer, weights in zip(layers, arrays, strict=True):
                 layer["weights"] = weights
+                if are_checked:
+                    layer[VOUCHED].add("weights")
 
     def _pictures_of(self, example: int) -> tuple[np.ndarray, ...]:
         """The pictures of an example; none where the patches of some call are not parts of them."""
@@ -257,11 +263,11 @@ class Builder:
     ) -> Sequence[Statistics | None]:
         if "statistics" not in self._keeping.what:
             return [None] * call.size[0]
-        key = (*map(id, sides), call.size[2:])
-        if key not in self._plans:
-            self._plans[key] = plan_of(call, sides, self._keeping)
-        query, keys = (side.positions for side in sides)
-        return statistics_of_call(call, self._plans[key], kept_queries=query, kept_keys=keys)
+        computed = self._computed
+        if call is computed.call and computed.statistics is not None:
+            self._computed = ComputedEarly()
+            return computed.statistics
+        return self._plans.statistics_of(call, sides)
 
     def _count(self, call: Call, layers: int = 1) -> None:
         """Stop keeping weights where all layers together, of which a call may hold several, would
@@ -316,14 +322,15 @@ class Builder:
     def _facts(
         self,
         unpadded: list[RealTokens],
+        sides: tuple[SideTokens, SideTokens],
         visibility: Visibility,
         rows_and_padding: tuple[QueryRows, torch.Tensor | None],
     ) -> tuple[list[dict[str, Any]], torch.Tensor | None]:
         """The facts about a checked layer for each text, with all its heads, without its arrays;
         and its weights, where the rows that were checked are all rows.
         """
-        call, (rows, padding) = unpadded[0].call, rows_and_padding
-        weights = self._checked_rows(unpadded, visibility, rows, padding)
+        call, (rows, _) = unpadded[0].call, rows_and_padding
+        weights = self._checked_rows(unpadded, sides, visibility, rows_and_padding)
         shared = facts_of_call(call)
         facts = [
             {**shared, "visible": self._masks.of(text, visibility), **turned, **checked}
@@ -336,37 +343,56 @@ class Builder:
     def _checked_rows(
         self,
         unpadded: list[RealTokens],
+        sides: tuple[SideTokens, SideTokens],
         visibility: Visibility,
-        rows: QueryRows,
-        padding: torch.Tensor | None,
+        rows_and_padding: tuple[QueryRows, torch.Tensor | None],
     ) -> torch.Tensor:
         """The rows ``[text head row key]`` at which a call is checked."""
-        weights = None if padding is not None else self._rows_of_kept(unpadded, rows)
+        rows, padding = rows_and_padding
+        weights = None if padding is not None else self._rows_of_kept(unpadded, sides, rows)
         if weights is None:
             weights = weights_of(unpadded[0].call, visibility, rows)
         check_weights(weights, padding, unpadded[0].call.name)
         return weights
 
-    def _rows_of_kept(self, unpadded: list[RealTokens], rows: QueryRows) -> torch.Tensor | None:
-        """Rows ``[text head row key]`` of the weights that will be kept, which are computed now, so
-        that the rows that are checked are not computed twice; None where others are checked.
+    def _rows_of_kept(
+        self, unpadded: list[RealTokens], sides: tuple[SideTokens, SideTokens], rows: QueryRows
+    ) -> torch.Tensor | None:
+        """Rows ``[text head row key]`` of the weights that will be kept, or that statistics are
+        of, which are computed now, so that the rows that are checked are not computed twice; None
+        where others are checked.
 
         Args:
             unpadded: texts without padding.
+            sides: their tokens.
             rows: those that are checked.
         """
         call, keeping = unpadded[0].call, self._keeping
         is_single = call.query is not None and call.query.dtype == torch.float32
-        if not is_single or has_own_weights(call) or call.context.device.type != "cpu":
-            return None
-        if not self._keeps_weights or keeping.postpones_weights or keeping.heads is not None:
+        if not is_single or has_own_weights(call) or keeping.heads is not None:
             return None
         # Texts that differ in their rows have padding; with all rows there is nothing to choose.
-        if keeping.precision != "float32" or rows.at is None or rows.at.ndim > 1:
+        if rows.at is None or rows.at.ndim > 1:
             return None
-        arrays = kept_weights(unpadded, keeping.dtype)
-        self._computed = call, arrays
-        return torch.stack([torch.from_numpy(array).index_select(1, rows.at) for array in arrays])
+        if self._keeps_rows(call):
+            computed = kept_weights(unpadded, keeping.dtype)
+            self._computed = ComputedEarly(call, weights=computed)
+            chosen = torch.empty(len(unpadded), call.size[1], len(rows.at), call.size[3])
+            for array, into in zip(computed[0], chosen, strict=True):
+                torch.index_select(torch.from_numpy(array), 1, rows.at, out=into)
+            return chosen
+        if "statistics" in keeping.what and keeping.rows is None:
+            of_tiles = ChosenRows(call, rows.at)
+            statistics = self._plans.statistics_of(call, sides, of_tiles)
+            self._computed = ComputedEarly(call, statistics=statistics)
+            return of_tiles.weights
+        return None
+
+    def _keeps_rows(self, call: Call) -> bool:
+        """Whether weights are kept as they are computed, and now."""
+        if not self._keeps_weights or self._keeping.postpones_weights:
+            return False
+        return self._keeping.precision == "float32" and call.context.device.type == "cpu"
 
     def _kept(
         self,
@@ -391,13 +417,17 @@ class Builder:
         if self._keeping.postpones_weights and known is None:
             later = postponed(unpadded, visibility)
         weights: Sequence[np.ndarray | None] = [None] * len(unpadded)
+        are_checked = False
         if later is None and (self._keeps_weights or self._needs_weights(call)):
-            weights = self._kept_weights(unpadded, known)
+            weights, are_checked = self._kept_weights(unpadded, known)
         arrays = self._arrays(unpadded, visibility, held)
-        layers = [
+        layers: list[dict[str, Any]] = [
             {**fact, "weights": own, **of_text}
             for fact, own, of_text in zip(facts, weights, arrays, strict=True)
         ]
+        if are_checked:
+            for layer in layers:
+                layer[VOUCHED].add("weights")
         if later is not None:
             self._postponed.append((later, layers))
         for layer, statistics in zip(layers, self._statistics(call, sides), strict=True):
@@ -410,11 +440,12 @@ class Builder:
 
     def _kept_weights(
         self, unpadded: list[RealTokens], known: torch.Tensor | None
-    ) -> Sequence[np.ndarray]:
-        call, computed = self._computed
-        if unpadded[0].call is call:
-            self._computed = None, []
-            return computed
+    ) -> tuple[list[np.ndarray], bool]:
+        """The weights of each text, and whether they are vouched for."""
+        computed = self._computed
+        if unpadded[0].call is computed.call and computed.weights is not None:
+            self._computed = ComputedEarly()
+            return computed.weights
         return kept_weights(unpadded, self._keeping.dtype, known=known)
 
     def _arrays(
@@ -426,7 +457,8 @@ class Builder:
     def _arrays_of(
         self, text: RealTokens, visibility: Visibility, held: HeldHeads | None
     ) -> dict[str, Any]:
-        arrays: dict[str, Any] = {**NO_ARRAYS, "held_heads": held}
+        vouched: set[str] = set()
+        arrays: dict[str, Any] = {**NO_ARRAYS, "held_heads": held, VOUCHED: vouched}
         for name, (of_call, what) in KEPT_OF_CALL.items():
             tensor = getattr(text.call, of_call)
             if what not in self._keeping.what or tensor is None:
@@ -435,21 +467,28 @@ class Builder:
                 arrays[name] = self._plain(text.of_queries(tensor))
             else:
                 arrays[name] = self._plain(each_once(text.of_keys(tensor), held))
+            # now, while the copy is in the processor's cache
+            if has_finite_squares(arrays[name]):
+                vouched.add(name)
         if arrays["queries"] is not None:
-            arrays["bias"] = self._bias(text, visibility)
+            arrays["bias"], is_finite = self._bias(text, visibility)
+            vouched.update(["bias"] if is_finite else [])
         if text.call.sinks is not None:
             arrays["sinks"] = plain(text.call.sinks.reshape(-1))
         return arrays
 
-    def _bias(self, text: RealTokens, visibility: Visibility) -> np.ndarray | None:
-        """The bias of one text; layers that share their bias share the array."""
+    def _bias(self, text: RealTokens, visibility: Visibility) -> tuple[np.ndarray | None, bool]:
+        """The bias of one text, and whether it is vouched for; layers that share their bias share
+        the array.
+        """
         if visibility.bias is None:
-            return None
+            return None, False
         known = (*state_of(visibility.bias), text.example, id(text.queries), id(text.keys))
         if known not in self._biases:
+            array = self._plain(text.of_both(visibility.bias))
             # The tensor is kept with the array, so that no other tensor can get its id.
-            self._biases[known] = visibility.bias, self._plain(text.of_both(visibility.bias))
-        return self._biases[known][1]
+            self._biases[known] = visibility.bias, array, has_finite_squares(array)
+        return self._biases[known][1:]
 
     def _plain(self, tensor: torch.Tensor) -> np.ndarray:
         return stored(tensor, self._keeping.dtype)

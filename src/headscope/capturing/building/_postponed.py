@@ -28,8 +28,8 @@ class PostponedWeights:
     unpadded_texts: tuple[RealTokens, ...]
     sums: tuple[torch.Tensor, torch.Tensor]
 
-    def weights(self, dtype: np.dtype) -> list[np.ndarray]:
-        """Weights ``[head query key]`` of each example.
+    def weights(self, dtype: np.dtype) -> tuple[list[np.ndarray], bool]:
+        """Weights ``[head query key]`` of each example, and whether they are vouched for.
 
         Raises:
             CaptureError: where the model wrote into its queries or keys after the call.

@@ -23,14 +23,17 @@ from headscope.capturing.building._real_tokens import RealTokens, stored
 from headscope.capturing.building.layers import (
     KEPT_OF_CALL,
     NO_ARRAYS,
+    VOUCHED,
     SeenLayer,
     facts_of_call,
 )
 from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.tiles import are_one
 from headscope.capturing.calls.visibility import Visibility, state_of
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
 from headscope.record import HeldHeads
+from headscope.record.vouched import has_finite_squares
 
 NUMBERS_HELD = 2**20
 """How many numbers of calls may wait: 4 MiB in single precision."""
@@ -145,7 +148,7 @@ class ShortTextBuilder(Builder):
         sides = self._sides_of_layers(of_text, len(alike))
         unpadded = self._unpadded(call, sides)
         self._count(call, layers=len(alike))
-        weights = self._checked_rows(unpadded, visibility, rows, None)
+        weights = self._checked_rows(unpadded, sides, visibility, (rows, None))
         checks, turns = verified(call, weights, rows), self._rotations.of(unpadded)
         visible = self._masks.of(unpadded[0], visibility)
         facts = [
@@ -178,37 +181,48 @@ class ShortTextBuilder(Builder):
 
     def _kept_weights(
         self, unpadded: list[RealTokens], known: torch.Tensor | None
-    ) -> Sequence[np.ndarray]:
+    ) -> tuple[list[np.ndarray], bool]:
         if known is None or unpadded[0].call is not self._layers:
             return super()._kept_weights(unpadded, known)
-        return self._of_layers(known)
+        return self._of_layers(known), self._are_kept(known) and are_one(known.sum(-1))
 
     def _arrays(
         self, unpadded: list[RealTokens], visibility: Visibility, held: HeldHeads | None
     ) -> list[dict[str, Any]]:
-        call, kept = unpadded[0].call, {}
+        call, kept, vouched = unpadded[0].call, {}, set()
         if call is not self._layers:
             return super()._arrays(unpadded, visibility, held)
         for name, (of_call, what) in KEPT_OF_CALL.items():
             tensor = getattr(call, of_call)
             if what in self._keeping.what and tensor is not None:
                 kept[name] = self._of_layers(tensor)
+                if self._are_kept(tensor) and has_finite_squares(tensor.numpy()):
+                    vouched.add(name)
         shared = dict(NO_ARRAYS)
         if "queries" in kept:
-            shared["bias"] = self._bias(unpadded[0], visibility)
+            shared["bias"], is_finite = self._bias(unpadded[0], visibility)
+            vouched.update(["bias"] if is_finite else [])
         return [
-            {**shared, **{name: arrays[layer] for name, arrays in kept.items()}}
+            {
+                **shared,
+                **{name: arrays[layer] for name, arrays in kept.items()},
+                VOUCHED: set(vouched),
+            }
             for layer in range(len(unpadded))
         ]
 
     def _of_layers(self, tensor: torch.Tensor) -> list[np.ndarray]:
         """What is kept of ``[layer ...]``: arrays of their own, as views would keep all."""
-        is_own = tensor.device.type == "cpu" and tensor.dtype == torch.float32
-        if is_own and self._keeping.dtype == np.float32:
+        if self._are_kept(tensor):
             whole = tensor.numpy()
         else:
             whole = stored(tensor, self._keeping.dtype)
         return [of_layer.copy() for of_layer in whole]
+
+    def _are_kept(self, tensor: torch.Tensor) -> bool:
+        """Whether numbers are kept in the precision in which they are at hand."""
+        is_single = tensor.device.type == "cpu" and tensor.dtype == torch.float32
+        return is_single and self._keeping.dtype == np.float32
 
 
 class _Projections(nn.Module):

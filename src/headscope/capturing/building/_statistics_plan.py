@@ -7,10 +7,37 @@ import torch
 from headscope.capturing.building._call_tokens import SideTokens
 from headscope.capturing.calls.call import Call
 from headscope.capturing.keep import KeepChoice
-from headscope.capturing.statistics import StatisticsPlan
+from headscope.capturing.statistics import ChosenRows, StatisticsPlan, statistics_of_call
+from headscope.record import Statistics
 
 
-def plan_of(
+class StatisticsPlans:
+    """Statistics of the calls of a pass; those with the same tokens share a plan.
+
+    Args:
+        keeping: what to keep.
+    """
+
+    def __init__(self, keeping: KeepChoice) -> None:
+        self._keeping = keeping
+        self._known: dict[tuple, StatisticsPlan] = {}
+
+    def statistics_of(
+        self,
+        call: Call,
+        sides: tuple[SideTokens, SideTokens],
+        chosen: ChosenRows | None = None,
+    ) -> list[Statistics]:
+        """The statistics of each text of a call; for ``chosen`` see `statistics_of_call`."""
+        known = (*map(id, sides), call.size[2:])
+        if known not in self._known:
+            self._known[known] = _plan_of(call, sides, self._keeping)
+        query, keys = (side.positions for side in sides)
+        plan = self._known[known]
+        return statistics_of_call(call, plan, kept_queries=query, kept_keys=keys, chosen=chosen)
+
+
+def _plan_of(
     call: Call, sides: tuple[SideTokens, SideTokens], keeping: KeepChoice
 ) -> StatisticsPlan:
     """The plan of the statistics of a call with these tokens."""

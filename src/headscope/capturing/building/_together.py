@@ -87,6 +87,7 @@ class BatchBuilder(Builder):
     def _facts(
         self,
         unpadded: list[RealTokens],
+        sides: tuple[SideTokens, SideTokens],
         visibility: Visibility,
         rows_and_padding: tuple[QueryRows, torch.Tensor | None],
     ) -> tuple[list[dict[str, Any]], torch.Tensor | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,14 +10,14 @@ import torch
 
 from headscope.capturing.building._lazy_zeros import untouched_zeros
 from headscope.capturing.building._real_tokens import RealTokens, stored
-from headscope.capturing.calls.tiles import fill_weights
+from headscope.capturing.calls.tiles import are_one, fill_weights
 
 
 def kept_weights(
     unpadded_texts: Sequence[RealTokens], dtype: np.dtype, *, known: torch.Tensor | None = None
-) -> list[np.ndarray]:
+) -> tuple[list[np.ndarray], bool]:
     """Weights ``[head query key]`` of the real tokens of each text, computed in tiles and untouched
-    where zero.
+    where zero; and whether `headscope.record.vouched` may be told that they are weights.
 
     Args:
         unpadded_texts: the texts of a call.
@@ -25,17 +26,19 @@ def kept_weights(
             where they were computed and checked before.
     """
     if known is not None:
-        return [stored(unpadded.of_both(known), dtype) for unpadded in unpadded_texts]
+        arrays = [stored(unpadded.of_both(known), dtype) for unpadded in unpadded_texts]
+        return arrays, arrays[0].dtype == np.float32 and are_one(known.sum(-1))
     call = unpadded_texts[0].call
-    # Where every key may be looked at, every weight is written, and memory that was used before is
-    # taken rather than new pages of the system.
+    # Where every key may be looked at every weight is written, and no page stays untouched that
+    # holds a whole row or more: memory that was used before is then taken rather than new pages.
     is_full = not call.causal and call.mask is None
-    room = np.empty if is_full else untouched_zeros
+    is_written = is_full or call.size[3] * dtype.itemsize < mmap.PAGESIZE
+    room = np.empty if is_written else untouched_zeros
     arrays = [
         room((call.size[1], len(unpadded.queries), len(unpadded.keys)), dtype)
         for unpadded in unpadded_texts
     ]
     queries = [unpadded.queries for unpadded in unpadded_texts]
     keys = [unpadded.keys for unpadded in unpadded_texts]
-    fill_weights(call, queries, keys, into=[torch.from_numpy(array) for array in arrays])
-    return arrays
+    into = [torch.from_numpy(array) for array in arrays]
+    return arrays, fill_weights(call, queries, keys, into=into, are_zeros=not is_written)

@@ -18,6 +18,7 @@ from headscope.capturing.facts import others_of
 from headscope.capturing.watching._joined_heads import CallSummary
 from headscope.capturing.watching._routers import block_of
 from headscope.record import Layer, StoredArray
+from headscope.record.vouched import vouched_layer
 
 KEPT_OF_CALL = {
     "queries": ("query", "qk"),
@@ -27,6 +28,8 @@ KEPT_OF_CALL = {
     "keys_before": ("key_before", "before"),
 }
 """Arrays of a `Layer`: which tensor of a call each is, and under what name it is kept."""
+VOUCHED = "vouched"
+"""Not an argument of a `Layer`: the names of the arrays that `vouched_layer` need not look at."""
 NO_ARRAYS = dict.fromkeys((*KEPT_OF_CALL, "bias", "sinks", "held_heads"))
 
 
@@ -133,7 +136,9 @@ class SeenStack(Generic[Seen]):
             if wanted is not None:
                 heads = wanted.of_layer(number, self.name, most=seen.heads)
             if heads != ():
-                layers.append(Layer(layer=number, **seen.arguments(example, number, heads)))
+                arguments = dict(seen.arguments(example, number, heads))
+                vouched = arguments.pop(VOUCHED, frozenset())
+                layers.append(vouched_layer(vouched, layer=number, **arguments))
         return tuple(layers)
 
     def others(self, model: nn.Module, seen: Iterable[SeenLayer]) -> dict[int, str]:

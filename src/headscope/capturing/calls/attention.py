@@ -238,7 +238,13 @@ def _products(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
         return left @ right
     if right.is_contiguous() or right.transpose(-1, -2).is_contiguous():
         return left @ right
-    return torch.stack([rows @ columns for rows, columns in zip(left, right, strict=True)])
+    if torch.is_grad_enabled():
+        return torch.stack([rows @ columns for rows, columns in zip(left, right, strict=True)])
+    # each written where it belongs
+    products = left.new_empty(*left.shape[:-1], right.shape[-1])
+    for rows, columns, into in zip(left, right, products, strict=True):
+        torch.bmm(rows, columns, out=into)
+    return products
 
 
 def _of_heads(tensor: torch.Tensor, heads: torch.Tensor | None) -> torch.Tensor:

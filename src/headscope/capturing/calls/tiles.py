@@ -15,6 +15,7 @@ from headscope.capturing.calls.attention import check_lost, has_own_weights
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import RowVisibility, row_visibility_of
 from headscope.errors import CaptureError
+from headscope.record.vouched import ROW_SUM_TOLERANCE
 
 TILE = 2**18
 """Weights in a tile, at most: two arrays of 1 MiB in single precision, which stay in a core's own
@@ -81,25 +82,31 @@ def fill_weights(
     kept_keys: Sequence[torch.Tensor],
     *,
     into: Sequence[torch.Tensor],
-) -> None:
-    """Write the weights of each text into zeros ``[head query key]``: as `weights_of`, the model's
+    are_zeros: bool = True,
+) -> bool:
+    """Write the weights of each text into memory ``[head query key]``: as `weights_of`, the model's
     own where it gave them.
 
-    Memory that no weight comes to, such as most of what is after the queries of a causal model, is
-    never touched.
+    Of zeros, memory that no weight comes to, such as most of what is after the queries of a causal
+    model, is never touched.
 
     Args:
         call: with queries and keys, or with weights.
         kept_queries: for each text positions of the real queries, rising.
         kept_keys: the same of the keys.
-        into: for each text zeros of any precision and on any device.
+        into: for each text memory of any precision and on any device.
+        are_zeros: whether it holds zeros, so that only weights need to be written.
+
+    Returns:
+        Whether all rows were looked at while they were in the processor's cache, and are what
+        `headscope.record.vouched` demands of weights.
 
     Raises:
         CaptureError: where real tokens attend to padding, so that it cannot be cut off.
     """
     if has_own_weights(call):
         call = replace(call, query=None, key=None)
-    scratch = scratch_of(call)
+    scratch, sums = scratch_of(call), []
     for group in text_groups(call, kept_queries, kept_keys):
         for part in tiles_of(call, group, group.queries(call), scratch):
             wholes = into[part.group.texts]
@@ -108,8 +115,10 @@ def fill_weights(
             if room is not None:
                 if tile.share is not None:
                     room.mul_(tile.share.unsqueeze(-1))
+                sums.append(_sums_of(part, tile))
                 continue
             real = without_padding(tile, part.group, part.covered, call.name)
+            sums.append(_sums_of(part, real) if wholes[0].dtype == real.weights.dtype else None)
             stop = real.start + real.weights.shape[-1]
             for whole, (queries, keys), weights in zip(
                 wholes, part.group.lengths, real.shared, strict=True
@@ -118,6 +127,33 @@ def fill_weights(
                 columns = slice(real.start, min(stop, keys))
                 real_weights = weights[:, : rows.stop - rows.start, : columns.stop - columns.start]
                 whole[part.heads, rows, columns] = real_weights
+                if not are_zeros:
+                    whole[part.heads, rows, : columns.start] = 0
+                    whole[part.heads, rows, columns.stop :] = 0
+    seen = [each for each in sums if each is not None]
+    return len(seen) == len(sums) and (not seen or are_one(torch.cat(seen)))
+
+
+def _sums_of(part: TileSlices, tile: Tile) -> torch.Tensor | None:
+    """The sums ``[element]`` of the rows of a tile, NaN where a weight is negative; None where rows
+    may sum to less.
+    """
+    if tile.share is not None or not tile.weights.shape[-1]:
+        return None
+    sums = tile.weights.sum(-1)
+    # A softmax has no negative weights; what a model gave itself may have.
+    if isinstance(part.source, FromWeights):
+        sums.masked_fill_(tile.weights.amin(-1) < 0, torch.nan)
+    return sums.flatten()
+
+
+def are_one(sums: torch.Tensor) -> bool:
+    """Whether sums of rows are 1, as a record demands of them."""
+    if not sums.numel():
+        return True
+    least, most = torch.stack(torch.aminmax(sums)).tolist()
+    # false of NaN, too
+    return least >= 1 - ROW_SUM_TOLERANCE and most <= 1 + ROW_SUM_TOLERANCE
 
 
 def _room(wholes: Sequence[torch.Tensor], part: TileSlices, call: Call) -> torch.Tensor | None:
@@ -166,6 +202,9 @@ def tiles_of(
     heads, queries, keys = call.size[1:]
     # Whole texts at a time, padding included, cost fewer calls than their tiles one by one.
     at_once = max(1, scratch.shape[1] // max(1, heads * queries * keys))
+    known: dict[tuple[int, int], tuple[Rows, RowVisibility]] = {}
+    # Without a mask and a bias all texts see alike.
+    is_alike = call.mask is None and call.bias is None
     for first_text in range(0, len(group.lengths), at_once):
         texts = slice(first_text, min(len(group.lengths), first_text + at_once))
         some = group.some(texts)
@@ -175,8 +214,11 @@ def tiles_of(
         rows_at_once = min(ROWS_AT_ONCE, rows_at_once)
         for first_row in range(0, len(positions), rows_at_once):
             part = slice(first_row, min(len(positions), first_row + rows_at_once))
-            rows = _run(positions[part])
-            visibility = row_visibility_of(call, some.texts, rows, scratch.dtype)
+            seen = (part.start, part.stop)
+            if seen not in known or not is_alike:
+                rows = _run(positions[part])
+                known[seen] = rows, row_visibility_of(call, some.texts, rows, scratch.dtype)
+            rows, visibility = known[seen]
             of_head = count * (part.stop - first_row) * (visibility.stop - visibility.start)
             # In multiples of the heads that share their keys, which are one product.
             heads_at_once = shared * max(1, scratch.shape[1] // (shared * of_head))

@@ -2,7 +2,7 @@
 once.
 """
 
-from headscope.capturing.statistics._engine import statistics_of_call
+from headscope.capturing.statistics._engine import ChosenRows, statistics_of_call
 from headscope.capturing.statistics._plan import StatisticsPlan
 
-__all__ = ["StatisticsPlan", "statistics_of_call"]
+__all__ = ["ChosenRows", "StatisticsPlan", "statistics_of_call"]

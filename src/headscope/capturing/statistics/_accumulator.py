@@ -10,6 +10,7 @@ import torch
 from headscope.capturing.calls._tile import RowMeasures, Tile, entropy_of
 from headscope.capturing.statistics._plan import TokenMarks
 from headscope.record import OFFSETS, Statistics
+from headscope.record.vouched import limits_of, vouched_statistics
 
 COLUMNS = ("entropy", "largest", "first", "special", "same_token", "offsets", "segments")
 """What there is of every row, in the order in which an accumulator holds it; the last two take
@@ -17,6 +18,8 @@ several columns. All but the first are linear in the weights.
 """
 SINGLE = len(COLUMNS) - 2
 OFFSET_COLUMNS = slice(SINGLE, SINGLE + len(OFFSETS))
+ROUNDING = 1e-4
+"""How far sums of single precision may exceed their limit here: less than `Statistics` allows."""
 
 
 class Accumulator:
@@ -109,6 +112,7 @@ class Accumulator:
             for part in (self._finished(), self._received, self._top_weights, self._top_keys)
         ]
         statistics = []
+        make = vouched_statistics if self._are_within_limits(*whole) else Statistics
         for text, (count, keys) in enumerate(self._lengths):
             # copies, so that a record does not keep the others of its batch in memory
             columns = whole[0][:, text, :, :count].copy()
@@ -124,7 +128,7 @@ class Accumulator:
                     part[text, :, :count, :keys].copy() for part in (whole[2], whole[3])
                 )
             statistics.append(
-                Statistics(
+                make(
                     **single,
                     offsets=np.moveaxis(offsets, 0, -1),
                     segments=np.moveaxis(segments, 0, -1),
@@ -147,6 +151,28 @@ class Accumulator:
         columns[0] = entropy_of(columns[0], self._total, self._left)
         columns[1:].mul_(self._left / self._total)
         return columns
+
+    def _are_within_limits(
+        self,
+        columns: np.ndarray,
+        received: np.ndarray,
+        top_weights: np.ndarray,
+        top_keys: np.ndarray,
+    ) -> bool:
+        """Whether the numbers of all texts are such as `Statistics` demands of those of each."""
+        # text first, as the longer ones may have more
+        parts = {"entropy": columns[0], "largest": np.moveaxis(columns[1:], 1, 0)}
+        parts |= {"received": received, "top_weights": top_weights, "top_keys": top_keys}
+        for name, part in parts.items():
+            if not part.size:
+                continue
+            axes = tuple(range(1, part.ndim))
+            limits = np.array([limits_of(name, keys) for _, keys in self._lengths])
+            is_least = part.min(axes) >= limits[:, 0]
+            # false of NaN, too
+            if not (is_least & (part.max(axes) <= limits[:, 1] + ROUNDING)).all():
+                return False
+        return True
 
     def _is_pair(self, text: int) -> bool:
         """Whether a text is a pair."""

@@ -10,15 +10,54 @@ receive, and nothing where there are soft caps, biases or sinks.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import torch
 
+from headscope.capturing.calls._tile import Tile
 from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.tiles import scratch_of, text_groups, tiles_of, without_padding
+from headscope.capturing.calls.tiles import (
+    TileSlices,
+    scratch_of,
+    text_groups,
+    tiles_of,
+    without_padding,
+)
 from headscope.capturing.statistics._accumulator import Accumulator
 from headscope.capturing.statistics._plan import StatisticsPlan
 from headscope.record import Statistics
+
+
+class ChosenRows:
+    """Rows of the weights of texts without padding, copied from tiles while these are in the
+    processor's cache.
+
+    Args:
+        call: the call.
+        at: positions ``[row]`` of the queries, rising, the same in all texts.
+
+    Attributes:
+        weights: ``[text head row key]``.
+    """
+
+    def __init__(self, call: Call, at: torch.Tensor) -> None:
+        texts, heads, _, keys = call.size
+        self._at, self._positions = at, at.tolist()
+        self.weights: torch.Tensor = torch.zeros(texts, heads, len(at), keys, device=at.device)
+
+    def take(self, part: TileSlices, tile: Tile) -> None:
+        """Copy the rows that a tile has."""
+        start, stop = part.covered.start, part.covered.stop
+        first, last = (bisect_left(self._positions, position) for position in (start, stop))
+        if first == last:
+            return
+        at = self._at[first:last] - start
+        chosen = tile.weights.index_select(2, at)
+        if tile.share is not None:
+            chosen *= tile.share.index_select(2, at).unsqueeze(-1)
+        keys = slice(tile.start, tile.start + chosen.shape[-1])
+        self.weights[part.group.texts, part.heads, first:last, keys] = chosen
 
 
 @torch.no_grad()
@@ -28,6 +67,7 @@ def statistics_of_call(
     *,
     kept_queries: Sequence[torch.Tensor],
     kept_keys: Sequence[torch.Tensor],
+    chosen: ChosenRows | None = None,
 ) -> list[Statistics]:
     """Statistics of one call, for each example of the batch; what is cut off is padding.
 
@@ -36,6 +76,8 @@ def statistics_of_call(
         plan: what is measured.
         kept_queries: for each example the positions of the queries that are real tokens, rising.
         kept_keys: the same for the keys.
+        chosen: takes some rows of the weights, where the statistics cover all rows of texts without
+            padding.
 
     Raises:
         CaptureError: where real tokens attend to padding, so that it cannot be cut off.
@@ -54,6 +96,8 @@ def statistics_of_call(
         accumulator = Accumulator(marks, rows, lengths, heads=call.size[1], keys=keys, top=plan.top)
         for part in tiles_of(call, group, queries[rows], scratch):
             tile, measured = part.source.measured(part.heads, part.rows, part.visibility)
+            if chosen is not None:
+                chosen.take(part, tile)
             real = without_padding(tile, part.group, part.covered, call.name)
             # A tile may lie wholly on padding, such as that on the left of a short text.
             if real.weights.shape[-1]:
