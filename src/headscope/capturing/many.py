@@ -175,6 +175,21 @@ class _Many:
         """
         if getattr(self.model.config, "is_encoder_decoder", False):
             return {}
+        texts, pictures = self._texts_and_pictures(items, waiting)
+        groups: dict[int, dict[int, Any]] = {}
+        lengths = {index: len(text) for index, text in texts.items()}
+        batches = batches_of(lengths, self.tokens, self.inputs)
+        of_texts = [{index: texts[index] for index in batch} for batch in batches]
+        for group in (*of_texts, *pictures.values()):
+            groups |= dict.fromkeys(group, group)
+        return groups
+
+    def _texts_and_pictures(
+        self, items: Mapping[int, ParsedInput], waiting: WaitingRecords
+    ) -> tuple[dict[int, EncodedText], dict[tuple, dict[int, Inputs]]]:
+        """What the model reads of the inputs that may share a batch: texts, and pictures by their
+        size; an input that cannot be read has no record.
+        """
         texts: dict[int, EncodedText] = {}
         pictures: dict[tuple, dict[int, Inputs]] = defaultdict(dict)
         for index, item in items.items():
@@ -187,13 +202,7 @@ class _Many:
                 pictures[_shape_of(read)][index] = read
             else:
                 waiting.put(index, None)
-        groups: dict[int, dict[int, Any]] = {}
-        lengths = {index: len(text) for index, text in texts.items()}
-        batches = batches_of(lengths, self.tokens, self.inputs)
-        of_texts = [{index: texts[index] for index in batch} for batch in batches]
-        for group in (*of_texts, *pictures.values()):
-            groups |= dict.fromkeys(group, group)
-        return groups
+        return texts, pictures
 
     def _read(self, index: int, item: ParsedInput) -> EncodedText | Inputs | None:
         """A text, encoded, or a picture as the model takes it; None if it was left out."""

@@ -157,13 +157,13 @@ class ShortTextBuilder(Builder):
         ]
         known = weights if rows.at is None else None
         layers = self._kept(unpadded, facts, sides, known=known)
-        for index, (each, layer) in enumerate(zip(alike, layers, strict=True)):
+        of_layers = [None] * len(alike) if known is None else known.split(1)
+        for each, layer, own in zip(alike, layers, of_layers, strict=True):
             group = self._sides.group_of(each.call, of_text)
             seen = SeenLayer(each.call, group, sides=of_text)
             seen.layers = [layer]
             self.seen[seen.number] = seen
             if self.norms is not None:
-                own = None if known is None else known[index : index + 1]
                 self.norms.expect(each.call, visibility, own, [layer])
 
     def _sides_of_layers(
@@ -189,15 +189,9 @@ class ShortTextBuilder(Builder):
     def _arrays(
         self, unpadded: list[RealTokens], visibility: Visibility, held: HeldHeads | None
     ) -> list[dict[str, Any]]:
-        call, kept, vouched = unpadded[0].call, {}, set()
-        if call is not self._layers:
+        if unpadded[0].call is not self._layers:
             return super()._arrays(unpadded, visibility, held)
-        for name, (of_call, what) in KEPT_OF_CALL.items():
-            tensor = getattr(call, of_call)
-            if what in self._keeping.what and tensor is not None:
-                kept[name] = self._of_layers(tensor)
-                if self._are_kept(tensor) and has_finite_squares(tensor.numpy()):
-                    vouched.add(name)
+        kept, vouched = self._kept_of(unpadded[0].call)
         shared = dict(NO_ARRAYS)
         if "queries" in kept:
             shared["bias"], is_finite = self._bias(unpadded[0], visibility)
@@ -210,6 +204,19 @@ class ShortTextBuilder(Builder):
             }
             for layer in range(len(unpadded))
         ]
+
+    def _kept_of(self, call: Call) -> tuple[dict[str, list[np.ndarray]], set[str]]:
+        """What is kept of the tensors of all layers, and the names of those that are vouched
+        for.
+        """
+        kept, vouched = {}, set()
+        for name, (of_call, what) in KEPT_OF_CALL.items():
+            tensor = getattr(call, of_call)
+            if what in self._keeping.what and tensor is not None:
+                kept[name] = self._of_layers(tensor)
+                if self._are_kept(tensor) and has_finite_squares(tensor.numpy()):
+                    vouched.add(name)
+        return kept, vouched
 
     def _of_layers(self, tensor: torch.Tensor) -> list[np.ndarray]:
         """What is kept of ``[layer ...]``: arrays of their own, as views would keep all."""

@@ -29,6 +29,16 @@ def kept_weights(
         arrays = [stored(unpadded.of_both(known), dtype) for unpadded in unpadded_texts]
         return arrays, arrays[0].dtype == np.float32 and are_one(known.sum(-1))
     call = unpadded_texts[0].call
+    arrays, are_zeros = _room(unpadded_texts, dtype)
+    queries = [unpadded.queries for unpadded in unpadded_texts]
+    keys = [unpadded.keys for unpadded in unpadded_texts]
+    into = [torch.from_numpy(array) for array in arrays]
+    return arrays, fill_weights(call, queries, keys, into=into, are_zeros=are_zeros)
+
+
+def _room(unpadded_texts: Sequence[RealTokens], dtype: np.dtype) -> tuple[list[np.ndarray], bool]:
+    """Memory for the weights of each text, and whether it holds zeros."""
+    call = unpadded_texts[0].call
     # Where every key may be looked at every weight is written, and no page stays untouched that
     # holds a whole row or more: memory that was used before is then taken rather than new pages.
     is_full = not call.causal and call.mask is None
@@ -38,7 +48,4 @@ def kept_weights(
         room((call.size[1], len(unpadded.queries), len(unpadded.keys)), dtype)
         for unpadded in unpadded_texts
     ]
-    queries = [unpadded.queries for unpadded in unpadded_texts]
-    keys = [unpadded.keys for unpadded in unpadded_texts]
-    into = [torch.from_numpy(array) for array in arrays]
-    return arrays, fill_weights(call, queries, keys, into=into, are_zeros=not is_written)
+    return arrays, not is_written

@@ -115,30 +115,37 @@ def fill_weights(
             if room is not None:
                 if tile.share is not None:
                     room.mul_(tile.share.unsqueeze(-1))
-                sums.append(_sums_of(part, tile))
+                sums.append(_sums_of(part, tile, room.dtype))
                 continue
             real = without_padding(tile, part.group, part.covered, call.name)
-            sums.append(_sums_of(part, real) if wholes[0].dtype == real.weights.dtype else None)
-            stop = real.start + real.weights.shape[-1]
-            for whole, (queries, keys), weights in zip(
-                wholes, part.group.lengths, real.shared, strict=True
-            ):
-                rows = slice(part.covered.start, min(part.covered.stop, queries))
-                columns = slice(real.start, min(stop, keys))
-                real_weights = weights[:, : rows.stop - rows.start, : columns.stop - columns.start]
-                whole[part.heads, rows, columns] = real_weights
-                if not are_zeros:
-                    whole[part.heads, rows, : columns.start] = 0
-                    whole[part.heads, rows, columns.stop :] = 0
+            sums.append(_sums_of(part, real, wholes[0].dtype))
+            _write(real, part, wholes, are_zeros=are_zeros)
     seen = [each for each in sums if each is not None]
     return len(seen) == len(sums) and (not seen or are_one(torch.cat(seen)))
 
 
-def _sums_of(part: TileSlices, tile: Tile) -> torch.Tensor | None:
+def _write(
+    real: Tile, part: TileSlices, wholes: Sequence[torch.Tensor], *, are_zeros: bool
+) -> None:
+    """Write a tile of several texts into the memory of each."""
+    stop = real.start + real.weights.shape[-1]
+    for whole, (queries, keys), weights in zip(
+        wholes, part.group.lengths, real.shared, strict=True
+    ):
+        rows = slice(part.covered.start, min(part.covered.stop, queries))
+        columns = slice(real.start, min(stop, keys))
+        real_weights = weights[:, : rows.stop - rows.start, : columns.stop - columns.start]
+        whole[part.heads, rows, columns] = real_weights
+        if not are_zeros:
+            whole[part.heads, rows, : columns.start] = 0
+            whole[part.heads, rows, columns.stop :] = 0
+
+
+def _sums_of(part: TileSlices, tile: Tile, kept_as: torch.dtype) -> torch.Tensor | None:
     """The sums ``[element]`` of the rows of a tile, NaN where a weight is negative; None where rows
-    may sum to less.
+    may sum to less, or are kept in another precision.
     """
-    if tile.share is not None or not tile.weights.shape[-1]:
+    if tile.share is not None or not tile.weights.shape[-1] or tile.weights.dtype != kept_as:
         return None
     sums = tile.weights.sum(-1)
     # A softmax has no negative weights; what a model gave itself may have.

@@ -85,17 +85,7 @@ def _write(members: list[TextsOfPath]) -> None:
     whole = blocks[0] if len(blocks) == 1 else BlockStack.of(blocks)
     if "attention" not in members[0].missing:
         whole.measure(_measured_kinds(whole, members[0].missing))
-    checks = _checked_sums(members, whole)
-    unproved: dict[tuple[int, int], Missing] = {}
-    worst: dict[tuple[int, int], float] = {}
-    for number, member in enumerate(members):
-        for index in range(len(member.texts)):
-            missing = dict(member.missing)
-            at = number, index
-            worst[at] = _note_unproved(member.path.call.name, checks, at, missing)
-            if "attention" not in missing:
-                _note_kinds_without_parts(member, missing)
-            unproved[at] = missing
+    unproved, worst = _unproved(members, _checked_sums(members, whole))
     wanted = {kind for missing in unproved.values() for kind in ALL if kind not in missing}
     if "attention" not in wanted:
         arrays, lengths = {}, None
@@ -220,6 +210,25 @@ def _vectors_of_model(member: TextsOfPath) -> dict[str, np.ndarray]:
     if path.second is not None:
         vectors[NORMED_AGAIN] = path.rows(path.second.output, texts)
     return vectors
+
+
+def _unproved(
+    members: list[TextsOfPath], checks: list[SumCheck]
+) -> tuple[dict[tuple[int, int], Missing], dict[tuple[int, int], float]]:
+    """For each text, by its member and its number there, the kinds that are missing, and the
+    largest difference of the others from the model's own vectors.
+    """
+    unproved: dict[tuple[int, int], Missing] = {}
+    worst: dict[tuple[int, int], float] = {}
+    for number, member in enumerate(members):
+        for index in range(len(member.texts)):
+            missing = dict(member.missing)
+            at = number, index
+            worst[at] = _note_unproved(member.path.call.name, checks, at, missing)
+            if "attention" not in missing:
+                _note_kinds_without_parts(member, missing)
+            unproved[at] = missing
+    return unproved, worst
 
 
 def _note_unproved(

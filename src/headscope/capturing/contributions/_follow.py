@@ -80,13 +80,18 @@ def follow(
 
 
 def _follow_sum(paths: Sequence[ResidualPath], added: Sum, matrices: Sequence[ModuleUse]) -> None:
+    """Note a sum at the paths whose output it takes up."""
     parts = [(path, _parts_in(path, added)) for path in paths]
     for path, own_and_other in parts:
         if own_and_other is not None:
             own, other = own_and_other
             maker = next((use.module for use in matrices if same(use.output, other)), None)
             _add(path, (own, other, added.whole), maker, paths)
-    # What a parallel layer goes on with becomes the stream of the next one.
+    _note_next(paths, added)
+
+
+def _note_next(paths: Sequence[ResidualPath], added: Sum) -> None:
+    """Note what a parallel layer goes on with, which becomes the stream of the next one."""
     where = added.whole.data_ptr()
     summed = [path for path in paths if path.total is None and path.where == where]
     for path in paths:

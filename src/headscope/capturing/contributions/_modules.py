@@ -149,7 +149,7 @@ def value_columns_of(
         output = use.output.flatten(0, -2)
         turned = use.output.transpose(0, 1).flatten(0, -2) if use.output.ndim == 3 else output
         for given in (output, turned):
-            if len(given) != len(rows) or given.dtype != rows.dtype:
+            if (len(given), given.dtype) != (len(rows), rows.dtype):
                 continue
             if known and torch.equal(given[:, list(known)], rows):
                 return use.module, known

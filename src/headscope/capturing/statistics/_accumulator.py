@@ -91,14 +91,19 @@ class Accumulator:
                 columns[column] = _on_marked(weights, segment[texts, keys])
         else:
             columns[-1] = weights.sum(-1)
+        self._receive(tile, held, keys)
+        if self._top:
+            self._name_largest(tile, held)
+
+    def _receive(self, tile: Tile, held: tuple[slice, slice, slice], keys: slice) -> None:
+        """Add what the keys of a tile receive."""
+        weights, (texts, heads, part) = tile.weights, held
         # A product with the vector of means, since a weighted copy of the tile would double its
         # memory.
         means = self._real[texts, None, part].to(weights.dtype)
         means = means.expand(weights.shape[:3]) if tile.share is None else means * tile.share
         received = torch.bmm(means.flatten(0, 1).unsqueeze(1), weights.flatten(0, 1))
         self._received[texts, heads, keys].add_(received.view(*weights.shape[:2], -1))
-        if self._top:
-            self._name_largest(tile, held)
 
     def statistics(self, rows: np.ndarray | None, queries: int) -> list[Statistics]:
         """What was entered, for each text.

@@ -212,13 +212,11 @@ class ScoreTraces:
         others = () if id(result) in self._known and func not in FACTORS else traced[1:]
         more = [self._known[id(other)].trace for other in others]
         factor, step, added = _done(func, args, options, first)
-        steps, held = None, ()
-        if len(traced) == 1 and step is not None and known.steps is not None:
-            steps, held = (*known.steps, step), (*known.added, *added)
-        products, sizes = known.products, known.sizes
+        done = _with_step(known, None if traced[1:] else step, added)
         if more or is_turned or factor != 1:
             products, sizes = _together((known, *more), factor, is_turned=is_turned)
-        self.remember(result, ScoreTrace(products, sizes=sizes, steps=steps, added=held))
+            done = done._replace(products=products, sizes=sizes)
+        self.remember(result, done)
 
     def _ends(self, name: str, args: tuple, result: torch.Tensor, traced: torch.Tensor) -> bool:
         """Whether nothing is known of the result: it was projected, convolved or normalised, and
@@ -269,6 +267,14 @@ def _version(tensor: torch.Tensor) -> int:
     return 0 if tensor.is_inference() else tensor._version
 
 
+def _with_step(known: ScoreTrace, step: Step | None, added: tuple[torch.Tensor, ...]) -> ScoreTrace:
+    """What is known of scores after a step; no steps where it was more than one."""
+    if step is None or known.steps is None:
+        return ScoreTrace(known.products, sizes=known.sizes, steps=None)
+    steps, held = (*known.steps, step), (*known.added, *added)
+    return ScoreTrace(known.products, sizes=known.sizes, steps=steps, added=held)
+
+
 def _together(
     traces: Sequence[ScoreTrace], factor: float, *, is_turned: bool
 ) -> tuple[tuple[Product, ...], tuple[tuple[int, int], ...]]:
@@ -299,14 +305,21 @@ def _done(
     name, rest = getattr(func, "__name__", ""), (*args[1:], *options.values())
     other = args[0] if args[0] is not traced else next(iter(rest), None)
     if func in FACTORS:
-        if isinstance(other, torch.Tensor) and other.numel() == 1:
-            other = other.item()
-        if not isinstance(other, int | float):
-            return 1.0, None, ()
-        factor = 1 / other if func in OVER else float(other)
-        return factor, ("*", factor), ()
+        factor = _number(other, is_divisor=func in OVER)
+        return (1.0, None, ()) if factor is None else (factor, ("*", factor), ())
     if name in ADDITIONS and len(rest) == 1:
         return 1.0, addition(other), (other,) if isinstance(other, torch.Tensor) else ()
     if name in VIEWS and not any(isinstance(given, torch.Tensor) for given in rest):
         return 1.0, (name, *rest), ()
     return 1.0, None, ()
+
+
+def _number(given: Any, *, is_divisor: bool) -> float | None:
+    """The factor that is given, also as a tensor, or as what is divided by; None for anything
+    else.
+    """
+    if isinstance(given, torch.Tensor) and given.numel() == 1:
+        given = given.item()
+    if not isinstance(given, int | float):
+        return None
+    return 1 / given if is_divisor else float(given)
