@@ -1,10 +1,10 @@
 """Layers and statistics whose numbers were looked at already, in the processor's cache.
 
 A record looks at every number that it is given: whether it is finite, whether rows of weights sum
-to 1. Of eight texts of 128 tokens that takes about a twelfth of the model's own time, since nothing
-of them is in the cache any more. Capture looks at them where it computes and copies them, and
-vouches for what passed. All else is looked at here, as everybody's arrays are, and refused in the
-same words. Only capture may import this, and only where it checks (`make check`).
+to 1. Once a pass is over, nothing of them is in the cache any more. Capture looks at them where it
+computes and copies them, and vouches for what passed. All else is looked at here, as everybody's
+arrays are, and refused in the same words. Only capture may import this, and only where it checks
+(`make check`).
 """
 
 from __future__ import annotations
