@@ -125,16 +125,27 @@ def test_rows_that_do_not_sum_to_one_are_refused_in_the_same_words(texts, monkey
     assert ours == said(model, TEXTS[texts], keep="auto")
 
 
+def spoil_tiles(spoil, monkeypatch):
+    """Change the weights of every tile, those that are kept and those that are measured."""
+    for name in ("tile", "measured"):
+        as_it_was = getattr(_tile.FromScores, name)
+
+        def spoiled(source, *given, original=as_it_was):
+            made = original(source, *given)
+            spoil(made[0].weights if isinstance(made, tuple) else made.weights)
+            return made
+
+        monkeypatch.setattr(_tile.FromScores, name, spoiled)
+
+
 @pytest.mark.parametrize("texts", ["one", "batch"])
 def test_statistics_that_cannot_be_are_refused_in_the_same_words(texts, monkeypatch):
     model = tiny_model("bert")
 
-    def spoiled(scores, *, out=None, original=_tile.softmax_of):
-        weights = original(scores, out=out)
+    def spoil(weights):
         weights[..., UNCHECKED, :] *= 1.9
-        return weights
 
-    monkeypatch.setattr(_tile, "softmax_of", spoiled)
+    spoil_tiles(spoil, monkeypatch)
     ours = said(model, TEXTS[texts], keep="statistics")
     assert ours[0] is RecordError
     assert "it must lie in 0 to" in ours[1]
@@ -143,14 +154,12 @@ def test_statistics_that_cannot_be_are_refused_in_the_same_words(texts, monkeypa
 
 
 def test_a_checked_row_is_refused_by_capture_itself(monkeypatch):
-    def spoiled(scores, *, out=None, original=_tile.softmax_of):
-        weights = original(scores, out=out)
+    def spoil(weights):
         some = weights[..., 0, :2].amin(-1) / 2
         weights[..., 0, 0] += some
         weights[..., 0, 1] -= some
-        return weights
 
-    monkeypatch.setattr(_tile, "softmax_of", spoiled)
+    spoil_tiles(spoil, monkeypatch)
     for keep in ("auto", "statistics"):
         kind, words = said(tiny_model("bert"), TEXTS["batch"], keep=keep)
         assert kind is CaptureError
