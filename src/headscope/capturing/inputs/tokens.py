@@ -60,12 +60,13 @@ class SpecialTokens:
     def tokens(self, tokenizer: Any, ids: Sequence[int]) -> list[_VocabularyToken]:
         """What is known of the tokens of a text; of each the tokenizer is asked once."""
         known = self._known
-        for number in set(ids).difference(known):
-            known[number] = self._token(tokenizer, number)
+        new = list(set(ids).difference(known))
+        pieces = tokenizer.convert_ids_to_tokens(new) if new else []
+        for number, piece in zip(new, pieces, strict=True):
+            known[number] = self._token(tokenizer, number, piece)
         return [known[number] for number in ids]
 
-    def _token(self, tokenizer: Any, number: int) -> _VocabularyToken:
-        (piece,) = tokenizer.convert_ids_to_tokens([number])
+    def _token(self, tokenizer: Any, number: int, piece: str | None) -> _VocabularyToken:
         # A model may write numbers beyond its tokenizer's vocabulary, which come back as None.
         piece = piece if isinstance(piece, str) else ""
         is_special = number in self.ids
