@@ -114,8 +114,10 @@ def _lengths_of_kinds(
     numbers, first = sums @ rows.T, 0
     for kind, form in enumerate(forms):
         last = first + 2 * len(form.means)
-        means, offsets = np.split(numbers[..., first:last], 2, axis=-1)
-        squares[kind] += np.einsum("kqc,kqc->kq", means, means @ form.gram - 2 * offsets)
+        # Over no means at all there is nothing to sum; what einsum then gave was NaN now and then.
+        if last > first:
+            means, offsets = np.split(numbers[..., first:last], 2, axis=-1)
+            squares[kind] += np.einsum("kqc,kqc->kq", means, means @ form.gram - 2 * offsets)
         first = last
     return np.sqrt(np.maximum(squares, 0, out=squares), out=squares), before
 
