@@ -189,13 +189,9 @@ def _together(budgets: list[Budget]) -> Budget:
     for name in PARTS:
         counted = [each for each in budgets if name in each.what or name not in names]
         parts[name] = sum(getattr(each, name) for each in counted)
-    return Budget(
-        **parts,
-        kept=sum(each.kept for each in budgets),
-        what=tuple(name for name in PARTS if name in names),
-        texts=len(budgets),
-        largest=max(each.kept for each in budgets),
-    )
+    kept = [each.kept for each in budgets]
+    what = tuple(name for name in PARTS if name in names)
+    return Budget(**parts, kept=sum(kept), what=what, texts=len(budgets), largest=max(kept))
 
 
 def _cut(inputs: Inputs) -> tuple[Inputs, dict[int, int]]:
@@ -263,15 +259,16 @@ def _of_layer(layer: Layer, queries: int, keys: int, keeping: KeepChoice) -> dic
     if layer.held_heads is not None:
         shared = len(layer.held_heads.kv_numbers)
     weights = heads * queries * keys * item
-    rows = _rows_of(queries, keeping)
+    width = 0 if layer.values is None else layer.values.shape[2]
+    of_row = STATISTICS_OF_A_ROW + TOP_OF_A_ROW * keeping.top
+    of_head = _rows_of(queries, keeping) * of_row + keys * STATISTICS_OF_A_KEY
     sizes = {
         "weights": weights,
         # Where queries and keys cannot be seen, weights are kept in their place.
         "qk": 0 if "weights" in keeping.what else weights,
-        "values": shared * keys * (0 if layer.values is None else layer.values.shape[2]) * item,
+        "values": shared * keys * width * item,
         "before": 0,
-        "statistics": heads
-        * (rows * (STATISTICS_OF_A_ROW + TOP_OF_A_ROW * keeping.top) + keys * STATISTICS_OF_A_KEY),
+        "statistics": heads * of_head,
     }
     maps = len(CONTRIBUTION_KINDS) - ("alti" not in keeping.what)
     sizes["norms"] = FLOAT * (heads * keys + (maps * keys + NORMS_OF_A_ROW) * queries)

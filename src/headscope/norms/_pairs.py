@@ -114,7 +114,8 @@ def _lengths_of_kinds(
     numbers, first = sums @ rows.T, 0
     for kind, form in enumerate(forms):
         last = first + 2 * len(form.means)
-        # Over no means at all there is nothing to sum; what einsum then gave was NaN now and then.
+        # Over no means there is nothing to sum: NumPy 2.4.6 gave NaN for it now and then, in place
+        # of 0.
         if last > first:
             means, offsets = np.split(numbers[..., first:last], 2, axis=-1)
             squares[kind] += np.einsum("kqc,kqc->kq", means, means @ form.gram - 2 * offsets)

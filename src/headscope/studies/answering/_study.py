@@ -138,7 +138,10 @@ def _result(
     cells = choice.of(stack)
     seen = patch_attention(stack, generation, cells)
     tokens, patches = stack.key, patches_of(stack)
+    # A patch without a place or a picture of its own counts as the first one.
     places, pictures = tokens.places or (), tokens.pictures or ()
+    places_of_patches = [places[at] or (0, 0) for at in patches]
+    pictures_of_patches = [pictures[at] or 0 for at in patches]
     return PictureAnswer(
         **facts,
         text=generation.text,
@@ -148,8 +151,8 @@ def _result(
         chosen=cells,
         layers=tuple(layer.layer for layer in stack),
         grids=tokens.grids,
-        places=tuple(places[at] or (0, 0) for at in patches),
-        picture_of=tuple(pictures[at] or 0 for at in patches),
+        places=tuple(places_of_patches),
+        picture_of=tuple(pictures_of_patches),
         pictures=_pixels(record.pictures, len(tokens.grids)),
         attention=seen.written,
         shares=seen.shares,
