@@ -166,13 +166,17 @@ def give_back_memory() -> None:
             trim(0)
 
 
-def resident_bytes() -> int:
-    """Bytes of memory that this process takes; 0 where the system does not tell."""
+def anonymous_bytes() -> int:
+    """Bytes of memory of this process that no file is behind; 0 where the system does not tell.
+
+    Pages of files (libraries, mapped weights) are left out: the system brings and drops them as it
+    likes, and giving back what was freed would not touch them.
+    """
     try:
-        pages = STATM.read_text(encoding="ascii").split()[1]
+        _, resident, shared, *_ = STATM.read_text(encoding="ascii").split()
     except OSError:
         return 0
-    return int(pages) * mmap.PAGESIZE
+    return (int(resident) - int(shared)) * mmap.PAGESIZE
 
 
 def slices(texts: Sequence[CorpusText], most_open: int) -> Iterator[list[CorpusText]]:
@@ -215,14 +219,14 @@ def _measure(
 
     def measured(some: list[CorpusText]) -> None:
         fail = _failing(some, failed, journal)
-        held = resident_bytes()
+        held = anonymous_bytes()
         for count, (index, values) in enumerate(measurer.values_of(some, fail), 1):
             for text in owners[some[index].name]:
                 tally.update(text, values)
             journal.done(some[index].name)
-            if count % LOOK_EVERY == 0 and resident_bytes() - held > GROWTH_ALLOWED:
+            if count % LOOK_EVERY == 0 and anonymous_bytes() - held > GROWTH_ALLOWED:
                 give_back_memory()
-                held = resident_bytes()
+                held = anonymous_bytes()
 
     if together:
         measured(together)
