@@ -1,4 +1,4 @@
-import { computed, effect, signal } from "@preact/signals-core";
+import { computed, signal } from "@preact/signals-core";
 import type { AnswerEnd, AnswerQuestion, WrittenToken } from "../contract/live";
 import type { Asked } from "../source/model";
 import { isSame, type Live } from "./live";
@@ -53,10 +53,7 @@ export function answeringState(live: Live, store: Store) {
     ending = mine;
     [tokens.value, running.value, problem.value] = [[], true, ""];
     const to = live.asked.peek();
-    // Whatever is asked next ends this, here as on the server.
-    const unwatch = effect(() => {
-      if (live.asked.value !== to) mine.abort();
-    });
+    const unwatch = live.endWhenAsked(mine);
     try {
       const question = { input: to.input, changes: [...to.changes], tokens: count, ...of };
       for await (const line of live.model.answer(question, mine.signal)) {

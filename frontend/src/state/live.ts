@@ -1,4 +1,4 @@
-import { signal } from "@preact/signals-core";
+import { effect, signal } from "@preact/signals-core";
 import type { LiveFacts, LiveGuess, LiveInput, LiveLooking, ModelChange } from "../contract/live";
 import { type Answered, type Asked, type Model, ModelError } from "../source/model";
 import { followed, isAtTokens, keyOfChange, merged, toggled } from "./changes";
@@ -31,7 +31,7 @@ export interface Guess {
 /** A text and changes as they are typed and chosen, and what the model says of them. */
 export function liveState(model: Model, facts: LiveFacts, first: Answered) {
   const signals = signalsOf(first);
-  const { asked, total } = signals;
+  const { asked, busy, total } = signals;
   const shown = shownState(first, signals);
   const runs = runState(model, facts, signals, shown);
   const matters = mattersState({ model, facts, ...signals });
@@ -59,6 +59,23 @@ export function liveState(model: Model, facts: LiveFacts, first: Answered) {
       runs.stop();
       asked.value = next.asked;
       return shown.show(next, selection);
+    },
+    /** Waits until nothing that was asked is without an answer. */
+    settled: () =>
+      new Promise<void>((resolve) => {
+        const unwatch = effect(() => {
+          if (busy.value) return;
+          resolve();
+          // The first time this runs, there is nothing yet to end.
+          queueMicrotask(() => unwatch());
+        });
+      }),
+    /** Ends what is written once something else is asked, as the server does; gives what ends the watching. */
+    endWhenAsked(writing: AbortController): () => void {
+      const now = asked.peek();
+      return effect(() => {
+        if (asked.value !== now) writing.abort();
+      });
     },
     destroy(): void {
       runs.stop();

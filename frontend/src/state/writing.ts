@@ -59,25 +59,36 @@ export function writingState(live: Live) {
     tokens.value = [{ id, token: label, continues: goesOn, probability, alternatives: [...guesses] }];
     return { at: 0, choice: id };
   }
-  async function finish({ id, text }: WriteEnd): Promise<void> {
+  async function finish({ id, text }: WriteEnd, ending: AbortSignal): Promise<void> {
     const { asked } = live.answer.peek();
     whole = text;
     const next = { ...asked, input: { ...asked.input, text } };
-    await live.show(await live.model.opened(id, next, live.looking()));
+    const opened = await live.model.opened(id, next, live.looking());
+    // Something newer may have been asked meanwhile, which this must not take the place of.
+    if (!ending.aborted) await live.show(opened);
+  }
+  async function readLines(count: number, lens: boolean, ending: AbortSignal, from?: Branch): Promise<void> {
+    for await (const line of live.model.write(question(count, lens, from), ending)) {
+      if ("token" in line) tokens.value = [...tokens.peek(), line];
+      else await finish(line, ending);
+    }
   }
   async function write(count: number, lens: boolean, from?: Branch): Promise<void> {
     ending?.abort();
     const mine = new AbortController();
     ending = mine;
+    running.value = true;
+    // What was typed or changed just before is part of what is written on.
+    await live.settled();
+    if (mine.signal.aborted) return;
     begin(from);
+    const unwatch = live.endWhenAsked(mine);
     try {
-      for await (const line of live.model.write(question(count, lens, from), mine.signal)) {
-        if ("token" in line) tokens.value = [...tokens.peek(), line];
-        else await finish(line);
-      }
+      await readLines(count, lens, mine.signal, from);
     } catch (error) {
       if (!mine.signal.aborted) problem.value = error instanceof Error ? error.message : String(error);
     } finally {
+      unwatch();
       if (ending === mine) running.value = false;
     }
   }
