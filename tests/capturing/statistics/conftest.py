@@ -18,3 +18,4 @@ def small_tiles(monkeypatch):
 
     monkeypatch.setattr(tiles, "TILE", 150)
     monkeypatch.setattr(tiles, "ROWS_AT_ONCE", 4)
+    monkeypatch.setattr(tiles, "ROWS_OF_HIDDEN", 4)

@@ -120,10 +120,15 @@ def _weigh(
     key = torch.stack([each.call.key[some] for each in waiting if each.call.key is not None])
     value = torch.stack([each.call.value[some] for each in waiting])
     query = torch.stack([each.call.query[some] for each in waiting if each.call.query is not None])
-    # Scaled before the product, as in all weights that are kept, so that bits are the same.
-    query *= first.scale
-    scores = scores_of(query.flatten(0, 1), key.flatten(0, 1), scale=None, soft_cap=None)
-    scores = scores.view(into.shape)
+    scores = torch.empty(into.shape, device=into.device)
+    # The product is scaled, as in all weights that are kept, so that bits are the same.
+    scores_of(
+        query.flatten(0, 1),
+        key.flatten(0, 1),
+        scale=first.scale,
+        soft_cap=None,
+        out=scores.flatten(0, 1),
+    )
     if visible is not None:
         scores.masked_fill_(~visible, torch.finfo(scores.dtype).min)
     softmax_of(scores, out=into)

@@ -14,7 +14,7 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.softmax import softmax_of
 from headscope.capturing.calls.visibility import RowVisibility
 
-LOG2_E = math.log2(math.e)
+LOG2_E, LN_2 = math.log2(math.e), math.log(2)
 LANES = 64
 """Numbers that torch takes at a time at most: four of the widest registers (AVX-512)."""
 Rows = torch.Tensor | slice
@@ -63,7 +63,7 @@ class RowMeasures:
     follow from it (`entropy_of`).
 
     Args:
-        products: ``sum w ln w`` of the tile's weights w.
+        products: ``sum w log2 w`` of the tile's weights w.
         total: sum of the weights, where they are to be divided by it; None where they are not.
         left: what the sinks leave of each row, and 0 for rows that may attend to nothing; None
             where it is 1.
@@ -82,7 +82,7 @@ def entropy_of(products: torch.Tensor, total: torch.Tensor, left: torch.Tensor) 
     With ``p = w / total`` it is ``ln total - sum(w ln w) / total``: no logarithm of a weight that
     became 0. A row a p has the entropy ``a H(p) - a ln a``.
     """
-    entropy = (total.log() - products / total).clamp_(min=0)
+    entropy = (total.log() - products / total * LN_2).clamp_(min=0)
     return left * entropy + torch.special.entr(left)
 
 
@@ -118,9 +118,9 @@ class FromScores:
             visibility: what the rows may attend to.
             into: where the weights are to be written; None for the scratch memory.
         """
-        query = self._scaled(heads, rows)
+        query = self._queries(heads, rows)
         weights, spare = _memory(self.scratch, query.shape[:3], visibility)
-        scores = self._scores(heads, query, visibility, weights)
+        scores = self._scores(heads, query, visibility, out=weights)
         # Without sinks only the shape of this is read, so that no sum over the keys is paid for.
         log_sum = scores[..., 0] if self.call.sinks is None else scores.logsumexp(-1)
         share = self._share(heads, log_sum, visibility)
@@ -132,42 +132,54 @@ class FromScores:
         self, heads: slice, rows: Rows, visibility: RowVisibility
     ) -> tuple[Tile, RowMeasures]:
         """The same, and what follows from the scores."""
-        query = self._scaled(heads, rows)
+        # Powers of 2, since those of e take torch 30 times as long where they underflow.
+        query = self._queries(heads, rows)
         weights, spare = _memory(self.scratch, query.shape[:3], visibility)
-        scores = self._scores(heads, query, visibility, spare)
+        scores = self._scores(heads, query, visibility, out=spare, unit=LOG2_E)
         top = scores.amax(-1)
         # Less the largest score, so that p ln p below is made of small numbers; no row changes by
-        # it. Powers of 2, since those of e take torch 30 times as long where they underflow. The
-        # sum of a row is left to ``share``, and so is the largest weight, which is exp2(0).
-        torch.mul(scores.sub_(top.unsqueeze(-1)), LOG2_E, out=weights)
+        # it. The sum of a row is left to ``share``, and so is the largest weight: exp2(0).
+        scores.sub_(top.unsqueeze(-1))
         # To the end of a register: torch takes another way for what does not fill the last one, and
         # a weight would differ by rounding with its place.
-        self.scratch[0, : _filled(weights.numel())].exp2_()
+        filled = _filled(weights.numel())
+        torch.exp2(self.scratch[1, :filled], out=self.scratch[0, :filled])
         total = weights.sum(-1)
-        products = torch.mul(weights, scores, out=spare).sum(-1)
+        products = scores.mul_(weights).sum(-1)
         left = None
         if self.call.sinks is not None or visibility.alive is not None:
-            left = self._share(heads, top + total.log(), visibility)
+            left = self._share(heads, top * LN_2 + total.log(), visibility)
         share = total.reciprocal() if left is None else left / total
         tile = Tile(weights=weights, start=visibility.start, share=share, spare=spare)
         return tile, RowMeasures(products=products, total=total, left=left)
 
-    def _scaled(self, heads: slice, rows: Rows) -> torch.Tensor:
-        """Queries ``[text head row feature]`` times the scale."""
-        return self.query[:, heads, rows].to(self.scratch.dtype) * self.call.scale
+    def _queries(self, heads: slice, rows: Rows) -> torch.Tensor:
+        """Queries ``[text head row feature]`` in the precision of the tiles."""
+        return self.query[:, heads, rows].to(self.scratch.dtype)
 
     def _scores(
-        self, heads: slice, query: torch.Tensor, visibility: RowVisibility, out: torch.Tensor
+        self,
+        heads: slice,
+        query: torch.Tensor,
+        visibility: RowVisibility,
+        *,
+        out: torch.Tensor,
+        unit: float = 1.0,
     ) -> torch.Tensor:
-        """Scores ``[text head row key]`` of scaled queries."""
+        """Scores ``[text head row key]``, times a unit."""
         shared = self.query.shape[1] // self.key.shape[1]
         kv_heads = slice(heads.start // shared, heads.stop // shared)
         key = self.key[:, kv_heads, visibility.start : visibility.stop]
-        scores_of(query, key, scale=None, soft_cap=self.call.soft_cap, out=out)
+        if self.call.soft_cap is None:
+            scores_of(query, key, scale=self.call.scale * unit, soft_cap=None, out=out)
+        else:
+            # the cap is put on scores as they are
+            scores_of(query, key, scale=self.call.scale, soft_cap=self.call.soft_cap, out=out)
+            out.mul_(unit)
         if visibility.added is not None:
             since = visibility.added_from - visibility.start
             out[..., since : since + visibility.added.shape[-1]].add_(
-                _of_heads(visibility.added, heads)
+                _of_heads(visibility.added, heads), alpha=unit
             )
         return out
 
@@ -220,7 +232,7 @@ class FromWeights:
     ) -> tuple[Tile, RowMeasures]:
         """The same, and what follows from the weights."""
         tile = self.tile(heads, rows, visibility)
-        products = torch.special.entr(tile.weights, out=tile.spare).sum(-1).neg_()
+        products = torch.special.entr(tile.weights, out=tile.spare).sum(-1).mul_(-LOG2_E)
         largest = tile.weights.amax(-1)
         return tile, RowMeasures(products=products, left=tile.share, largest=largest)
 

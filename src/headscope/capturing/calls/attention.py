@@ -2,9 +2,8 @@
 
 Captures recompute attention here and nowhere else: `scores_of` makes the scores of checks and
 interventions, of tiles of long texts (calls/tiles.py) and of layers that share their operations.
-Where rows are many, tiles scale the queries before the product, which are fewer than the scores;
-checks scale the scores. The two orders, and sinks as a key of their own here and as a share of each
-row in tiles, differ by rounding.
+In tiles the product itself is scaled; checks scale the scores. The two orders, and sinks as a key
+of their own here and as a share of each row in tiles, differ by rounding.
 """
 
 from __future__ import annotations
@@ -151,7 +150,7 @@ def scores_of(
     query: torch.Tensor,
     key: torch.Tensor,
     *,
-    scale: float | None,
+    scale: float,
     soft_cap: float | None,
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
@@ -161,19 +160,17 @@ def scores_of(
     Args:
         query: ``[text head row feature]``.
         key: ``[text kv_head key feature]``, in the same precision.
-        scale: what the products are multiplied by; None where the queries were.
+        scale: what the products are multiplied by.
         soft_cap: see `headscope.record.Layer`.
         out: takes the scores, without gradients; None for new memory.
     """
     shared = query.reshape(len(query), key.shape[1], -1, query.shape[-1])
     if out is None:
-        products = _products(shared, key.transpose(-1, -2))
+        scores = _products(shared, key.transpose(-1, -2)).view(*query.shape[:3], -1) * scale
     else:
-        left, right = shared.flatten(0, 1), key.flatten(0, 1).transpose(1, 2)
-        products = torch.bmm(left, right, out=out.view(*left.shape[:2], -1))
-    scores = products.view(*query.shape[:3], -1)
-    if scale is not None:
-        scores = torch.mul(scores, scale, out=out)
+        left, right, scores = shared.flatten(0, 1), key.flatten(0, 1).transpose(1, 2), out
+        # what is in the memory before counts 0 times
+        out.view(*left.shape[:2], -1).baddbmm_(left, right, beta=0, alpha=scale)
     if soft_cap is not None:
         scores = torch.tanh(torch.div(scores, soft_cap, out=out), out=out)
         scores = torch.mul(scores, soft_cap, out=out)

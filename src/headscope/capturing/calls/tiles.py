@@ -21,7 +21,9 @@ TILE = 2**18
 """Weights in a tile, at most: two arrays of 1 MiB in single precision, which stay in a core's own
 cache from one operation to the next.
 """
-ROWS_AT_ONCE = 128
+ROWS_AT_ONCE = 512
+ROWS_OF_HIDDEN = 128
+"""The same where keys are hidden, such as those after a query, which more rows would compute."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +220,8 @@ def tiles_of(
         source, shared = _source(call, some.texts, scratch)
         count = texts.stop - first_text
         rows_at_once = max(1, scratch.shape[1] // (count * _together(call, shared) * keys))
-        rows_at_once = min(ROWS_AT_ONCE, rows_at_once)
+        hides = call.causal or call.mask is not None
+        rows_at_once = min(ROWS_OF_HIDDEN if hides else ROWS_AT_ONCE, rows_at_once)
         for first_row in range(0, len(positions), rows_at_once):
             part = slice(first_row, min(len(positions), first_row + rows_at_once))
             seen = (part.start, part.stop)

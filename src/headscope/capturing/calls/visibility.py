@@ -50,8 +50,8 @@ class RowVisibility:
         start: first key that any of the rows may attend to.
         stop: one past the last.
         added: ``[text head row key]``, where text and head may be 1, added to the scores of the
-            keys from ``added_from`` on: bias, and `HIDDEN` for masked keys. None where
-            nothing is.
+            keys from ``added_from`` on: bias, and `HIDDEN` for masked keys, the least of all, so
+            that scores can be counted in other units. None where nothing is.
         added_from: the first key that something is added to.
         alive: ``[text head row]`` likewise, False for rows in which every key is masked; None where
             all may.
@@ -103,7 +103,8 @@ def row_visibility_of(
         hidden = torch.arange(since, stop, device=rows.device) > rows[:, None]
         return _narrowed(hidden[None, None], bias, start=0, stop=stop)
     if call.mask is None:
-        return RowVisibility(start=0, stop=keys, added=bias)
+        added = None if bias is None else bias.clamp(min=HIDDEN)
+        return RowVisibility(start=0, stop=keys, added=added)
     hidden, bias = _read(_rows_of(call.mask, texts, rows, keys), bias, dtype)
     # Keys that no row of the tile sees, as outside a sliding window, are not computed.
     seen = (_any_of(~hidden, (0, 1, 2)) > 0).nonzero()[:, 0]
@@ -151,7 +152,7 @@ def _narrowed(
     """
     since = stop - hidden.shape[-1]
     if bias is not None:
-        added = bias[..., : stop - start] + _written(hidden, bias.dtype)
+        added = (bias[..., : stop - start] + _written(hidden, bias.dtype)).clamp_(min=HIDDEN)
         return RowVisibility(start=start, stop=stop, added=added, added_from=start, alive=alive)
     partly = _any_of(hidden, (0, 1, 2)).nonzero()[:, 0]
     if not len(partly):

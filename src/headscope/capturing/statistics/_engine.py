@@ -101,6 +101,7 @@ def statistics_of_call(
             real = without_padding(tile, part.group, part.covered, call.name)
             # A tile may lie wholly on padding, such as that on the left of a short text.
             if real.weights.shape[-1]:
-                accumulator.enter(real, measured, (part.texts, part.heads, part.covered))
+                held = part.texts, part.heads, part.covered
+                accumulator.enter(real, measured, held, is_cut=real.weights is not tile.weights)
         statistics += accumulator.statistics(covered, len(queries))
     return statistics

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from headscope.capturing.statistics._places import TilePlaces, TokensOfTile
 from headscope.errors import CaptureError
 
-EQUAL_KEPT = 2**18
-"""Numbers of the marks of equal tokens that all layers of a pass share; larger ones are made anew.
+PLACES_KEPT = 2**22
+"""Numbers of the places of tiles that all layers of a pass share, of 4 bytes each; those of more
+are made anew.
 """
 
 
@@ -112,29 +114,32 @@ class TokenMarks:
         same: vocabulary numbers ``[text query]`` and ``[text key]``; None where there are none.
         excludes_itself: whether queries and keys are the same tokens, so that each has itself among
             its equals.
+        known_places: of tiles, by what they hold.
     """
 
     special: torch.Tensor | None
     segments: tuple[torch.Tensor, ...]
     same: tuple[torch.Tensor, torch.Tensor] | None
     excludes_itself: bool
-    _whole: list[torch.Tensor] = field(default_factory=list)
+    known_places: dict[tuple, TilePlaces] = field(default_factory=dict)
 
-    def equal(self, texts: slice, rows: torch.Tensor, keys: slice) -> torch.Tensor | None:
-        """``[text 1 row key]``, 1.0 where a key has the vocabulary number of the query; None where
-        tokens have none.
-        """
-        if self.same is None:
-            return None
-        looking, own = self.same
-        first, last = int(rows[0]), int(rows[-1])
-        is_run = last - first + 1 == len(rows)
-        if is_run and looking.shape[0] * looking.shape[1] * own.shape[1] <= EQUAL_KEPT:
-            if not self._whole:
-                self._whole.append(_column(looking[:, None, :, None] == own[:, None, None]))
-            return self._whole[0][texts, :, first : last + 1, keys]
-        looking, own = looking[texts], own[texts]
-        return _column(looking[:, None, rows, None] == own[:, None, None, keys])
+    def tokens_of_tile(
+        self, texts: slice, positions: torch.Tensor, keys: slice, real: torch.Tensor
+    ) -> TokensOfTile:
+        """What is known of the tokens of a tile of some of the texts; see there."""
+        same = None
+        if self.same is not None:
+            same = self.same[0][texts][:, positions], self.same[1][texts, keys]
+        special = None if self.special is None else self.special[texts, keys]
+        return TokensOfTile(positions=positions, keys=keys, real=real, special=special, same=same)
+
+    def remember(self, known: tuple, places: TilePlaces) -> None:
+        """Keep the places of a tile for the next group of its heads and for other layers."""
+        held = sum(each.numbers for each in self.known_places.values())
+        if held + places.numbers > PLACES_KEPT:
+            # The heads of a tile come one group after the other, so that the newest is asked for.
+            self.known_places.clear()
+        self.known_places[known] = places
 
 
 def _column(marked: torch.Tensor) -> torch.Tensor:
