@@ -30,6 +30,7 @@ STATISTICS = {
     "received": "head key",
 }
 """The arrays of `Statistics`, and their axes."""
+_AXES = {name: axes.split() for name, axes in STATISTICS.items()}
 OF_ROWS = tuple(name for name, axes in STATISTICS.items() if "row" in axes and name != "top_keys")
 TOLERANCE = 5e-3
 """How far a mass may leave 0 to 1, and an entropy 0 to log(keys); see
@@ -194,10 +195,13 @@ class Statistics(RebuiltWhenCopied):
         for axis, name in (("key", "received"), ("segment", "segments"), ("top", "top_weights")):
             sizes[axis] = (0, *self._shape(name))[-1]
         for name, axes in STATISTICS.items():
-            array, shape = held(self, name), tuple(sizes[axis] for axis in axes.split())
-            if name != "top_keys" and array is not None:
+            array = held(self, name)
+            if array is None:
+                continue
+            shape = tuple([sizes[axis] for axis in _AXES[name]])
+            if name != "top_keys":
                 check_floats(array, name, shape, axes)
-            elif array is not None and (array.dtype.kind != "i" or array.shape != shape):
+            elif array.dtype.kind != "i" or array.shape != shape:
                 raise RecordError(
                     f"top_keys must be whole numbers of shape {shape}, not {array.dtype} "
                     f"{array.shape}"

@@ -63,17 +63,21 @@ class SpecialTokens:
         new = list(set(ids).difference(known))
         pieces = tokenizer.convert_ids_to_tokens(new) if new else []
         for number, piece in zip(new, pieces, strict=True):
-            known[number] = self._token(tokenizer, number, piece)
+            # A model may write numbers beyond its tokenizer's vocabulary, which come back as None.
+            name = piece if isinstance(piece, str) else ""
+            is_special = number in self.ids
+            known[number] = _known_token(tokenizer, name, is_special, self.roles.get(number))
         return [known[number] for number in ids]
 
-    def _token(self, tokenizer: Any, number: int, piece: str | None) -> _VocabularyToken:
-        # A model may write numbers beyond its tokenizer's vocabulary, which come back as None.
-        piece = piece if isinstance(piece, str) else ""
-        is_special = number in self.ids
-        label = piece if is_special else _label(tokenizer, piece, "")
-        is_undecodable = not is_special and UNDECODABLE in _decoded(tokenizer, _bare(piece))
-        role = self.roles.get(number)
-        return _VocabularyToken(piece, is_special, role, label, is_undecodable)
+
+@lru_cache(maxsize=2**16)
+def _known_token(
+    tokenizer: Any, piece: str, is_special: bool, role: str | None
+) -> _VocabularyToken:
+    """What is known of a token, kept for other captures."""
+    label = piece if is_special else _label(tokenizer, piece, "")
+    is_undecodable = not is_special and UNDECODABLE in _decoded(tokenizer, _bare(piece))
+    return _VocabularyToken(piece, is_special, role, label, is_undecodable)
 
 
 def tokens_from_encoding(

@@ -50,12 +50,8 @@ class Accumulator:
         top: int,
     ) -> None:
         texts = len(lengths)
-        self._marks, self._rows, self._lengths, self._top = (
-            marks,
-            rows,
-            tuple(lengths),
-            min(top, keys),
-        )
+        self._marks, self._rows = marks, rows
+        self._lengths, self._top = tuple(lengths), min(top, keys)
         like = torch.zeros(0, device=rows.device)
         # What follows from these is worked out once, of all rows: tiles are hundreds, and each
         # operation on the rows of one costs a call.
@@ -145,8 +141,8 @@ class Accumulator:
             statistics.append(
                 make(
                     **single,
-                    offsets=np.moveaxis(offsets, 0, -1),
-                    segments=np.moveaxis(segments, 0, -1),
+                    offsets=offsets.transpose(1, 2, 0),
+                    segments=segments.transpose(1, 2, 0),
                     received=whole[1][text, :, :keys].copy(),
                     top_weights=top_weights,
                     top_keys=top_keys,

@@ -79,11 +79,11 @@ class TilePlaces:
             sums: ``[2 text head row]``, takes the sums over special tokens and over equal ones.
         """
         rows = self.size[:-1]
-        found = weights.reshape(-1).index_select(0, self.at)
-        at_once = len(found) - len(self.to)
-        torch.mul(found[:at_once].view(-1, *rows), self.there, out=single)
+        read = weights.reshape(-1).index_select(0, self.at)
+        singles = len(read) - len(self.to)
+        torch.mul(read[:singles].view(-1, *rows), self.there, out=single)
         if len(self.to):
-            added = found.new_zeros(2 * math.prod(rows)).index_add_(0, self.to, found[at_once:])
+            added = read.new_zeros(2 * math.prod(rows)).index_add_(0, self.to, read[singles:])
             sums.copy_(added.view(2, *rows))
         if self.special is not None:
             sums[0] = on_marked(weights, self.special)

@@ -10,6 +10,7 @@ from typing import Any
 from torch import nn
 
 from headscope.capturing.calls.call import Call
+from headscope.capturing.freed_memory import keep_freed_memory
 from headscope.capturing.observers import observing
 from headscope.capturing.watching._before_positions import (
     BeforePositions,
@@ -87,6 +88,7 @@ class Watch(PassReader):
         self._exit = ExitStack()
 
     def __enter__(self) -> Watch:
+        keep_freed_memory()
         with ExitStack() as undo:
             undo.callback(self._waiting.clear)
             undo.enter_context(self._tape)

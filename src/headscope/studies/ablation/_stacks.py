@@ -15,6 +15,7 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from headscope.capturing.freed_memory import keep_freed_memory
 from headscope.capturing.seam import Copies, intact, unseen
 from headscope.interventions.plan import LayerPlace
 from headscope.studies.ablation._copies import (
@@ -43,8 +44,6 @@ MOST_TOKENS = 2048
 """
 LARGE = 512
 """Tokens of a batch beyond which copies gain nothing: benchmarks/ablation.py."""
-LARGEST_BLOCK = (32 << 20) - (64 << 10)
-"""Bytes: a little less than the 32 MB of glibc, with what it adds itself."""
 ROUNDING = 1e-3
 """How far a text may come out otherwise beside other texts in a larger batch."""
 BY_CONTENT = ("histc", "sort", "argsort", "_grouped_mm")
@@ -75,7 +74,7 @@ class Stacks:
     """
 
     def __init__(self, prefix: Prefix) -> None:
-        _keep_freed_memory()
+        keep_freed_memory()
         self.prefix = prefix
         self.is_given_up = False
         self._tried: dict[tuple, bool] = {}
@@ -346,17 +345,6 @@ def _only_tensor(given: Any) -> torch.Tensor | None:
     args, options = given
     is_all = len(args) == 1 and not options and isinstance(args[0], torch.Tensor)
     return args[0] if is_all else None
-
-
-def _keep_freed_memory() -> None:
-    """Let memory that is freed stay with the process, as far as 64 MB.
-
-    glibc gives it back to the system once it is more than twice the largest block, of up to 32 MB,
-    that was freed before. Getting it anew for the states of several copies, layer by layer, took a
-    tenth of the time.
-    """
-    # Never written to, so that the system gives nothing for it. Elsewhere this changes nothing.
-    torch.empty(LARGEST_BLOCK, dtype=torch.uint8)
 
 
 def _is_alone(forward: Callable, call: ModuleCall) -> bool:
