@@ -67,6 +67,10 @@ class Numbers:
         return " ".join(pieces)
 
 
+NUMBERS = Numbers()
+"""One for all passes, as a user has one tokenizer."""
+
+
 def model_of(shape: Shape, implementation: str) -> nn.Module:
     """The demo model itself, or random weights in the shape of the others; without a cache, which a
     pass over a whole text has no use for.

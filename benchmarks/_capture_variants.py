@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from _capture_models import Numbers, Shape
+from _capture_models import NUMBERS, Shape
 from torch import nn
 
 from headscope.capturing import capture_encoded
@@ -71,7 +71,7 @@ def engine_alone(model: nn.Module, inputs: Inputs, **asked: int) -> object:
     """
     ids = inputs["input_ids"]
     plan = StatisticsPlan(
-        special=torch.isin(ids, torch.tensor(Numbers.all_special_ids)), ids=ids, **asked
+        special=torch.isin(ids, torch.tensor(NUMBERS.all_special_ids)), ids=ids, **asked
     )
     real = [torch.arange(ids.shape[1])] * len(ids)
     statistics: list = []
@@ -87,7 +87,7 @@ def engine_alone(model: nn.Module, inputs: Inputs, **asked: int) -> object:
 
 def captured(model: nn.Module, inputs: Inputs, **options: object) -> object:
     """Through the public interface, records and checks included."""
-    return capture_encoded(model, Numbers(), inputs, **options)
+    return capture_encoded(model, NUMBERS, inputs, **options)
 
 
 def with_nnsight(model: nn.Module) -> object:

@@ -91,9 +91,10 @@ class Statistics(RebuiltWhenCopied):
         """Make the arrays read-only and check them, but for their numbers where these are vouched
         for (`headscope.record.vouched`).
         """
+        fields = vars(self)
         for name in (*STATISTICS, "rows"):
-            if held(self, name) is not None:
-                object.__setattr__(self, name, frozen(held(self, name)))
+            if fields[name] is not None:
+                fields[name] = frozen(fields[name])
         if len(self._shape("entropy")) != 2:
             raise RecordError(
                 f"entropy has shape {self._shape('entropy')}; expected the axes [head row]"
@@ -199,6 +200,8 @@ class Statistics(RebuiltWhenCopied):
             if array is None:
                 continue
             shape = tuple([sizes[axis] for axis in _AXES[name]])
+            if array.shape == shape and array.dtype.kind == ("i" if name == "top_keys" else "f"):
+                continue
             if name != "top_keys":
                 check_floats(array, name, shape, axes)
             elif array.dtype.kind != "i" or array.shape != shape:

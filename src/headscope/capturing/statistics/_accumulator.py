@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from headscope.capturing.calls._tile import RowMeasures, Tile, entropy_of
-from headscope.capturing.statistics._places import TilePlaces, on_marked, places_of
+from headscope.capturing.statistics._places import TilePlaces, on_marked
 from headscope.capturing.statistics._plan import TokenMarks
 from headscope.record import OFFSETS, Statistics
 from headscope.record.vouched import limits_of, vouched_statistics
@@ -205,9 +205,13 @@ class Accumulator:
         known = *limits, heads.stop - heads.start, len(self._rows), self._lengths
         places = self._marks.known_places.get(known)
         if places is None:
-            real = self._real[texts, part] > 0
-            tokens = self._marks.tokens_of_tile(texts, self._rows[part], keys, real)
-            places = places_of(tokens, heads.stop - heads.start)
+            places = self._marks.places(
+                texts,
+                self._rows[part],
+                keys,
+                real=self._real[texts, part] > 0,
+                heads=heads.stop - heads.start,
+            )
             self._marks.remember(known, places)
         return places
 

@@ -44,20 +44,28 @@ class ChosenRows:
     def __init__(self, call: Call, at: torch.Tensor) -> None:
         texts, heads, _, keys = call.size
         self._at, self._positions = at, at.tolist()
+        self._known: dict[tuple[int, int], tuple[int, int, torch.Tensor]] = {}
         self.weights: torch.Tensor = torch.zeros(texts, heads, len(at), keys, device=at.device)
 
     def take(self, part: TileSlices, tile: Tile) -> None:
         """Copy the rows that a tile has."""
-        start, stop = part.covered.start, part.covered.stop
-        first, last = (bisect_left(self._positions, position) for position in (start, stop))
+        first, last, at = self._rows_in(part.covered.start, part.covered.stop)
         if first == last:
             return
-        at = self._at[first:last] - start
+        keys = slice(tile.start, tile.start + tile.weights.shape[-1])
+        into = self.weights[part.group.texts, part.heads, first:last, keys]
         chosen = tile.weights.index_select(2, at)
-        if tile.share is not None:
-            chosen *= tile.share.index_select(2, at).unsqueeze(-1)
-        keys = slice(tile.start, tile.start + chosen.shape[-1])
-        self.weights[part.group.texts, part.heads, first:last, keys] = chosen
+        if tile.share is None:
+            into.copy_(chosen)
+        else:
+            into.copy_(chosen.mul_(tile.share.index_select(2, at).unsqueeze(-1)))
+
+    def _rows_in(self, start: int, stop: int) -> tuple[int, int, torch.Tensor]:
+        """Which of the rows a tile of these queries has, and where in it they are."""
+        if (start, stop) not in self._known:
+            first, last = (bisect_left(self._positions, position) for position in (start, stop))
+            self._known[start, stop] = first, last, self._at[first:last] - start
+        return self._known[start, stop]
 
 
 @torch.no_grad()

@@ -11,12 +11,10 @@ import torch
 
 from headscope.record import OFFSETS
 
-MOST_EQUAL = 1 / 16
-"""Of the pairs of a tile: where more of them are of equal tokens, all its weights times the marks
-of these take less time than single ones.
+MOST_SINGLE = 1 / 12
+"""Of the pairs of a tile: where more of them are of equal tokens, or of special ones, all its
+weights times the marks of these take less time than single ones.
 """
-MOST_SPECIAL = 8
-"""Special tokens of a text, likewise."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -24,7 +22,6 @@ class TokensOfTile:
     """What is known of the tokens of a tile.
 
     Args:
-        positions: ``[row]`` of its queries, counted as keys are.
         keys: which it has.
         real: ``[text row]``, False for rows that are padding.
         special: ``[text key]``, 1.0 for special tokens; None where there are none.
@@ -32,7 +29,6 @@ class TokensOfTile:
             where tokens have none.
     """
 
-    positions: torch.Tensor
     keys: slice
     real: torch.Tensor
     special: torch.Tensor | None
@@ -91,35 +87,58 @@ class TilePlaces:
             sums[1] = torch.mul(weights, self.equal, out=spare).sum(-1)
 
 
-def places_of(tokens: TokensOfTile, heads: int) -> TilePlaces:
-    """The places of a tile of so many heads."""
-    texts, rows = tokens.real.shape
-    count, device = tokens.keys.stop - tokens.keys.start, tokens.real.device
-    offsets = torch.tensor((*OFFSETS,), device=device)[:, None]
-    first = tokens.positions.new_zeros(1, rows)
-    key = torch.cat([first, tokens.positions + offsets]) - tokens.keys.start
-    is_there = (key >= 0) & (key < count)
-    # What lies outside the tile reads key 0, and counts 0.
-    starts = count * torch.arange(texts * heads * rows, device=device).view(texts, heads, rows)
-    single = starts + key.where(is_there, 0)[:, None, None]
-    special, equal = _special_pairs(tokens), _equal_pairs(tokens)
-    none = first.new_zeros(4, 0)
-    pairs = [none if each is None else each for each in (special, equal)]
-    column, text, row, key = torch.cat(pairs, 1)
-    head = torch.arange(heads, device=device)[:, None]
-    row = (text * heads + head) * rows + row
-    marks = None
-    if equal is None and tokens.same is not None:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SinglePlaces:
+    """Where a tile has the first key and those at each of `OFFSETS`, whatever its tokens are.
+
+    Args:
+        at: ``[column text head row]``, the index of the weight in the tile; 0 where it has none.
+        there: ``[column 1 1 row]``, 0.0 where it has none.
+    """
+
+    at: torch.Tensor
+    there: torch.Tensor
+
+    @classmethod
+    def of(cls, positions: torch.Tensor, keys: slice, texts: int, heads: int) -> SinglePlaces:
+        """Those of a tile of so many texts and heads, of queries at some positions ``[row]``."""
+        rows, count, device = len(positions), keys.stop - keys.start, positions.device
+        offsets = torch.tensor((*OFFSETS,), device=device)[:, None]
+        key = torch.cat([positions.new_zeros(1, rows), positions + offsets]) - keys.start
+        is_there = ((key >= 0) & (key < count))[:, None, None]
+        # rows one after the other, each from its first key on
+        starts = count * torch.arange(texts * heads * rows, device=device).view(texts, heads, rows)
+        at = starts + key[:, None, None].where(is_there, 0)
+        return cls(at=at.where(is_there, 0), there=is_there.to(torch.float32))
+
+
+def places_of(tokens: TokensOfTile, single: SinglePlaces) -> TilePlaces:
+    """The places of a tile."""
+    (texts, rows), count = tokens.real.shape, tokens.keys.stop - tokens.keys.start
+    heads = single.at.shape[2]
+    marks = tokens.real.new_zeros(2, texts, rows, count)
+    if tokens.special is not None:
+        marks[0] = tokens.special[:, None] > 0
+    if tokens.same is not None:
         looking, own = tokens.same
-        marks = (looking[:, None, :, None] == own[:, None, None]).to(torch.float32)
+        torch.eq(looking[:, :, None], own[:, None], out=marks[1])
+    # Padding would be equal to all other padding.
+    marks &= tokens.real[:, :, None]
+    most = MOST_SINGLE * texts * rows * count
+    are_many = [number > most for number in marks.flatten(1).sum(1).tolist()]
+    equal = marks[1].unsqueeze(1).to(torch.float32) if are_many[1] else None
+    marks[are_many] = False
+    column, text, row, key = marks.nonzero(as_tuple=True)
+    head = torch.arange(heads, device=row.device)[:, None]
+    row = (text * heads + head) * rows + row
     return TilePlaces(
         size=(texts, heads, rows, count),
         # half the memory of what torch would take by itself
-        at=torch.cat([single.flatten(), (row * count + key).flatten()]).to(torch.int32),
-        there=is_there[:, None, None].to(torch.float32),
+        at=torch.cat([single.at.flatten(), (row * count + key).flatten()]).to(torch.int32),
+        there=single.there,
         to=(column * (texts * heads * rows) + row).flatten().to(torch.int32),
-        special=tokens.special if special is None else None,
-        equal=marks,
+        special=tokens.special if are_many[0] else None,
+        equal=equal,
     )
 
 
@@ -130,40 +149,3 @@ def on_marked(weights: torch.Tensor, marks: torch.Tensor) -> torch.Tensor:
     # One product for each mark: torch takes three times as long for two marks as for one.
     sums = torch.bmm(weights.flatten(1, 2), marks.unsqueeze(-1).to(weights.dtype))
     return sums.view(weights.shape[:3])
-
-
-def _special_pairs(tokens: TokensOfTile) -> torch.Tensor | None:
-    """``[4 pair]``: column 0, text, row and key of all rows and special tokens; None where there
-    are more than `MOST_SPECIAL` of these.
-    """
-    texts, rows = tokens.real.shape
-    at = tokens.real.new_zeros(2, 0, dtype=torch.int64)
-    if tokens.special is not None:
-        at = tokens.special.nonzero().T
-    if at.shape[1] > MOST_SPECIAL * texts:
-        return None
-    row = torch.arange(rows, device=at.device).repeat(at.shape[1])
-    text, key = at.repeat_interleave(rows, 1)
-    return torch.stack([torch.zeros_like(row), text, row, key])
-
-
-def _equal_pairs(tokens: TokensOfTile) -> torch.Tensor | None:
-    """``[4 pair]``: column 1, text, row and key of pairs of equal tokens; None where these are more
-    than `MOST_EQUAL`, or have no numbers.
-    """
-    if tokens.same is None:
-        return None
-    looking, (ranked, order) = tokens.same[0].contiguous(), tokens.same[1].sort(1)
-    first = torch.searchsorted(ranked, looking)
-    # Padding would be equal to all other padding.
-    counts = (torch.searchsorted(ranked, looking, right=True) - first) * tokens.real
-    counts, first, rows = counts.flatten(), first.flatten(), looking.shape[1]
-    total = int(counts.sum())
-    if total > MOST_EQUAL * len(counts) * ranked.shape[1]:
-        return None
-    device = looking.device
-    owner = torch.arange(len(counts), device=device).repeat_interleave(counts)
-    # the first, second, ... of the keys that are equal to each row
-    number = torch.arange(total, device=device) - (counts.cumsum(0) - counts)[owner]
-    text, key = owner // rows, first[owner] + number
-    return torch.stack([torch.ones_like(text), text, owner % rows, order[text, key]])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from headscope.capturing.statistics._places import TilePlaces, TokensOfTile
+from headscope.capturing.statistics._places import SinglePlaces, TilePlaces, TokensOfTile, places_of
 from headscope.errors import CaptureError
 
 PLACES_KEPT = 2**22
@@ -115,6 +115,7 @@ class TokenMarks:
         excludes_itself: whether queries and keys are the same tokens, so that each has itself among
             its equals.
         known_places: of tiles, by what they hold.
+        known_singles: what is the same for tiles of other texts.
     """
 
     special: torch.Tensor | None
@@ -122,16 +123,31 @@ class TokenMarks:
     same: tuple[torch.Tensor, torch.Tensor] | None
     excludes_itself: bool
     known_places: dict[tuple, TilePlaces] = field(default_factory=dict)
+    known_singles: dict[tuple, SinglePlaces] = field(default_factory=dict)
 
-    def tokens_of_tile(
-        self, texts: slice, positions: torch.Tensor, keys: slice, real: torch.Tensor
-    ) -> TokensOfTile:
-        """What is known of the tokens of a tile of some of the texts; see there."""
+    def places(
+        self, texts: slice, positions: torch.Tensor, keys: slice, *, real: torch.Tensor, heads: int
+    ) -> TilePlaces:
+        """The places of a tile of some of the texts and so many heads.
+
+        Args:
+            texts: which.
+            positions: ``[row]`` of its queries, counted as keys are.
+            keys: which it has.
+            real: ``[text row]``, False for rows that are padding.
+            heads: how many.
+        """
         same = None
         if self.same is not None:
             same = self.same[0][texts][:, positions], self.same[1][texts, keys]
         special = None if self.special is None else self.special[texts, keys]
-        return TokensOfTile(positions=positions, keys=keys, real=real, special=special, same=same)
+        tokens = TokensOfTile(keys=keys, real=real, special=special, same=same)
+        # Tiles of several texts have the same rows one after the other.
+        known = len(real), heads, keys.start, keys.stop, *positions.tolist()
+        if known not in self.known_singles:
+            self.known_singles.clear()
+            self.known_singles[known] = SinglePlaces.of(positions, keys, len(real), heads)
+        return places_of(tokens, self.known_singles[known])
 
     def remember(self, known: tuple, places: TilePlaces) -> None:
         """Keep the places of a tile for the next group of its heads and for other layers."""
