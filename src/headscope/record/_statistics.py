@@ -91,10 +91,10 @@ class Statistics(RebuiltWhenCopied):
         """Make the arrays read-only and check them, but for their numbers where these are vouched
         for (`headscope.record.vouched`).
         """
-        fields = vars(self)
+        arrays = vars(self)
         for name in (*STATISTICS, "rows"):
-            if fields[name] is not None:
-                fields[name] = frozen(fields[name])
+            if arrays[name] is not None:
+                arrays[name] = frozen(arrays[name])
         if len(self._shape("entropy")) != 2:
             raise RecordError(
                 f"entropy has shape {self._shape('entropy')}; expected the axes [head row]"
@@ -196,15 +196,10 @@ class Statistics(RebuiltWhenCopied):
         for axis, name in (("key", "received"), ("segment", "segments"), ("top", "top_weights")):
             sizes[axis] = (0, *self._shape(name))[-1]
         for name, axes in STATISTICS.items():
-            array = held(self, name)
-            if array is None:
-                continue
-            shape = tuple([sizes[axis] for axis in _AXES[name]])
-            if array.shape == shape and array.dtype.kind == ("i" if name == "top_keys" else "f"):
-                continue
-            if name != "top_keys":
+            array, shape = held(self, name), tuple(sizes[axis] for axis in _AXES[name])
+            if name != "top_keys" and array is not None:
                 check_floats(array, name, shape, axes)
-            elif array.dtype.kind != "i" or array.shape != shape:
+            elif array is not None and (array.dtype.kind != "i" or array.shape != shape):
                 raise RecordError(
                     f"top_keys must be whole numbers of shape {shape}, not {array.dtype} "
                     f"{array.shape}"
