@@ -122,8 +122,8 @@ class TokenMarks:
     segments: tuple[torch.Tensor, ...]
     same: tuple[torch.Tensor, torch.Tensor] | None
     excludes_itself: bool
-    known_places: dict[tuple, TilePlaces] = field(default_factory=dict)
-    known_singles: dict[tuple, SinglePlaces] = field(default_factory=dict)
+    known_places: dict[tuple[Any, ...], TilePlaces] = field(default_factory=dict)
+    known_singles: dict[tuple[int, ...], SinglePlaces] = field(default_factory=dict)
 
     def places(
         self, texts: slice, positions: torch.Tensor, keys: slice, *, real: torch.Tensor, heads: int
@@ -149,7 +149,7 @@ class TokenMarks:
             self.known_singles[known] = SinglePlaces.of(positions, keys, len(real), heads)
         return places_of(tokens, self.known_singles[known])
 
-    def remember(self, known: tuple, places: TilePlaces) -> None:
+    def remember(self, known: tuple[Any, ...], places: TilePlaces) -> None:
         """Keep the places of a tile for the next group of its heads and for other layers."""
         held = sum(each.numbers for each in self.known_places.values())
         if held + places.numbers > PLACES_KEPT:
