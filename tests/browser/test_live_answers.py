@@ -30,6 +30,30 @@ def opened(browser, model):
         yield page
 
 
+@pytest.fixture
+def answered(opened):
+    """The page with an answer to its question, of the test before or of its own."""
+    if not opened.locator("[data-open-panel]").count():
+        open_panel(opened)
+    if not opened.locator("[data-answered]").count():
+        answer(opened)
+    return opened
+
+
+def open_panel(page):
+    page.locator('[data-panel="answer"]').click()
+    expect(page.locator("[data-open-panel]")).to_contain_text("Choose a picture")
+    page.set_input_files('[data-field="image"]', picture())
+    # What layers say of the text alone goes with the answer to the text alone.
+    expect(page.locator('[data-option="vision"]')).to_be_attached(timeout=SLOW)
+
+
+def answer(page):
+    page.locator("[data-token-count]").select_option("8")
+    page.locator('[data-answer="start"]').click()
+    expect(words(page).first).to_be_visible(timeout=SLOW)
+
+
 @contextmanager
 def slow(model, seconds):
     hook = model.register_forward_pre_hook(lambda *_: time.sleep(seconds))
@@ -44,11 +68,7 @@ def words(page):
 
 
 def test_a_question_is_answered_and_the_heat_follows_its_words(opened):
-    opened.locator('[data-panel="answer"]').click()
-    expect(opened.locator("[data-open-panel]")).to_contain_text("Choose a picture")
-    opened.set_input_files('[data-field="image"]', picture())
-    # What layers say of the text alone goes with the answer to the text alone.
-    expect(opened.locator('[data-option="vision"]')).to_be_attached(timeout=SLOW)
+    open_panel(opened)
     # What each layer would say of the question, the last one what the model says.
     output = opened.locator("[data-output]")
     output.locator("[data-by-layer]").first.click()
@@ -56,9 +76,7 @@ def test_a_question_is_answered_and_the_heat_follows_its_words(opened):
     expect(layers.last).to_contain_text(
         output.locator("[data-guess] .number").first.inner_text(), timeout=SLOW
     )
-    opened.locator("[data-token-count]").select_option("8")
-    opened.locator('[data-answer="start"]').click()
-    expect(words(opened).first).to_be_visible(timeout=SLOW)
+    answer(opened)
     expect(opened.locator("[data-answered]")).to_contain_text("what is it")
     assert opened.evaluate(HEAT) == ["heat plain h0"]
     words(opened).nth(2).click()
@@ -70,69 +88,70 @@ def test_a_question_is_answered_and_the_heat_follows_its_words(opened):
     expect(opened.locator('[data-option="text"][aria-pressed="true"]')).to_be_attached()
 
 
-def test_other_heads_keep_the_chosen_word(opened):
-    heads, answered = opened.locator("[data-answer-heads]"), opened.locator("[data-answered]")
+def test_other_heads_keep_the_chosen_word(answered):
+    heads, shown = answered.locator("[data-answer-heads]"), answered.locator("[data-answered]")
+    words(answered).nth(3).click()
     heads.fill("one")
     heads.press("Tab")
-    expect(opened.locator("[data-open-panel] [role=alert]")).to_contain_text("whole layers")
+    expect(answered.locator("[data-open-panel] [role=alert]")).to_contain_text("whole layers")
     heads.fill("1-2 0-5")
     heads.press("Enter")
-    expect(answered).to_contain_text("heads 1-2, 0-5", timeout=SLOW)
-    assert opened.evaluate(HEAT) == ["heat plain h3"]
+    expect(shown).to_contain_text("heads 1-2, 0-5", timeout=SLOW)
+    assert answered.evaluate(HEAT) == ["heat plain h3"]
     heads.fill("9")
     heads.press("Enter")
-    expect(opened.locator("[data-open-panel] [role=alert]")).to_contain_text("no head 9-0")
-    opened.locator('[data-tile="1-3"]').click()
+    expect(answered.locator("[data-open-panel] [role=alert]")).to_contain_text("no head 9-0")
+    answered.locator('[data-tile="1-3"]').click()
     # On a busy machine the head is shown some time after the click.
-    expect(opened.locator(".full-head .headline h2")).to_contain_text("1-3", timeout=SLOW)
-    opened.locator("[data-answer-shown]").click()
-    expect(answered).to_contain_text("(head 1-3;", timeout=SLOW)
+    expect(answered.locator(".full-head .headline h2")).to_contain_text("1-3", timeout=SLOW)
+    answered.locator("[data-answer-shown]").click()
+    expect(shown).to_contain_text("(head 1-3;", timeout=SLOW)
 
 
-def test_the_heads_shown_are_those_that_were_chosen_also_while_they_load(opened):
+def test_the_heads_shown_are_those_that_were_chosen_also_while_they_load(answered):
     held = []
-    opened.route("**/chunk/**", lambda route: held.append(route))
-    opened.locator('[data-tile="0-2"]').click()
-    expect(opened.locator(".full-head .headline h2")).to_contain_text("0-2", timeout=SLOW)
-    opened.locator("[data-answer-shown]").click()
-    expect(opened.locator("[data-answered]")).to_contain_text("(head 0-2;", timeout=SLOW)
+    answered.route("**/chunk/**", lambda route: held.append(route))
+    answered.locator('[data-tile="0-2"]').click()
+    expect(answered.locator(".full-head .headline h2")).to_contain_text("0-2", timeout=SLOW)
+    answered.locator("[data-answer-shown]").click()
+    expect(answered.locator("[data-answered]")).to_contain_text("(head 0-2;", timeout=SLOW)
     assert held
     for route in held:
         route.continue_()
-    opened.unroute("**/chunk/**")
+    answered.unroute("**/chunk/**")
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_nothing_is_wider_than_the_window(width, opened):
-    opened.set_viewport_size({"width": width, "height": 860})
-    expect(opened.locator("[data-answered]")).to_be_visible()
+def test_nothing_is_wider_than_the_window(width, answered):
+    answered.set_viewport_size({"width": width, "height": 860})
+    expect(answered.locator("[data-answered]")).to_be_visible()
     # What is drawn for the window before is drawn anew.
-    opened.wait_for_function(f"document.documentElement.scrollWidth === {width}")
+    answered.wait_for_function(f"document.documentElement.scrollWidth === {width}")
 
 
-def test_a_newer_question_ends_it_and_has_no_answer_yet(opened, model):
-    alert = opened.locator("[data-open-panel] [role=alert]")
-    opened.locator('[data-field="text"]').fill("what is that")
-    expect(opened.locator("[data-answered]")).to_have_count(0)
-    expect(opened.locator('[data-live="ready"]')).to_be_attached(timeout=SLOW)
+def test_a_newer_question_ends_it_and_has_no_answer_yet(answered, model):
+    alert = answered.locator("[data-open-panel] [role=alert]")
+    answered.locator('[data-field="text"]').fill("what is that")
+    expect(answered.locator("[data-answered]")).to_have_count(0)
+    expect(answered.locator('[data-live="ready"]')).to_be_attached(timeout=SLOW)
     with slow(model[0], 0.3):
-        opened.locator('[data-answer="start"]').click()
-        expect(opened.locator("[data-answer-words]")).not_to_be_empty(timeout=SLOW)
-        opened.locator('[data-field="text"]').fill("what is it")
-        expect(opened.locator('[data-answer="start"]')).to_be_visible(timeout=SLOW)
-    expect(opened.locator('[data-live="ready"]')).to_be_attached(timeout=SLOW)
+        answered.locator('[data-answer="start"]').click()
+        expect(answered.locator("[data-answer-words]")).not_to_be_empty(timeout=SLOW)
+        answered.locator('[data-field="text"]').fill("what is it")
+        expect(answered.locator('[data-answer="start"]')).to_be_visible(timeout=SLOW)
+    expect(answered.locator('[data-live="ready"]')).to_be_attached(timeout=SLOW)
     expect(alert).to_be_empty()
-    expect(opened.locator("[data-problem]")).to_be_empty()
+    expect(answered.locator("[data-problem]")).to_be_empty()
     # the first answer is that of the first question, which is asked again
-    expect(opened.locator("[data-answered]")).to_be_visible()
+    expect(answered.locator("[data-answered]")).to_be_visible()
 
 
-def test_a_changed_model_answers_otherwise_and_undoing_it_shows_the_question(opened):
-    opened.locator('[data-option="overview"]').click()
-    opened.locator('[data-tile="1-3"]').click()
-    opened.keyboard.press("x")
-    expect(opened.locator("[data-kl]")).to_contain_text("moved", timeout=SLOW)
-    opened.locator('[data-answer="start"]').click()
-    expect(words(opened).first).to_be_visible(timeout=SLOW)
-    opened.locator("[data-undo-all]").click()
-    expect(opened.locator('[data-output="next-token"]')).to_be_visible(timeout=SLOW)
+def test_a_changed_model_answers_otherwise_and_undoing_it_shows_the_question(answered):
+    answered.locator('[data-option="overview"]').click()
+    answered.locator('[data-tile="1-3"]').click()
+    answered.keyboard.press("x")
+    expect(answered.locator("[data-kl]")).to_contain_text("moved", timeout=SLOW)
+    answered.locator('[data-answer="start"]').click()
+    expect(words(answered).first).to_be_visible(timeout=SLOW)
+    answered.locator("[data-undo-all]").click()
+    expect(answered.locator('[data-output="next-token"]')).to_be_visible(timeout=SLOW)

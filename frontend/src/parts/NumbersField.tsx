@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { numberList, readNumberList } from "../state/numbers";
+import { TypedField } from "./TypedField";
 
 interface NumbersFieldProps {
   /** What the numbers are of, in a word. */
@@ -16,21 +17,19 @@ interface NumbersFieldProps {
 export function NumbersField({ label, title, known, chosen, placeholder, onChoose }: NumbersFieldProps) {
   const wrong = useSignal(false);
   return (
-    <label class="choice" title={title}>
-      <span>{label}</span>
-      <input
-        type="text"
-        class="numbers-field"
-        data-numbers={label}
-        placeholder={placeholder}
-        value={numberList(chosen)}
-        aria-invalid={wrong.value}
-        onChange={(event) => {
-          const numbers = readNumberList(event.currentTarget.value, known);
-          wrong.value = numbers === null || (numbers.length === 0 && event.currentTarget.value.trim() !== "");
-          if (!wrong.value) onChoose(numbers ?? []);
-        }}
-      />
-    </label>
+    <TypedField
+      mark={{ "data-numbers": label }}
+      label={label}
+      title={title}
+      placeholder={placeholder}
+      value={numberList(chosen)}
+      wrong={wrong.value}
+      onTake={(text) => {
+        const numbers = readNumberList(text, known);
+        wrong.value = numbers === null || (numbers.length === 0 && text.trim() !== "");
+        if (!wrong.value) onChoose(numbers ?? []);
+        return !wrong.value;
+      }}
+    />
   );
 }

@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { Check } from "../../parts/Check";
+import { TypedField } from "../../parts/TypedField";
 import { answeringState, headsLookedAt, readHeads } from "../../state/answering";
 import { readable } from "../../state/label";
 import type { LiveParts } from "./LiveBar";
@@ -31,21 +32,19 @@ export function Answering({ live, store }: LiveParts) {
         }}
       >
         <TokenCount count={count} lengths={LENGTHS} />
-        <label class="choice" title={`The heat is the mean over these heads. ${WRONG}`}>
-          <span>heads</span>
-          <input
-            type="text"
-            class="numbers-field"
-            data-answer-heads
-            placeholder="all"
-            value={heads.value}
-            aria-invalid={of === null}
-            onChange={(event) => {
-              heads.value = event.currentTarget.value;
-              again();
-            }}
-          />
-        </label>
+        <TypedField
+          mark={{ "data-answer-heads": "" }}
+          label="heads"
+          title={`The heat is the mean over these heads. ${WRONG}`}
+          placeholder="all"
+          value={heads.value}
+          wrong={of === null}
+          onTake={(text) => {
+            heads.value = text;
+            again();
+            return true;
+          }}
+        />
         {answered && store.page.generation?.stack === store.pieceStack.value.name && (
           <button
             type="button"
