@@ -1,5 +1,6 @@
 import type { LiveFacts, LiveOpening, LiveOutput, ModelChange } from "../src/contract/live";
-import { type Example, examplePage, tokens } from "../src/examples/page";
+import { type Example, examplePage, exampleSource, tokens } from "../src/examples/page";
+import type { Answered, Asked } from "../src/source/model";
 
 // A model as its server answers: tokens are the words of a text, weights are made up.
 
@@ -45,6 +46,17 @@ export function outputOf(changes: readonly ModelChange[]): LiveOutput {
   const after = [guess(2, "away", 0.45), guess(3, "back", 0.125)];
   const place = { at: 3, token: "home", before, ...(changes.length > 0 && { after, kl: 0.125 }) };
   return { kind: "next-token", stack: "self", places: [place], note: "" };
+}
+
+/** The answer to a question, as a page holds it. */
+export function answered(asked: Asked): Answered {
+  const example = pageOf(asked.input.text ?? "");
+  const opening = { id: "r1", header: example.page, output: outputOf(asked.changes), changes: [...asked.changes] };
+  return {
+    asked,
+    source: exampleSource(example),
+    opening: { ...opening, address: "", python: "", timings: {}, chunks: [] },
+  };
 }
 
 /** The answer to a question, in the bytes that a server sends. */

@@ -1,25 +1,14 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { exampleSource } from "../../src/examples/page";
 import { type Answered, type Asked, type Model, ModelError } from "../../src/source/model";
 import { liveState, wrongWith } from "../../src/state/live";
 import { createStore } from "../../src/state/store";
-import { FACTS, outputOf, pageOf } from "../liveModel";
+import { answered, FACTS } from "../liveModel";
 import { soon } from "../soon";
 
 const ends: (() => void)[] = [];
 afterEach(() => {
   for (const end of ends.splice(0)) end();
 });
-
-function answered(asked: Asked): Answered {
-  const example = pageOf(asked.input.text ?? "");
-  const opening = { id: "r1", header: example.page, output: outputOf(asked.changes), changes: [...asked.changes] };
-  return {
-    asked,
-    source: exampleSource(example),
-    opening: { ...opening, address: "", python: "", timings: {}, chunks: [] },
-  };
-}
 
 /** A live state over a model that answers at once, or as `answer` says. */
 function started(answer: (asked: Asked, ending?: AbortSignal) => Promise<Answered> = async (asked) => answered(asked)) {

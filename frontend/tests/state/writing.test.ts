@@ -1,11 +1,10 @@
 import { afterEach, expect, test, vi } from "vitest";
 import type { WriteEnd, WrittenToken } from "../../src/contract/live";
-import { exampleSource } from "../../src/examples/page";
-import { type Answered, type Asked, type Model, ModelError } from "../../src/source/model";
+import { type Asked, type Model, ModelError } from "../../src/source/model";
 import { liveState } from "../../src/state/live";
 import { createStore } from "../../src/state/store";
 import { writingState } from "../../src/state/writing";
-import { FACTS, outputOf, pageOf } from "../liveModel";
+import { answered, FACTS } from "../liveModel";
 import { soon } from "../soon";
 
 const ends: (() => void)[] = [];
@@ -16,16 +15,6 @@ afterEach(() => {
 const ZERO = { do: "zero" as const, layer: 2, heads: [1] };
 const END: WriteEnd = { id: "w1", text: "we went home again", stopped: "length" };
 const TOKEN: WrittenToken = { id: 7, token: "again", continues: false, probability: 0.5, entropy: 1, alternatives: [] };
-
-function answered(asked: Asked): Answered {
-  const example = pageOf(asked.input.text ?? "");
-  const opening = { id: "r1", header: example.page, output: outputOf(asked.changes), changes: [...asked.changes] };
-  return {
-    asked,
-    source: exampleSource(example),
-    opening: { ...opening, address: "", python: "", timings: {}, chunks: [] },
-  };
-}
 
 /** A live state over a model that writes these lines, and gives the record of what it wrote once `opening` is over. */
 function started(lines: () => AsyncIterable<WrittenToken | WriteEnd>, opening: Promise<unknown> = Promise.resolve()) {

@@ -109,14 +109,11 @@ def row_visibility_of(
     # Keys that no row of the tile sees, as outside a sliding window, are not computed.
     seen = (_any_of(~hidden, (0, 1, 2)) > 0).nonzero()[:, 0]
     start, stop = (int(seen[0]), int(seen[-1]) + 1) if len(seen) else (0, 1)
-    alive = _any_of(~hidden[..., start:stop], -1) > 0
-    return _narrowed(
-        hidden[..., start:stop],
-        None if bias is None else bias[..., start:stop],
-        start=start,
-        stop=stop,
-        alive=None if bool(alive.all()) else alive,
-    )
+    hidden = hidden[..., start:stop]
+    bias = None if bias is None else bias[..., start:stop]
+    alive = _any_of(~hidden, -1) > 0
+    all_alive = bool(alive.all())
+    return _narrowed(hidden, bias, start=start, stop=stop, alive=None if all_alive else alive)
 
 
 def _read(

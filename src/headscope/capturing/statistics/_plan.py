@@ -73,12 +73,9 @@ class StatisticsPlan:
         known = (texts.start, texts.stop, id(queries), id(keys))
         if known not in self._known:
             # the positions are kept with what was read at them, so that no others take their ids
-            marks = self._marks(
-                texts,
-                slice(None) if queries is None else queries,
-                slice(None) if keys is None else keys,
-            )
-            self._known[known] = queries, keys, marks
+            rows = slice(None) if queries is None else queries
+            columns = slice(None) if keys is None else keys
+            self._known[known] = queries, keys, self._marks(texts, rows, columns)
         return self._known[known][2]
 
     def _marks(
