@@ -78,6 +78,17 @@ def test_bytes_of_other_alphabets_read_as_what_was_written():
         assert tokens.labels == (text,) * 3
 
 
+def test_tokens_that_a_tokenizer_gets_later_are_seen():
+    tokenizer = tiny_tokenizer()
+    number = len(tokenizer)
+    assert tokens_from_ids(tokenizer, [5, number]).pieces[1] == ""
+    tokenizer.add_tokens(["zebra"])
+    tokens = tokens_from_ids(tokenizer, [5, number])
+    assert (tokens.pieces[1], tokens.special[1]) == ("zebra", False)
+    tokenizer.add_special_tokens({"additional_special_tokens": ["zebra"]})
+    assert tokens_from_ids(tokenizer, [5, number]).special[1]
+
+
 def named(**names):
     """A tokenizer that puts its first special token in front of a text of letters, whatever it is
     called.

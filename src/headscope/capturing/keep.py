@@ -45,15 +45,6 @@ class KeepChoice:
     put: Callable[[np.ndarray], Any] | None = None
 
     @property
-    def postpones_weights(self) -> bool:
-        """Whether weights are computed when the model has run.
-
-        Only where weights alone are kept: otherwise queries and keys would be in memory twice; and
-        not where layers are to leave memory at once.
-        """
-        return self.what == {"weights"} and self.put is None
-
-    @property
     def dtype(self) -> np.dtype:
         """NumPy's name of the precision."""
         return np.dtype(self.precision)

@@ -346,8 +346,7 @@ def _passed(
         seen = find_routers(routers.uses, outputs, model)
         builder.routers = scores_of(seen, modules.names, inputs.count)
         builder.router_sites = modules.numbered([router and router[0] for router in seen])
-    # Logits may be large, and the postponed weights, computed next, need memory.
-    del outputs
+    del outputs  # logits may be large, and layers that waited need memory
     builder.complete()
     builder.unread = watch.unread
     return builder, watch

@@ -20,7 +20,7 @@ from headscope.record._checks import (
 )
 from headscope.record._contributions import Contributions
 from headscope.record._held_heads import HeldHeads
-from headscope.record._layer_checks import ARRAYS, check_shapes, check_values
+from headscope.record._layer_checks import ARRAYS, AXES, check_shapes, check_values
 from headscope.record._mask import Mask
 from headscope.record._rebuilt import RebuiltWhenCopied
 from headscope.record._room import RECOMPUTED, SCORED, room_for
@@ -132,10 +132,11 @@ class Layer(RebuiltWhenCopied):
         """Make the arrays read-only and check all but the numbers of those that are vouched for
         (`headscope.record.vouched`).
         """
-        for name in ARRAYS:
-            if self.has(name):
-                object.__setattr__(self, name, frozen(held(self, name)))
-                self._check_axes(name)
+        fields = vars(self)
+        kept = [name for name in ARRAYS if fields[name] is not None]
+        for name in kept:
+            fields[name] = frozen(fields[name])
+            self._check_axes(name)
         if self.visible is not None and not isinstance(self.visible, Mask):
             object.__setattr__(self, "visible", Mask.of(self.visible))
         if not self.has("weights") and self.statistics is None:
@@ -146,8 +147,8 @@ class Layer(RebuiltWhenCopied):
         if self.verified_against not in AGAINST:
             known = ", ".join(map(repr, AGAINST))
             raise RecordError(f"verified_against is one of {known}, not {self.verified_against!r}")
-        check_shapes(self)
-        check_values(self, vouched)
+        check_shapes(self, kept)
+        check_values(self, [name for name in kept if name not in vouched])
 
     def __repr__(self) -> str:
         """A line that says what there is and what is kept of it."""
@@ -475,6 +476,8 @@ class Layer(RebuiltWhenCopied):
         return f"{array} of layer {self.layer}"
 
     def _check_axes(self, name: str) -> None:
-        shape, axes = self.shape_of(name), ARRAYS[name]
-        if len(shape) != len(axes.split()):
-            raise RecordError(f"{self._name(name)} has shape {shape}; expected the axes [{axes}]")
+        shape = self.shape_of(name)
+        if len(shape) != len(AXES[name]):
+            raise RecordError(
+                f"{self._name(name)} has shape {shape}; expected the axes [{ARRAYS[name]}]"
+            )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from headscope.errors import RecordError
@@ -24,10 +24,15 @@ ARRAYS = {
     "sinks": "head",
 }
 """The arrays that a layer may hold besides its mask, and their axes."""
+AXES = {name: tuple(axes.split()) for name, axes in ARRAYS.items()}
 
 
-def check_shapes(layer: Layer) -> None:
+def check_shapes(layer: Layer, kept: Sequence[str]) -> None:
     """Raise where the arrays of a layer do not fit each other.
+
+    Args:
+        layer: whose arrays have the axes that they should have.
+        kept: the names of these arrays.
 
     Raises:
         RecordError: naming the array, and what it has and should have.
@@ -40,28 +45,22 @@ def check_shapes(layer: Layer) -> None:
         raise RecordError(
             f"Layer {layer.layer}: {heads} heads cannot share {kv_heads} key/value heads evenly"
         )
-    wanted = {
-        "weights": (heads, queries, keys),
-        "queries": (heads, queries, _width(layer, "queries")),
-        # As wide as the queries, which they are multiplied with; values have their own width.
-        "keys": (kv_heads, keys, _width(layer, "queries" if layer.has("queries") else "keys")),
-        "values": (kv_heads, keys, _width(layer, "values")),
-        "queries_before": (heads, queries, _width(layer, "queries_before")),
-        "keys_before": (kv_heads, keys, _width(layer, "keys_before")),
-        "value_norms": (heads, keys),
-        "sinks": (heads,),
-    }
-    for name, shape in wanted.items():
-        if layer.has(name):
-            check_floats(held(layer, name), layer._name(name), shape, ARRAYS[name])
-    _check_bias(layer, heads, queries, keys)
+    sizes = {"head": heads, "kv_head": kv_heads, "query": queries, "key": keys}
+    for name in kept:
+        if name == "bias":
+            _check_bias(layer, heads, queries, keys)
+            continue
+        # Keys are as wide as the queries, which they are multiplied with; values have their own
+        # width.
+        as_wide_as = "queries" if name == "keys" and "queries" in kept else name
+        sizes["feature"] = layer.shape_of(as_wide_as)[-1]
+        shape = tuple([sizes[axis] for axis in AXES[name]])
+        check_floats(held(layer, name), layer._name(name), shape, ARRAYS[name])
     _check_statistics(layer, heads, queries, keys)
     _check_maps(layer, queries, keys)
 
 
 def _check_bias(layer: Layer, heads: int, queries: int, keys: int) -> None:
-    if not layer.has("bias"):
-        return
     shared = layer.shape_of("bias")[0]
     check_floats(held(layer, "bias"), layer._name("bias"), (shared, queries, keys), ARRAYS["bias"])
     if shared not in (1, heads):
@@ -94,26 +93,22 @@ def _check_maps(layer: Layer, queries: int, keys: int) -> None:
         )
 
 
-def check_values(layer: Layer, vouched: Set[str]) -> None:
+def check_values(layer: Layer, names: Iterable[str]) -> None:
     """Raise where numbers are not finite, or weights are none.
 
     Args:
         layer: whose arrays fit together.
-        vouched: arrays that are not looked at.
+        names: the arrays that are looked at.
 
     Raises:
         RecordError: naming the array.
     """
-    for name in ARRAYS:
+    for name in names:
         array = held(layer, name)
         # A record in a file must open at once: values are checked when they are read.
-        if array is None or name in vouched or is_on_disk(array):
+        if is_on_disk(array):
             continue
         if name == "weights":
             check_weights(array, layer._name(name), sinks=layer._may_be_less, dead=layer.dead)
         else:
             check_finite(array, layer._name(name))
-
-
-def _width(layer: Layer, name: str) -> int:
-    return layer.shape_of(name)[-1] if layer.has(name) else -1

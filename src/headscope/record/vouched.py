@@ -63,15 +63,22 @@ def vouched_statistics(**arguments: Any) -> Statistics:
 
 def _unchecked(kind: type[Kind], arguments: dict[str, Any]) -> Kind:
     """One of a kind with its arguments in their fields, before anything was checked."""
-    defaults = _defaults(kind)
+    defaults, required = _fields_of(kind)
     given = {**defaults, **arguments}
-    if len(given) > len(defaults) or any(value is MISSING for value in given.values()):
-        raise TypeError(f"{kind.__name__} needs the arguments {sorted(defaults)}")
+    if len(given) > len(defaults) + len(required) or not required <= given.keys():
+        raise TypeError(f"{kind.__name__} needs the arguments {sorted({*defaults, *required})}")
     made = object.__new__(kind)
     vars(made).update(given)
     return made
 
 
 @cache
-def _defaults(kind: type[Kind]) -> dict[str, Any]:
-    return {each.name: each.default for each in fields(kind)}
+def _fields_of(kind: type[Kind]) -> tuple[dict[str, Any], frozenset[str]]:
+    """The fields that have a default, with it, and the names of those that have none."""
+    defaults, required = {}, set()
+    for each in fields(kind):
+        if each.default is MISSING:
+            required.add(each.name)
+        else:
+            defaults[each.name] = each.default
+    return defaults, frozenset(required)

@@ -22,7 +22,6 @@ from headscope.capturing.building._checks import (
 from headscope.capturing.building._computed_early import ComputedEarly
 from headscope.capturing.building._masks import Masks
 from headscope.capturing.building._order import OrderSample, not_proved, sample_of
-from headscope.capturing.building._postponed import PostponedWeights, postponed
 from headscope.capturing.building._put_away import put_away
 from headscope.capturing.building._real_tokens import (
     ROWS_CHECKED,
@@ -90,7 +89,6 @@ class Builder:
         self._biases: dict[tuple, tuple[torch.Tensor, np.ndarray, bool]] = {}
         self._visibilities: dict[tuple, tuple[tuple, Visibility]] = {}
         self._rotations = Rotations()
-        self._postponed: list[tuple[PostponedWeights, list[dict[str, Any]]]] = []
         self._computed = ComputedEarly()
         self.seen: dict[int, SeenLayer] = {}
         self.samples: list[OrderSample] = []
@@ -164,7 +162,6 @@ class Builder:
         """One record for each example of the batch."""
         self.check_joined()
         wanted, seen_stacks = self._keeping.heads, self._stacks()
-        self._write_postponed()
         if "norms" in self._keeping.what:
             self._refuse_unwatched_norms()
         stacks: list[dict[str, Stack]] = [{} for _ in seen_stacks[0].first.layers]
@@ -214,18 +211,6 @@ class Builder:
         """The stacks of all layers, which cannot be parts of each other."""
         check_joined([self.seen[number].made for number in sorted(self.seen)])
         return stacks_of(self.seen.values(), self._keeping.heads)
-
-    def _write_postponed(self) -> None:
-        """Write the postponed weights; queries and keys of each layer are released before the next
-        one.
-        """
-        while self._postponed:
-            later, layers = self._postponed.pop(0)
-            arrays, are_checked = later.weights(self._keeping.dtype)
-            for layer, weights in zip(layers, arrays, strict=True):
-                layer["weights"] = weights
-                if are_checked:
-                    layer[VOUCHED].add("weights")
 
     def _pictures_of(self, example: int) -> tuple[np.ndarray, ...]:
         """The pictures of an example; none where the patches of some call are not parts of them."""
@@ -389,8 +374,8 @@ class Builder:
         return None
 
     def _keeps_rows(self, call: Call) -> bool:
-        """Whether weights are kept as they are computed, and now."""
-        if not self._keeps_weights or self._keeping.postpones_weights:
+        """Whether weights are kept as they are computed."""
+        if not self._keeps_weights:
             return False
         return self._keeping.precision == "float32" and call.context.device.type == "cpu"
 
@@ -413,12 +398,9 @@ class Builder:
             unpadded = [replace(text, call=call) for text in unpadded]
             self._count(call)
         call, visibility = unpadded[0].call, self._visibility_of(unpadded[0].call)
-        later = None
-        if self._keeping.postpones_weights and known is None:
-            later = postponed(unpadded, visibility)
         weights: Sequence[np.ndarray | None] = [None] * len(unpadded)
         are_checked = False
-        if later is None and (self._keeps_weights or self._needs_weights(call)):
+        if self._keeps_weights or self._needs_weights(call):
             weights, are_checked = self._kept_weights(unpadded, known)
         arrays = self._arrays(unpadded, visibility, held)
         layers: list[dict[str, Any]] = [
@@ -428,8 +410,6 @@ class Builder:
         if are_checked:
             for layer in layers:
                 layer[VOUCHED].add("weights")
-        if later is not None:
-            self._postponed.append((later, layers))
         for layer, statistics in zip(layers, self._statistics(call, sides), strict=True):
             layer["statistics"] = statistics
         return layers

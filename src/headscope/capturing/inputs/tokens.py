@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from headscope.record import Tokens
 
@@ -36,7 +37,8 @@ class _VocabularyToken(NamedTuple):
 @dataclass(frozen=True)
 class SpecialTokens:
     """The special tokens of a tokenizer, and what was seen of the others. It takes long to tell
-    them, which many texts of one call need not ask for again.
+    them, so that of each token a tokenizer is asked once as long as its special tokens stay the
+    same.
 
     Args:
         roles: of those that have one, by id; see `roles_of`.
@@ -55,29 +57,37 @@ class SpecialTokens:
         # GPT-2's tokenizer has one token for all roles, unknown words included, which stays
         # special.
         ids = (set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}) | set(roles)
-        return cls(roles, frozenset(ids))
+        now = cls(roles, frozenset(ids))
+        known = _of_tokenizers.get(tokenizer)
+        if known is not None and known == now:
+            return known
+        _of_tokenizers[tokenizer] = now
+        return now
 
     def tokens(self, tokenizer: Any, ids: Sequence[int]) -> list[_VocabularyToken]:
         """What is known of the tokens of a text; of each the tokenizer is asked once."""
-        known = self._known
+        known, nameless = self._known, {}
         new = list(set(ids).difference(known))
         pieces = tokenizer.convert_ids_to_tokens(new) if new else []
         for number, piece in zip(new, pieces, strict=True):
-            # A model may write numbers beyond its tokenizer's vocabulary, which come back as None.
-            name = piece if isinstance(piece, str) else ""
-            is_special = number in self.ids
-            known[number] = _known_token(tokenizer, name, is_special, self.roles.get(number))
-        return [known[number] for number in ids]
+            if isinstance(piece, str):
+                known[number] = self._token(tokenizer, number, piece)
+            else:
+                # A model may write numbers beyond its tokenizer's vocabulary, which come back as
+                # None; the vocabulary may get them yet.
+                nameless[number] = self._token(tokenizer, number, "")
+        return [known[number] if number in known else nameless[number] for number in ids]
+
+    def _token(self, tokenizer: Any, number: int, piece: str) -> _VocabularyToken:
+        is_special = number in self.ids
+        label = piece if is_special else _label(tokenizer, piece, "")
+        is_undecodable = not is_special and UNDECODABLE in _decoded(tokenizer, _bare(piece))
+        role = self.roles.get(number)
+        return _VocabularyToken(piece, is_special, role, label, is_undecodable)
 
 
-@lru_cache(maxsize=2**16)
-def _known_token(
-    tokenizer: Any, piece: str, is_special: bool, role: str | None
-) -> _VocabularyToken:
-    """What is known of a token, kept for other captures."""
-    label = piece if is_special else _label(tokenizer, piece, "")
-    is_undecodable = not is_special and UNDECODABLE in _decoded(tokenizer, _bare(piece))
-    return _VocabularyToken(piece, is_special, role, label, is_undecodable)
+_of_tokenizers: WeakKeyDictionary[Any, SpecialTokens] = WeakKeyDictionary()
+"""What was last known of each tokenizer, for other captures."""
 
 
 def tokens_from_encoding(
