@@ -13,7 +13,7 @@ from headscope import CaptureError
 from headscope.capturing import capture_encoded
 from headscope.capturing.building import _short_text
 from headscope.capturing.building._build import Builder
-from headscope.capturing.watching import watch_plan
+from headscope.capturing.watching import deferred_work, watch_plan
 from headscope.storage import load
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -141,23 +141,59 @@ def test_written_to_a_file_layers_do_not_wait(together, tmp_path):
     assert_same(load(tmp_path / "a.safetensors"), first)
 
 
-def test_so_many_numbers_wait_and_no_more(together, monkeypatch):
+@pytest.fixture
+def numbers(monkeypatch):
+    """How many numbers the calls of layers had that waited."""
+    counted, original = [], _short_text.numbers_in
+
+    def counting(call):
+        counted.append(original(call))
+        return counted[-1]
+
+    monkeypatch.setattr(_short_text, "numbers_in", counting)
+    return counted
+
+
+def test_so_many_numbers_are_worked_on_together_and_no_more(together, numbers, monkeypatch):
     model = Written(layers=5)
     first = record_of(model)
-    each = []
-    original = _short_text.numbers_in
-    monkeypatch.setattr(
-        _short_text, "numbers_in", lambda call: each.append(original(call)) or each[-1]
-    )
     record_of(model)
-    monkeypatch.setattr(_short_text, "NUMBERS_HELD", 2 * each[0])
+    assert together == [5]
+    monkeypatch.setattr(_short_text, "NUMBERS_TOGETHER", 2 * numbers[0])
     together.clear()
     assert_same(record_of(model), first)
     assert together == [3, 2]
-    monkeypatch.setattr(_short_text, "NUMBERS_HELD", 2 * each[0] - 1)
-    together.clear()
+
+
+@pytest.mark.parametrize("held", ["NUMBERS_OF_CALL", "NUMBERS_HELD"])
+def test_so_many_numbers_wait_and_no_more(held, together, monkeypatch):
+    model = Written(layers=5)
+    first = record_of(model)
+    monkeypatch.setattr(deferred_work, held, 10)
     assert_same(record_of(model), first)
     assert not together
+    assert watch_plan.PLANS[model].failures == 0
+
+
+def test_what_is_too_much_ends_the_waiting_of_all(together, numbers, monkeypatch):
+    model = Written(layers=5)
+    first = record_of(model)
+    record_of(model)
+    # queries, keys, values and outputs of heads, and what the projections make of these
+    monkeypatch.setattr(deferred_work, "NUMBERS_HELD", 3 * 2 * numbers[0])
+    together.clear()
+    assert_same(record_of(model), first)
+    assert len(together) == 1
+    assert 1 < together[0] < 5
+
+
+def test_in_inference_mode_nothing_waits(together):
+    model = tiny_model("bert")
+    first = record_of(model)
+    with torch.inference_mode():
+        assert_same(record_of(model), first)
+    assert not together
+    assert watch_plan.PLANS[model].failures == 0
 
 
 class Block(nn.Module):

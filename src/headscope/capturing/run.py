@@ -17,7 +17,7 @@ from torch.nn.modules.module import _has_any_global_hook
 from headscope.capturing.building._build import Builder
 from headscope.capturing.building._order import check_order
 from headscope.capturing.building._outputs import take_returned
-from headscope.capturing.building._short_text import OverwrittenError, ShortTextBuilder
+from headscope.capturing.building._short_text import ShortTextBuilder
 from headscope.capturing.building._together import KEEPING, BatchBuilder
 from headscope.capturing.calls.call import Call
 from headscope.capturing.contributions._norm_sites import (
@@ -42,6 +42,7 @@ from headscope.capturing.walk import arguments_of, modules_of, one_pass
 from headscope.capturing.watching._flex import MODULE as FLEX
 from headscope.capturing.watching._routers import check_routers, find_routers, scores_of
 from headscope.capturing.watching._watch import Watch
+from headscope.capturing.watching.deferred_work import OverwrittenError
 from headscope.capturing.watching.tape import ModuleOutputs
 from headscope.capturing.watching.watch_plan import (
     PLANS,
@@ -319,8 +320,7 @@ def _passed(
         routers = ModuleOutputs(modules_of(model) if watched is None else watched.routers)
         readers.append(routers)
     norms = norms_for(builder, model, keeping, watched=watched, norm_sites=norm_sites)
-    if norms is not None:
-        readers.append(norms)
+    readers += [] if norms is None else [norms]
 
     def noted(call: Call) -> Call | None:
         if note is not None:
@@ -337,6 +337,7 @@ def _passed(
             unfollowed(noted),
             watched=watched,
             readers=readers,
+            deferred=builder.deferred,
         ) as watch,
     ):
         outputs = running.outputs_of(model, arguments | options)

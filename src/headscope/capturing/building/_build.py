@@ -53,6 +53,7 @@ from headscope.capturing.statistics import ChosenRows
 from headscope.capturing.walk import modules_of
 from headscope.capturing.watching._joined_heads import check_joined
 from headscope.capturing.watching._routers import routers_of
+from headscope.capturing.watching.deferred_work import DeferredWork
 from headscope.record import CONTRIBUTION_KINDS as KINDS
 from headscope.record import (
     Contributions,
@@ -76,6 +77,15 @@ class Builder:
         inputs: the inputs that the model is run on.
         keeping: the arrays to keep.
         model: the model that makes the calls.
+
+    Attributes:
+        deferred: where a pass puts what it sees, until it is over; None for nothing waits.
+        seen: the layers of the calls that were taken, by number of the call.
+        samples: of calls whose projection did not prove the order of texts and heads.
+        norms: is told of each call, where norms are wanted.
+        unread: names of modules that computed some attention in a form that is not known.
+        routers: router scores of each example, by name of the module.
+        router_sites: numbers of the modules that gave these.
     """
 
     def __init__(self, inputs: Inputs, keeping: KeepChoice, model: torch.nn.Module) -> None:
@@ -90,6 +100,7 @@ class Builder:
         self._visibilities: dict[tuple, tuple[tuple, Visibility]] = {}
         self._rotations = Rotations()
         self._computed = ComputedEarly()
+        self.deferred: DeferredWork | None = None
         self.seen: dict[int, SeenLayer] = {}
         self.samples: list[OrderSample] = []
         self._made: Counter[str] = Counter()

@@ -21,9 +21,10 @@ from headscope.capturing.building._order import not_proved
 from headscope.capturing.calls.call import Call
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
+from headscope.capturing.walk import modules_of
 from headscope.capturing.watching._watch import Watch
-from headscope.capturing.watching.tape import ModuleUse
-from headscope.capturing.watching.watch_plan import names_of
+from headscope.capturing.watching.tape import ModuleUse, PassReader, first_tensor
+from headscope.capturing.watching.watch_plan import is_affine, names_of
 from headscope.errors import CaptureError
 
 RETURNED = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")
@@ -31,6 +32,24 @@ BEFORE = 12
 """Largest number of matrices between values and output projection."""
 PROVED_WITHIN = 1e-4
 ROWS_PROVED = 8
+
+
+class MatrixUses(PassReader):
+    """Keeps what the matrices of a model were given and what they gave, in order.
+
+    Args:
+        model: whose matrices.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.after = [module for module in modules_of(model) if is_affine(module)]
+        self.uses: list[ModuleUse] = []
+
+    def ended(
+        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
+    ) -> None:
+        """A matrix was used."""
+        self.uses.append(ModuleUse(module, first_tensor(args, options), output))
 
 
 def take_returned(
@@ -50,7 +69,8 @@ def take_returned(
     """
     if not {"output_attentions", "kwargs"} & set(inspect.signature(model.forward).parameters):
         return None
-    builder, refused, applied = Builder(inputs, keeping, model), [], []
+    builder, refused = Builder(inputs, keeping, model), []
+    applied = MatrixUses(model)
 
     def take(call: Call) -> None:
         try:
@@ -58,14 +78,14 @@ def take_returned(
         except CaptureError:  # may be proved below by what the model returns
             refused.append(call.name)
 
-    with Watch(model, inputs.count, take, used=applied.append) as watch:
+    with Watch(model, inputs.count, take, readers=[applied]) as watch:
         outputs = model(**{**inputs.arguments, **options, "output_attentions": True})
     if builder.samples:
         raise not_proved(builder.samples[0].name, inputs.count)
     taken = {layer["projection"] for entry in builder.seen.values() for layer in entry.layers}
     proved = [
         call
-        for call in proved_calls(outputs, applied, names_of(model))
+        for call in proved_calls(outputs, applied.uses, names_of(model))
         if call.projection_name not in taken
     ]
     for number, call in enumerate(proved, start=watch.count):

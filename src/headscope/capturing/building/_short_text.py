@@ -32,11 +32,12 @@ from headscope.capturing.calls.tiles import are_one
 from headscope.capturing.calls.visibility import Visibility, state_of
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
+from headscope.capturing.watching.deferred_work import DeferredWork
 from headscope.record import HeldHeads
 from headscope.record.vouched import has_finite_squares
 
-NUMBERS_HELD = 2**20
-"""How many numbers of calls may wait: 4 MiB in single precision."""
+NUMBERS_TOGETHER = 2**20
+"""How many numbers of calls are worked on together: 4 MiB in single precision."""
 BEFORE = {"query_before": "query", "key_before": "key"}
 """Tensors of a call before positions were applied, and what they became."""
 
@@ -48,19 +49,10 @@ class WaitingLayer:
     Args:
         call: the call.
         tensors: what the layer is made of, by name; they are the model's own.
-        versions: theirs when it was made.
-        states: of mask and bias at that time.
     """
 
     call: Call
     tensors: dict[str, torch.Tensor]
-    versions: list[int]
-    states: tuple[int, ...]
-
-    @property
-    def was_changed(self) -> bool:
-        """Whether the model wrote over one of its tensors."""
-        return (_versions(self.tensors), _states(self.call)) != (self.versions, self.states)
 
     @property
     def form(self) -> tuple:
@@ -68,11 +60,7 @@ class WaitingLayer:
         call = self.call
         form = [(name, tensor.shape, tensor.dtype) for name, tensor in self.tensors.items()]
         shared = call.scale, call.soft_cap, call.cross, call.route, call.context.device
-        return (*self.states, *shared, *form)
-
-
-class OverwrittenError(Exception):
-    """The model wrote over tensors of a layer that waited."""
+        return (*state_of(call.mask), *state_of(call.bias), *shared, *form)
 
 
 class ShortTextBuilder(Builder):
@@ -89,6 +77,9 @@ class ShortTextBuilder(Builder):
 
     def __init__(self, inputs: Inputs, keeping: KeepChoice, model: nn.Module) -> None:
         super().__init__(inputs, keeping, model)
+        self._later = DeferredWork(self._write_waiting)
+        # Norms follow what attention gives from its call on.
+        self.deferred = None if "norms" in keeping.what else self._later
         self._waiting: list[WaitingLayer] = []
         self._held = 0
         self._layers: Call | None = None
@@ -98,18 +89,13 @@ class ShortTextBuilder(Builder):
         """As `Builder.take`; the layer may be made and checked later, at the latest in
         `complete`.
         """
-        numbers, tensors = numbers_in(call), _tensors(call)
-        if 2 * numbers > NUMBERS_HELD or not _can_wait(call, tensors):
+        if not _can_wait(call):
             super().take(call)
             return
-        check_sizes(call)
-        self._made[call.name] += 1
-        self._waiting.append(WaitingLayer(call, tensors, _versions(tensors), _states(call)))
-        if self.norms is not None:
+        if self.norms is not None and self._later.is_open:
             self.norms.mark(call, call, self._sides.of(call))
-        self._held += numbers
-        if self._held > NUMBERS_HELD:
-            self._write_waiting()
+        used = call.mask, call.bias, *_tensors(call).values()
+        self._later.add(self._wait, call, used=used)
 
     def complete(self) -> None:
         """All calls of the pass were seen: make the layers that wait.
@@ -118,15 +104,25 @@ class ShortTextBuilder(Builder):
             CaptureError: where one of them differs from what the model computed.
             OverwrittenError: where the model wrote over what a layer had used.
         """
-        self._write_waiting()
+        self._later.work()
         super().complete()
+
+    def _wait(self, call: Call) -> None:
+        """Make the layer of a call with others, if it comes after the pass."""
+        if not self._later.is_running:
+            super().take(call)
+            return
+        check_sizes(call)
+        self._made[call.name] += 1
+        self._waiting.append(WaitingLayer(call, _tensors(call)))
+        self._held += numbers_in(call)
+        if self._held > NUMBERS_TOGETHER:
+            self._write_waiting()
 
     def _write_waiting(self) -> None:
         """Make the layers that wait."""
         forms: dict[tuple, list[WaitingLayer]] = {}
         for each in self._waiting:
-            if each.was_changed:
-                raise OverwrittenError(f"{each.call.name}: its tensors were changed after use")
             shared = self._visibility_of(each.call).causal, *map(id, self._sides.of(each.call))
             forms.setdefault((shared, each.form), []).append(each)
         self._waiting, self._held = [], 0
@@ -258,22 +254,11 @@ def numbers_in(call: Call) -> int:
     return numbers
 
 
-def _can_wait(call: Call, tensors: dict[str, torch.Tensor]) -> bool:
+def _can_wait(call: Call) -> bool:
     """Whether a call is of one text, and has nothing that each layer has for itself."""
     if len(call.context) != 1 or call.layout.open or call.changes:
         return False
-    if call.sinks is not None or call.added is not None:
-        return False
-    # Tensors of inference mode do not tell whether they were changed.
-    return not any(tensor.is_inference() for tensor in tensors.values())
-
-
-def _states(call: Call) -> tuple[int, ...]:
-    return *state_of(call.mask), *state_of(call.bias)
-
-
-def _versions(tensors: dict[str, torch.Tensor]) -> list[int]:
-    return [tensor._version for tensor in tensors.values()]
+    return call.sinks is None and call.added is None
 
 
 def _tensors(call: Call) -> dict[str, torch.Tensor]:

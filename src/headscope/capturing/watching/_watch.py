@@ -18,6 +18,7 @@ from headscope.capturing.watching._before_positions import (
     with_before,
 )
 from headscope.capturing.watching._projection import find_projected, too_many, with_projection
+from headscope.capturing.watching.deferred_work import DeferredWork
 from headscope.capturing.watching.interface import InterfaceWatch
 from headscope.capturing.watching.modes import innermost_mode
 from headscope.capturing.watching.operators import OperatorWatch, looking_away
@@ -44,8 +45,9 @@ class Watch(PassReader):
             for instead: a call joined of several, or None while more of these are to come.
         watched: the modules at which it is watched; None for all. Where they are given, softmaxes
             are counted.
-        used: is called with each use of a matrix that may be an output projection.
         readers: are told more of the pass.
+        deferred: what is seen at known modules waits there until `settle`, in a pass over a short
+            text; None for nothing waits.
     """
 
     def __init__(
@@ -56,8 +58,8 @@ class Watch(PassReader):
         join: Callable[[Call], Call | None] = lambda call: call,
         *,
         watched: WatchedModules | None = None,
-        used: Callable[[ModuleUse], None] | None = None,
         readers: Sequence[PassReader] = (),
+        deferred: DeferredWork | None = None,
     ) -> None:
         self.count = self.softmaxes = 0
         self._told: dict[str, Any] = {} if watched is None else {"counter": self._count_softmax}
@@ -65,10 +67,11 @@ class Watch(PassReader):
         if watched is not None and (not watched.is_planned or watched.operators):
             self._told["product"] = self._multiply
         watched = WatchedModules.of(ModelModules.of(model)) if watched is None else watched
-        self._take, self._join, self._watched, self._tell = take, join, watched, used
+        self._take, self._join, self._watched = take, join, watched
         # Of modules that compute attention with torch's operators it is told itself.
         self.before = self.after = watched.operators or ()
-        self._tape = Tape(watched, self._used, readers=(*readers, self))
+        self._deferred = deferred or DeferredWork(is_open=False)
+        self._tape = Tape(watched, self._used, readers=(*readers, self), deferred=self._deferred)
         self._waiting: list[Call] = []
         self._before = BeforePositions()
         function = next((reader.function for reader in readers if reader.function), None)
@@ -77,7 +80,11 @@ class Watch(PassReader):
         self._is_always_open = function is not None or not watched.is_planned
         self._is_mode_open = self._is_always_open
         self._operators.idle = watched.is_planned
-        self._interface = InterfaceWatch(self._tape, self._note, inside=looking_away)
+        # Where torch's operators are watched, it matters at once that a call was seen.
+        waits = None if watched.operators else self._deferred
+        self._interface = InterfaceWatch(
+            self._tape, self._note, inside=looking_away, deferred=waits
+        )
         self._sites: dict[int, AttentionSite] = {}
         self._is_plain = True
         self._inside: list[nn.Module] = []
@@ -127,9 +134,11 @@ class Watch(PassReader):
         self._begin()
 
     def settle(self) -> None:
-        """A pass is over: pass on the calls that nothing took further, before another pass changes
-        their tensors.
+        """A pass is over: work on what waits, and pass on the calls that nothing took further,
+        before another pass changes their tensors.
         """
+        with looking_away():
+            self._deferred.work()
         while self._waiting:
             self._done(self._waiting.pop())
 
@@ -144,6 +153,11 @@ class Watch(PassReader):
         if call.route == "operators" and id(call.module) in self._begun:
             self._late.add(call.number)
         call.products = call.products if call.route == "operators" else made
+        tensors = call.query, call.key, call.value, call.weights, call.context, call.mask, call.bias
+        self._deferred.add(self._follow, call, used=tensors)
+
+    def _follow(self, call: Call) -> None:
+        """Describe a call, and look for its projection from now on."""
         self._describe(call)
         whole = self._join(call)
         if whole is not call:
@@ -169,8 +183,6 @@ class Watch(PassReader):
 
     def _used(self, use: ModuleUse) -> None:
         """A matrix was used, which may be the projection of calls that wait."""
-        if self._tell is not None:
-            self._tell(use)
         projected = find_projected(use, self._waiting) if self._waiting else None
         if projected is not None:
             for call in projected.calls:

@@ -18,6 +18,7 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.observers import SharedPatch, observers, observing
 from headscope.capturing.seam import OPERANDS, Edit, alike, edit_of
 from headscope.capturing.watching._flex import dense_mask, is_block_mask
+from headscope.capturing.watching.deferred_work import DeferredWork
 from headscope.capturing.watching.tape import Tape
 from headscope.errors import CaptureError
 
@@ -37,6 +38,7 @@ class InterfaceWatch:
             changed.
         inside: a block to be opened around the model's own attention function and all that is done
             with its result.
+        deferred: calls that no session changes wait there; None for they are told of at once.
 
     Raises:
         CaptureError: on entering, where transformers is too old to be watched; in a call, where the
@@ -48,8 +50,10 @@ class InterfaceWatch:
         tape: Tape,
         tell: Callable[[Call], None] | None,
         inside: Callable[[], Any] = nullcontext,
+        deferred: DeferredWork | None = None,
     ) -> None:
         self._tape, self._tell, self._inside = tape, tell, inside
+        self._deferred = deferred or DeferredWork(is_open=False)
         self._outer: InterfaceWatch | None = None
         self._exit = ExitStack()
         self._block_masks: dict[int, tuple[Any, torch.Tensor]] = {}
@@ -89,19 +93,29 @@ class InterfaceWatch:
                 tensors = self._operands(edit, tensors, options, adds=adds)
             with self._inside():
                 result = function(module, *tensors, *args, **options)
-                if self._tell is None and edit is None:
+                if edit is None:
+                    if self._tell is not None:
+                        used = *tensors, *result, *options.values()
+                        seen = module, tensors, options, result, adds
+                        self._deferred.add(self._tell_of, *seen, used=used)
                     return result
                 call = self._call(module, tensors, options, result, adds=adds)
-                if edit is not None:
-                    call = edit.changed(
-                        call, with_weights=self._tell is not None or call.weights is not None
-                    )
-                    result = (call.context, _weights_like(result[1:], call), *result[2:])
+                call = edit.changed(
+                    call, with_weights=self._tell is not None or call.weights is not None
+                )
+                result = (call.context, _weights_like(result[1:], call), *result[2:])
                 if self._tell is not None:
                     self._tell(call)
             return result
 
         return watched
+
+    def _tell_of(  # noqa: PLR0917 - what was seen of a call, one after the other
+        self, module: nn.Module, tensors: tuple, options: dict, result: tuple, adds: bool
+    ) -> None:
+        """Tell of a call as the model made it."""
+        if self._tell is not None:
+            self._tell(self._call(module, tensors, options, result, adds=adds))
 
     def _operands(self, edit: Edit, tensors: tuple, options: dict, *, adds: bool) -> tuple:
         """Queries, keys and values as they are to be, and the mask."""

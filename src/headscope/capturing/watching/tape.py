@@ -21,6 +21,7 @@ from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.seam import unseen
 from headscope.capturing.walk import arguments_of
 from headscope.capturing.watching._score_trace import storage_of
+from headscope.capturing.watching.deferred_work import DeferredWork
 from headscope.capturing.watching.watch_plan import ATTENTION_NAME, WatchedModules
 
 SECOND_SOURCE = ("encoder_hidden_states", "key_value_states", "kv_states", "memory")
@@ -98,6 +99,7 @@ class Tape:
         readers: are told of the modules that they name.
         attention_only: whether only the model itself and modules that call themselves attention are
             followed, until `follow_all`.
+        deferred: what is seen waits there; None for nothing does.
 
     ``uses`` are the last ones of matrices and norms that may have made queries and keys, the
     earliest first, with what the model goes on with; of norms of such outputs with what was given.
@@ -110,8 +112,10 @@ class Tape:
         *,
         readers: Sequence[PassReader] = (),
         attention_only: bool = False,
+        deferred: DeferredWork | None = None,
     ) -> None:
         self._watched, self._used = watched, used
+        self._deferred = deferred or DeferredWork(is_open=False)
         running, model = watched.running, watched.modules.model
         self._sized = _by_id(filter(_is_named_attention, (*running, *watched.given)))
         self._followed = self._sized | _by_id([model]) if attention_only else _by_id(running)
@@ -134,7 +138,7 @@ class Tape:
 
     def __enter__(self) -> Tape:
         for module in self._hooked.values():
-            self._handles.append(hook_after(module, self._returned, first=True))
+            self._handles.append(hook_after(module, self._gave, first=True))
         hooked = self._followed | self._sized | self._makers | self._matrices | self._read
         for module in hooked.values():
             self._hook(module)
@@ -203,11 +207,11 @@ class Tape:
         number = id(module)
         is_followed = number in self._followed
         begins: list[Callable] = [self._start] if is_followed else []
-        begins += [self._note_lengths] if number in self._sized else []
+        begins += [self._begins_attention] if number in self._sized else []
         begins += self._begun.get(number, ())
-        ends: list[Callable] = [self._returned] if number in self._matrices else []
+        ends: list[Callable] = [self._gave] if number in self._matrices else []
         ends += self._ended.get(number, ())
-        ends += [self._note_made] if number in self._makers else []
+        ends += [partial(self._deferred.add, self._note_made)] if number in self._makers else []
         if begins:
             self._handles.append(hook_before(module, _each(begins)))
         if is_followed:
@@ -226,10 +230,25 @@ class Tape:
             for act in ends:
                 act(module, *given)
 
+    def _begins_attention(
+        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]
+    ) -> None:
+        """A module that calls itself attention begins."""
+        # Calls that torch's operators show are made while it runs, and ask for its lengths then.
+        if self._watched.operators or not self._watched.is_planned:
+            self._note_lengths(module, args, options)
+        else:
+            self._deferred.add(self._note_lengths, module, args, options)
+
     def _note_lengths(
         self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]
     ) -> None:
         self._lengths[id(module)] = _lengths(module, args, options)
+
+    def _gave(
+        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
+    ) -> None:
+        self._deferred.add(self._returned, module, args, options, output, used=(output,))
 
     def _returned(
         self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
