@@ -53,7 +53,7 @@ from headscope.capturing.statistics import ChosenRows
 from headscope.capturing.walk import modules_of
 from headscope.capturing.watching._joined_heads import check_joined
 from headscope.capturing.watching._routers import routers_of
-from headscope.capturing.watching.deferred_work import DeferredWork
+from headscope.capturing.watching.deferred_work import AT_ONCE, DeferredWork
 from headscope.record import CONTRIBUTION_KINDS as KINDS
 from headscope.record import (
     Contributions,
@@ -79,7 +79,7 @@ class Builder:
         model: the model that makes the calls.
 
     Attributes:
-        deferred: where a pass puts what it sees, until it is over; None for nothing waits.
+        deferred: where what a pass sees waits until it is over.
         seen: the layers of the calls that were taken, by number of the call.
         samples: of calls whose projection did not prove the order of texts and heads.
         norms: is told of each call, where norms are wanted.
@@ -100,7 +100,7 @@ class Builder:
         self._visibilities: dict[tuple, tuple[tuple, Visibility]] = {}
         self._rotations = Rotations()
         self._computed = ComputedEarly()
-        self.deferred: DeferredWork | None = None
+        self.deferred: DeferredWork = AT_ONCE
         self.seen: dict[int, SeenLayer] = {}
         self.samples: list[OrderSample] = []
         self._made: Counter[str] = Counter()

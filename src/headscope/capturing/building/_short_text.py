@@ -27,7 +27,7 @@ from headscope.capturing.building.layers import (
     SeenLayer,
     facts_of_call,
 )
-from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.call import Call, joined_calls
 from headscope.capturing.calls.tiles import are_one
 from headscope.capturing.calls.visibility import Visibility, state_of
 from headscope.capturing.inputs.inputs import Inputs
@@ -79,7 +79,8 @@ class ShortTextBuilder(Builder):
         super().__init__(inputs, keeping, model)
         self._later = DeferredWork(self._write_waiting)
         # Norms follow what attention gives from its call on.
-        self.deferred = None if "norms" in keeping.what else self._later
+        if "norms" not in keeping.what:
+            self.deferred = self._later
         self._waiting: list[WaitingLayer] = []
         self._held = 0
         self._layers: Call | None = None
@@ -280,19 +281,23 @@ def _tensors(call: Call) -> dict[str, torch.Tensor]:
 def _together(alike: Sequence[WaitingLayer]) -> Call:
     """Calls of one form as one, each a text of its batch."""
     first, count = alike[0].call, len(alike)
-    # Of a context that is not compared the shape alone is read.
-    parts: dict[str, Any] = {"context": first.context.expand(count, -1, -1, -1)}
-    for name in alike[0].tensors:
-        tensors = [each.tensors[name] for each in alike]
-        if name == "output":
-            # whose axis of the batch may be missing, or not be the first one
-            parts[name] = torch.stack(tensors).detach().reshape(count, first.size[2], -1)
-        else:
-            parts[name] = torch.cat(tensors).detach().contiguous()
+    names = [name for name in alike[0].tensors if name != "output"]
+    call = joined_calls([each.call for each in alike], names)
+    parts: dict[str, Any] = {}
+    for name in names:
+        parts[name] = getattr(call, name).contiguous()
+    if "output" in alike[0].tensors:
+        # whose axis of the batch may be missing, or not be the first one
+        outputs = torch.stack([each.tensors["output"] for each in alike]).detach()
+        parts["output"] = outputs.reshape(count, first.size[2], -1)
     for name, after in BEFORE.items():
         if getattr(first, name) is not None:
             parts.setdefault(name, parts.get(after))
-    if first.projection is not None:
-        projections = [each.call.projection for each in alike]
-        parts["projection"] = _Projections([each for each in projections if each is not None])
-    return replace(first, **parts)
+    return replace(call, projection=_projections_of(alike), **parts)
+
+
+def _projections_of(alike: Sequence[WaitingLayer]) -> nn.Module | None:
+    """The output projections of calls of one form as one; None where they have none."""
+    each = [layer.call.projection for layer in alike]
+    projections = [module for module in each if module is not None]
+    return _Projections(projections) if projections else None

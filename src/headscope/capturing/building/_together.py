@@ -8,19 +8,17 @@ import torch
 
 from headscope.capturing.building._build import Builder
 from headscope.capturing.building._call_tokens import SideTokens
-from headscope.capturing.building._checks import check_weights, verified
 from headscope.capturing.building._real_tokens import RealTokens
 from headscope.capturing.building._waiting_calls import (
     AT_ONCE,
     WaitingCall,
-    check_rows,
-    is_plain,
+    may_wait,
+    write_waiting,
     write_weights,
 )
 from headscope.capturing.building.stacks import order_of
 from headscope.capturing.calls.attention import QueryRows
 from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.tiles import fill_weights
 from headscope.capturing.calls.visibility import Visibility
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
@@ -101,36 +99,23 @@ class BatchBuilder(Builder):
             raise CaptureError(f"{call.name}: texts of one length see differently")
         visible = self._masks.of(unpadded[0], visibility) or Mask.full(queries, keys)
         layer = {"visible": visible}
-        if is_plain(call, visibility):
-            waiting = WaitingCall.of(call, visibility, rows_and_padding[0], layer)
-            # Layers of another form cannot be computed together with those before them.
-            if self._waiting and waiting.form != self._waiting[0].form:
-                self._write_waiting()
-            self._held += waiting.bytes
-            is_last = self._held > AT_ONCE
-            self._waiting.append(waiting if is_last else waiting.kept())
-            if is_last:
-                self._write_waiting()
+        rows = rows_and_padding[0]
+        if not may_wait(call):
+            write_weights(call, rows, layer)
             return [layer], None
-        weights = self._weights(call, unpadded[0])
-        check_weights(weights, None, call.name)
-        check_rows(weights, call, visible)
-        verified(call, rows_and_padding[0].of(weights), rows_and_padding[0])
-        layer["weights"] = weights.cpu().numpy()
+        waiting = WaitingCall.of(call, rows, layer)
+        # Layers of another form cannot be computed together with those before them.
+        if self._waiting and waiting.form != self._waiting[0].form:
+            self._write_waiting()
+        self._held += waiting.bytes
+        self._waiting.append(waiting)
+        if self._held > AT_ONCE:
+            self._write_waiting()
         return [layer], None
-
-    def _weights(self, call: Call, first: RealTokens) -> torch.Tensor:
-        """Weights ``[text head query key]`` in single precision, as records hold them, of texts
-        with the positions of the first.
-        """
-        weights = torch.zeros(call.size, device=call.context.device)
-        texts = len(weights)
-        fill_weights(call, [first.queries] * texts, [first.keys] * texts, into=list(weights))
-        return weights
 
     def _write_waiting(self) -> None:
         if self._waiting:
-            write_weights(self._waiting)
+            write_waiting(self._waiting)
         self._waiting, self._held = [], 0
 
     def _kept(

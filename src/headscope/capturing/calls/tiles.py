@@ -83,7 +83,7 @@ def fill_weights(
     kept_queries: Sequence[torch.Tensor],
     kept_keys: Sequence[torch.Tensor],
     *,
-    into: Sequence[torch.Tensor],
+    into: Sequence[torch.Tensor] | torch.Tensor,
     are_zeros: bool = True,
 ) -> bool:
     """Write the weights of each text into memory ``[head query key]``: as `weights_of`, the model's
@@ -96,7 +96,8 @@ def fill_weights(
         call: with queries and keys, or with weights.
         kept_queries: for each text positions of the real queries, rising.
         kept_keys: the same of the keys.
-        into: for each text memory of any precision and on any device.
+        into: for each text memory of any precision and on any device; or memory of all texts, one
+            after the other, where none has padding.
         are_zeros: whether it holds zeros, so that only weights need to be written.
 
     Returns:
@@ -127,10 +128,21 @@ def fill_weights(
 
 
 def _write(
-    real: Tile, part: TileSlices, wholes: Sequence[torch.Tensor], *, are_zeros: bool
+    real: Tile,
+    part: TileSlices,
+    wholes: Sequence[torch.Tensor] | torch.Tensor,
+    *,
+    are_zeros: bool,
 ) -> None:
     """Write a tile of several texts into the memory of each."""
     stop = real.start + real.weights.shape[-1]
+    if isinstance(wholes, torch.Tensor):
+        rows = wholes[:, part.heads, part.covered]
+        rows[..., real.start : stop] = real.shared
+        if not are_zeros:
+            rows[..., : real.start] = 0
+            rows[..., stop:] = 0
+        return
     for whole, (queries, keys), weights in zip(
         wholes, part.group.lengths, real.shared, strict=True
     ):
@@ -165,14 +177,20 @@ def are_one(sums: torch.Tensor) -> bool:
     return least >= 1 - ROW_SUM_TOLERANCE and most <= 1 + ROW_SUM_TOLERANCE
 
 
-def _room(wholes: Sequence[torch.Tensor], part: TileSlices, call: Call) -> torch.Tensor | None:
-    """Where the weights of a tile can be written at once: of one text without padding, in one piece
-    of memory; None where there is no such piece.
+def _room(
+    wholes: Sequence[torch.Tensor] | torch.Tensor, part: TileSlices, call: Call
+) -> torch.Tensor | None:
+    """Where the weights of a tile can be written at once: of texts without padding, in one piece of
+    memory; None where there is no such piece.
     """
-    if len(wholes) > 1 or part.group.lengths[0][1] != call.size[3]:
+    if not isinstance(wholes, torch.Tensor):
+        if len(wholes) > 1 or part.group.lengths[0][1] != call.size[3]:
+            return None
+        wholes = wholes[0][None]
+    # What is outside of the columns of a tile is not written to.
+    if (part.visibility.start, part.visibility.stop) != (0, call.size[3]):
         return None
-    columns = slice(part.visibility.start, part.visibility.stop)
-    room = wholes[0][None, part.heads, part.covered, columns]
+    room = wholes[:, part.heads, part.covered]
     fits = room.is_contiguous() and room.dtype == _dtype(call)
     return room if fits and room.device == call.context.device else None
 

@@ -18,7 +18,7 @@ from headscope.capturing.watching._before_positions import (
     with_before,
 )
 from headscope.capturing.watching._projection import find_projected, too_many, with_projection
-from headscope.capturing.watching.deferred_work import DeferredWork
+from headscope.capturing.watching.deferred_work import AT_ONCE, DeferredWork
 from headscope.capturing.watching.interface import InterfaceWatch
 from headscope.capturing.watching.modes import innermost_mode
 from headscope.capturing.watching.operators import OperatorWatch, looking_away
@@ -46,8 +46,8 @@ class Watch(PassReader):
         watched: the modules at which it is watched; None for all. Where they are given, softmaxes
             are counted.
         readers: are told more of the pass.
-        deferred: what is seen at known modules waits there until `settle`, in a pass over a short
-            text; None for nothing waits.
+        deferred: where what is seen at known modules waits until `settle`, in a pass over a short
+            text.
     """
 
     def __init__(
@@ -59,19 +59,16 @@ class Watch(PassReader):
         *,
         watched: WatchedModules | None = None,
         readers: Sequence[PassReader] = (),
-        deferred: DeferredWork | None = None,
+        deferred: DeferredWork = AT_ONCE,
     ) -> None:
         self.count = self.softmaxes = 0
-        self._told: dict[str, Any] = {} if watched is None else {"counter": self._count_softmax}
-        # Where nobody asks for a plan it need not be known how attention begins.
-        if watched is not None and (not watched.is_planned or watched.operators):
-            self._told["product"] = self._multiply
+        self._told = self._told_of(watched)
         watched = WatchedModules.of(ModelModules.of(model)) if watched is None else watched
         self._take, self._join, self._watched = take, join, watched
         # Of modules that compute attention with torch's operators it is told itself.
         self.before = self.after = watched.operators or ()
-        self._deferred = deferred or DeferredWork(is_open=False)
-        self._tape = Tape(watched, self._used, readers=(*readers, self), deferred=self._deferred)
+        self._deferred = deferred
+        self._tape = Tape(watched, self._used, readers=(*readers, self), deferred=deferred)
         self._waiting: list[Call] = []
         self._before = BeforePositions()
         function = next((reader.function for reader in readers if reader.function), None)
@@ -81,7 +78,7 @@ class Watch(PassReader):
         self._is_mode_open = self._is_always_open
         self._operators.idle = watched.is_planned
         # Where torch's operators are watched, it matters at once that a call was seen.
-        waits = None if watched.operators else self._deferred
+        waits = AT_ONCE if watched.operators else deferred
         self._interface = InterfaceWatch(
             self._tape, self._note, inside=looking_away, deferred=waits
         )
@@ -93,6 +90,17 @@ class Watch(PassReader):
         self._late: set[int] = set()
         self._expected = Counter(self._watched.operator_calls)
         self._exit = ExitStack()
+
+    def _told_of(self, watched: WatchedModules | None) -> dict[str, Any]:
+        """What is told of softmaxes and products of matrices, where somebody asks for a plan: then
+        softmaxes are counted, and it must be known how attention begins on torch's operators.
+        """
+        if watched is None:
+            return {}
+        told: dict[str, Any] = {"counter": self._count_softmax}
+        if not watched.is_planned or watched.operators:
+            told["product"] = self._multiply
+        return told
 
     def __enter__(self) -> Watch:
         keep_freed_memory()

@@ -93,3 +93,7 @@ class DeferredWork:
                 numbers += tensor.numel()
         self._numbers += numbers
         return numbers <= NUMBERS_OF_CALL and self._numbers <= NUMBERS_HELD
+
+
+AT_ONCE = DeferredWork(is_open=False)
+"""Where nothing waits."""

@@ -18,7 +18,7 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.observers import SharedPatch, observers, observing
 from headscope.capturing.seam import OPERANDS, Edit, alike, edit_of
 from headscope.capturing.watching._flex import dense_mask, is_block_mask
-from headscope.capturing.watching.deferred_work import DeferredWork
+from headscope.capturing.watching.deferred_work import AT_ONCE, DeferredWork
 from headscope.capturing.watching.tape import Tape
 from headscope.errors import CaptureError
 
@@ -38,7 +38,7 @@ class InterfaceWatch:
             changed.
         inside: a block to be opened around the model's own attention function and all that is done
             with its result.
-        deferred: calls that no session changes wait there; None for they are told of at once.
+        deferred: where calls that no session changes wait.
 
     Raises:
         CaptureError: on entering, where transformers is too old to be watched; in a call, where the
@@ -50,10 +50,10 @@ class InterfaceWatch:
         tape: Tape,
         tell: Callable[[Call], None] | None,
         inside: Callable[[], Any] = nullcontext,
-        deferred: DeferredWork | None = None,
+        deferred: DeferredWork = AT_ONCE,
     ) -> None:
         self._tape, self._tell, self._inside = tape, tell, inside
-        self._deferred = deferred or DeferredWork(is_open=False)
+        self._deferred = deferred
         self._outer: InterfaceWatch | None = None
         self._exit = ExitStack()
         self._block_masks: dict[int, tuple[Any, torch.Tensor]] = {}

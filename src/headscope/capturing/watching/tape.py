@@ -21,7 +21,7 @@ from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.seam import unseen
 from headscope.capturing.walk import arguments_of
 from headscope.capturing.watching._score_trace import storage_of
-from headscope.capturing.watching.deferred_work import DeferredWork
+from headscope.capturing.watching.deferred_work import AT_ONCE, DeferredWork
 from headscope.capturing.watching.watch_plan import ATTENTION_NAME, WatchedModules
 
 SECOND_SOURCE = ("encoder_hidden_states", "key_value_states", "kv_states", "memory")
@@ -99,7 +99,7 @@ class Tape:
         readers: are told of the modules that they name.
         attention_only: whether only the model itself and modules that call themselves attention are
             followed, until `follow_all`.
-        deferred: what is seen waits there; None for nothing does.
+        deferred: where what is seen waits.
 
     ``uses`` are the last ones of matrices and norms that may have made queries and keys, the
     earliest first, with what the model goes on with; of norms of such outputs with what was given.
@@ -112,10 +112,10 @@ class Tape:
         *,
         readers: Sequence[PassReader] = (),
         attention_only: bool = False,
-        deferred: DeferredWork | None = None,
+        deferred: DeferredWork = AT_ONCE,
     ) -> None:
         self._watched, self._used = watched, used
-        self._deferred = deferred or DeferredWork(is_open=False)
+        self._deferred = deferred
         running, model = watched.running, watched.modules.model
         self._sized = _by_id(filter(_is_named_attention, (*running, *watched.given)))
         self._followed = self._sized | _by_id([model]) if attention_only else _by_id(running)
