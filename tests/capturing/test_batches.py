@@ -138,7 +138,8 @@ def test_the_bits_of_a_text_do_not_depend_on_how_many_are_weighed_at_once(
         monkeypatch.setattr(_together, "AT_ONCE", 1)
     else:  # one text in a tile, or a few shorter ones
         largest = max(own.size for weights in whole.values() for own in weights.values())
-        monkeypatch.setattr(tiles, "TILE", largest)
+        for name in ("TILE", "TILE_OF_LONG"):
+            monkeypatch.setattr(tiles, name, largest)
     sizes, some = [], {}
     for batch in capture_batches(model, tokenizer, texts):
         sizes.append(len(batch.numbers))

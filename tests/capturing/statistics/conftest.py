@@ -16,6 +16,7 @@ def small_tiles(monkeypatch):
     """Tiles of so few rows and heads that every example takes many."""
     from headscope.capturing.calls import tiles
 
-    monkeypatch.setattr(tiles, "TILE", 150)
+    for name in ("TILE", "TILE_OF_LONG"):
+        monkeypatch.setattr(tiles, name, 150)
     monkeypatch.setattr(tiles, "ROWS_AT_ONCE", 4)
     monkeypatch.setattr(tiles, "ROWS_OF_HIDDEN", 4)

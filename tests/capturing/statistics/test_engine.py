@@ -335,9 +335,15 @@ def test_padding_that_a_soft_mask_hides_is_cut_off():
     assert_equal(case.statistics(case.plan())[0], case.reference(case.plan(), 0, None))
 
 
+@pytest.fixture
+def small_tiles(monkeypatch):
+    for name in ("TILE", "TILE_OF_LONG"):
+        monkeypatch.setattr(tiles, name, 2**15)
+
+
+@pytest.mark.usefixtures("small_tiles")
 @pytest.mark.parametrize("causal", [True, False])
-def test_nothing_as_large_as_the_weights_of_one_head_is_ever_there(causal, monkeypatch):
-    monkeypatch.setattr(tiles, "TILE", 2**15)
+def test_nothing_as_large_as_the_weights_of_one_head_is_ever_there(causal):
     case = plain_case(600, 600 if causal else 700, causal=causal)
     with Sizes() as sizes:
         case.statistics(case.plan(top=TOP))
@@ -345,8 +351,8 @@ def test_nothing_as_large_as_the_weights_of_one_head_is_ever_there(causal, monke
     assert sizes.largest < 600 * 600 / 3
 
 
-def test_a_bias_of_every_head_is_cut_into_tiles_too(monkeypatch):
-    monkeypatch.setattr(tiles, "TILE", 2**15)
+@pytest.mark.usefixtures("small_tiles")
+def test_a_bias_of_every_head_is_cut_into_tiles_too():
     case = plain_case(
         600, 700, bias=torch.randn(1, 6, 600, 700), key=torch.randn(1, 6, 700, FEATURES)
     )

@@ -21,6 +21,10 @@ TILE = 2**18
 """Weights in a tile, at most: two arrays of 1 MiB in single precision, which stay in a core's own
 cache from one operation to the next.
 """
+ROWS_OF_LONG, TILE_OF_LONG = 256, 2**20
+"""With many keys a tile may be larger, so that it has as many rows: a product of few takes longer
+for each of them than the next cache does.
+"""
 ROWS_AT_ONCE = 512
 ROWS_OF_HIDDEN = 128
 """The same where keys are hidden, such as those after a query, which more rows would compute."""
@@ -289,7 +293,8 @@ def _together(call: Call, shared: int) -> int:
 def scratch_of(call: Call) -> torch.Tensor:
     """Memory ``[2 element]`` that all tiles of a call share."""
     batch, heads, queries, keys = call.size
-    size = min(max(TILE, heads * keys), batch * heads * queries * keys)
+    size = max(TILE, heads * keys, min(TILE_OF_LONG, ROWS_OF_LONG * keys))
+    size = min(size, batch * heads * queries * keys)
     return scratch_memory(size, call.context, _dtype(call))
 
 
