@@ -85,6 +85,16 @@ def test_without_options_a_page_is_an_overview(open_file, record, tmp_path):
     assert view.state("view") == "overview"
 
 
+def test_of_heads_that_do_nothing_clear_there_is_none_to_compare(show_kept):
+    rng = np.random.default_rng(0)
+    weights = [rng.dirichlet(np.full(len(PIECES), 0.3), (40, len(PIECES))) for _ in range(3)]
+    view = show_kept(hs.from_weights(weights, TOKENS), view="overview")
+    assert "120 do none of these" in " ".join(view.text("[data-story]").split())
+    assert view.page.locator(".plate-strip").count() == 0
+    view.page.keyboard.press("c")
+    assert view.state("view") == "overview"
+
+
 def test_the_head_in_full_follows_the_pointer_and_a_click_keeps_it(overview):
     tile(overview, "1-1").hover()
     assert headline(overview) == "Head 1-1 looks at the previous token"

@@ -140,6 +140,6 @@ export function compareClearest(store: Store): void {
   const known = store.kinds.value;
   if (known?.left === 0) {
     const tray = clearestOfEach(known).flatMap(({ head }) => ofEveryRecord(headLine(store, head), store.root));
-    store.choose({ view: "compare", tray: tray.slice(0, MOST_IN_TRAY) });
+    if (tray.length > 0) store.choose({ view: "compare", tray: tray.slice(0, MOST_IN_TRAY) });
   }
 }

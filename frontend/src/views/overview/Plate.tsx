@@ -32,6 +32,8 @@ export function PlateStrip({ store, tall }: PlateStripProps) {
   const kinds = store.kinds.value;
   if (!kinds || kinds.left > 0) return <div class="plate-strip" />;
   const clearest = clearestOfEach(kinds);
+  // Of random weights no head does any of these.
+  if (clearest.length === 0) return null;
   return (
     <div class="plate-strip" data-tall={tall || undefined} aria-label={STRIP} role="group">
       {clearest.map(({ kind, head }) => (
