@@ -46,6 +46,15 @@ def test_longformer_is_captured_from_what_it_returns():
     np.testing.assert_array_equal(found[:, 7, 5:10], own[:, 7])
 
 
+def test_what_hooks_of_others_add_to_an_output_is_not_what_it_is_compared_with():
+    model, tokenizer = tiny_model("longformer"), tiny_tokenizer()
+    dense = model.encoder.layer[0].attention.output.dense
+    with dense.register_forward_hook(lambda _module, _args, output: output + 1):
+        record = hs.capture(model, tokenizer, TEXT)
+    assert [layer.route for layer in record["self"]] == ["outputs", "outputs"]
+    assert record.verified < 1e-5
+
+
 def test_padding_is_cut_off_what_is_returned():
     model, tokenizer = tiny_model("longformer"), tiny_tokenizer()
     long, short = capture_encoded(

@@ -15,15 +15,17 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.utils.hooks import RemovableHandle
 
 from headscope.capturing.building._build import Builder
 from headscope.capturing.building._order import not_proved
 from headscope.capturing.calls.call import Call
+from headscope.capturing.hooks import hook_after
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.walk import modules_of
 from headscope.capturing.watching._watch import Watch
-from headscope.capturing.watching.tape import ModuleUse, PassReader, first_tensor
+from headscope.capturing.watching.tape import ModuleUse, first_tensor
 from headscope.capturing.watching.watch_plan import is_affine, names_of
 from headscope.errors import CaptureError
 
@@ -34,22 +36,35 @@ PROVED_WITHIN = 1e-4
 ROWS_PROVED = 8
 
 
-class MatrixUses(PassReader):
-    """Keeps what the matrices of a model were given and what they gave, in order.
+class MatrixUses:
+    """Keeps what the matrices of a model are given and give while the block is open, in order.
 
     Args:
         model: whose matrices.
     """
 
     def __init__(self, model: nn.Module) -> None:
-        self.after = [module for module in modules_of(model) if is_affine(module)]
+        self._model = model
+        self._handles: list[RemovableHandle] = []
         self.uses: list[ModuleUse] = []
 
-    def ended(
+    def __enter__(self) -> MatrixUses:
+        for module in modules_of(self._model):
+            if is_affine(module):
+                # What hooks of others make of an output (steering) is not what was computed.
+                self._handles.append(hook_after(module, self._used, first=True))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self._handles:
+            self._handles.pop().remove()
+
+    def _used(
         self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
     ) -> None:
-        """A matrix was used."""
-        self.uses.append(ModuleUse(module, first_tensor(args, options), output))
+        # What gives more than a product, as a router does, is none.
+        if isinstance(output, torch.Tensor):
+            self.uses.append(ModuleUse(module, first_tensor(args, options), output))
 
 
 def take_returned(
@@ -70,7 +85,6 @@ def take_returned(
     if not {"output_attentions", "kwargs"} & set(inspect.signature(model.forward).parameters):
         return None
     builder, refused = Builder(inputs, keeping, model), []
-    applied = MatrixUses(model)
 
     def take(call: Call) -> None:
         try:
@@ -78,7 +92,7 @@ def take_returned(
         except CaptureError:  # may be proved below by what the model returns
             refused.append(call.name)
 
-    with Watch(model, inputs.count, take, readers=[applied]) as watch:
+    with MatrixUses(model) as applied, Watch(model, inputs.count, take) as watch:
         outputs = model(**{**inputs.arguments, **options, "output_attentions": True})
     if builder.samples:
         raise not_proved(builder.samples[0].name, inputs.count)
