@@ -5,14 +5,10 @@
     python benchmarks/documented.py relations en_ewt-ud-dev.conllu       # docs/relations.md
     python benchmarks/documented.py coref litbank/coref/tsv              # docs/coref.md
     python benchmarks/documented.py interventions en_ewt-ud-dev.conllu   # docs/interventions.md
-    python benchmarks/documented.py patterns en_ewt-ud-dev.conllu        # docs/patterns.md, labels
-    at 142 tokens python benchmarks/documented.py patterns banking77/test.csv          #
-    docs/patterns.md, labels at 12 tokens python benchmarks/documented.py mechanism
-    en_ewt-ud-dev.conllu       # docs/mechanism.md, neurons python benchmarks/documented.py without
-    en_ewt-ud-dev.conllu         # docs/mechanism.md, positions taken away python
-    benchmarks/documented.py segments e-snli                      # docs/mechanism.md, segments
-    taken away python benchmarks/documented.py alignment                            #
-    docs/alignment.md
+    python benchmarks/documented.py patterns en_ewt-ud-dev.conllu        # docs/patterns.md
+    python benchmarks/documented.py patterns banking77/test.csv          # docs/patterns.md
+    python benchmarks/documented.py mechanism en_ewt-ud-dev.conllu       # docs/mechanism.md
+    python benchmarks/documented.py alignment                            # docs/alignment.md
 
 All but the last of the demo model, all-MiniLM-L6-v2. The last teaches two small models, 20 s of a
 core each.
@@ -181,27 +177,6 @@ def mechanism(path: Path) -> None:
     print(result.grouped(hs.heads(None, None, texts).by_label()))
 
 
-def without(path: Path) -> None:
-    """Labels over long documents before and after positions are taken away: whole, then all but
-    their mean.
-    """
-    texts = long_documents(read_treebank(path))
-    for by in ("zero", "mean"):
-        print(hs.embedding_role(None, None, texts, role="position", by=by))
-
-
-def segments(path: Path) -> None:
-    """Labels over 100 pairs, one in 98 of the development part (s1.dev, s2.dev), before and after
-    segments go.
-    """
-    firsts, seconds = (
-        (path / name).read_text(encoding="utf-8").splitlines() for name in ("s1.dev", "s2.dev")
-    )
-    pairs = list(zip(firsts, seconds, strict=True))[::98][:100]
-    for by in ("zero", "mean"):
-        print(hs.embedding_role(None, None, pairs, role="segment", by=by))
-
-
 def alignment() -> None:
     """Error rates of a translator of a made-up cipher, on 100 sentences drawn anew."""
     for order in ("swap", "reverse"):
@@ -232,8 +207,6 @@ PAGES = {
     "interventions": interventions,
     "patterns": patterns,
     "mechanism": mechanism,
-    "without": without,
-    "segments": segments,
 }
 
 if __name__ == "__main__":

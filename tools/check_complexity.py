@@ -1,6 +1,6 @@
 """Count the ways through every function of src, which a reader has to keep in mind.
 
-    python tools/check_complexity.py          # 1 where more than 2 % of functions have over 10
+    python tools/check_complexity.py          # 1 where more than 3 % of functions have over 10
 
 Cyclomatic complexity as radon counts it: one, and one more for every branch, loop, handler,
 condition of a conditional expression or comprehension, and for every ``and`` and ``or``.
@@ -20,7 +20,7 @@ from radon.visitors import Function
 ROOT = Path(__file__).parents[1]
 MOST = 10
 """Ways through a function."""
-SHARE = 0.02
+SHARE = 0.03
 """Of all functions may have more: a few read worse when they are split."""
 
 

@@ -21,7 +21,6 @@ _load, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
 __all__ = sorted({*_names, "__version__"})  # noqa: PLE0605 -- the stub is the one list
 
 _MOVED = {
-    "headscope.capturing": ("without_embedding",),
     "headscope.views.figures": (
         "ablation_figure",
         "alignment_figure",

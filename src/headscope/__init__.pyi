@@ -69,7 +69,6 @@ from .studies import (
     atlas as atlas,
     coref as coref,
     effect as effect,
-    embedding_role as embedding_role,
     faithfulness as faithfulness,
     heads as heads,
     mechanism as mechanism,

@@ -25,11 +25,3 @@ def test_neurons_of_delimiter_heads_are_fixed_and_those_of_neighbours_shift(mini
     assert groups["delimiter"].neurons == pytest.approx(
         groups["next"].neurons, abs=1
     )  # no fewer, as Vig has it
-
-
-def test_heads_that_look_at_neighbours_are_made_of_positions(minilm, texts):
-    changes = hs.embedding_role(*minilm, texts, role="position")
-    told = {(each.layer, each.head, each.pattern): each for each in changes.held}
-    for cell in ((0, 2, "previous"), (1, 8, "next")):
-        assert told[cell].gone
-        assert told[cell].after < 0.2

@@ -87,8 +87,6 @@ def test_a_layer_alone_is_refused_in_a_run(texts, folder, capsys):
     given = ["mechanism", "--texts", texts, "--model", folder, "--workers", "1"]
     assert run([*given, "--at", "0"]) == 1
     assert "such as 0-0,1, got layer 0 alone" in capsys.readouterr().err
-    assert run([*given, "--without", "position"]) == 1
-    assert "remove --workers" in capsys.readouterr().err
 
 
 def test_capture_of_a_file_goes_to_a_folder_of_records(texts, here, folder, capsys):

@@ -52,7 +52,6 @@ def classifier(saved):
         ["heads"],
         ["norms"],
         ["mechanism", "--at", "0-0"],
-        ["mechanism", "--without", "position"],
         ["faithfulness"],
     ],
     ids=" ".join,
@@ -79,9 +78,7 @@ def test_nothing_left_out_is_a_plain_success(here, folder, capsys):
     assert "left out" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "command", [["heads"], ["mechanism", "--without", "position"]], ids=" ".join
-)
+@pytest.mark.parametrize("command", [["heads"]], ids=" ".join)
 def test_too_few_texts_are_told_before_the_work_and_after_it(command, here, folder, capsys):
     (here / "texts.txt").write_text("\n".join(GOOD), encoding="utf-8")
     assert run([*command, "--texts", "texts.txt", "--model", folder]) == 0

@@ -69,26 +69,12 @@ def test_labels_are_told_by_the_neurons_of_the_demo_model(here, capsys):
     assert any(line.startswith("previous ") for line in out.splitlines())
 
 
-def test_without_an_embedding(here, folder, capsys):
-    command = ["mechanism", "--texts", "a.txt", "--model", folder, "--without", "position"]
-    assert run([*command, "--out", "b.csv"]) == 0
-    assert "without the embedding of positions" in capsys.readouterr().out
-    assert (here / "b.csv").read_text(encoding="utf-8").startswith("layer,head,pattern,before,")
-    assert run([*command, "--by", "mean"]) == 0
-    assert "without the embedding of positions (its mean left)" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
         (["--at", "2_0"], "headscope: Expected layer and heads for --at, such as 2-0"),
         (["--at", "9-9"], "headscope: There is no head 9-9"),
         (["--plot", "b.svg"], "headscope: Expected 1 to 12 heads with --at for --plot"),
-        (
-            ["--without", "position", "--pattern", "sep"],
-            "headscope: --at, --pattern and --plot show neurons",
-        ),
-        (["--without", "segment"], "headscope: TokenizersBackend gives the model no segments"),
         (["--pattern", "nowhere"], "headscope: The rule 'nowhere' cannot be read"),
         (["--out", "b.xlsx"], "headscope: Expected .csv, .json, .parquet for --out, got b.xlsx"),
     ],

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from headscope.patterns import Changes, heads, mechanism
+from headscope.patterns import heads, mechanism
 from headscope.testing import tiny_model, tiny_tokenizer
 
 # Looked for, not imported: every worker collects this file, and one runs it.
@@ -25,10 +25,10 @@ def results(planted_records):
         hs.capture_many(tiny_model("bert"), tiny_tokenizer(), ["the cat", "it sat on me"])
     )
     once = heads(planted_records[0])
-    return {"heads": found, "one text": once, "mechanism": live, "changes": Changes(found, found)}
+    return {"heads": found, "one text": once, "mechanism": live}
 
 
-@pytest.mark.parametrize("name", ["heads", "one text", "mechanism", "changes"])
+@pytest.mark.parametrize("name", ["heads", "one text", "mechanism"])
 def test_tables_hold_what_the_result_holds(results, name):
     found = results[name]
     columns = found.columns()

@@ -10,7 +10,7 @@ import headscope as hs
 from headscope.comparison import Effect, OutputChange
 from headscope.evidence import StatisticSums
 from headscope.linguistics import Mention, Passage, Sentence, Treebank
-from headscope.patterns import Changes, Mechanism
+from headscope.patterns import Mechanism
 from headscope.patterns._tally_sums import TallySums
 from headscope.studies import ExplainedText, Faithfulness, Probing
 from headscope.studies.probes._score import CONTROL, PROBE, Score
@@ -45,11 +45,6 @@ def planted(seed, *, follows):
 def heads_of(*, follows, first=0):
     seeds = range(first, first + 24)
     return hs.patterns.heads([planted(seed, follows=follows) for seed in seeds])
-
-
-def changes():
-    control = Changes(heads_of(follows=True, first=50), heads_of(follows=False, first=50), "cut")
-    return Changes(heads_of(follows=True), heads_of(follows=False), "without positions", control)
 
 
 def mechanism():
@@ -226,7 +221,6 @@ EVERY = {
     "Heads": lambda: heads_of(follows=True),
     "Mechanism": mechanism,
     "Groups": groups,
-    "Changes": changes,
     "Ablation": ablation,
     "AlignmentStudy": lambda: with_twin("alignment.npz"),
     "Relations": lambda: with_twin("relations.npz"),

@@ -103,8 +103,8 @@ def test_predictive_words_are_one_option(tokenizer, tmp_path):
 
 
 def test_related_words_are_one_option(model, tokenizer):
-    from headscope.capturing import input_embeddings
     from headscope.patterns import related_patterns
+    from headscope.studies._model_patterns import input_embeddings
 
     found = hs.heads(model, tokenizer, TEXTS, related=True, random_weights=True)
     told = [label for label in found.all_labels if label.pattern == "related"]

@@ -243,10 +243,3 @@ def test_a_loaded_model_does_not_go_to_other_processes(folder):
         hs.heads(hs.capture(model, tiny_tokenizer(), "the cat"), workers=2)
     with pytest.raises(ModelError):
         hs.heads(f"{folder}-not", texts=corpus(6)[0], workers=1, progress=False)
-
-
-def test_changes_are_not_told_of_sums(wanted):
-    from headscope.patterns import Changes
-
-    with pytest.raises(RecordError, match="compare single texts, and a run keeps sums"):
-        Changes(wanted, wanted)

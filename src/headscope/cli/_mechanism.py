@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -32,8 +32,6 @@ def mechanism(
     model: ModelOptions | None = None,
     at: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")] = (),
     pattern: str | None = None,
-    without: Literal["position", "segment"] | None = None,
-    by: Literal["zero", "mean"] = "zero",
     stack: str | None = None,
     confidence: float = 0.95,
     random_weights: Annotated[bool, Parameter(negative="")] = False,
@@ -45,8 +43,7 @@ def mechanism(
 
     For each head: how many neurons make up 90 % of the positive score of the attended keys, and how
     similar these neurons are at different positions of a text. Without --at, all heads are measured
-    and grouped by their labels. With --without, the model runs without its position or segment
-    embeddings, and patterns are scored before and after.
+    and grouped by their labels.
 
     Args:
         text: The text to read.
@@ -58,8 +55,6 @@ def mechanism(
             heads.
         pattern: Which keys to explain: a pattern such as sep or next, or a rule such as "word ->
             first"; by default the most attended ones.
-        without: Remove the position or segment embeddings, and report which labels disappear.
-        by: What replaces what is removed: zeros (zero), or its mean over each text (mean).
         stack: Attention stack of the model, such as decoder or cross; by default the first.
         confidence: Confidence level of the intervals.
         random_weights: Repeat with the same architecture and random weights, as a baseline.
@@ -75,24 +70,6 @@ def mechanism(
     by_layer = [parse_layer_and_heads(each, "--at") for each in at]
     given, options = parse_texts(text, text_b, texts), model or ModelOptions()
     shared = {"stack": stack, "confidence": confidence, "random_weights": random_weights}
-    if without is not None:
-        if by_layer or pattern is not None or plot is not None:
-            raise RecordError(
-                "--at, --pattern and --plot show neurons, --without shows labels; use one of both"
-            )
-        if running.asks(out):
-            raise RecordError(
-                "--without reads all texts twice at once; remove --workers, --dask and "
-                "--part-size, and give a file for --out"
-            )
-        from headscope.studies import embedding_role
-
-        chosen: dict[str, Any] = {"role": without, "by": by, **shared}
-        source = loaded(given, options)
-        with few_texts_as_a_line():
-            result = embedding_role(*source, given, **chosen, **capturing(given, options, texts))
-        tell(result, out, None)
-        return
     count = sum(len(heads) for _, heads in by_layer)
     if plot is not None and not (0 < count <= MOST_DRAWN and all(heads for _, heads in by_layer)):
         raise RecordError(

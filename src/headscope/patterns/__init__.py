@@ -5,8 +5,6 @@ from typing import Any
 from headscope._renamed import renamed_name
 from headscope.patterns._batch_values import BASELINES, BatchValues
 from headscope.patterns._card import HeadCard
-from headscope.patterns._change import Change, Changes
-from headscope.patterns._change_file import load_changes
 from headscope.patterns._groups import Group, Groups
 from headscope.patterns._head_measures import MEASURES, Measure
 from headscope.patterns._heads import Heads, check_heads_options, heads, levels_of
@@ -51,8 +49,6 @@ __all__ = [
     "RUNS",
     "AttentionMaps",
     "BatchValues",
-    "Change",
-    "Changes",
     "Group",
     "Groups",
     "HeadCard",
@@ -80,7 +76,6 @@ __all__ = [
     "kept_of_heads",
     "kovaleva_class",
     "levels_of",
-    "load_changes",
     "load_groups",
     "load_heads",
     "load_mechanism_tally",

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from headscope._renamed import renamed_name
 from headscope.errors import FigureError
 from headscope.studies._atlas import atlas
-from headscope.studies._embedding_role import embedding_role
 from headscope.studies._heads import heads
 from headscope.studies._mechanism import mechanism
 from headscope.studies._statistic_file import load_of_statistic
@@ -90,7 +89,6 @@ __all__ = [
     "atlas",
     "coref",
     "effect",
-    "embedding_role",
     "erasure",
     "faithfulness",
     "heads",

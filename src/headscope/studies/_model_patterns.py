@@ -5,6 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+from jaxtyping import Float
+
+from headscope.errors import CaptureError
 from headscope.patterns import (
     MissingFunction,
     Pattern,
@@ -35,7 +39,7 @@ def patterns_of_model(
     Raises:
         CaptureError: where the model has no masked-word head, or no input embeddings.
     """
-    from headscope.capturing import Masking, input_embeddings
+    from headscope.capturing import Masking
 
     patterns: tuple[Pattern, ...] = ()
     if predictive:
@@ -43,6 +47,28 @@ def patterns_of_model(
     if related:
         patterns += related_patterns(input_embeddings(model))
     return patterns
+
+
+def input_embeddings(model: Any) -> Float[np.ndarray, "vocabulary feature"]:
+    """The input embedding of each token of a model's vocabulary, float32.
+
+    Raises:
+        CaptureError: where the model reads no tokens.
+
+    Example:
+        >>> vectors = input_embeddings(model)
+    """
+    from headscope.capturing.device import in_memory
+    from headscope.capturing.run import unwrapped
+
+    table = unwrapped(model).get_input_embeddings()
+    if getattr(getattr(table, "weight", None), "ndim", 0) != 2:
+        raise CaptureError(
+            f"{type(unwrapped(model)).__name__} has no table of input embeddings: it reads no "
+            "tokens"
+        )
+    with in_memory(table):
+        return table.weight.detach().float().cpu().numpy()
 
 
 def patterns_without_model(

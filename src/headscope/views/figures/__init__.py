@@ -7,7 +7,6 @@ from headscope.views.figure_options import FigureOptions
 from headscope.views.figures._ablation_figure import ablation_figure
 from headscope.views.figures._alignment_figure import alignment_figure
 from headscope.views.figures._answer_figure import answer_figure
-from headscope.views.figures._changes_figure import changes_figure
 from headscope.views.figures._coreference_figure import coreference_figure
 from headscope.views.figures._difference_figure import difference_figure
 from headscope.views.figures._faithfulness_figure import faithfulness_figure
@@ -30,7 +29,6 @@ __all__ = [
     "ablation_figure",
     "alignment_figure",
     "answer_figure",
-    "changes_figure",
     "coreference_figure",
     "difference_figure",
     "faithfulness_figure",
