@@ -12,8 +12,7 @@ from typing import get_args
 
 import pytest
 
-from headscope.patterns import COLUMNS, KINDS, heads
-from headscope.testing import random_record
+from headscope.patterns import COLUMNS, KINDS
 from headscope.views.constants import KIND_COLOURS
 from headscope.views.options import HeadMeasure, KindName
 
@@ -158,7 +157,6 @@ try:
     check_names({"view": "globe", "sinks": False})
 except hs.FigureError as error:
     figure = str(error)
-old = hs.load("old.safetensors")
 lengths = hs.lengths(["a b", "c d e"])
 lengths.save("lengths.safetensors")
 assert run(["lengths", "a b c"]) == 0
@@ -177,7 +175,6 @@ print("FACTS" + json.dumps({
     "figure": figure,
     "columns": list(found.columns()),
     "table": str(found),
-    "old": [str(old.measures["pointed"][0]), float(old.measures["entropy"][0])],
     "study": [str(lengths), str(hs.load("lengths.safetensors")), hs.figure(lengths)],
     "drawn": hs.figure(record, quantity="loudness").recipe["call"],
 }))
@@ -205,7 +202,6 @@ def facts(tmp_path_factory):
             assert text.count(before) == 1, f"{before!r} in {name}"
             text = text.replace(before, after)
         path.write_text(text, encoding="utf-8")
-    heads(random_record()).save(folder / "old.safetensors")
     run = subprocess.run(
         [sys.executable, "-c", f"TOOLS = {str(ROOT / 'tools')!r}\n{SCRIPT}"],
         cwd=folder,
@@ -255,15 +251,13 @@ def test_a_quantity_is_in_page_contract_and_figure(facts):
     assert "quantity='loudness'" in facts["drawn"]
 
 
-def test_a_measure_is_a_column_and_an_axis_and_older_files_load(facts):
+def test_a_measure_is_a_column_and_an_axis(facts):
     assert "pointed" in facts["columns"]
     header = next(line.split() for line in facts["table"].splitlines() if "entropy" in line)
     assert header.index("pointed") == header.index("distance") + 1
     assert "pointed: peak, in peaks" in " ".join(facts["table"].split())
     axes = {each["name"]: each for each in facts["measures"]}
     assert axes["pointed"] == {"name": "pointed", "says": "peak", "unit": "peaks"}
-    assert facts["old"][0] == "nan"
-    assert facts["old"][1] > 0
 
 
 def test_a_study_takes_three_edits_beside_its_own_files(facts):

@@ -19,31 +19,6 @@ def test_the_root_stays_small():
     assert len(headscope.__all__) <= 70
 
 
-@pytest.mark.parametrize(
-    ("name", "instead"),
-    [
-        ("Tally", r"headscope\.patterns\.Tally"),
-        ("load_relations", r"headscope\.load\(path\)"),
-        ("heads_figure", r"headscope\.figure\(result\)"),
-        ("Explained", r"headscope\.studies\.ExplainedText"),
-        ("Tampering", r"headscope\.studies\.CounterfactualAttention"),
-        ("CounterfactualAttention", r"headscope\.studies\.CounterfactualAttention"),
-    ],
-)
-def test_names_of_0_1_come_with_a_warning(name, instead):
-    with pytest.warns(
-        DeprecationWarning, match=rf"headscope\.{name} goes away in 0\.3; use {instead}"
-    ):
-        assert callable(getattr(headscope, name))
-    assert name not in headscope.__all__
-
-
-def test_every_name_of_0_1_is_still_there():
-    for name, place in headscope._MOVED_TO.items():
-        with pytest.warns(DeprecationWarning, match="goes away in 0.3"):
-            assert getattr(headscope, name) is getattr(importlib.import_module(place), name)
-
-
 def test_names_keep_pointing_at_functions_after_submodules_are_imported():
     import headscope.capturing
     import headscope.record

@@ -19,7 +19,6 @@ from headscope.views import contract as _contract
 from headscope.views.options import (
     DEFAULTS,
     NUMBERS_OF,
-    OLD_NAMES,
     PICTURE_OPTIONS,
     PageSelection,
     declared,
@@ -93,12 +92,6 @@ def values() -> str:
             DEFAULTS,
             "What a page shows where nothing is chosen, beside its view, stack and layer.",
             ': Omit<PageSelection, "view" | "stack" | "layer">',
-        ),
-        _const(
-            "OLD_NAMES",
-            {new: old for old, new in OLD_NAMES.items()},
-            "What options were called in links of the version before; they are read until 0.3.",
-            ": Readonly<Record<string, string>>",
         ),
         _const("NUMBERS", numbers, "Options that are one whole number."),
         _const("PICTURE_OPTIONS", PICTURE_OPTIONS, "What each picture of the tray has for itself."),

@@ -72,29 +72,6 @@ def test_names_that_meant_several_things_have_one_each():
         assert set(uses()[name]) == where
 
 
-OLD = [
-    (["ablate", "--no-layers"], "--no-whole-layers"),
-    (["ablate", "--no-heads"], "--no-single-heads"),
-    (["ablate", "--batch", "4"], "--batch-size"),
-    (["capture", "--heads", "0-0"], "--keep-heads"),
-    (["generate", "--heads", "0-0"], "--keep-heads"),
-    (["compare", "--heads", "best"], "--match"),
-    (["compare", "--least", "0.1"], "--min-overlap"),
-    (["coref", "--rows", "max"], "--word-rows"),
-    (["relations", "--rows", "max"], "--word-rows"),
-    (["relations", "--text", "words"], "--read"),
-]
-
-
-@pytest.mark.parametrize(("given", "now"), OLD)
-def test_old_names_are_taken_with_a_warning(given, now, capsys):
-    """They are refused for what is missing, not for their name."""
-    assert run(given) in (1, 2)
-    told = capsys.readouterr().err
-    assert f"headscope: {given[1]} is now {now}; the old name will be removed in 0.3" in told
-    assert "Unknown option" not in told
-
-
 @pytest.mark.parametrize("task", ["next_word", "next-word", "masked_word", "minimal_pairs"])
 def test_names_of_several_words_take_hyphens_and_underscores(task, capsys):
     assert run(["ablate", "--task", task]) == 1

@@ -214,11 +214,6 @@ def test_it_prints_what_it_found(found):
     assert max(map(len, table.splitlines())) <= 100
     tau = found.means["kendall", "attention", "gradient"][0]
     assert f"Attention has Kendall's tau {tau:.2f} with the gradient and" in found.summary()
-    with pytest.warns(DeprecationWarning, match=r"summary\[...\] is called means"):
-        assert (
-            found.summary["kendall", "attention", "gradient"]
-            == found.means["kendall", "attention", "gradient"]
-        )
     assert found.agreement().shape == (2, 2)
 
 

@@ -57,13 +57,6 @@ export const DEFAULTS: Omit<PageSelection, "view" | "stack" | "layer"> = {
   tray: [],
 };
 
-/** What options were called in links of the version before; they are read until 0.3. */
-export const OLD_NAMES: Readonly<Record<string, string>> = {
-  hide_special: "mute",
-  top_percent: "share",
-  min_score: "least",
-};
-
 /** Options that are one whole number. */
 export const NUMBERS = ["layer", "top_percent", "min_score"] as const;
 

@@ -1,4 +1,4 @@
-import { CHOICES, DEFAULTS, NUMBERS, OLD_NAMES } from "../contract/values";
+import { CHOICES, DEFAULTS, NUMBERS } from "../contract/values";
 import type { Selection } from "./selection";
 
 // A link keeps the parts of a selection that differ from the page's own, so that it opens the same picture.
@@ -58,7 +58,7 @@ export function readFragment(fragment: string, defaults: Selection): Selection {
   const given = new URLSearchParams(fragment.replace(/^#/, "").replaceAll("+", "%2B"));
   if (given.get("v") !== VERSION) return defaults;
   const read = KEYS.flatMap((key) => {
-    const text = given.get(key) ?? given.get(OLD_NAMES[key]);
+    const text = given.get(key);
     const value = text === null ? undefined : PARTS[key].read(text);
     return value === undefined ? [] : [[key, value] as const];
   });

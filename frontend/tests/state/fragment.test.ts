@@ -95,8 +95,3 @@ test.each([
 test.each(["constructor", "toString", "__proto__"])("a flag is 0 or 1, not %s", (text) => {
   expect(readFragment(`v=2&hide_special=${text}`, DEFAULTS).hide_special).toBe(false);
 });
-
-test("links of the version before say the same", () => {
-  const old = readFragment("v=2&mute=1&share=40&least=60", DEFAULTS);
-  expect(old).toEqual({ ...DEFAULTS, hide_special: true, top_percent: 40, min_score: 60 });
-});

@@ -11,8 +11,6 @@ from typing import Any
 
 import lazy_loader
 
-from headscope._renamed import renamed_name
-
 for _package in ("torch", "transformers"):
     if find_spec(_package) is None:
         raise ModuleNotFoundError(
@@ -25,10 +23,7 @@ _load, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
 __all__ = sorted(_names)  # noqa: PLE0605 -- the stub is the one list
 
 
-_NAMES_OF_0_1 = {"Together": "BatchOutcome", "positions_of": "position_limit"}
-
-
 def __getattr__(name: str) -> Any:
     if name not in _names:
-        return renamed_name(__name__, name, _NAMES_OF_0_1)
+        raise AttributeError(f"{__name__} has no {name!r}; it has {', '.join(__all__)}")
     return _load(name)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from headscope._missing_packages import missing_package
 from headscope.cli._kinds import overwriting, without_force
 from headscope.cli._left_out import left_out
-from headscope.cli._old_options import with_new_names
 from headscope.errors import HeadscopeError
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def _run(arguments: Sequence[str]) -> int:
     token = overwriting.set(force)
     try:
         app(
-            with_new_names(arguments),
+            arguments,
             exit_on_error=False,
             print_error=False,
             result_action="return_value",

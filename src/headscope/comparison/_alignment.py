@@ -6,12 +6,11 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Int
 
-from headscope._renamed import RenamedAttribute
 from headscope.comparison._edit_distance import edit_pairs
 from headscope.errors import RecordError
 from headscope.record import Tokens
@@ -64,8 +63,6 @@ class TokenAlignment:
         return np.array(
             [position for position, span in enumerate(self.spans) if span.kind in kinds], int
         )
-
-    places: ClassVar[RenamedAttribute] = RenamedAttribute("span_numbers")
 
     @cached_property
     def edits(self) -> int:

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from jaxtyping import Float
 
-from headscope._renamed import RenamedAttribute
 from headscope.comparison._compare import Comparison
 from headscope.comparison.stack import StackComparison
 from headscope.record import Record
@@ -85,8 +84,6 @@ class OutputChange:
         return [
             line for part in (self.description(), *self.guesses()) for line in str(part).split("\n")
         ]
-
-    said: ClassVar[RenamedAttribute] = RenamedAttribute("description")
 
     def description(self) -> str:
         """How far the output moved, in words."""

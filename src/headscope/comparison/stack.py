@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from headscope._renamed import RenamedAttribute
 from headscope.comparison._alignment import TokenAlignment
 from headscope.comparison._grid import Grid, Side
 from headscope.comparison._heads import Cell, MatchedHeads
@@ -217,8 +216,6 @@ class StackComparison:
     def count(self) -> int:
         """How many heads moved by more than the spread, of those that are counted."""
         return int((self.beyond & self.counting).sum())
-
-    said: ClassVar[RenamedAttribute] = RenamedAttribute("descriptions")
 
     def descriptions(self) -> list[str]:
         """What the heads did all together, in words."""

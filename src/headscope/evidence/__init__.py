@@ -2,9 +2,6 @@
 corrections, baselines.
 """
 
-from typing import Any
-
-from headscope._renamed import renamed_name
 from headscope.evidence._baselines import (
     null_scores,
     orders_of_words,
@@ -70,9 +67,3 @@ __all__ = [
     "uniform_map",
     "wilson_of_sums",
 ]
-
-_NAMES_OF_0_1 = {"length_said": "length_text", "p_shown": "p_text"}
-
-
-def __getattr__(name: str) -> Any:
-    return renamed_name(__name__, name, _NAMES_OF_0_1)

@@ -1,8 +1,5 @@
 """Changing what attention does, and asking what it matters."""
 
-from typing import Any
-
-from headscope._renamed import renamed_name
 from headscope.interventions._cut import Cut
 from headscope.interventions._intervention import Intervention
 from headscope.interventions._mean import Mean, MeanOutput
@@ -42,11 +39,3 @@ __all__ = [
     "next_word",
     "pruning_curve",
 ]
-
-_NAMES_OF_0_1 = {
-    "Given": "SetWeights",
-}
-
-
-def __getattr__(name: str) -> Any:
-    return renamed_name(__name__, name, _NAMES_OF_0_1)

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from headscope._renamed import RenamedAttribute
 from headscope.capturing.seam import CallPositions, LayerChange, Where
 from headscope.errors import InterventionError
 from headscope.interventions.plan import LayerPlace, ModelPlan
@@ -117,8 +116,6 @@ class Intervention(ABC):
             groups = checked(self.kv_heads, place.kv_heads, f"{place.name} has key/value heads")
             return tuple(group * shared + head for group in groups for head in range(shared))
         return checked(self.heads, place.heads, f"{place.name} has heads")
-
-    said: ClassVar[RenamedAttribute] = RenamedAttribute("description")
 
     def description(self, heads: tuple[int, ...]) -> str:
         """The change of these heads in words."""

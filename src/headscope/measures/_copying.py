@@ -7,11 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from headscope._renamed import renamed_argument
 from headscope.errors import RecordError
 
 
-@renamed_argument("places", "ids")
 def copying(
     effects: Float[np.ndarray, "head token vocabulary"], ids: Sequence[int]
 ) -> Float[np.ndarray, " head"]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from headscope._renamed import renamed_argument
 from headscope.errors import RecordError
 
 
@@ -53,7 +52,6 @@ def head_map(
     return points * np.where(signs == 0, 1.0, signs)
 
 
-@renamed_argument("places", "points")
 def stress(
     distances: Float[np.ndarray, "head other_head"], points: Float[np.ndarray, "head 2"]
 ) -> float:

@@ -10,7 +10,6 @@ from collections.abc import Set as AbstractSet
 import numpy as np
 from jaxtyping import Float
 
-from headscope._renamed import renamed_argument
 from headscope.errors import RecordError
 
 ROWS = ("mean", "first", "max")
@@ -110,7 +109,6 @@ def aligned_words(
     return tuple(links)
 
 
-@renamed_argument("found", "links")
 def alignment_counts(
     sure: AbstractSet[Link], possible: AbstractSet[Link], links: AbstractSet[Link]
 ) -> tuple[int, int]:
@@ -132,7 +130,6 @@ def alignment_counts(
     return len(links & (possible | sure)) + len(links & sure), len(links) + len(sure)
 
 
-@renamed_argument("found", "links")
 def alignment_error_rate(
     sure: AbstractSet[Link], possible: AbstractSet[Link], links: AbstractSet[Link]
 ) -> float:

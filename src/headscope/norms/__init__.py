@@ -5,9 +5,6 @@ are asked to be). A `Block` holds what one attention block computes with;
 `headscope.capture` with ``keep="norms"`` finds all of it in the running model and keeps the maps.
 """
 
-from typing import Any
-
-from headscope._renamed import renamed_name
 from headscope.norms._alti import alti
 from headscope.norms._block import Block
 from headscope.norms._block_arrays import BlockArrays, Kinds
@@ -65,14 +62,3 @@ __all__ = [
     "shape_of",
     "value_norms",
 ]
-
-_NAMES_OF_0_1 = {
-    "attention_pieces": "attention_vectors",
-    "residual_pieces": "residual_vectors",
-    "output_pieces": "output_vectors",
-    "globenc_pieces": "globenc_vectors",
-}
-
-
-def __getattr__(name: str) -> Any:
-    return renamed_name(__name__, name, _NAMES_OF_0_1)

@@ -1,8 +1,5 @@
 """Patterns of heads: definitions, labels over many texts, and the evidence for each label."""
 
-from typing import Any
-
-from headscope._renamed import renamed_name
 from headscope.patterns._batch_values import BASELINES, BatchValues
 from headscope.patterns._card import HeadCard
 from headscope.patterns._groups import Group, Groups
@@ -94,13 +91,3 @@ __all__ = [
     "units_of",
     "weights_together",
 ]
-
-_NAMES_OF_0_1 = {
-    "LeftBehind": "MissingFunction",
-    "Maps": "AttentionMaps",
-    "Sides": "QueryKeyTokens",
-}
-
-
-def __getattr__(name: str) -> Any:
-    return renamed_name(__name__, name, _NAMES_OF_0_1)

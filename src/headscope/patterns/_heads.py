@@ -23,7 +23,7 @@ from headscope.patterns._tally import MEASURE, Tally
 from headscope.patterns._tally_sums import MANY, TallySums
 from headscope.patterns.label import FIELDS, MARGIN, RUNS, Label, labels_of, texts_needed
 from headscope.patterns.records import with_groups
-from headscope.results import Kept, Result, Summary, TextTable
+from headscope.results import Kept, Result, TextTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,11 +96,8 @@ class Heads(Result):
         """Median length of the texts in tokens; NaN for a tally saved before lengths were."""
         return self.tally.median_length
 
-    @property
-    def summary(self) -> Summary:
-        """Number of heads with each label, of all heads, and the length of the texts; call it as
-        for every result.
-        """
+    def summary(self) -> str:
+        """Number of heads with each label, of all heads, and the length of the texts."""
         listed = _counted(self.labels) or "no label"
         if self.candidates:
             listed += f" (candidates: {_counted(self.candidates)})"
@@ -109,7 +106,7 @@ class Heads(Result):
             texts += f" of {self.documents} document{'s' * (self.documents != 1)}"
         length = "length not known" if np.isnan(self.tokens) else f"median {self.tokens:.0f} tokens"
         model = self.tally.model or "a model"
-        return Summary(f"{model}: {listed} of {len(self.cells)} heads; {length}, {texts}")
+        return f"{model}: {listed} of {len(self.cells)} heads; {length}, {texts}"
 
     @property
     def model(self) -> str:
@@ -246,7 +243,7 @@ class Heads(Result):
         rows = [tuple(columns), *(self._row(cell, columns) for cell in range(len(self.cells)))]
         table = TextTable.of_rows(rows, says=SAYS, wraps=("labels", "candidates"))
         notes = [*once, *self._legend(), *self._not_judged(), *self._too_few()]
-        return [table, "\n".join([*notes, self.summary])]
+        return [table, "\n".join([*notes, self.summary()])]
 
     @property
     def caution(self) -> str:

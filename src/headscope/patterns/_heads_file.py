@@ -12,7 +12,7 @@ from headscope.evidence import MapSum, Statistic
 from headscope.evidence.correction import CORRECTIONS
 from headscope.patterns._heads import Heads
 from headscope.patterns._pattern import PATTERNS, MissingFunction, Pattern
-from headscope.patterns._tally import Tally, rows_and_heads, with_later_measures
+from headscope.patterns._tally import Tally, rows_and_heads
 from headscope.patterns._tally_sums import TallySums
 from headscope.results import Kept, reads
 from headscope.storage import (
@@ -125,10 +125,9 @@ def _tally(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tally:
     texts = document["texts"]
     tally.shown = {text: text for text in texts}
     shape = len(texts), len(document["rows"]), len(tally.cells)
-    values = array_of(arrays, "values", "f", shape)
-    tally.statistic = _statistic(
-        tally, with_later_measures(values, document["rows"], tally.rows), document
-    )
+    if tuple(document["rows"]) != tally.rows:
+        raise ValueError("its rows are not those of its patterns")
+    tally.statistic = _statistic(tally, array_of(arrays, "values", "f", shape), document)
     if document["battery"] is not None:
         tally.battery = _battery(tally, document, arrays)
     tally.distances = _distances(tally, arrays, tally.statistic.texts)
@@ -181,9 +180,7 @@ def _battery(
     """The runs of repeated tokens, numbered."""
     names = document["battery"]
     battery = Tally(tuple(pattern for pattern in tally.patterns if pattern.name in names))
-    kept = [row for row in battery.rows if row in document["rows"]]
-    values = array_of(arrays, "battery", "f", (None, len(kept), len(tally.cells)))
-    values = with_later_measures(values, kept, battery.rows)
+    values = array_of(arrays, "battery", "f", (None, *_size(battery)))
     return Tally.of_values(battery.patterns, tally.cells, values)
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from headscope._renamed import RenamedAttribute
 from headscope.evidence import shuffled_tokens
 from headscope.measures import (
     other_segment,
@@ -197,8 +196,6 @@ class AttentionMaps:
     weights: Float[np.ndarray, "head query key"]
     tokens: QueryKeyTokens
     visible: Bool[np.ndarray, "query key"]
-
-    sides: ClassVar[RenamedAttribute] = RenamedAttribute("tokens")
 
     @cached_property
     def seeing(self) -> Bool[np.ndarray, " query"]:

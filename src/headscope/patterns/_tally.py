@@ -32,8 +32,6 @@ BATTERY = "battery "
 """Prefix of the array of the runs of repeated tokens in a file, before the names of patterns."""
 TOKENS = "tokens"
 """The row that holds the length of each text."""
-ADDED_PATTERNS, ADDED_BASELINES = ("sink", "sink-elsewhere"), ("like words",)
-"""Patterns and baselines that tallies of headscope 0.1 do not hold."""
 
 
 class Tally(OneModelStudy):
@@ -238,7 +236,7 @@ class Tally(OneModelStudy):
 
     @property
     def lengths(self) -> Float[np.ndarray, " text"]:
-        """Number of query tokens of every text; NaN in tallies saved before this was counted."""
+        """Number of query tokens of every text."""
         return self.statistic.values[:, self.rows.index(TOKENS), 0]
 
     def judged(
@@ -287,23 +285,24 @@ def load_tally(
 ) -> Tally:
     """Read a saved tally, to resume it.
 
-    A tally of headscope 0.1 has no lengths. Its pattern `sink` is `first-token` now, because it was
-    scored on texts of any length. `bag` had another score and is not judged.
-
     Raises:
         FileError: where the file does not exist or was not written by headscope.
         RecordError: where it was made with other patterns.
     """
     tally = Tally(patterns, stack=stack)
-    kept = load_statistic(path)
+    statistic = load_statistic(path)
     heads = [
-        name.removeprefix("head ").split("-") for name in kept.names if name.startswith("head ")
+        name.removeprefix("head ").split("-")
+        for name in statistic.names
+        if name.startswith("head ")
     ]
     with reading(path, "tally"):
         tally.cells = [(int(layer), int(head)) for layer, head in heads]
-        if kept.shape != (len(kept.names) - len(heads), len(heads)):
-            raise ValueError(f"it has values {list(kept.shape)} for {len(heads)} heads")
-    tally.statistic = statistic = _with_rows(kept, tally, path)
+        if statistic.shape != (len(statistic.names) - len(heads), len(heads)):
+            raise ValueError(f"it has values {list(statistic.shape)} for {len(heads)} heads")
+    if statistic.names[: len(statistic.names) - len(heads)] != tally.rows:
+        raise RecordError(f"{path} was made of other patterns; give those it was made of")
+    tally.statistic = statistic
     tally.shown = {text: text for text in statistic.texts}
     beside = load_beside(path)
     for name in [name for name in beside if name.startswith(BATTERY)]:
@@ -336,40 +335,6 @@ def _kept_battery(names: list[str], values: np.ndarray, tally: Tally) -> Tally |
     return battery
 
 
-def _with_rows(kept: Statistic, tally: Tally, path: str | os.PathLike[str]) -> Statistic:
-    """A saved statistic with the rows of a tally; NaN for rows that were not counted then."""
-    rows = tuple(name for name in kept.names if not name.startswith("head "))
-    if rows == tally.rows:
-        return kept
-    if TOKENS not in rows:
-        rows = tuple(_name_of_today(name) for name in rows)
-    missing = set(tally.rows) - set(rows)
-    missing -= {row for row in tally.rows if row.startswith(MEASURE)}
-    if TOKENS not in rows:
-        missing -= {row for row in tally.rows if _was_added(row)}
-    if set(rows) - set(tally.rows) or missing:
-        raise RecordError(f"{path} was made of other patterns; give those it was made of")
-    statistic = Statistic(
-        (len(tally.rows), len(tally.cells)), rows_and_heads(tally.rows, tally.cells)
-    )
-    for text, values in zip(kept.texts, kept.values, strict=True):
-        known = dict(zip(rows, values, strict=True))
-        nothing = np.full(len(tally.cells), np.nan)
-        statistic.update(text, np.stack([known.get(row, nothing) for row in tally.rows]))
-    return statistic
-
-
-def _name_of_today(row: str) -> str:
-    pattern, mark, baseline = row.partition(":")
-    return f"first-token{mark}{baseline}" if pattern == "sink" else row
-
-
-def _was_added(row: str) -> bool:
-    """Whether a row is not in tallies of headscope 0.1."""
-    pattern, _, baseline = row.partition(":")
-    return row == TOKENS or pattern in ADDED_PATTERNS or baseline in ADDED_BASELINES
-
-
 def _row_names(patterns: tuple[Pattern, ...]) -> tuple[str, ...]:
     names = [pattern.name for pattern in patterns]
     if len(set(names)) < len(names):
@@ -382,27 +347,6 @@ def _row_names(patterns: tuple[Pattern, ...]) -> tuple[str, ...]:
         *(f"{MEASURE}{name}" for name in MEASURES),
         TOKENS,
     )
-
-
-def with_later_measures(
-    values: Float[np.ndarray, "text row head"], kept: Sequence[str], today: Sequence[str]
-) -> Float[np.ndarray, "text today head"]:
-    """Saved values with a row of NaN for each measure that was added since.
-
-    Args:
-        values: values from the file.
-        kept: names of their rows.
-        today: names of the rows to return.
-
-    Raises:
-        ValueError: where other rows differ.
-    """
-    later = [at for at, row in enumerate(today) if row not in kept]
-    others = [row for row in today if row in kept]
-    if list(kept) != others or not all(today[at].startswith(MEASURE) for at in later):
-        raise ValueError("its rows are not those of its patterns; it was made by another headscope")
-    # np.insert counts positions in the old array, without the new rows before them.
-    return np.insert(values, [at - before for before, at in enumerate(later)], np.nan, axis=1)
 
 
 def rows_and_heads(rows: tuple[str, ...], cells: list[tuple[int, int]]) -> tuple[str, ...]:

@@ -1,8 +1,5 @@
 """What attention is here: the data, frozen and checked; NumPy only."""
 
-from typing import Any
-
-from headscope._renamed import renamed_name
 from headscope.record._batch import BatchLayer, BatchStack, TextBatch
 from headscope.record._checks import check_finite
 from headscope.record._contributions import (
@@ -74,7 +71,3 @@ __all__ = [
     "statistics_of",
     "weakest",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    return renamed_name(__name__, name, {"Stored": "StoredArray"})

@@ -2,7 +2,7 @@
 
 from headscope.results._file import load, save
 from headscope.results._registry import EVERY_KIND, drawing_of, draws, reads, shows, view_of
-from headscope.results._result import Kept, Result, Summary, no_figure
+from headscope.results._result import Kept, Result, no_figure
 from headscope.results._table import WIDTH, Column, TextTable, aligned, wrapped
 
 __all__ = [
@@ -11,7 +11,6 @@ __all__ = [
     "Column",
     "Kept",
     "Result",
-    "Summary",
     "TextTable",
     "aligned",
     "drawing_of",

@@ -21,16 +21,6 @@ Kept = tuple[dict[str, Any], dict[str, np.ndarray]]
 """The fields of a result that JSON can hold, and its arrays by name."""
 
 
-class Summary(str):
-    """A summary that was an attribute in headscope 0.1: it can be read as before, or called as for
-    every other result.
-    """
-
-    def __call__(self) -> str:
-        """The same words."""
-        return str(self)
-
-
 class Result:
     """The result of a study; base class of all of them.
 

@@ -6,13 +6,8 @@ imported at its first use, since it imports torch; records are studied without i
 """
 
 import importlib
-import warnings
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headscope._renamed import renamed_name
-from headscope.errors import FigureError
 from headscope.studies._atlas import atlas
 from headscope.studies._heads import heads
 from headscope.studies._mechanism import mechanism
@@ -110,29 +105,7 @@ __all__ = [
 ]
 
 
-_NAMES_OF_0_1 = {
-    "BestPlace": "BestLayerOrHead",
-    "Explained": "ExplainedText",
-    "Tampering": "CounterfactualAttention",
-}
-
-
 def __getattr__(name: str) -> Any:
-    if name == "check_plot":
-        warnings.warn(
-            "headscope.studies.check_plot goes away in 0.3; draw a result with .plot(path), "
-            "which checks the path itself",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return _check_plot
     if name not in _WITH_TORCH:
-        return renamed_name(__name__, name, _NAMES_OF_0_1)
+        raise AttributeError(f"headscope.studies has no {name!r}; it has {', '.join(__all__)}")
     return getattr(importlib.import_module(_WITH_TORCH[name]), name)
-
-
-def _check_plot(path: Path) -> None:
-    if path.suffix not in (".svg", ".pdf", ".png"):
-        raise FigureError(f"A plot is drawn as .svg, .pdf, .png, not {path.name}")
-    if find_spec("matplotlib") is None:
-        raise FigureError("Plots need matplotlib: pip install 'headscope[figures]'")

@@ -10,7 +10,6 @@ from headscope.views._checked_options import check_options
 from headscope.views._evidence import check_choice
 from headscope.views._page import held_beside
 from headscope.views._quantity_arrays import check_quantity, quantity_names
-from headscope.views._renamed import renamed
 from headscope.views._token_words import token_positions
 from headscope.views._tray import checked_tray, no_record
 from headscope.views.contract import Page, PageStack
@@ -32,7 +31,7 @@ def changed_selection(
         PageError: an option that is unknown or cannot change, or a value that the view does not
             hold.
     """
-    changes = renamed(changes, stacklevel=4)
+    changes = dict(changes)
     check_options({name: value for name, value in changes.items() if value is not None})
     if "head" in changes:
         changes["heads"] = [changes.pop("head")]

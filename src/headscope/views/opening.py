@@ -18,7 +18,6 @@ from headscope.views._frame import bare_frame, framed
 from headscope.views._html import page_html
 from headscope.views._on_demand import OnDemand
 from headscope.views._page import page_parts
-from headscope.views._renamed import renamed
 from headscope.views._result_page import ResultPage
 from headscope.views.contract import Page
 from headscope.views.file_page import FilePage
@@ -161,11 +160,11 @@ def view(record: Any, *others: Any, **options: Any) -> Any:
     """
     record = _shown((record, *others), "view")
     if isinstance(record, Record):
-        return View(record, cast(PageOptions, renamed(options)))
+        return View(record, cast(PageOptions, options))
     show = view_of(record)
     if show is None:
         raise PageError(f"A {type(record).__name__} has no page: print it, or draw it")
-    return show(record, **renamed(options))
+    return show(record, **options)
 
 
 @shows("comparison")
@@ -177,7 +176,6 @@ def difference_view(difference: Comparison | Effect, **options: Unpack[PageOptio
         difference: the result of `compare` or `effect`.
         **options: see `PageOptions`.
     """
-    options = cast(PageOptions, renamed(options))
     # The caller's options replace those of the comparison, except for quantities, which are joined:
     # without its own the page would have no differences to show.
     shown, more = difference_page(difference)

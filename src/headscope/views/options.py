@@ -422,5 +422,3 @@ TOKEN_OPTIONS: Mapping[str, Numbers] = {
     name: of for name, of in NUMBERS_OF.items() if of in ("query", "key")
 }
 """The options that name tokens, by position or by word."""
-OLD_NAMES = {"mute": "hide_special", "share": "top_percent", "least": "min_score"}
-"""Old names of options of views and figures until 0.1, and the new ones; removed in 0.3."""

@@ -234,10 +234,10 @@ def test_means_of_random_weights_are_their_own(tokenizer):
     assert both.change == pytest.approx(held.change, abs=1e-6)
 
 
-def test_progress_names_the_choice_of_examples_and_the_old_name_warns(masked, tokenizer, capsys):
+def test_progress_names_the_choice_of_examples(masked, tokenizer, capsys):
     texts = ["the cat sat on us", "it ran by me and all"]
-    with pytest.warns(DeprecationWarning, match="is called 'mean attention' now"):
-        hs.ablate(masked, "masked-word", by="mean", tokenizer=tokenizer, texts=texts, part_size=2)
+    given = {"tokenizer": tokenizer, "texts": texts, "part_size": 2}
+    hs.ablate(masked, "masked-word", by="mean attention", **given)
     lines = [line.partition(",")[0] for line in capsys.readouterr().err.splitlines()]
     assert lines == ["1 of 2", "2 of 2"]
 

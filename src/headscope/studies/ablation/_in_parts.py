@@ -13,7 +13,6 @@ from headscope.studies.ablation._in_parts_job import AblationJob
 from headscope.studies.ablation._result import Ablation
 from headscope.studies.ablation._screen import TOP, check_screen
 from headscope.studies.ablation._screen_in_parts import screened_job
-from headscope.studies.ablation._study import renamed_way
 from headscope.studies.shared._corpus_run import (
     RunSettings,
     check_correction,
@@ -51,7 +50,6 @@ def ablated_over(model: Any, task: Any, by: Any, options: dict[str, Any]) -> Abl
         RecordError: where there are no examples.
         TextError: where there is no such task.
     """
-    by = renamed_way(by)
     _check(task, by, options)
     judging = taken(options, JUDGING)
     check_correction(judging)

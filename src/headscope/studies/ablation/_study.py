@@ -429,7 +429,6 @@ def parse_by(by: Any, model: nn.Module, task: Task) -> By:
     Raises:
         InterventionError: where there is no such way.
     """
-    by = renamed_way(by, stacklevel=5)
     if isinstance(by, str) and by in MEANS:
         records = averaged(model, task)
         return lambda **where: MEANS[by](records=records, **where)
@@ -439,19 +438,6 @@ def parse_by(by: Any, model: nn.Module, task: Task) -> By:
         ways = ", ".join(map(repr, (*WAYS, *MEANS)))
         raise InterventionError(f"by is {by!r}; give {ways}, or what makes an intervention")
     return by
-
-
-def renamed_way(by: Any, *, stacklevel: int = 4) -> Any:
-    """A way of disabling heads by its name of now; the old one warns."""
-    if not isinstance(by, str) or by != "mean":
-        return by
-    warnings.warn(
-        "by='mean' is called 'mean attention' now, since the field's mean ablation is of "
-        "outputs ('mean output'); the old name goes with version 0.3",
-        DeprecationWarning,
-        stacklevel=stacklevel,
-    )
-    return "mean attention"
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -40,32 +39,6 @@ SAYS = {
     "sufficiency": "what it loses with these alone",
 }
 """The legend of the tables."""
-
-
-class MeansOrSummary(dict[Name, tuple[float, float, float, float, int]]):
-    """What `Faithfulness.summary` gives: called, a sentence; read as headscope 0.1 had it,
-    `Faithfulness.means`.
-
-    Args:
-        means: by measure, signal and what it is set against.
-        words: the sentence.
-    """
-
-    def __init__(
-        self, means: Mapping[Name, tuple[float, float, float, float, int]], words: str
-    ) -> None:
-        super().__init__(means)
-        self.words = words
-
-    def __call__(self) -> str:
-        """The sentence."""
-        return self.words
-
-    def __getitem__(self, name: Name) -> tuple[float, float, float, float, int]:
-        warnings.warn(
-            "Faithfulness.summary[...] is called means[...]", DeprecationWarning, stacklevel=2
-        )
-        return super().__getitem__(name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,17 +197,8 @@ class Faithfulness(Result):
     def __repr__(self) -> str:
         return f"<Faithfulness of {self.text_count} texts>"
 
-    @property
-    def summary(self) -> MeansOrSummary:
-        """How far attention agrees with the gradient and with leaving out; call it as of every
-        result.
-
-        headscope 0.1 had `means` here, which can be read from it for one version more, with a
-        warning.
-        """
-        return MeansOrSummary(self.means, self._summary())
-
-    def _summary(self) -> str:
+    def summary(self) -> str:
+        """How far attention agrees with the gradient and with leaving tokens out."""
         parts = []
         for against, words in zip(AGAINST, ("the gradient", "leaving tokens out"), strict=True):
             name = ("kendall", "attention", against)

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headscope._progress import counted
-from headscope._renamed import renamed_argument
 from headscope.capturing.fitness import CLASS, check_fit, check_known
 from headscope.capturing.loading.load import display_name
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
@@ -28,7 +27,6 @@ from headscope.studies.shared._source import Source, parse_source
 RANDOM = "random weights"
 
 
-@renamed_argument("tampering", "counterfactual")
 def faithfulness(
     model: Any,
     tokenizer: Any = None,

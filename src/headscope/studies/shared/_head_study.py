@@ -11,7 +11,6 @@ from typing import Any, ClassVar, TypedDict, TypeVar, Unpack
 import numpy as np
 from jaxtyping import Float
 
-from headscope._renamed import RenamedAttribute
 from headscope.errors import RecordError
 from headscope.evidence import length_text
 from headscope.evidence.correction import CORRECTIONS
@@ -204,8 +203,6 @@ class HeadStudy(OneModelStudy, Result):
     def length_text(self) -> str:
         """How long the texts are, as tables print it."""
         return length_text(self._lengths.values() if self.summed is None else self.summed.lengths)
-
-    length_said: ClassVar[RenamedAttribute] = RenamedAttribute("length_text")
 
     def _stack_of(self, name: str, record: Record) -> Stack:
         """The stack that is asked about a text.

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from typing_extensions import Unpack
 
-from headscope._renamed import renamed_argument
 from headscope.results import draws
 from headscope.views.figures._figure import Figure
 from headscope.views.figures._head_map import (
@@ -27,7 +26,6 @@ BAR = 2.2
 
 
 @draws("ablation")
-@renamed_argument("found", "ablation")
 def ablation_figure(ablation: Any, **options: Unpack[ResultOptions]) -> Figure:
     """Layers and heads, coloured by the score without each of them, and a bar for each layer
     without all of its heads.

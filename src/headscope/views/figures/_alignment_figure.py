@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from typing_extensions import Unpack
 
-from headscope._renamed import renamed_argument
 from headscope.errors import FigureError
 from headscope.results import draws
 from headscope.views.figures._figure import Figure
@@ -32,7 +31,6 @@ BAR = 2.2
 
 
 @draws("alignment study")
-@renamed_argument("found", "study")
 def alignment_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
     """Alignment error rate of every head and layer, by weight and by norm, for both states of the
     decoder.

@@ -11,7 +11,6 @@ import numpy as np
 from jaxtyping import Float
 from typing_extensions import Unpack
 
-from headscope._renamed import renamed_argument
 from headscope.results import draws
 from headscope.views.figures._axis import Axis, apart, draw_level_grid, draw_upright_grid
 from headscope.views.figures._figure import Figure
@@ -41,7 +40,6 @@ TALL = 42.0
 
 
 @draws("faithfulness")
-@renamed_argument("found", "faithfulness")
 def faithfulness_figure(faithfulness: Any, **options: Unpack[ResultOptions]) -> Figure:
     """Agreement of each signal with the gradient and with leave-one-out, and the effect of erasing
     tokens in its order.

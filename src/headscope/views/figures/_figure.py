@@ -15,7 +15,6 @@ from headscope.errors import FigureError
 from headscope.record import Record
 from headscope.results import Result, drawing_of, no_figure
 from headscope.storage import written_whole
-from headscope.views._renamed import renamed
 from headscope.views.figure_options import FigureOptions
 from headscope.views.figures._frame import Drawing
 from headscope.views.figures._head import draw_head
@@ -128,7 +127,7 @@ def figure(record: Any, *, ax: Any = None, **options: Unpack[FigureOptions]) -> 
     """
     if not isinstance(record, Record):
         return _of_result(record, ax, options)
-    given = plain_options(renamed(options))
+    given = plain_options(options)
     if ax is not None:
         if "width" in given:
             raise FigureError(

@@ -8,7 +8,6 @@ from typing import Literal
 import numpy as np
 from typing_extensions import Unpack
 
-from headscope._renamed import renamed_argument
 from headscope.errors import FigureError
 from headscope.patterns import Heads
 from headscope.results import draws
@@ -42,7 +41,6 @@ LARGEST_CELL = 5.0
 
 
 @draws("heads")
-@renamed_argument("found", "result")
 def heads_figure(
     result: Heads,
     *,

@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from typing_extensions import Unpack
 
-from headscope._renamed import renamed_argument
 from headscope.errors import FigureError
 from headscope.patterns import Mechanism, Reading
 from headscope.results import draws
@@ -33,7 +32,6 @@ NOTES = [
 
 
 @draws("mechanism")
-@renamed_argument("found", "mechanism")
 def mechanism_figure(
     mechanism: Mechanism,
     *,
