@@ -6,8 +6,6 @@ import threading
 import time
 from contextlib import contextmanager
 from copy import deepcopy
-from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -176,25 +174,6 @@ def counted_once(_battery, monkeypatch):
     """Runs of repeated tokens of one model are counted once for all tests that ask for this."""
     monkeypatch.setattr("headscope.studies._heads.induction_battery", _battery)
     monkeypatch.setattr("headscope.studies._heads_run.induction_battery", _battery)
-
-
-@pytest.fixture
-def rough_maps(monkeypatch):
-    """Heads are placed from one random start in a few steps; tests/measures has maps of print."""
-    if find_spec("sklearn") is None:
-        return
-    from sklearn.manifold import MDS
-
-    from headscope.views import _head_map
-
-    def rough_map(*arguments, n_init, max_iter, **options):
-        assert (n_init, max_iter) == (5, 1000)
-        return MDS(*arguments, n_init=1, max_iter=20, **options)
-
-    monkeypatch.setattr("sklearn.manifold.MDS", rough_map)
-    # Places are kept for the pages that follow: rough ones are not for other tests.
-    kept = lru_cache(maxsize=8)(_head_map._placed.__wrapped__)
-    monkeypatch.setattr(_head_map, "_placed", kept)
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,6 @@ from headscope.views.options import HeadMeasure, KindName
 
 pytest.importorskip("pydantic", minversion="2.12")
 pytest.importorskip("cyclopts", reason="needs the extra cli")
-pytest.importorskip("sklearn", reason="places the heads on their map")
 
 ROOT = Path(__file__).parents[1]
 EDITS = {

@@ -11,7 +11,7 @@ from headscope._missing_packages import EXTRAS, WITH_TRANSFORMERS, missing_packa
 from headscope.cli import run
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
-IMPORTED = {"pillow": "PIL", "scikit-learn": "sklearn"}
+IMPORTED = {"pillow": "PIL"}
 
 
 def test_the_extras_are_those_of_the_project():

@@ -17,7 +17,6 @@ EXTRAS = {
     "PIL": "pictures",
     "pyarrow": "tables",
     "scipy": "statistics",
-    "sklearn": "statistics",
     "starlette": "server",
     "torch": "capture",
     "torchvision": "video",

@@ -33,8 +33,8 @@ def fast(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def cheap(counted_once, rough_maps):
-    """What takes long in many commands and is looked at elsewhere is done once, or roughly."""
+def cheap(counted_once):
+    """What takes long in many commands and is looked at elsewhere is done once."""
 
 
 @pytest.fixture

@@ -354,7 +354,7 @@ def no_type_checks():
 
 
 @pytest.fixture
-def cheap(no_type_checks, counted_once, rough_maps, monkeypatch):
+def cheap(no_type_checks, counted_once, monkeypatch):
     """What takes long on every page and is looked at elsewhere is done roughly, or once."""
     monkeypatch.setattr(_backend_pdf_ps, "get_glyphs_subset", _whole_font)
     monkeypatch.setattr(Figure, "to_bytes", partialmethod(_coarse, Figure.to_bytes))

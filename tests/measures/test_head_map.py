@@ -28,6 +28,15 @@ def test_the_map_lies_along_its_principal_axes(distances):
     np.testing.assert_array_equal(places, head_map(distances))
 
 
+def test_no_random_start_of_scikit_learn_does_better(rng):
+    manifold = pytest.importorskip("sklearn.manifold")
+    points = rng.random((30, 8))
+    distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
+    options = {"n_init": 5, "init": "random", "metric": "precomputed", "random_state": 0}
+    other = manifold.MDS(2, normalized_stress=False, **options).fit_transform(distances)
+    assert stress(distances, head_map(distances)) < 1.01 * stress(distances, other)
+
+
 def test_stress_follows_the_definition(distances, rng):
     places = rng.standard_normal((6, 2))
     above = below = 0.0

@@ -26,11 +26,6 @@ OLD = Path(__file__).parent / "old"
 TOKENS = ("a", "bee", "on", "a", "rock", "in", "rain")
 
 
-@pytest.fixture(autouse=True)
-def cheap(rough_maps):
-    """What takes long in every page and is looked at elsewhere is done roughly."""
-
-
 def planted(seed, *, follows):
     """Two layers of three heads; head 1-2 looks at the token before where it follows."""
     rng = np.random.default_rng(seed)

@@ -8,7 +8,7 @@ import pytest
 from pydantic import TypeAdapter
 
 import headscope as hs
-from headscope import HeadscopeError, PageError
+from headscope import PageError
 from headscope.measures import head_distances, stress
 from headscope.patterns import CLASSES, PATTERNS, Heads, Pattern, Tally, load_tally, sketch
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
@@ -329,14 +329,6 @@ def test_there_is_no_map_of_one_head_or_of_very_many(records, found, monkeypatch
         PageError, match="there is no map of a single head, or of so many; choose a measure"
     ):
         hs.view(records[0], evidence=found, x="map")
-
-
-def test_what_the_map_needs_is_said(records, found, monkeypatch):
-    monkeypatch.setattr(_head_map, "find_spec", lambda name: None)
-    with pytest.raises(
-        HeadscopeError, match=r"needs scikit-learn.*pip install 'headscope\[statistics\]'"
-    ):
-        hs.view(records[0], evidence=found)
 
 
 def test_evidence_of_a_tally_that_was_kept(records, found, tmp_path):

@@ -7,22 +7,22 @@ from jaxtyping import Float
 
 from headscope.errors import RecordError
 
+MOST_STEPS, LEAST_GAIN = 1000, 1e-8
+"""Of the majorisation: steps, and the part of the error that one must take away."""
 
-def head_map(
-    distances: Float[np.ndarray, "head other_head"], *, seed: int = 0
-) -> Float[np.ndarray, "head 2"]:
+
+def head_map(distances: Float[np.ndarray, "head other_head"]) -> Float[np.ndarray, "head 2"]:
     """Heads as points of a plane, like heads close together: metric multidimensional scaling.
 
-    The places minimise ``sum_{a<b} (|x_a - x_b| - d_ab)^2`` (SMACOF, from 5 random starts).
+    The points minimise ``sum_{a<b} (|x_a - x_b| - d_ab)^2`` by majorisation (SMACOF), starting from
+    classical scaling.
 
-    Source: Clark et al. 2019, section 6: scikit-learn's MDS with n_init 5, max_iter 1000 and eps
-    1e-10, as here. Ours then turns the map to its principal axes, so that it does not depend on how
-    the random start happened to lie; directions and axes have no meaning. `stress` says how far the
+    Source: Clark et al. 2019, section 6; de Leeuw 1977 for the majorisation. Ours then turns the
+    map to its principal axes; directions and axes have no meaning. `stress` measures how far the
     map can be trusted.
 
     Args:
         distances: of every two heads, such as `head_distances` of one text or their sum over many.
-        seed: of the random starts.
 
     Raises:
         RecordError: where distances are not finite, symmetric and 0 on the diagonal.
@@ -31,18 +31,16 @@ def head_map(
         >>> np.abs(head_map(np.array([[0.0, 2.0], [2.0, 0.0]])).round(3)).tolist()
         [[1.0, 0.0], [1.0, 0.0]]
     """
-    from sklearn.manifold import MDS
-
     distances = np.asarray(distances, np.float64)
     _check(distances)
-    options = {
-        "n_init": 5,
-        "init": "random",
-        "max_iter": 1000,
-        "eps": 1e-10,
-        "normalized_stress": False,
-    }
-    points = MDS(2, metric="precomputed", random_state=seed, **options).fit_transform(distances)
+    points, error = _classical(distances), np.inf
+    for _ in range(MOST_STEPS):
+        drawn = _between(points)
+        last, error = error, ((drawn - distances) ** 2).sum()
+        if last - error <= LEAST_GAIN * error:
+            break
+        ratio = np.divide(distances, drawn, out=np.zeros_like(drawn), where=drawn > 0)
+        points = (ratio.sum(axis=1)[:, None] * points - ratio @ points) / len(points)
     # The right singular vectors of centred points are their principal axes.
     points = points - points.mean(axis=0)
     _, _, axes = np.linalg.svd(points, full_matrices=False)
@@ -71,12 +69,26 @@ def stress(
         >>> stress(np.array([[0.0, 2.0], [2.0, 0.0]]), np.array([[1.0, 0.0], [-1.0, 0.0]]))
         0.0
     """
-    drawn = np.linalg.norm(points[:, None] - points[None], axis=-1)
+    drawn = _between(points)
     whole = (distances**2).sum()
     if not whole:
         return 0.0
     error = ((drawn - distances) ** 2).sum()
     return float(np.sqrt(error / whole))
+
+
+def _classical(distances: np.ndarray) -> np.ndarray:
+    """The two principal coordinates of the distances (Torgerson 1952)."""
+    products = -0.5 * distances**2
+    products -= products.mean(axis=0)
+    products -= products.mean(axis=1)[:, None]
+    values, vectors = np.linalg.eigh(products)
+    return vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0))
+
+
+def _between(points: np.ndarray) -> np.ndarray:
+    across, along = (axis[:, None] - axis for axis in points.T)
+    return np.hypot(across, along)
 
 
 def _check(distances: np.ndarray) -> None:

@@ -74,7 +74,6 @@ def page_evidence(
 
     Raises:
         PageError: where the record has other heads, or the page leaves their stack out.
-        HeadscopeError: without scikit-learn, which computes the map of heads.
     """
     stack = _stack(evidence, record, stacks)
     known = {cell: at for at, cell in enumerate(evidence.cells)}

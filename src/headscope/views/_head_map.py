@@ -5,13 +5,11 @@ a page shows.
 from __future__ import annotations
 
 from functools import lru_cache
-from importlib.util import find_spec
 from math import isqrt
 
 import numpy as np
 
 from headscope.axes import HEAD, LAYER
-from headscope.errors import HeadscopeError
 from headscope.measures import head_distances, head_map, stress
 from headscope.patterns import Heads
 from headscope.record import Stack
@@ -47,18 +45,10 @@ def page_map(
         held: its layers and heads that the page holds.
         chunks: takes the bytes of the points.
         evidence: evidence about the heads, where it was given.
-
-    Raises:
-        HeadscopeError: without scikit-learn.
     """
     cells = _cells(stack, held)
     if not 2 <= len(cells) <= MOST_HEADS:
         return None
-    if find_spec("sklearn") is None:
-        raise HeadscopeError(
-            "The map of heads needs scikit-learn, which is not installed: pip install "
-            "'headscope[statistics]'"
-        )
     numbers = held["head_numbers"]
     names = [(held["layers"][row]["layer"], numbers[column]) for row, column in cells]
     if evidence is not None and evidence.has_distances:
