@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from headscope.capturing.calls.call import Call
@@ -38,9 +39,9 @@ def name_groups(groups: Sequence[StackKey]) -> dict[StackKey, str]:
     """A short name for each group.
 
     ``self`` for a single group; ``encoder``, ``decoder`` and ``cross`` in encoder-decoders; the
-    kind of the queries (``text``, ``vision``, ``audio``) in others; or else the module path. Parts
-    become ``stage1``, ``stage2`` ... Attention of a video that is divided is ``time`` and
-    ``space``.
+    kind of the queries (``text``, ``vision``, ``audio``) in others; or else the module path, with
+    the kind of the queries where that alone tells two groups apart. Parts become ``stage1``,
+    ``stage2`` ... Attention of a video that is divided is ``time`` and ``space``.
     """
     groups = list(dict.fromkeys(groups))
     wholes = list(dict.fromkeys(group._replace(part=0) for group in groups))
@@ -66,13 +67,21 @@ def _name_wholes(groups: list[StackKey]) -> dict[StackKey, str]:
         is_divided = any(group.kind == TIME for group in groups)
         others = {} if is_divided else {SPACE: "vision"}
         names = {group: others.get(group.kind, group.kind) or name for group, name in names.items()}
-    taken = list(names.values())
-    return {
-        group: name
-        if taken.count(name) == 1
-        else ".".join(filter(None, [group.path, "cross" * group.cross]))
-        for group, name in names.items()
-    }
+    # Each step tells apart those groups that the one before gave the same name.
+    names = _replaced_twins(names, lambda group: _joined(group.path, "cross" * group.cross))
+    return _replaced_twins(names, lambda group: _joined(names[group], group.kind))
+
+
+def _replaced_twins(
+    names: dict[StackKey, str], longer: Callable[[StackKey], str]
+) -> dict[StackKey, str]:
+    """Names, with a longer one for each group that shares its name with another."""
+    taken = Counter(names.values())
+    return {group: longer(group) if taken[name] > 1 else name for group, name in names.items()}
+
+
+def _joined(*parts: str) -> str:
+    return ".".join(filter(None, parts)) or "self"
 
 
 def number_layers(own: Sequence[int | None], blocks: Sequence[int | None] = ()) -> list[int]:
