@@ -7,6 +7,7 @@ that allow such positions to be numbered.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,6 +16,7 @@ import torch
 from headscope.capturing.building._windows import joined, laid_out
 from headscope.capturing.building.stacks import SPACE, TIME, StackKey, group_of, role_of
 from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.visibility import state_of
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.media._pictures import tokens_from_marks
 from headscope.capturing.media._pixels import lie_within
@@ -65,6 +67,7 @@ class CallTokens:
 
     def __init__(self, inputs: Inputs) -> None:
         self._known: dict[tuple[str, int, bool], SideTokens] = {}
+        self._watched = None if inputs.sides is None else _WatchedTokens(inputs.sides)
         self._tokens: list[tuple] = []
         self._inputs, self._rows = inputs, 0
         self._marked = (
@@ -116,6 +119,8 @@ class CallTokens:
         """
         if self._marked is not None:
             return self._marked.of(call)
+        if self._watched is not None:
+            return self._watched.of(call)
         _, _, queries, keys = call.size
         query, key = self._roles(call)
         seen = self._side(call, key, keys, is_key=True)
@@ -145,8 +150,6 @@ class CallTokens:
         return self._known[role, size, is_key]
 
     def _found(self, call: Call, role: str, size: int, *, is_key: bool) -> SideTokens:
-        if self._inputs.sides is not None:
-            return self._given(call, size)
         tokens = self._inputs.source if role == "source" else self._inputs.target
         mask = self._real(call, role, size)
         if tokens and mask is not None and len(tokens) == len(mask):
@@ -170,32 +173,18 @@ class CallTokens:
             mask = torch.from_numpy(_looked_at(call, (call.size[0], size))).to(call.context.device)
         return self._numbers(call, size, mask)
 
-    def _given(self, call: Call, size: int) -> SideTokens:
-        """The user's tokens with so many positions, or else numbered positions."""
-        known = next((side for side in self._inputs.sides or () if len(side) == size), None)
-        if known is None:
-            return self._numbers(call, size, None)
-        batch = call.size[0]
-        return SideTokens(
-            (known,) * batch, (torch.arange(size, device=call.context.device),) * batch
-        )
-
     def _numbers(self, call: Call, size: int, mask: torch.Tensor | None) -> SideTokens:
         """Numbered tokens for the positions that are not padding."""
         batch = call.size[0]
-        if self._inputs.sides is None and not self._fits(batch):
+        if not self._fits(batch):
             raise CaptureError(
                 f"{call.name} computes attention on {batch} rows where the model was given "
                 f"{self._inputs.count}; attention within windows or blocks of its own cannot be "
                 "captured yet"
             )
-        reason = self._inputs.numbered or "hs.watch was given no tokens for so many positions"
         mask = torch.ones(batch, size, device=call.context.device) if mask is None else mask
-        positions = tuple(row.nonzero()[:, 0] for row in mask)
-        numbers = (
-            Tokens(pieces=tuple(map(str, where.tolist())), numbered=reason) for where in positions
-        )
-        return SideTokens(tuple(numbers), positions)
+        positions = _positions_in(mask)
+        return SideTokens(_numbers_at(positions, self._inputs.numbered), positions)
 
     def _fits(self, rows: int) -> bool:
         """Whether rows are examples, or parts of examples that are the same in all calls.
@@ -239,6 +228,57 @@ class CallTokens:
             if "mask" in name and given.ndim == 2
         )
         return any(not bool(mask.all()) for mask in masks)
+
+
+@dataclass
+class _WatchedTokens:
+    """The sides of calls of a model whose arguments are not known: the user's tokens with so many
+    positions, or numbers, without the positions that are hidden from every query.
+    """
+
+    given: tuple[Tokens, ...]
+    _masks: dict[tuple, tuple[torch.Tensor | None, np.ndarray]] = field(default_factory=dict)
+    _known: dict[tuple[int, bytes], SideTokens] = field(default_factory=dict)
+    _of_self: dict[tuple[str, int], SideTokens] = field(default_factory=dict)
+
+    def of(self, call: Call) -> tuple[SideTokens, SideTokens]:
+        batch, _, queries, keys = call.size
+        seen = *state_of(call.mask), keys
+        if seen not in self._masks:
+            self._masks[seen] = call.mask, self._real(call)
+        key = self._side(call, self._masks[seen][1])
+        block = group_of(call).path
+        sequence = (block if block != call.name else block.rpartition(".")[0]), queries
+        if queries == keys and not call.cross:
+            self._of_self[sequence] = key
+            return key, key
+        # Which queries of cross-attention are padding was seen when they were keys themselves.
+        query = self._of_self.get(sequence)
+        return query or self._side(call, np.ones((batch, queries), bool)), key
+
+    def _real(self, call: Call) -> np.ndarray:
+        """``[batch position]``, True for keys that are not padding."""
+        shape = call.size[0], call.size[3]
+        if call.mask is None:
+            return np.ones(shape, bool)
+        real = _looked_at(call, shape)
+        return real | ~real.any(axis=1, keepdims=True)  # an example of padding alone is kept whole
+
+    def _side(self, call: Call, real: np.ndarray) -> SideTokens:
+        known = real.shape[1], real.tobytes()
+        if known not in self._known:
+            positions = _positions_in(torch.from_numpy(real).to(call.context.device))
+            whole = next((side for side in self.given if len(side) == real.shape[1]), None)
+            if whole is None:
+                tokens = _numbers_at(
+                    positions, "hs.watch was given no tokens for so many positions"
+                )
+            else:
+                tokens = tuple(
+                    whole if row.all() else whole.take(np.flatnonzero(row).tolist()) for row in real
+                )
+            self._known[known] = SideTokens(tokens, positions)
+        return self._known[known]
 
 
 @dataclass
@@ -443,6 +483,13 @@ def _positions_in(mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
     if bool(mask.all()):
         return (torch.arange(mask.shape[1], device=mask.device),) * len(mask)
     return tuple(row.nonzero()[:, 0] for row in mask)
+
+
+def _numbers_at(positions: Sequence[torch.Tensor], reason: str) -> tuple[Tokens, ...]:
+    """Numbered tokens for the positions of each example."""
+    return tuple(
+        Tokens(pieces=tuple(map(str, where.tolist())), numbered=reason) for where in positions
+    )
 
 
 def _marks_of(call: Call) -> tuple[np.ndarray | None, np.ndarray | None]:

@@ -1,0 +1,149 @@
+"""Padding of a batch that is run under `hs.watch`: cut off, however the model is told of it."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+import headscope as hs
+from headscope.testing import tiny_model
+
+WIDTH, LENGTHS = 12, (7, 4)
+
+
+def check_alone(batched, alone):
+    """The arrays of a text are the same in a batch and alone, without padding."""
+    assert list(batched.stacks) == list(alone.stacks)
+    for name, stack in alone.stacks.items():
+        other = batched[name]
+        assert (len(other.query), len(other.key)) == (len(stack.query), len(stack.key)), name
+        for layer, own in zip(other, stack, strict=True):
+            np.testing.assert_allclose(layer.weights_of(), own.weights_of(), atol=2e-5)
+            np.testing.assert_allclose(layer.values, own.values, atol=2e-5)
+
+
+def watched(model, run, batch=1, tokens=()):
+    with hs.watch(model, *tokens, batch=batch) as seen:
+        run()
+    return seen.records
+
+
+def texts(*, left=False):
+    """Ids of texts of two lengths, padded, and their mask."""
+    ids, mask = torch.zeros(2, len(LENGTHS), max(LENGTHS), dtype=torch.long)
+    drawn = torch.Generator().manual_seed(3)
+    for row, length in enumerate(LENGTHS):
+        at = slice(max(LENGTHS) - length, None) if left else slice(0, length)
+        ids[row, at] = torch.randint(5, 60, (length,), generator=drawn)
+        mask[row, at] = 1
+    return ids, mask
+
+
+@pytest.mark.parametrize(
+    ("family", "left", "implementation"),
+    [
+        ("bert", False, "sdpa"),
+        ("bert", False, "eager"),
+        ("gpt2", False, "sdpa"),
+        ("llama", True, "sdpa"),
+        ("llama", True, "eager"),
+        ("bloom", True, "eager"),
+    ],
+)
+def test_texts_are_those_without_padding(family, left, implementation):
+    model = tiny_model(family)
+    model.set_attn_implementation(implementation)
+    ids, mask = texts(left=left)
+    records = watched(model, lambda: model(input_ids=ids, attention_mask=mask), batch=2)
+    for row, record in enumerate(records):
+        own = ids[row : row + 1, mask[row].bool()]
+        (alone,) = watched(model, lambda own=own: model(input_ids=own))
+        check_alone(record, alone)
+        first = max(LENGTHS) - LENGTHS[row] if left else 0
+        assert record["self"].query.pieces == tuple(
+            str(first + place) for place in range(LENGTHS[row])
+        )
+
+
+def test_only_the_encoder_of_an_encoder_decoder_is_padded_though_both_are_as_long():
+    model = tiny_model("t5")
+    ids, mask = texts()
+    written = torch.randint(5, 60, (2, max(LENGTHS)), generator=torch.Generator().manual_seed(5))
+    records = watched(
+        model,
+        lambda: model(input_ids=ids, attention_mask=mask, decoder_input_ids=written),
+        batch=2,
+    )
+    for row, record in enumerate(records):
+        own, target = ids[row : row + 1, mask[row].bool()], written[row : row + 1]
+        (alone,) = watched(
+            model, lambda own=own, target=target: model(input_ids=own, decoder_input_ids=target)
+        )
+        check_alone(record, alone)
+        assert (len(record["cross"].query), len(record["cross"].key)) == (7, LENGTHS[row])
+
+
+class Hidden(nn.Module):
+    """Attention of two heads that is told of padding in one of several ways."""
+
+    def __init__(self, way):
+        super().__init__()
+        self.way, self.qkv, self.out = way, nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, states, real):
+        parts = self.qkv(states).unflatten(-1, (3, 2, 6)).permute(2, 0, 3, 1, 4)
+        shown = real[:, None, None].expand(-1, 1, states.shape[1], -1)
+        if self.way in ("truths", "numbers"):
+            mask = shown if self.way == "truths" else torch.zeros(shown.shape)
+            if self.way == "numbers":
+                mask = mask.masked_fill(~shown, -torch.inf)
+            context = functional.scaled_dot_product_attention(*parts, attn_mask=mask)
+        else:
+            scores = parts[0] @ parts[1].mT / 6**0.5
+            scores = (
+                scores.masked_fill(~shown, -torch.inf)
+                if self.way == "filled"
+                else scores + -1e4 * ~shown
+            )
+            context = scores.softmax(-1) @ parts[2]
+        return self.out(context.transpose(1, 2).flatten(2))
+
+
+def states_and_mask():
+    states = torch.randn(2, max(LENGTHS), WIDTH, generator=torch.Generator().manual_seed(6))
+    return states, torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
+
+
+@pytest.mark.parametrize("way", ["truths", "numbers", "filled", "added"])
+def test_masks_of_any_form(way):
+    torch.manual_seed(2)
+    model, (states, real) = Hidden(way).eval(), states_and_mask()
+    records = watched(model, lambda: model(states, real), batch=2, tokens=[list("abcdefg")])
+    for row, record in enumerate(records):
+        own, length = states[row : row + 1, real[row]], LENGTHS[row]
+        (alone,) = watched(
+            model, lambda own=own: model(own, torch.ones(1, own.shape[1], dtype=torch.bool))
+        )
+        check_alone(record, alone)
+        assert record["self"].query.pieces == tuple("abcdefg"[:length])
+
+
+@pytest.mark.parametrize("form", ["truths", "numbers"])
+def test_key_padding_mask_of_torch(form):
+    torch.manual_seed(2)
+    layer = nn.TransformerEncoderLayer(WIDTH, 2, 16, batch_first=True)
+    model, (states, real) = nn.TransformerEncoder(layer, 2).eval(), states_and_mask()
+    hidden = ~real if form == "truths" else torch.zeros(real.shape).masked_fill(~real, -torch.inf)
+    records = watched(model, lambda: model(states, src_key_padding_mask=hidden), batch=2)
+    for row, record in enumerate(records):
+        (alone,) = watched(model, lambda row=row: model(states[row : row + 1, real[row]]))
+        check_alone(record, alone)
+
+
+def test_an_example_of_padding_alone_is_kept_whole():
+    torch.manual_seed(2)
+    model, (states, real) = Hidden("added").eval(), states_and_mask()
+    real[1] = False
+    records = watched(model, lambda: model(states, real), batch=2)
+    assert [len(record["self"].key) for record in records] == [7, 7]
