@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from headscope.capturing.building._call_tokens import SideTokens
+from headscope.capturing.building._side_tokens import SideTokens
 from headscope.capturing.calls.call import Call
 from headscope.capturing.contributions._follow import FunctionUse, Sum, follow
 from headscope.capturing.contributions._reader import known_norm_of

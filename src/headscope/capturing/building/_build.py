@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from headscope.capturing._call_of_heads import call_of_heads, each_once, held_heads
-from headscope.capturing.building._call_tokens import CallTokens, SideTokens
+from headscope.capturing.building._call_tokens import CallTokens
 from headscope.capturing.building._checks import (
     check_sizes,
     check_weights,
@@ -31,6 +31,7 @@ from headscope.capturing.building._real_tokens import (
     stored,
 )
 from headscope.capturing.building._rotation import Rotations
+from headscope.capturing.building._side_tokens import SideTokens
 from headscope.capturing.building._statistics_plan import StatisticsPlans
 from headscope.capturing.building._weights import kept_weights
 from headscope.capturing.building.layers import (

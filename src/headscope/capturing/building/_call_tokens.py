@@ -7,16 +7,21 @@ that allow such positions to be numbered.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 
+from headscope.capturing.building._side_tokens import (
+    SideTokens,
+    WatchedTokens,
+    looked_at,
+    numbers_at,
+    positions_in,
+)
 from headscope.capturing.building._windows import joined, laid_out
 from headscope.capturing.building.stacks import SPACE, TIME, StackKey, group_of, role_of
 from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.visibility import state_of
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.media._pictures import tokens_from_marks
 from headscope.capturing.media._pixels import lie_within
@@ -44,30 +49,12 @@ MASKS = {
 """Arguments of models that mark padding in the input."""
 
 
-@dataclass(frozen=True)
-class SideTokens:
-    """The real tokens of one side of a call, for each example.
-
-    Args:
-        tokens: the tokens without padding.
-        positions: their positions among all that the model worked on.
-        kind: their kind: text, target, vision, audio or probe, or of divided attention in a video
-            time or space; empty in models of text alone.
-        fits: for each example, whether its patches are equal parts of its pictures.
-    """
-
-    tokens: tuple[Tokens, ...]
-    positions: tuple[torch.Tensor, ...]
-    kind: str = ""
-    fits: tuple[bool, ...] = ()
-
-
 class CallTokens:
     """Finds the tokens of calls, and keeps the results for later calls."""
 
     def __init__(self, inputs: Inputs) -> None:
         self._known: dict[tuple[str, int, bool], SideTokens] = {}
-        self._watched = None if inputs.sides is None else _WatchedTokens(inputs.sides)
+        self._watched = None if inputs.sides is None else WatchedTokens(inputs.sides)
         self._tokens: list[tuple] = []
         self._inputs, self._rows = inputs, 0
         self._marked = (
@@ -153,7 +140,7 @@ class CallTokens:
         tokens = self._inputs.source if role == "source" else self._inputs.target
         mask = self._real(call, role, size)
         if tokens and mask is not None and len(tokens) == len(mask):
-            positions = _positions_in(mask)
+            positions = positions_in(mask)
             # Tokens may be given with padding or without it.
             kept = tuple(
                 whole if len(whole) == len(where) else whole.take(where.tolist())
@@ -170,7 +157,7 @@ class CallTokens:
                 f"{call.name} works on {call.size[0]} x {size} positions, but {known}"
             )
         if mask is None and is_key and self._is_padded():
-            mask = torch.from_numpy(_looked_at(call, (call.size[0], size))).to(call.context.device)
+            mask = torch.from_numpy(looked_at(call, (call.size[0], size))).to(call.context.device)
         return self._numbers(call, size, mask)
 
     def _numbers(self, call: Call, size: int, mask: torch.Tensor | None) -> SideTokens:
@@ -183,8 +170,8 @@ class CallTokens:
                 "captured yet"
             )
         mask = torch.ones(batch, size, device=call.context.device) if mask is None else mask
-        positions = _positions_in(mask)
-        return SideTokens(_numbers_at(positions, self._inputs.numbered), positions)
+        positions = positions_in(mask)
+        return SideTokens(numbers_at(positions, self._inputs.numbered), positions)
 
     def _fits(self, rows: int) -> bool:
         """Whether rows are examples, or parts of examples that are the same in all calls.
@@ -217,7 +204,7 @@ class CallTokens:
             given = (len(tokens), len(tokens[0])) if tokens else None
             return torch.ones(shape, device=call.context.device) if given == shape else None
         if mask.ndim > 2 and len(mask) in (1, shape[0]) and mask.shape[-1] == size:
-            return torch.from_numpy(_looked_at(call, shape)).to(call.context.device)
+            return torch.from_numpy(looked_at(call, shape)).to(call.context.device)
         return mask if mask.shape == shape else None
 
     def _is_padded(self) -> bool:
@@ -228,57 +215,6 @@ class CallTokens:
             if "mask" in name and given.ndim == 2
         )
         return any(not bool(mask.all()) for mask in masks)
-
-
-@dataclass
-class _WatchedTokens:
-    """The sides of calls of a model whose arguments are not known: the user's tokens with so many
-    positions, or numbers, without the positions that are hidden from every query.
-    """
-
-    given: tuple[Tokens, ...]
-    _masks: dict[tuple, tuple[torch.Tensor | None, np.ndarray]] = field(default_factory=dict)
-    _known: dict[tuple[int, bytes], SideTokens] = field(default_factory=dict)
-    _of_self: dict[tuple[str, int], SideTokens] = field(default_factory=dict)
-
-    def of(self, call: Call) -> tuple[SideTokens, SideTokens]:
-        batch, _, queries, keys = call.size
-        seen = *state_of(call.mask), keys
-        if seen not in self._masks:
-            self._masks[seen] = call.mask, self._real(call)
-        key = self._side(call, self._masks[seen][1])
-        block = group_of(call).path
-        sequence = (block if block != call.name else block.rpartition(".")[0]), queries
-        if queries == keys and not call.cross:
-            self._of_self[sequence] = key
-            return key, key
-        # Which queries of cross-attention are padding was seen when they were keys themselves.
-        query = self._of_self.get(sequence)
-        return query or self._side(call, np.ones((batch, queries), bool)), key
-
-    def _real(self, call: Call) -> np.ndarray:
-        """``[batch position]``, True for keys that are not padding."""
-        shape = call.size[0], call.size[3]
-        if call.mask is None:
-            return np.ones(shape, bool)
-        real = _looked_at(call, shape)
-        return real | ~real.any(axis=1, keepdims=True)  # an example of padding alone is kept whole
-
-    def _side(self, call: Call, real: np.ndarray) -> SideTokens:
-        known = real.shape[1], real.tobytes()
-        if known not in self._known:
-            positions = _positions_in(torch.from_numpy(real).to(call.context.device))
-            whole = next((side for side in self.given if len(side) == real.shape[1]), None)
-            if whole is None:
-                tokens = _numbers_at(
-                    positions, "hs.watch was given no tokens for so many positions"
-                )
-            else:
-                tokens = tuple(
-                    whole if row.all() else whole.take(np.flatnonzero(row).tolist()) for row in real
-                )
-            self._known[known] = SideTokens(tokens, positions)
-        return self._known[known]
 
 
 @dataclass
@@ -474,22 +410,8 @@ class _MarkedTokens:
             if mask is not None and kind in (TEXT, TARGET) and mask.shape == marks.shape:
                 return mask.bool().cpu().numpy()
             if mask is not None and not mask.all():
-                return _looked_at(call, marks.shape)
+                return looked_at(call, marks.shape)
         return np.ones(marks.shape, bool)
-
-
-def _positions_in(mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Where each row of ``[batch position]`` is not zero."""
-    if bool(mask.all()):
-        return (torch.arange(mask.shape[1], device=mask.device),) * len(mask)
-    return tuple(row.nonzero()[:, 0] for row in mask)
-
-
-def _numbers_at(positions: Sequence[torch.Tensor], reason: str) -> tuple[Tokens, ...]:
-    """Numbered tokens for the positions of each example."""
-    return tuple(
-        Tokens(pieces=tuple(map(str, where.tolist())), numbered=reason) for where in positions
-    )
 
 
 def _marks_of(call: Call) -> tuple[np.ndarray | None, np.ndarray | None]:
@@ -499,20 +421,4 @@ def _marks_of(call: Call) -> tuple[np.ndarray | None, np.ndarray | None]:
     return (
         position_marks(call.context, heads=2) if queries is None else queries,
         position_marks(call.value, heads=1) if keys is None else keys,
-    )
-
-
-def _looked_at(call: Call, shape: tuple[int, ...]) -> np.ndarray:
-    """``[batch position]``, True for keys that any query may look at."""
-    if call.mask is not None:
-        low = 0.5 if call.mask.dtype == torch.bool else torch.finfo(call.mask.dtype).min / 2
-        seen = (call.mask > low).any(dim=2).any(dim=1)
-    elif call.weights is not None:
-        seen = (call.weights > 0).any(dim=2).any(dim=1)
-    else:
-        return np.ones(shape, bool)
-    return (
-        seen[:, : shape[1]].expand(*shape).cpu().numpy()
-        if seen.shape[1] >= shape[1]
-        else np.ones(shape, bool)
     )

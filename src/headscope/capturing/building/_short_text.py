@@ -17,9 +17,9 @@ import torch
 from torch import nn
 
 from headscope.capturing.building._build import Builder
-from headscope.capturing.building._call_tokens import SideTokens
 from headscope.capturing.building._checks import check_sizes, explained, verified
 from headscope.capturing.building._real_tokens import RealTokens, stored
+from headscope.capturing.building._side_tokens import SideTokens
 from headscope.capturing.building.layers import (
     KEPT_OF_CALL,
     NO_ARRAYS,

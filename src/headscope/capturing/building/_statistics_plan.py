@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from headscope.capturing.building._call_tokens import SideTokens
+from headscope.capturing.building._side_tokens import SideTokens
 from headscope.capturing.calls.call import Call
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.statistics import ChosenRows, StatisticsPlan, statistics_of_call

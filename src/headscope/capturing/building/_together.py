@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from headscope.capturing.building._build import Builder
-from headscope.capturing.building._call_tokens import SideTokens
 from headscope.capturing.building._real_tokens import RealTokens
+from headscope.capturing.building._side_tokens import SideTokens
 from headscope.capturing.building._waiting_calls import (
     AT_ONCE,
     WaitingCall,

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from torch import nn
 
 from headscope.capturing._chosen_heads import ChosenHeads
-from headscope.capturing.building._call_tokens import SideTokens
+from headscope.capturing.building._side_tokens import SideTokens
 from headscope.capturing.building.stacks import StackKey, name_groups, number_layers
 from headscope.capturing.calls.call import Call
 from headscope.capturing.facts import others_of

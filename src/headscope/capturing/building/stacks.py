@@ -20,7 +20,7 @@ class StackKey(NamedTuple):
     Args:
         path: the module path before its first number.
         cross: whether the calls are cross-attention.
-        kind: kind of the queries, see `headscope.capturing.building._call_tokens.SideTokens`.
+        kind: kind of the queries, see `headscope.capturing.building._side_tokens.SideTokens`.
         part: number that separates groups that differ only in their tokens, as the stages of Swin.
     """
 

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from headscope.capturing.building._call_tokens import SideTokens
 from headscope.capturing.building._put_away import Put, put_away
+from headscope.capturing.building._side_tokens import SideTokens
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility
 from headscope.capturing.contributions._build import refused, write_contributions

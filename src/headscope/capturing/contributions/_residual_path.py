@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from headscope.capturing.building._call_tokens import SideTokens
 from headscope.capturing.building._real_tokens import RealTokens
+from headscope.capturing.building._side_tokens import SideTokens
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility
 from headscope.capturing.contributions._modules import (

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from headscope.capturing.building._call_tokens import SideTokens
+from headscope.capturing.building._side_tokens import SideTokens
 from headscope.capturing.calls.call import Call
 from headscope.capturing.contributions._follow import FunctionUse, Record, Sum, follow
 from headscope.capturing.contributions._norm_sites import NormSite

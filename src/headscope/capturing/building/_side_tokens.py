@@ -1,0 +1,113 @@
+"""The real tokens of the queries or keys of a call, and those of a model whose arguments are not
+known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from headscope.capturing.building.stacks import group_of
+from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.visibility import state_of
+from headscope.record import Tokens
+
+
+@dataclass(frozen=True)
+class SideTokens:
+    """The real tokens of one side of a call, for each example.
+
+    Args:
+        tokens: the tokens without padding.
+        positions: their positions among all that the model worked on.
+        kind: their kind: text, target, vision, audio or probe, or of divided attention in a video
+            time or space; empty in models of text alone.
+        fits: for each example, whether its patches are equal parts of its pictures.
+    """
+
+    tokens: tuple[Tokens, ...]
+    positions: tuple[torch.Tensor, ...]
+    kind: str = ""
+    fits: tuple[bool, ...] = ()
+
+
+@dataclass
+class WatchedTokens:
+    """The sides of calls of a model whose arguments are not known: the user's tokens with so many
+    positions, or numbers, without the positions that are hidden from every query.
+    """
+
+    given: tuple[Tokens, ...]
+    _masks: dict[tuple, tuple[torch.Tensor | None, np.ndarray]] = field(default_factory=dict)
+    _known: dict[tuple[int, bytes], SideTokens] = field(default_factory=dict)
+    _of_self: dict[tuple[str, int], SideTokens] = field(default_factory=dict)
+
+    def of(self, call: Call) -> tuple[SideTokens, SideTokens]:
+        batch, _, queries, keys = call.size
+        seen = *state_of(call.mask), keys
+        if seen not in self._masks:
+            self._masks[seen] = call.mask, self._real(call)
+        key = self._side(call, self._masks[seen][1])
+        block = group_of(call).path
+        sequence = (block if block != call.name else block.rpartition(".")[0]), queries
+        if queries == keys and not call.cross:
+            self._of_self[sequence] = key
+            return key, key
+        # Which queries of cross-attention are padding was seen when they were keys themselves.
+        query = self._of_self.get(sequence)
+        return query or self._side(call, np.ones((batch, queries), bool)), key
+
+    def _real(self, call: Call) -> np.ndarray:
+        """``[batch position]``, True for keys that are not padding."""
+        shape = call.size[0], call.size[3]
+        if call.mask is None:
+            return np.ones(shape, bool)
+        real = looked_at(call, shape)
+        return real | ~real.any(axis=1, keepdims=True)  # an example of padding alone is kept whole
+
+    def _side(self, call: Call, real: np.ndarray) -> SideTokens:
+        known = real.shape[1], real.tobytes()
+        if known not in self._known:
+            positions = positions_in(torch.from_numpy(real).to(call.context.device))
+            whole = next((side for side in self.given if len(side) == real.shape[1]), None)
+            if whole is None:
+                tokens = numbers_at(positions, "hs.watch was given no tokens for so many positions")
+            else:
+                tokens = tuple(
+                    whole if row.all() else whole.take(np.flatnonzero(row).tolist()) for row in real
+                )
+            self._known[known] = SideTokens(tokens, positions)
+        return self._known[known]
+
+
+def positions_in(mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Where each row of ``[batch position]`` is not zero."""
+    if bool(mask.all()):
+        return (torch.arange(mask.shape[1], device=mask.device),) * len(mask)
+    return tuple(row.nonzero()[:, 0] for row in mask)
+
+
+def numbers_at(positions: Sequence[torch.Tensor], reason: str) -> tuple[Tokens, ...]:
+    """Numbered tokens for the positions of each example."""
+    return tuple(
+        Tokens(pieces=tuple(map(str, where.tolist())), numbered=reason) for where in positions
+    )
+
+
+def looked_at(call: Call, shape: tuple[int, ...]) -> np.ndarray:
+    """``[batch position]``, True for keys that any query may look at."""
+    if call.mask is not None:
+        low = 0.5 if call.mask.dtype == torch.bool else torch.finfo(call.mask.dtype).min / 2
+        seen = (call.mask > low).any(dim=2).any(dim=1)
+    elif call.weights is not None:
+        seen = (call.weights > 0).any(dim=2).any(dim=1)
+    else:
+        return np.ones(shape, bool)
+    return (
+        seen[:, : shape[1]].expand(*shape).cpu().numpy()
+        if seen.shape[1] >= shape[1]
+        else np.ones(shape, bool)
+    )
