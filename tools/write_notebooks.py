@@ -35,11 +35,10 @@ SITE = "https://headscope.github.io/headscope"
 INSTALL = '%pip install --quiet "headscope[all,demo]"'
 MOST_HTML = 60_000
 """Bytes of HTML that are kept of an output."""
-WIDTH = 900
-"""Pixels that a picture is wide at most, and MOST_COLOURS it has: enough for a screen, and small in
-a repository.
+WIDTH, DPI = 740, 110
+"""Pixels that a picture is wide at most, and has in an inch: enough for a screen, and small in a
+repository.
 """
-MOST_COLOURS = 96
 DRAWN_IN_ITS_PLACE = "The view is drawn when this cell is run."
 CODE = re.compile(r"^```python\n(.*?)^```\n?", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)\.md(#[^)]*)?\)")
@@ -133,15 +132,9 @@ def _data(shell: InteractiveShell, value: Any) -> dict[str, Any]:
     from headscope.views.figures import Figure
 
     if isinstance(value, View):
-        return {
-            "text/plain": repr(value),
-            "image/png": _small_picture(_figure_of(value).to_bytes("png", dpi=150)),
-        }
+        return {"text/plain": repr(value), "image/png": _picture(_figure_of(value))}
     if isinstance(value, Figure):
-        return {
-            "text/plain": "<Figure>",
-            "image/png": _small_picture(value.to_bytes("png", dpi=150)),
-        }
+        return {"text/plain": "<Figure>", "image/png": _picture(value)}
     data, _ = shell.display_formatter.format(value)
     return _small(data)
 
@@ -168,11 +161,12 @@ def _small(data: dict[str, Any]) -> dict[str, Any]:
     return {kind: data[kind] for kind in ("text/html", "text/plain", "image/png") if kind in data}
 
 
-def _small_picture(png: bytes) -> str:
-    picture = Image.open(io.BytesIO(png)).convert("RGB")
-    picture.thumbnail((WIDTH, 4 * WIDTH))
+def _picture(figure: Any) -> str:
+    """A figure as a small PNG with all its colours; drawn at its size, so nothing is scaled."""
+    dpi = min(DPI, WIDTH / figure.matplotlib.get_figwidth())
+    picture = Image.open(io.BytesIO(figure.to_bytes("png", dpi=dpi))).convert("RGB")
     kept = io.BytesIO()
-    picture.quantize(MOST_COLOURS).save(kept, "PNG", optimize=True)
+    picture.save(kept, "PNG", optimize=True)
     return base64.b64encode(kept.getvalue()).decode("ascii")
 
 

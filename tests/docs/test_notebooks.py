@@ -1,21 +1,59 @@
 """The tutorials run as notebooks, and the committed notebooks are those of the pages."""
 
+import base64
+import io
 import re
 import tomllib
+from functools import partialmethod
 
 import nbformat
+import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.patches import FancyBboxPatch, Rectangle
+from PIL import Image
 
 import write_notebooks
 from headscope.capturing.loading import load
+from headscope.views.figures import Figure
 from page_blocks import PAGES
 from write_notebooks import FOLDER, INSTALL, TUTORIALS, cells_of
 
 NAMES = [page.stem for page in TUTORIALS]
 
 
+LEAST = 1.0
+"""Width and height in millimetres of what is seen in a small picture."""
+
+
 def sources(cells):
     return [(cell.cell_type, cell.source) for cell in cells]
+
+
+def kept_in(figure, to_bytes, drawn, kind, **options):
+    """The bytes of a figure; that of a picture is put into a list."""
+    if kind == "png":
+        drawn.append(figure)
+    return to_bytes(figure, kind, **options)
+
+
+def pictures_of(notebook):
+    """The colours of each picture of a notebook, once each."""
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    stored = [
+        output.data["image/png"] for output in outputs if "image/png" in output.get("data", ())
+    ]
+    pictures = [Image.open(io.BytesIO(base64.b64decode(each))) for each in stored]
+    return [np.unique(np.asarray(each.convert("RGB")).reshape(-1, 3), axis=0) for each in pictures]
+
+
+def colours_of_marks(figure):
+    """Colours of the squares of legends, chips and bars of a figure."""
+    marks = [patch for axes in figure.matplotlib.axes for patch in axes.patches]
+    squares = [mark for mark in marks if isinstance(mark, Rectangle | FancyBboxPatch)]
+    seen = [mark for mark in squares if min(mark.get_width(), mark.get_height()) >= LEAST]
+    filled = [mark.get_facecolor() for mark in seen if mark.get_facecolor()[3] == 1]
+    return {tuple(round(255 * part) for part in to_rgb(colour)) for colour in filled}
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=NAMES)
@@ -30,7 +68,15 @@ def test_a_tutorial_runs_and_its_notebook_is_that_of_the_page(
     if page.stem == "does_it_matter":  # runs the model some hundred times
         narrow = models / "sentence-transformers" / "all-MiniLM-L6-v2"
         monkeypatch.setattr(load, "demo_model", lambda: narrow)
+    drawn = []
+    monkeypatch.setattr(Figure, "to_bytes", partialmethod(kept_in, Figure.to_bytes, drawn))
     write_notebooks.run(cells)
+    if page.stem != "does_it_matter":
+        pictures = pictures_of(kept)
+        assert len(pictures) == len(drawn)
+        for picture, figure in zip(pictures, drawn, strict=True):
+            lost = colours_of_marks(figure) - {tuple(colour) for colour in picture.tolist()}
+            assert not lost, f"{page.stem}: colours of the figure are not in its picture"
     shown = [
         [output.output_type for output in cell.outputs]
         for cell in cells

@@ -68,7 +68,8 @@ class FigureLook(TypedDict, total=False):
     tray: Sequence[str | Mapping[str, Any]] | Literal["kinds"]
     """Up to six pictures in a row: lines such as ``"2-0"`` or ``"7-3 query=store view=matrix"``, or
     dicts of options, of which ``"record"`` may be another `Record` or the name of one; or
-    ``"kinds"`` for the clearest head of each kind on this text.
+    ``"kinds"`` for the clearest head of each kind on this text, with the name and colour of its
+    kind.
     """
     labels: Sequence[Any]
     """View ``texts``: what each text is, the first of the record itself; a column next to them."""

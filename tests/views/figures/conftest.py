@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.patches import FancyBboxPatch, PathPatch, Rectangle
 
 import headscope as hs
@@ -66,6 +67,38 @@ class Seen:
 @pytest.fixture
 def see():
     return Seen
+
+
+@pytest.fixture(scope="session")
+def check_titles():
+    return _check_titles
+
+
+def _bare(text):
+    return "".join(text.get_text().replace("·", "").split())
+
+
+def _check_titles(figure, *titles):
+    """Titles stand there whole, and nothing of them leaves the sheet as it is rendered. A line
+    may break in place of a middle dot.
+    """
+    # The dots of a saved picture: of fewer, letters are moved to whole dots.
+    figure.matplotlib.set_dpi(300)
+    canvas = FigureCanvasAgg(figure.matplotlib)
+    renderer, sheet = canvas.get_renderer(), figure.matplotlib.bbox
+    texts = [text for axes in figure.matplotlib.axes for text in axes.texts]
+    said = "".join(map(_bare, texts))
+    for title in titles:
+        words = "".join(title.replace("·", "").split())
+        assert words in said, f"{title!r} is not there whole"
+        for text in texts:
+            part = _bare(text)
+            if part and part in words:
+                box = text.get_window_extent(renderer)
+                assert sheet.x0 <= box.x0, part
+                assert box.x1 <= sheet.x1, part
+                assert sheet.y0 <= box.y0, part
+                assert box.y1 <= sheet.y1, part
 
 
 @pytest.fixture

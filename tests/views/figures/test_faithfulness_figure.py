@@ -55,6 +55,13 @@ def test_erasure_curves_are_means_with_intervals(found):
         found.erasure("alti")
 
 
+def test_titles_are_never_cut(found, check_titles):
+    curves = ("without the top tokens the answer loses", "with the top tokens alone it loses")
+    for width in (120, 180):
+        figure = faithfulness_figure(found, width=width)
+        check_titles(figure, "agrees with gradient", "comprehensiveness", *curves)
+
+
 def marks(figure):
     """Middle, height and whether it is filled, of each of the round marks that are as large as
     those of agreement.

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
@@ -13,6 +14,7 @@ from PIL import Image
 
 import headscope as hs
 from headscope import FigureError, FileError, RecordError
+from headscope.record import ModelFacts
 from headscope.testing import random_record, random_weights
 
 ALL_VIEWS = {
@@ -236,6 +238,18 @@ def test_title_model_and_none(see):
     assert {"Cross · layer 0 · 3 heads", "random"} <= set(see(hs.figure(record)).texts)
     assert "Mine" in see(hs.figure(record, title=" Mine\n")).texts
     assert "random" not in see(hs.figure(record, title="")).texts
+
+
+@pytest.mark.parametrize("view", ALL_VIEWS)
+def test_titles_and_names_of_models_are_never_cut(view, grouped, check_titles):
+    title = "Illicit hill · titles of more than sixty characters, " + "lilliputian" * 9
+    name = "a-model-whose-name-is-much-longer-than-one-column-of-a-journal-" + "i" * 60
+    record = replace(grouped, model=ModelFacts(name=name))
+    for width in (50, 180):
+        figure = hs.figure(record, view=view, title=title, width=width, **ALL_VIEWS[view])
+        check_titles(figure, title, name)
+    check_titles(hs.figure(record, tray=["0-1", "2 view=matrix"], title=title, width=50), title)
+    check_titles(hs.figure(record, tray="kinds", title=title, width=50), title)
 
 
 def test_font_size_is_in_points(grouped):

@@ -169,7 +169,8 @@ def test_chosen_tokens_and_names_of_models_are_text(neighbours, see):
         record = record_of((token,), KEYS, rng, "self", token)
         figure = hs.figure(record, view="pair", query=0, key=1, width=400)
         texts = see(figure).texts
-        assert is_written(f"“{wanted}” → “k1”", texts), texts
+        named = wanted if len(token) <= 60 else wanted[:60] + "…"
+        assert is_written(f"“{named}” → “k1”", texts), texts
         # of an address the model is the last part
         assert not token or "/" in token or is_written(wanted, texts), token
         if number % 60 == 0:

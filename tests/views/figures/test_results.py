@@ -60,6 +60,12 @@ def test_the_maps_name_patterns_measures_and_labels(found):
     )
 
 
+def test_titles_are_never_cut(found, check_titles):
+    title = "all-MiniLM-L6-v2, en_ewt-ud-dev: heads that look along relations of words"
+    for width in (50, 100, 180):
+        check_titles(found.figure(title=title, width=width), title)
+
+
 def test_the_rarest_label_is_rarest_labels(found):
     assert rarest_labels(found)[0, 0] in ("next", "positional-next")
     assert rarest_labels(found)[1, 1] == "delimiter"

@@ -6,11 +6,14 @@ from io import BytesIO
 import matplotlib.image
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 
 import headscope as hs
 from headscope import Tokens
 from headscope.errors import FigureError
 from headscope.record import ModelFacts
+from headscope.views.constants import KIND_COLOURS
+from headscope.views.figures._frame import CLAUSES
 
 WORDS = ("[CLS]", "I", "went", "to", "the", "store", "[SEP]")
 
@@ -62,6 +65,17 @@ def test_one_example_of_each_class_is_one_call(rng):
     assert [text for text in texts if text.startswith("Layer")] == [
         f"Layer 0 · head {head}" for head in (0, 1, 2)
     ]
+    titles = {
+        text.get_text(): (text.get_color(), axes.patches[0].get_edgecolor())
+        for axes in figure.matplotlib.axes
+        for text in axes.texts
+        if text.get_text() in CLAUSES.values()
+    }
+    assert {title: colour for title, (colour, _) in titles.items()} == {
+        CLAUSES[kind]: KIND_COLOURS[kind][0] for kind in ("next", "previous", "broad")
+    }
+    # The lines have the colour of the kind too.
+    assert all(to_rgb(colour) == to_rgb(line) for colour, line in titles.values())
 
 
 def test_two_models_stand_beside_each_other(record, rng):

@@ -105,21 +105,23 @@ def _colours(sheet: Sheet, signals: Sequence[str]) -> dict[str, str]:
 def _rows(sheet: Sheet, faithfulness: Any, colours: dict[str, str], y: float) -> float:
     """A row for each signal, a panel for each measure; return the next y."""
     style = sheet.style
-    pitch, top = ROW * style.em, y + 1.5 * style.em
+    pitch = ROW * style.em
     side = max(sheet.width_of(WORDS.get(name, name)) for name in colours) + 0.8 * style.em
     gap = 1.8 * style.em
     wide = (
         sheet.width - side - gap * (len(PANELS) - 1) - sheet.width_of("1.0", style.small) / 2
     ) / len(PANELS)
+    side += 0.9 * style.em
+    wide -= 0.9 * style.em / len(PANELS)
+    starts = [side + number * (wide + gap) for number in range(len(PANELS))]
+    titles = [(start, words) for start, (*_, words) in zip(starts, PANELS, strict=True)]
+    top = sheet.titles(y, titles, wide + 0.8 * gap) + 0.3 * style.em
     for row, (name, colour) in enumerate(colours.items()):
         _swatch(sheet, top + (row + 0.5) * pitch, colour)
         sheet.text(0.9 * style.em, top + (row + 0.5) * pitch, WORDS.get(name, name))
-    side += 0.9 * style.em
-    wide -= 0.9 * style.em / len(PANELS)
     bottom = top + len(colours) * pitch
-    for number, (measures, against, words) in enumerate(PANELS):
-        start = side + number * (wide + gap)
-        sheet.text(start, y + 0.6 * style.em, sheet.fitted(words, wide + 0.8 * gap))
+    for number, (measures, against, _) in enumerate(PANELS):
+        start = starts[number]
         axis = _axis(
             faithfulness,
             measures,
@@ -223,13 +225,14 @@ def _curves(sheet: Sheet, faithfulness: Any, colours: dict[str, str], y: float) 
     )
     gap = 2.0 * style.em
     wide = (sheet.width - gap) / 2 - side - names
-    top = y + 3.0 * style.em
+    starts = [side + number * (side + wide + names + gap) for number in range(len(CURVES))]
+    titles = [(start, words) for start, (_, words, _) in zip(starts, CURVES, strict=True)]
+    y = sheet.titles(y, titles, wide + names)
+    top = y + 1.8 * style.em
     heights = Axis(top + TALL, top, np.floor(low * 10) / 10, np.ceil(high * 10) / 10)
-    for number, (measure, words, wanted) in enumerate(CURVES):
-        start = side + number * (side + wide + names + gap)
+    for start, (measure, _, wanted) in zip(starts, CURVES, strict=True):
         shares = Axis(start, start + wide, 0.0, max(SHARES))
-        sheet.text(start, y + 0.6 * style.em, sheet.fitted(words, wide + names))
-        sheet.note(start, y + 1.8 * style.em, wanted)
+        sheet.note(start, y + 0.6 * style.em, wanted)
         draw_level_grid(sheet, heights, (start, start + wide))
         # The labels of the smallest shares would overlap.
         for share in SHARES[2 if wide < 50 else 1 :]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from jaxtyping import Float
 
+from headscope.views.figures._labels import readable
 from headscope.views.figures._options import FigurePlan
 from headscope.views.figures._palette import parse_hex
 from headscope.views.figures._panel import Panel
@@ -16,6 +17,17 @@ from headscope.views.figures._sinks import find_sinks
 from headscope.views.figures._style import POINT
 from headscope.views.figures._words import percent
 
+CLAUSES = {
+    "next": "next token",
+    "previous": "previous token",
+    "same": "same word",
+    "own": "own sentence",
+    "near": "nearby",
+    "broad": "spread broadly",
+    "resting": "resting",
+    "none": "none of these",
+}
+"""Words for each kind of heads."""
 OF_ALL_LAYERS = ("overview", "model", "pair")
 """Views that show more than the chosen layer."""
 BAR = 2.0
@@ -28,62 +40,47 @@ def heading(sheet: Sheet, plan: FigurePlan, title: str) -> float:
     wanted = title if plan.title is None else " ".join(plan.title.split())
     if not wanted:
         return 0.35 * style.em
-    pitch = 1.5 * style.em
     if plan.panel is not None:
         return _panel_heading(sheet, plan.panel, wanted)
-    shown = sheet.fitted(sheet.shown(wanted), sheet.width, style.size * 1.08)
-    sheet.text(0, pitch / 2, shown, bold=True)
-    model = (
-        sheet.shown(plan.record.model.name.rstrip("/").rpartition("/")[2])
-        if plan.record.model.name
-        else ""
-    )
+    y = sheet.titles(0.0, [(0.0, wanted)], sheet.width, bold=True)
+    model = plan.record.model.name.rstrip("/").rpartition("/")[2]
     if model:
-        room = sheet.width - 1.08 * sheet.width_of(shown) - style.em
-        beside = sheet.width_of(model, style.small) <= room
-        x, y = (sheet.width, pitch / 2) if beside else (0.0, 1.5 * pitch)
-        fitted = sheet.fitted(model, sheet.width, style.small)
-        sheet.note(x, y, fitted, anchor="right" if beside else "left")
-        pitch *= 1 if beside else 2
-    return pitch + 0.5 * style.em
+        model = sheet.shown(model, None)
+        last = sheet.lines(sheet.shown(wanted, None).split(" · "), sheet.width, bold=True)[-1]
+        room = sheet.width - sheet.width_of(last, bold=True) - style.em
+        if sheet.width_of(model, style.small) <= room:
+            sheet.note(sheet.width, y - 0.75 * style.em, model, anchor="right")
+        else:
+            y = sheet.paragraph(y, [model])
+    return y + 0.5 * style.em
 
 
 def _panel_heading(sheet: Sheet, panel: Panel, wanted: str) -> float:
-    """The letter of a picture of a row and its title, in two lines where one is too narrow; give
-    the next y.
-    """
-    letter = panel.letter
-    style = sheet.style
-    pitch = 1.5 * style.em
-    left = sheet.width_of(letter, style.size * 1.08) + 0.7 * style.em
-    sheet.text(0, pitch / 2, letter, bold=True)
-    parts = title_lines(sheet, sheet.shown(wanted), sheet.width - left)[: panel.lines]
-    for at, part in enumerate(parts):
-        sheet.text(left, (at + 0.5) * pitch, part)
-    return panel.lines * pitch + 0.3 * style.em
+    """The letter of a picture of a row, the kind of its head and its title; give the next y."""
+    em = sheet.style.em
+    left = panel_left(sheet, panel.letter)
+    sheet.text(0, 0.6 * em, panel.letter, bold=True)
+    y = 0.0
+    if panel.kind:
+        colour = sheet.style.kind(panel.kind)
+        words = [(left, CLAUSES[panel.kind])]
+        y = sheet.titles(y, words, sheet.width - left, bold=True, colour=colour)
+    y = sheet.titles(y, [(left, wanted)], sheet.width - left)
+    # The pictures of a row begin at one height, that of the longest title.
+    return max(y, panel.titles) + 0.3 * em
 
 
-def title_lines(sheet: Sheet, text: str, room: float) -> list[str]:
-    """A title in at most two lines, divided at a middle dot."""
-    if sheet.width_of(text) <= room:
-        return [text]
-    parts = text.split(" · ")
-    # As many parts as fit go into the first line, but at least one.
-    cut = next(
-        (
-            at
-            for at in range(len(parts) - 1, 0, -1)
-            if sheet.width_of(" · ".join(parts[:at])) <= room
-        ),
-        1,
-    )
-    return [sheet.fitted(" · ".join(part), room) for part in (parts[:cut], parts[cut:]) if part]
+def panel_left(sheet: Sheet, letter: str) -> float:
+    """Where the title of a picture of a row begins, behind its letter."""
+    return sheet.width_of(letter, bold=True) + 0.7 * sheet.style.em
 
 
 def where(plan: FigurePlan) -> str:
-    """``"Layer 2 · head 0"``, ``"Cross · layer 2 · 12 heads"``."""
+    """``"Layer 2 · head 0"``, ``"Cross · layer 2 · 12 heads"``; in view neuron the query too."""
     stack = "" if plan.stack.name == "self" else f"{plan.stack.name.capitalize()} · "
     text = f"{stack}layer {plan.layer.layer} · {heads_in_words(plan)}"
+    if plan.view == "neuron":
+        text += f" · query “{readable(plan.stack.query.labels[plan.query or 0])}”"
     return text[0].upper() + text[1:]
 
 

@@ -23,13 +23,13 @@ NO_CHARACTERS = frozenset(map(chr, range(0xFDD0, 0xFDF0))) | {
 EMPTY_LOOKING = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 
 
-def readable(token: str) -> str:
+def readable(token: str, longest: int | None = LONGEST) -> str:
     """The token with a sign for each character that is invisible, or that would change the text
-    around it.
+    around it; of a longer one its beginning.
     """
     if token == "":
         return "∅"
-    shown = token if len(token) <= LONGEST else token[:LONGEST] + "…"
+    shown = token if longest is None or len(token) <= longest else token[:longest] + "…"
     if all(_unseen(character) for character in shown):
         return "".join(map(_sign, shown))
     if all(unicodedata.category(character).startswith("M") for character in shown):

@@ -14,7 +14,6 @@ from headscope.views.figures._frame import (
     closing,
     colour_bar,
     heading,
-    quoted,
     spaced,
     token_size,
     where,
@@ -117,7 +116,7 @@ def draw_neuron(plan: FigurePlan) -> Sheet:
     neurons = neurons_of(plan.layer, plan.heads[0], plan.query or 0)
     sheet = Sheet(plan.width, plan.style, plan.panel)
     style = plan.style
-    y = heading(sheet, plan, f"{where(plan)} · query {quoted(sheet, plan, 'query')}")
+    y = heading(sheet, plan, where(plan))
     table = _table(sheet, plan, y)
     ranges = (
         max(largest_of(neurons.query), largest_of(neurons.keys)),

@@ -95,6 +95,8 @@ class FigurePlan:
     @property
     def colours(self) -> dict[int, str]:
         """Colour of each head that is drawn."""
+        if self.panel is not None and self.panel.kind:
+            return dict.fromkeys(self.heads, self.style.kind(self.panel.kind))
         if self.shown.whole:
             return dict.fromkeys(self.heads, self.style.accent)
         return self.style.heads(self.heads, self.stack.heads)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headscope.patterns import KINDS, HeadKinds, head_kinds
-from headscope.views.constants import KIND_COLOURS
-from headscope.views.figures._frame import closing, colour_bar, heading
+from headscope.views.figures._frame import CLAUSES, closing, colour_bar, heading
 from headscope.views.figures._model import (
     CELLS,
     frame_chosen,
@@ -19,18 +18,6 @@ from headscope.views.figures._options import FigurePlan
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._words import counted
-
-CLAUSES = {
-    "next": "next token",
-    "previous": "previous token",
-    "same": "same word",
-    "own": "own sentence",
-    "near": "nearby",
-    "broad": "spread broadly",
-    "resting": "resting",
-    "none": "none of these",
-}
-"""Words of the legend for each kind of heads."""
 
 
 def draw_overview(plan: FigurePlan) -> Sheet:
@@ -76,7 +63,7 @@ def draw_overview(plan: FigurePlan) -> Sheet:
 
 
 def _scale(plan: FigurePlan, kind: str) -> Scale:
-    return plan.style.weight_scale(1.0, KIND_COLOURS[kind][1 if plan.style.dark else 0])
+    return plan.style.weight_scale(1.0, plan.style.kind(kind))
 
 
 def _legend(sheet: Sheet, plan: FigurePlan, kinds: HeadKinds, y: float) -> float:
@@ -93,9 +80,8 @@ def _legend(sheet: Sheet, plan: FigurePlan, kinds: HeadKinds, y: float) -> float
         width = square + 0.4 * style.em + sheet.width_of(words, style.small) + 1.2 * style.em
         if x > 0 and x + width > sheet.width:
             x, y = 0.0, y + line
-        light, dark = KIND_COLOURS[kind] if style.colour else (style.muted, style.muted)
-        colour = dark if style.dark else light
-        sheet.rect(x, y + (line - square) / 2, square, square, fill=colour, line=0.0, layer=3)
+        fill = style.kind(kind)
+        sheet.rect(x, y + (line - square) / 2, square, square, fill=fill, line=0.0, layer=3)
         sheet.note(x + square + 0.4 * style.em, y + line / 2, words)
         x += width
     return y + line + 0.4 * style.em

@@ -14,12 +14,14 @@ class Panel:
         matplotlib: the figure of the row.
         letter: the letter of the picture.
         narrow: whether there is room for little more than the picture.
-        lines: number of lines of its title.
+        kind: the kind of heads that it is the clearest of; empty in any other row.
+        titles: height of the highest title of the row, in millimetres.
         notes: takes the notes of the picture, which the row writes once for all pictures.
     """
 
     matplotlib: Any
     letter: str
     narrow: bool = False
-    lines: int = 1
+    kind: str = ""
+    titles: float = 0.0
     notes: list[str] = field(default_factory=list)

@@ -66,13 +66,17 @@ def _draw(sheet: Sheet, probing: Any, y: float) -> tuple[float, list[str]]:
     gap = 2.0 * style.em
     wide = (sheet.width - gap * (len(tasks) - 1)) / len(tasks)
     most = max(len(_bars(probing, task, probing.measures(task)[0])) for task in tasks)
-    below = y + 1.6 * style.em + most * ROW * style.em + 2.4 * style.em
+    titles = [
+        (number * (wide + gap), f"{task}: {probing.measures(task)[0]}")
+        for number, task in enumerate(tasks)
+    ]
+    y = sheet.titles(y, titles, wide) + 0.4 * style.em
+    below = y + most * ROW * style.em + 2.4 * style.em
     bottom, has_layers = below, False
     for number, task in enumerate(tasks):
         x, measure = number * (wide + gap), probing.measures(task)[0]
-        sheet.text(x, y + 0.6 * style.em, sheet.fitted(sheet.shown(f"{task}: {measure}"), wide))
         bars = _bars(probing, task, measure)
-        _draw_bars(sheet, bars, probing.confidence, at=(x, y + 1.6 * style.em), width=wide)
+        _draw_bars(sheet, bars, probing.confidence, at=(x, y), width=wide)
         layers = probing.per_layer(task, measure)
         if len(layers) > 1:
             has_layers = True

@@ -119,13 +119,7 @@ def result_heading(sheet: Sheet, title: str, note: str) -> float:
     em = sheet.style.em
     y = 0.0
     if title:
-        sheet.text(
-            0,
-            0.75 * em,
-            sheet.fitted(sheet.shown(title), sheet.width, sheet.style.size * 1.08),
-            bold=True,
-        )
-        y = 1.6 * em
+        y = sheet.titles(0.0, [(0.0, title)], sheet.width, bold=True) + 0.1 * em
     if note:
         y = sheet.paragraph(y, [note])
     return y + 0.5 * em

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
 from headscope.errors import FigureError
-from headscope.views.figures._labels import readable
+from headscope.views.figures._labels import LONGEST, readable
 from headscope.views.figures._palette import parse_hex
 from headscope.views.figures._panel import Panel
 from headscope.views.figures._style import POINT, Style
@@ -166,16 +166,18 @@ class Sheet:
             )
         self._axes.set_ylim(room - MARGIN, -MARGIN)
 
-    def shown(self, token: str) -> str:
-        """A token as it can be written with the fonts of this machine."""
-        text = readable(token)
+    def shown(self, token: str, longest: int | None = LONGEST) -> str:
+        """A token as it can be written with the fonts of this machine; of a longer one its
+        beginning.
+        """
+        text = readable(token, longest)
         written, missing = writable(text, self.style.families)
         self.missing |= missing
         return written
 
-    def width_of(self, text: str, size: float | None = None) -> float:
+    def width_of(self, text: str, size: float | None = None, *, bold: bool = False) -> float:
         """Width of a text in millimetres."""
-        return em_width(text, self.style.families) * (size or self.style.size) * POINT
+        return em_width(text, self.style.families, bold=bold) * (size or self.style.size) * POINT
 
     def fitted(self, text: str, room: float, size: float | None = None) -> str:
         """The text, cut at its end where it is wider than the room."""
@@ -223,13 +225,34 @@ class Sheet:
         """Write a line of small muted text."""
         self.text(x, y, text, size=self.style.small, colour=self.style.muted, anchor=anchor)
 
+    def titles(
+        self,
+        y: float,
+        titles: Sequence[tuple[float, str]],
+        room: float,
+        *,
+        bold: bool = False,
+        colour: str | None = None,
+    ) -> float:
+        """Write titles side by side, each from its x on and in as many lines as it needs, which
+        break at middle dots where they can; return the y below the longest.
+        """
+        pitch = (1.5 if bold else 1.2) * self.style.em
+        most = 0
+        for x, title in titles:
+            lines = self.lines(self.shown(title, None).split(" · "), room, bold=bold)
+            for at, line in enumerate(lines):
+                self.text(x, y + (at + 0.5) * pitch, line, bold=bold, colour=colour)
+            most = max(most, len(lines))
+        return y + most * pitch
+
     def paragraph(self, y: float, parts: Sequence[str]) -> float:
         """Write small muted text over the width, each part on one line where it fits; return the
         next y.
         """
         size = self.style.small
         pitch = LEADING * size * POINT
-        for line in self._wrapped(parts, self.width, size):
+        for line in self.lines(parts, self.width, size):
             self.note(0, y + pitch / 2, line)
             y += pitch
         return y
@@ -343,22 +366,36 @@ class Sheet:
         extent = (at[0], at[0] + width, at[1] + height, at[1])
         self._axes.imshow(large, extent=extent, interpolation="none", aspect="auto", zorder=1)
 
-    def _wrapped(self, parts: Sequence[str], room: float, size: float) -> list[str]:
-        """Lines of ``part · part``; a part that is wider than the room is broken at blanks."""
+    def lines(
+        self, parts: Sequence[str], room: float, size: float | None = None, *, bold: bool = False
+    ) -> list[str]:
+        """Lines of ``part · part``; a part that is wider than the room is broken at blanks, and a
+        word that is wider between two characters.
+        """
         lines = [""]
         for part in parts:
             joined = f"{lines[-1]} · {part}" if lines[-1] else part
-            if self.width_of(joined, size) <= room:
+            if self.width_of(joined, size, bold=bold) <= room:
                 lines[-1] = joined
                 continue
             lines.append("")
             for word in part.split(" "):
                 longer = f"{lines[-1]} {word}".strip()
-                if lines[-1] and self.width_of(longer, size) > room:
-                    lines.append(word)
-                else:
+                if self.width_of(longer, size, bold=bold) <= room:
                     lines[-1] = longer
+                else:
+                    lines += self._pieces(word, room, size, bold=bold)
         return [line for line in lines if line]
+
+    def _pieces(self, word: str, room: float, size: float | None, *, bold: bool) -> list[str]:
+        """A word in pieces that are not wider than the room."""
+        pieces = []
+        while self.width_of(word, size, bold=bold) > room and len(word) > 1:
+            widths = [self.width_of(word[:end], size, bold=bold) for end in range(1, len(word))]
+            cut = max(1, bisect_right(widths, room))
+            pieces.append(word[:cut])
+            word = word[cut:]
+        return [*pieces, word]
 
 
 def _dots(length: float, count: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from headscope.views.constants import NEGATIVE, POSITIVE
+from headscope.views.constants import KIND_COLOURS, NEGATIVE, POSITIVE
 from headscope.views.figures._palette import diverging, head_colours, head_greys, sequential
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._words import short_weight
@@ -66,6 +66,10 @@ class Style:
             return dict(zip(chosen, head_greys(len(chosen), dark=self.dark), strict=True))
         colours = head_colours(count, dark=self.dark)
         return {head: colours[head] for head in chosen}
+
+    def kind(self, kind: str) -> str:
+        """Colour of a kind of heads."""
+        return KIND_COLOURS[kind][self.dark] if self.colour else self.muted
 
     def weight_scale(
         self,

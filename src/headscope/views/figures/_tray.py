@@ -14,7 +14,7 @@ from headscope.record import Record
 from headscope.views._beside import records_beside
 from headscope.views._tray import no_record, parse_entries
 from headscope.views.constants import MOST_IN_TRAY
-from headscope.views.figures._frame import title_lines, where
+from headscope.views.figures._frame import panel_left, where
 from headscope.views.figures._options import NARROWEST, WIDEST, FigurePlan, between, parse_options
 from headscope.views.figures._panel import Panel
 from headscope.views.figures._sheet import MARGIN, Sheet
@@ -41,7 +41,8 @@ def draw_tray(
         RecordError: a stack, layer or head that a record does not have, or scores that it does not
             keep.
     """
-    entries = _entries(record, options["tray"], options.get("beside"))
+    kinds, tray = _kinds_and_tray(record, options["tray"])
+    entries = _entries(record, tray, options.get("beside"))
     width = between("width", options.get("width", WIDTH), NARROWEST, WIDEST)
     each = (width - GAP * (len(entries) - 1)) / len(entries)
     common = {
@@ -52,12 +53,12 @@ def draw_tray(
         common = {"font_size": 5.5} | common
     plans = [_plan(of, entry | common, options.get("quantities")) for of, entry in entries]
     whole = Sheet(width, plans[0].style)
-    room = each - 2 * MARGIN - 2 * whole.style.em
-    lines = _lines_of_titles(whole, plans, room)
     top = _title(whole, " ".join(str(options.get("title") or "").split()))
+    titles = _height_of_titles(whole, plans, each - 2 * MARGIN, of_kinds=bool(kinds[0]))
     sheets = []
-    for letter, plan in zip("abcdef", list(plans), strict=False):
-        panel = Panel(whole.matplotlib, letter, narrow=each < SMALL_TYPE, lines=lines)
+    for letter, plan, kind in zip("abcdef", list(plans), kinds, strict=False):
+        narrow = each < SMALL_TYPE
+        panel = Panel(whole.matplotlib, letter, narrow=narrow, kind=kind, titles=titles)
         placed = replace(plan, width=each, panel=panel)
         plans[len(sheets)] = placed
         sheets.append(drawings[plan.view](placed))
@@ -72,39 +73,46 @@ def draw_tray(
     return whole, plans[0]
 
 
-def _lines_of_titles(whole: Sheet, plans: Sequence[FigurePlan], room: float) -> int:
-    """Number of lines of all titles, the same for all, so that pictures begin at one height."""
-    for plan in plans:
-        if plan.view == "neuron" or len(title_lines(whole, where(plan), room)) > 1:
-            return 2
-    return 1
+def _height_of_titles(
+    whole: Sheet, plans: Sequence[FigurePlan], width: float, *, of_kinds: bool
+) -> float:
+    """Height of the highest title in millimetres, so that pictures begin at one height."""
+    room = width - panel_left(whole, "m")
+    lines = max(len(whole.lines(where(plan).split(" · "), room)) for plan in plans)
+    return (1.2 * lines + 1.5 * of_kinds) * whole.style.em
 
 
 def _title(whole: Sheet, title: str) -> float:
     """Write the title over all pictures, where there is one; return the y where they begin."""
     if not title:
         return 0.0
-    em = whole.style.em
-    whole.text(0, 0.75 * em, whole.fitted(whole.shown(title), whole.width), bold=True)
-    return 1.8 * em
+    return whole.titles(0.0, [(0.0, title)], whole.width, bold=True) + 0.3 * whole.style.em
 
 
-def clearest_of_each(record: Record) -> list[dict[str, Any]]:
-    """The clearest head of each kind on the text of the first stack, six at most, as pictures of a
-    tray.
+def _kinds_and_tray(record: Record, tray: Any) -> tuple[list[str], Any]:
+    """The kind of heads of each picture, empty where it is of none, and the pictures."""
+    if not isinstance(tray, str) or tray != "kinds":
+        return [""] * MOST_IN_TRAY, tray
+    clearest = clearest_of_each(record)
+    return list(clearest), list(clearest.values())
+
+
+def clearest_of_each(record: Record) -> dict[str, dict[str, Any]]:
+    """The clearest head of each kind on the text of the first stack, six kinds at most, as pictures
+    of a tray.
     """
     stack = next(iter(record.stacks.values()))
     kinds = head_kinds(stack)
     of, score = kinds.number("kind"), kinds.number("score")
-    clearest = []
+    clearest: dict[str, dict[str, Any]] = {}
     for kind, name in enumerate(KINDS):
         if name == "none" or not (of == kind).any():
             continue
         row, head = np.unravel_index(np.nanargmax(np.where(of == kind, score, -np.inf)), of.shape)
-        clearest.append((name, {"layer": kinds.layers[row], "heads": [int(head)]}))
+        clearest[name] = {"layer": kinds.layers[row], "heads": [int(head)]}
     if len(clearest) > MOST_IN_TRAY:
-        clearest = [(name, entry) for name, entry in clearest if name != "near"]
-    return [entry for _, entry in clearest[:MOST_IN_TRAY]]
+        clearest.pop("near", None)
+    return dict(list(clearest.items())[:MOST_IN_TRAY])
 
 
 def _entries(record: Record, tray: Any, beside: Any) -> list[tuple[Record, dict[str, Any]]]:
@@ -113,8 +121,7 @@ def _entries(record: Record, tray: Any, beside: Any) -> list[tuple[Record, dict[
         named = records_beside(beside)
     except PageError as error:
         raise FigureError(str(error)) from None
-    given = clearest_of_each(record) if isinstance(tray, str) and tray == "kinds" else tray
-    records, plain = _given_records(record, given)
+    records, plain = _given_records(record, tray)
     try:
         entries = parse_entries(plain)
     except PageError as error:

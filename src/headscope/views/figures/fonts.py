@@ -57,10 +57,13 @@ def families(wanted: str | None = None) -> tuple[str, ...]:
 
 
 @cache
-def _faces(names: tuple[str, ...]) -> tuple[Any, frozenset[int]]:
-    from matplotlib.font_manager import get_font
+def _faces(names: tuple[str, ...], *, bold: bool = False) -> tuple[Any, frozenset[int]]:
+    from matplotlib.font_manager import FontProperties, findfont, get_font
 
-    paths = [path for path in map(installed, names) if path]
+    weight = "bold" if bold else "normal"
+    paths = [
+        findfont(FontProperties(family=name, weight=weight)) for name in names if installed(name)
+    ]
     known: set[int] = set()
     for path in paths:
         known |= set(get_font(path).get_charmap())
@@ -106,9 +109,9 @@ def missing_words(missing: str) -> str:
 
 
 @cache
-def em_width(text: str, names: tuple[str, ...]) -> float:
+def em_width(text: str, names: tuple[str, ...], *, bold: bool = False) -> float:
     """Width of a text in units of its font size."""
-    face, _ = _faces(names)
+    face, _ = _faces(names, bold=bold)
     face.set_size(64, 72)
     face.set_text(text, 0.0)
     # At 64 points and 72 dots in an inch one em is 64 pixels, and FreeType counts 64ths of a pixel.
