@@ -24,7 +24,7 @@ from headscope.views.options import (
     declared,
 )
 from headscope.views.quantities import BUILT_IN, KNOWN, RECORD_QUANTITIES
-from headscope.views.view_table import VIEWS, ViewFacts, views_with
+from headscope.views.view_table import ViewFacts, views_with
 
 FOLDER = Path(__file__).parent.parent / "frontend/src/contract"
 VALUES_HEAD = """\
@@ -101,12 +101,6 @@ def values() -> str:
             {fact: views_with(fact) for fact in FACTS},
             "The views that have something: see `ViewFacts` in view_table.py.",
             f': Readonly<Record<{facts}, readonly PageSelection["view"][]>>',
-        ),
-        _const(
-            "VIEW_HINTS",
-            {name: VIEWS[name].hint for name in choices["view"]},
-            "What a first visitor can do in each view.",
-            ': Readonly<Record<PageSelection["view"], string>>',
         ),
         _const(
             "RECORD_QUANTITIES",

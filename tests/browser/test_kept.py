@@ -34,12 +34,11 @@ def test_what_an_address_holds_is_put_back_without_another_load(kept):
 @pytest.mark.parametrize(
     "leave",
     [
-        lambda view: view.page.locator("[data-hint-close]").click(),
         lambda view: view.token("query", 3).focus(),
         lambda view: view.token("query", 1).evaluate("token => { token.style.width = '7px' }"),
         lambda view: view.page.evaluate("localStorage.setItem('left', '1')"),
     ],
-    ids=["a hint", "a focus", "a style", "a store"],
+    ids=["a focus", "a style", "a store"],
 )
 def test_a_page_is_loaded_anew_where_a_test_left_anything_else(kept, leave):
     view = kept.as_opened()

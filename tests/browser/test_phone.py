@@ -41,8 +41,6 @@ def phone(browser, rng, tmp_path):
 def test_the_picture_begins_in_the_upper_third(phone):
     for view in ("head", "matrix", "text", "neuron&heads=3", "pair"):
         page = phone(f"view={view}")
-        if page.locator("[data-hint-close]").count():
-            page.locator("[data-hint-close]").tap()
         assert page.locator("#view").bounding_box()["y"] < 844 / 3, view
 
 

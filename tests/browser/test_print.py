@@ -33,7 +33,7 @@ def test_every_view_is_one_sheet_without_controls(view, printed):
     page, sheets = printed(view)
     assert sheets == 1
     assert page.locator("[data-headscope]").is_visible()
-    for controls in (".toolbar", "header .segmented", ".hint-bar"):
+    for controls in (".toolbar", "header .segmented"):
         assert not page.locator(controls).is_visible()
 
 

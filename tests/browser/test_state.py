@@ -52,7 +52,6 @@ def test_back_forward_and_undo_lead_through_the_steps(show, record):
 CHOICES = (
     ("model", '[data-option="lines"]', "tiles=lines", 'tiles="lines"'),
     ("text", '[data-option="given"]', "direction=given", 'direction="given"'),
-    ("matrix", "[data-stretch]", "stretch=1", "stretch=True"),
     ("head", "[data-per-head]", "per_head=1", "per_head=True"),
 )
 

@@ -516,10 +516,6 @@ export interface PageSelection {
    */
   zoom: number[] | null;
   /**
-   * End the colours of the matrix at its largest weight, and not at 1.
-   */
-  stretch: boolean;
-  /**
    * Name the strongest tokens of each head in the list next to a view, and not of their mean.
    */
   per_head: boolean;

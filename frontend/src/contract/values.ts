@@ -47,7 +47,6 @@ export const DEFAULTS: Omit<PageSelection, "view" | "stack" | "layer"> = {
   neurons: "model",
   vector: "product",
   zoom: null,
-  stretch: false,
   per_head: false,
   link_direction: "dep->head",
   link_words: "both",
@@ -79,19 +78,6 @@ export const VIEWS_WITH: Readonly<Record<"mask" | "picture" | "wide" | "alone" |
   alone: ["model", "compare"],
   tokens: ["head", "matrix", "text", "neuron", "pair"],
   evidence: ["scatter"],
-};
-
-/** What a first visitor can do in each view. */
-export const VIEW_HINTS: Readonly<Record<PageSelection["view"], string>> = {
-  overview: "Each square is one head. Point at one to see it in full, click to keep it, double-click to open it.",
-  head: "Point at a token to follow its attention, click to pin it.",
-  model: "Each picture is one head of one layer. Click one to open it.",
-  matrix: "A row is the token that looks, a column the token that is looked at. Point at a cell for its words.",
-  text: "The stronger a word’s colour, the more attention it gets. Click a word to see where it looks.",
-  neuron: "Choose a query: each key’s score is a sum over the neurons of the head.",
-  pair: "One query and one key in every head of every layer.",
-  scatter: "Each dot is one head. Point at it for its numbers, click to open it.",
-  compare: "Frozen pictures, side by side. Arrows go from one to the next, with Shift they move it, Delete removes it.",
 };
 
 /** Quantities that a record itself may hold; others came with the call. */

@@ -35,10 +35,8 @@ export function signedByte(value: number, most: number): number {
 }
 
 /** The ramp with its last colour at an earlier byte. */
-export function stretched(of: Ramp, last: number, first = 0): Ramp {
-  return of.map(
-    (_, byte) => of[Math.min(255, Math.round((255 * Math.max(0, byte - first)) / Math.max(1, last - first)))],
-  );
+export function stretched(of: Ramp, last: number): Ramp {
+  return of.map((_, byte) => of[Math.min(255, Math.round((255 * byte) / Math.max(1, last)))]);
 }
 
 export function rampColor(of: Ramp, byte: number): RGB {

@@ -1,4 +1,5 @@
 import type { PageArray, PageLayer, PageQuantity, PageScores, PageStack } from "../contract/page";
+import { evenWeights } from "../draw/lift";
 import { kvHead, type ScoreParts, scoreWeights, type Visible, visibleRuns } from "../draw/scores";
 import { arrayValues, contributionValues, type LayerValues, scoreValues } from "../draw/values";
 import { headWeights, type LayerWeights } from "../draw/weights";
@@ -16,6 +17,8 @@ export interface LoadedLayer {
   /** Null where the page has no queries and keys of this layer. */
   readonly scores: ScoreParts | null;
   readonly visible: Visible | null;
+  /** What even attention gives among the keys that each query sees. */
+  readonly even: LayerValues;
   /** Axes head, key: the length of what a key adds when it has all of a head's weight. */
   readonly valueNorms: Float32Array | null;
   /** What can be shown in place of the weights, by name; what travels as an array is there once it was asked for. */
@@ -50,7 +53,8 @@ export async function openLayer(source: Source, stack: PageStack, stub: PageLaye
   if (scores) values.set("score", scoreValues(scores.parts));
   // What was given goes before what follows from the value norms.
   if (norms && !page.quantities?.contribution) values.set("contribution", contributionValues(weights, norms));
-  const parts = { page, weights, scores: scores?.parts ?? null, visible, valueNorms: norms ?? null, values };
+  const even = evenWeights(visible, { queries, keys }, Boolean(page.weights));
+  const parts = { page, weights, even, scores: scores?.parts ?? null, visible, valueNorms: norms ?? null, values };
   let loaded: LoadedLayer = { ...parts, here: new Set() };
   return async (wanted, quantity) => {
     const array = quantity && page.quantities?.[quantity.name];

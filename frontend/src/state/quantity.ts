@@ -1,21 +1,22 @@
 import type { Page, PageLayer, PageQuantity, PageStack } from "../contract/page";
 import { BUILT_IN } from "../contract/values";
+import { liftOf } from "../draw/lift";
 import { amount, shortWeight, signedNumber, signedWeight, times } from "./words";
 
 // What every page can show, and with queries and keys; the page itself says what else it has.
 
-/** A quantity as it is printed. */
-export interface Quantity extends PageQuantity {
-  /** With many tokens: what a weight is told as a multiple of, the even share of a key. */
-  readonly even?: number;
-}
-
-/** From so many tokens on weights are told as multiples of the even share: most would be "<.001". */
+/** From so many keys on a weight is told as a multiple of its even share: most would be "<.001". */
 const MANY = 200;
 
-/** Weights among many keys, as multiples of what each would get if all got the same. */
-export function amongMany(facts: PageQuantity, keys: number): Quantity {
-  return facts.name === "weight" && !facts.signed && keys >= MANY ? { ...facts, even: 1 / keys } : facts;
+/** Weights of a model, whose colours and multiples are of what even attention gives. */
+export function isShare({ name, signed }: PageQuantity): boolean {
+  return name === "weight" && !signed;
+}
+
+/** How a value is printed that even attention would make `even`: among many keys as a multiple of it. */
+export function toldText(facts: PageQuantity, keys: number): (value: number, even: number) => string {
+  const text = valueText(facts);
+  return isShare(facts) && keys >= MANY ? (value, even) => times(liftOf(value, even)) : text;
 }
 
 export const WEIGHT_FACTS = BUILT_IN.weight;
@@ -36,13 +37,12 @@ export function hasQuantity({ later, has, scores, value_norms: norms, quantities
 }
 
 /** How a quantity's values are printed. */
-export function valueText({ name, signed, even }: Quantity): (value: number) => string {
-  if (even) return (value) => times(value / even);
+export function valueText({ name, signed }: PageQuantity): (value: number) => string {
   return name === "weight" ? shortWeight : name === "difference" ? signedWeight : signed ? signedNumber : amount;
 }
 
 /** Marks of a scale that ends at `top`: for both signs in the middle and at the ends, else on square roots. */
-export function ticksOf(facts: Quantity, top: number): (readonly [part: number, text: string])[] {
+export function ticksOf(facts: PageQuantity, top: number): (readonly [part: number, text: string])[] {
   const text = valueText(facts);
   if (facts.signed) {
     return [
@@ -51,8 +51,11 @@ export function ticksOf(facts: Quantity, top: number): (readonly [part: number, 
       [1, text(top)],
     ];
   }
-  const { even } = facts;
-  // From the even share to the largest value, on square roots, as the colours are.
-  if (even) return [0, 0.25, 1].map((part) => [Math.sqrt(part), text(even + part * Math.max(0, top - even))]);
   return [0, 0.05, 0.25, 0.5, 1].map((part) => [Math.sqrt(part), part === 0 ? "0" : text(part * top)]);
+}
+
+/** Marks of a scale of multiples of the even share, whose last colour is `top` times. */
+export function liftTicks(top: number): (readonly [part: number, text: string])[] {
+  const middle = 2 ** Math.round(Math.log2(top) / 2);
+  return [1, middle, top].map((lift) => [Math.log2(lift) / Math.log2(top), times(lift).replace(".0", "")]);
 }

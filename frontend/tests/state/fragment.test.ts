@@ -44,7 +44,6 @@ const FULL: Selection = {
   neurons: "ranked",
   vector: "key",
   zoom: [1.5, 0, 3],
-  stretch: true,
   per_head: true,
   link_direction: "head->dep",
   link_words: "misses",

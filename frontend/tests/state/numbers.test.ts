@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { numberList, readNumberList } from "../../src/state/numbers";
-import { amongMany, ticksOf, valueText, WEIGHT_FACTS } from "../../src/state/quantity";
+import { liftTicks, toldText, WEIGHT_FACTS } from "../../src/state/quantity";
 import { directionOf, isUpright } from "../../src/state/script";
 
 const KNOWN = [0, 1, 2, 3, 17, 18, 20];
@@ -25,10 +25,17 @@ test("numbers are written as they are read", () => {
 });
 
 test("from 200 keys on a weight is told as a multiple of the even share", () => {
-  expect(amongMany(WEIGHT_FACTS, 199)).toBe(WEIGHT_FACTS);
-  const print = valueText(amongMany(WEIGHT_FACTS, 400));
-  expect([0.0775, 0.003, 0.001, 0.0001, 0, 1].map(print)).toEqual(["31 ×", "1.2 ×", ".4 ×", "<.1 ×", "0 ×", "400 ×"]);
-  expect(ticksOf(amongMany(WEIGHT_FACTS, 400), 0.0775).map(([, text]) => text)).toEqual(["1.0 ×", "8.5 ×", "31 ×"]);
+  expect(toldText(WEIGHT_FACTS, 199)(0.5, 0.005)).toBe(".50");
+  const print = toldText(WEIGHT_FACTS, 400);
+  expect([0.0775, 0.003, 0.001, 0.0001, 0, 1].map((weight) => print(weight, 1 / 400))).toEqual([
+    ...["31 ×", "1.2 ×", ".4 ×", "<.1 ×", "0 ×", "400 ×"],
+  ]);
+  expect(print(0.02, 1 / 50)).toBe("1.0 ×");
+  expect(liftTicks(64)).toEqual([
+    [0, "1 ×"],
+    [0.5, "8 ×"],
+    [1, "64 ×"],
+  ]);
 });
 
 test("the scripts of a text tell how it is laid out", () => {

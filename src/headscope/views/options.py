@@ -223,8 +223,6 @@ class ViewOptions(TypedDict, total=False):
     """Part of the matrix that is seen: its first query, its first key, and how many keys; by
     default all of it.
     """
-    stretch: Annotated[bool, Default(False)]
-    """End the colours of the matrix at its largest weight, and not at 1."""
     per_head: Annotated[bool, Default(False)]
     """Name the strongest tokens of each head in the list next to a view, and not of their mean."""
     link_direction: Annotated[LinkDirection, Default("dep->head")]

@@ -20,7 +20,6 @@ class ViewFacts:
     """Facts about a view.
 
     Args:
-        hint: what a first visitor can do in it; empty for views that are only printed.
         mask: whether it shows one layer, of which some tokens may be left out (``filter``,
             ``hide_special``, ``sinks``) and which may be the mean of several.
         picture: whether it is one picture of some heads, which a tray can hold.
@@ -32,7 +31,6 @@ class ViewFacts:
         needs: options without which it has no figure.
     """
 
-    hint: str = ""
     mask: bool = False
     picture: bool = False
     wide: bool = False
@@ -53,47 +51,32 @@ PrintedView = Literal["texts", "input"]
 FigureView = ViewName | PrintedView
 VIEWS: Mapping[FigureView, ViewFacts] = {
     "overview": ViewFacts(
-        hint=(
-            "Each square is one head. Point at one to see it in full, click to keep it, "
-            "double-click to open it."
-        ),
         figure=(*HEADS, "layers", *MASK),
     ),
     "head": ViewFacts(
-        hint="Point at a token to follow its attention, click to pin it.",
         mask=True,
         picture=True,
         tokens=True,
         figure=(*HEADS, *TOKENS, *QUANTITIES, *MASK, "sinks", "top_percent"),
     ),
     "model": ViewFacts(
-        hint="Each picture is one head of one layer. Click one to open it.",
         wide=True,
         alone=True,
         figure=(*HEADS, "layers", *QUANTITIES, *MASK),
     ),
     "matrix": ViewFacts(
-        hint=(
-            "A row is the token that looks, a column the token that is looked at. Point at "
-            "a cell for its words."
-        ),
         mask=True,
         picture=True,
         tokens=True,
         figure=(*HEADS, *QUANTITIES, *MASK, "sinks"),
     ),
     "text": ViewFacts(
-        hint=(
-            "The stronger a word’s colour, the more attention it gets. Click a word to see "
-            "where it looks."
-        ),
         mask=True,
         picture=True,
         tokens=True,
         figure=(*HEADS, *TOKENS, *QUANTITIES, *MASK, "sinks"),
     ),
     "neuron": ViewFacts(
-        hint="Choose a query: each key’s score is a sum over the neurons of the head.",
         picture=True,
         wide=True,
         tokens=True,
@@ -101,22 +84,16 @@ VIEWS: Mapping[FigureView, ViewFacts] = {
         needs=("query",),
     ),
     "pair": ViewFacts(
-        hint="One query and one key in every head of every layer.",
         tokens=True,
         figure=(*HEADS, "layers", *TOKENS, *QUANTITIES),
         needs=("query", "key"),
     ),
     "scatter": ViewFacts(
-        hint="Each dot is one head. Point at it for its numbers, click to open it.",
         wide=True,
         evidence=True,
         figure=(*HEADS, "evidence", "x", "y"),
     ),
     "compare": ViewFacts(
-        hint=(
-            "Frozen pictures, side by side. Arrows go from one to the next, with Shift "
-            "they move it, Delete removes it."
-        ),
         wide=True,
         alone=True,
         figure=("tray", "beside", "quantities"),

@@ -23,15 +23,15 @@ def test_each_cell_of_the_matrix_has_the_colour_of_its_weight(see):
     record = random_record(queries=5, keys=7)
     image = see(hs.figure(record, view="matrix", layer=1, head=2)).images[0]
     weights = record["cross"].weights(1, 2).astype(float)
-    scale = STYLE.weight_scale(weights.max(), "#9a973f")
-    assert np.array_equal(cells(image, 5, 7), scale.rgb(weights))
+    scale = STYLE.lift_scale(8, "#9a973f")
+    assert np.array_equal(cells(image, 5, 7), scale.rgb(7 * weights))
 
 
 def test_the_matrix_of_several_heads_is_their_mean_and_says_so(see):
     record = random_record(queries=5, keys=7)
     seen = see(hs.figure(record, view="matrix", heads=[0, 2]))
     mean = record["cross"].weights(0)[[0, 2]].astype(float).mean(axis=0)
-    assert np.array_equal(cells(seen.images[0], 5, 7), STYLE.weight_scale(mean.max()).rgb(mean))
+    assert np.array_equal(cells(seen.images[0], 5, 7), STYLE.lift_scale(8).rgb(7 * mean))
     assert "mean of heads 0, 2" in seen.said
 
 
@@ -74,24 +74,20 @@ def test_many_tokens_become_positions(rng, see):
     assert figure.matplotlib.get_size_inches()[1] * 25.4 < _matrix.TALLEST + 45
 
 
-def test_more_cells_than_print_can_hold_are_max_pooled(rng, see, monkeypatch):
+def test_more_cells_than_print_can_hold_are_means_of_blocks(rng, see, monkeypatch):
     weights = random_weights(rng, (1, 1, 30, 50))
     tokens = {"decoder_tokens": ["q"] * 30, "encoder_tokens": ["k"] * 50}
     record = hs.from_weights(cross=weights, **tokens)
     assert "block" not in see(hs.figure(record, view="matrix")).said
     monkeypatch.setattr(_matrix, "DOTS", 8)
     seen = see(hs.figure(record, view="matrix"))
-    assert "each cell is the largest of its block" in seen.said
-    most = STYLE.weight_scale(float(weights.max()), "#3c9ffb").rgb(
-        np.array([weights.max()], float)
-    )[0]
-    assert (seen.images[0] == most).all(axis=-1).any()
+    assert "each cell is the mean of its block" in seen.said
 
 
 def test_mute_and_filter_cut_rows_and_columns(pair, see):
     seen = see(hs.figure(pair, view="matrix", head=1, hide_special=True, filter="ba"))
     weights = pair["self"].weights(0, 1).astype(float)[4:6, 1:3]
-    wanted = STYLE.weight_scale(weights.max(), "#a00b27").rgb(weights)
+    wanted = STYLE.lift_scale(8, "#a00b27").rgb(7 * weights)
     assert np.array_equal(cells(seen.images[0], 2, 2), wanted)
     assert "[CLS]" not in seen.texts
 
@@ -129,21 +125,18 @@ def test_heads_of_a_group_stand_closer(grouped, see):
     assert second > 1.05 * first
 
 
-def test_thumbnails_are_max_pooled_on_one_scale(see, monkeypatch):
+def test_thumbnails_are_mean_multiples_of_the_even_share(see, monkeypatch):
     monkeypatch.setattr(_model, "CELLS", 3)
     record = random_record(layers=2, heads=3, queries=5, keys=7)
     seen = see(hs.figure(record, view="model"))
-    largest = max(record["cross"].weights(layer).max() for layer in (0, 1))
-    weights = record["cross"].weights(1, 2).astype(float)
+    weights = 7 * record["cross"].weights(1, 2).astype(float)
     rows, columns = (
         [slice(0, 1), slice(1, 3), slice(3, 5)],
         [slice(0, 2), slice(2, 4), slice(4, 7)],
     )
-    wanted = np.array([[weights[row, column].max() for column in columns] for row in rows])
-    assert np.array_equal(
-        cells(seen.images[5], 3, 3), STYLE.weight_scale(float(largest)).rgb(wanted)
-    )
-    assert "5 × 7 weights each cell is the largest of its block" in seen.said
+    wanted = np.array([[weights[row, column].mean() for column in columns] for row in rows])
+    assert np.array_equal(cells(seen.images[5], 3, 3), STYLE.lift_scale(8).rgb(wanted))
+    assert "5 × 7 weights each cell is the mean of its block" in seen.said
 
 
 def test_only_the_layers_asked_for(grouped, see):
@@ -166,9 +159,7 @@ def test_the_pair_has_a_number_for_each_head(see):
     assert written == [short_weight(float(weight)) for weight in weights if weight >= 0.0005]
     assert len(written) > 4
     tiles = [image[0, 0] for image in seen.images[:6]]
-    assert np.array_equal(
-        tiles, STYLE.weight_scale(float(max(weights))).rgb(np.array(weights, float))
-    )
+    assert np.array_equal(tiles, STYLE.lift_scale(8).rgb(7 * np.array(weights, float)))
 
 
 def test_a_masked_pair_has_no_numbers(grouped, see):
@@ -240,13 +231,39 @@ def test_the_heat_of_words(see, options, words, title):
         if "key" in options
         else weights.mean(axis=0)
     )
-    scale = STYLE.weight_scale(heat.max(), power=0.5 if options else 1.0)
-    assert fills(seen) == [tuple(rgb) for rgb in scale.rgb(heat).astype(int)]
+    assert fills(seen) == [tuple(rgb) for rgb in STYLE.lift_scale(8).rgb(7 * heat).astype(int)]
     assert title in seen.texts
     assert [text for text in seen.texts if text[0] == words and text[1:].isdigit()] == [
         f"{words}{n}" for n in range(len(heat))
     ]
     assert "mean of heads 0, 1" in seen.said
+
+
+@pytest.mark.parametrize("view", ["text", "matrix", "model", "overview"])
+@pytest.mark.parametrize("tokens", [60, 1000])
+@pytest.mark.parametrize("window", [None, 20])
+def test_a_head_that_attends_evenly_has_no_colour(see, view, tokens, window):
+    seen_keys = np.tri(tokens) if window is None else np.tri(tokens) - np.tri(tokens, k=-window)
+    even = seen_keys / seen_keys.sum(axis=1, keepdims=True)
+    labels = [f"w{at}" for at in range(tokens)]
+    layer = hs.Layer(layer=0, weights=even[None], visible=seen_keys > 0)
+    stack = hs.Stack(
+        name="self", query=hs.Tokens(pieces=labels), key=hs.Tokens(pieces=labels), layers=(layer,)
+    )
+    record = hs.Record(stacks={"self": stack}, model=hs.ModelFacts())
+    seen = see(hs.figure(record, view=view, width=180))
+    if view == "text":
+        assert set(fills(seen)) == {(255, 255, 255)}
+        return
+    colours = {
+        tuple(rgb) for rgb in seen.images[0].reshape(-1, seen.images[0].shape[-1])[:, :3].tolist()
+    }
+    # White, and the two colours of what may not be seen.
+    assert colours <= {
+        (255, 255, 255),
+        tuple(parse_hex(STYLE.masked)),
+        tuple(parse_hex(STYLE.edge)),
+    }
 
 
 def test_words_wrap_and_the_second_text_begins_a_line(pair, see):
@@ -307,7 +324,6 @@ def test_muted_words_have_no_heat_and_are_left_out_of_the_mean(pair, see):
     assert len(seen.rounded()) == 4
     weights = pair["self"].weights(0, 0).astype(float)
     heat = weights[[1, 2, 4, 5]].mean(axis=0)[[1, 2, 4, 5]]
-    assert fills(seen) == [
-        tuple(c) for c in STYLE.weight_scale(heat.max(), "#3c9ffb", power=1.0).rgb(heat).astype(int)
-    ]
+    wanted = STYLE.lift_scale(8, "#3c9ffb").rgb(7 * heat).astype(int)
+    assert fills(seen) == [tuple(colour) for colour in wanted]
     assert "mean over 4 queries" in seen.said

@@ -1,5 +1,6 @@
 import { computed } from "@preact/signals-core";
 import { type TokenAttention, tokenAttention } from "../../draw/focus";
+import { evenReceived } from "../../draw/lift";
 import { filterMask, type Mask, muteSpecial, withoutSinks } from "../../draw/mask";
 import type { Focus, Side } from "../../draw/place";
 import { affordableStep, drawn, type HeadShares, headShares, SHARES } from "../../draw/share";
@@ -23,7 +24,7 @@ export function attentionState(
   { part, hover }: Chosen,
   { pins }: TokenState,
   { shownStack, nowStack, quantity, maps }: Looks,
-  { keepSinks, sinks, values }: Weights,
+  { keepSinks, sinks, values, even }: Weights,
 ) {
   const [filter, mute, share, pinned] = [part("filter"), part("hide_special"), part("top_percent"), part("pinned")];
   const unmuted = computed(() => {
@@ -46,6 +47,12 @@ export function attentionState(
       ? tokenAttention(values.value, maps.value, mask.value, focus.value, pinned.value)
       : null,
   );
+  const evenOfAll = computed(() => (even.value && mask.value ? evenReceived(even.value, mask.value) : NONE));
+  /** What even attention would give where `attention` is told, or to each key where no token is in focus. */
+  const evenAttention = computed((): Float32Array => {
+    if (!even.value || !mask.value || !focus.value) return evenOfAll.value;
+    return tokenAttention(even.value, [0], mask.value, focus.value, pinned.value).mean;
+  });
   /** The query and the key that are looked at together: pinned, or else under the pointer. */
   const pair = computed((): Record<Side, number | null> => {
     const at = (side: Side) => pins.value[side][0] ?? hover.value[side] ?? null;
@@ -67,8 +74,10 @@ export function attentionState(
     const last = SHARES.length - 1;
     return drawn(all, last).part - drawn(rest, last).part;
   });
-  return { mask, focus, attention, pair, sharesOf, step, summary, mutedPart };
+  return { mask, focus, attention, evenOfAll, evenAttention, pair, sharesOf, step, summary, mutedPart };
 }
+
+const NONE = new Float32Array();
 
 /** The shares of each head, worked out when first asked for. */
 function lazyShares(values: LayerValues | null, mask: Mask | null): (head: number) => HeadShares {

@@ -3,7 +3,7 @@ import { parseHex } from "../../draw/color";
 import { kindColor } from "../../draw/kinds";
 import { headColors, MOST_COLORS, signColors } from "../../draw/palette";
 import { kindOf } from "../kinds";
-import { amongMany, WEIGHT_FACTS } from "../quantity";
+import { toldText, WEIGHT_FACTS } from "../quantity";
 import type { Chosen } from "./chosen";
 import type { Loading } from "./loading";
 import type { Opened } from "./opened";
@@ -45,7 +45,9 @@ export function looksState(
     return numbers.map((number) => colors[number]);
   });
   const inks = computed(() => palette.value.map(parseHex));
-  const quantity = computed(() => amongMany(shown.value?.quantity ?? WEIGHT_FACTS, nowStack.value.key.labels.length));
+  const quantity = computed(() => shown.value?.quantity ?? WEIGHT_FACTS);
+  /** How a value is printed that even attention would make so large. */
+  const told = computed(() => toldText(quantity.value, nowStack.value.key.labels.length));
   /** Where the maps that are drawn stand: those of the chosen heads, or the one that the layer has. */
   const maps = computed(() => (quantity.value.per === "layer" ? [0] : heads.value));
   const mapColors = computed(() =>
@@ -55,5 +57,5 @@ export function looksState(
   const lineInks = computed(() =>
     (quantity.value.signed ? signColors(dark.value) : mapColors.value).map((hex) => parseHex(hex)),
   );
-  return { shownStack, nowStack, heads, palette, inks, quantity, maps, mapColors, lineInks };
+  return { shownStack, nowStack, heads, palette, inks, quantity, told, maps, mapColors, lineInks };
 }

@@ -20,12 +20,20 @@ export function weightState({ part }: Chosen, { shown }: Loading, { heads, quant
     () => shown.value && received(shown.value.weights, heads.value, everyToken(shown.value.stack)),
   );
   const sinks = computed(() => (overall.value ? findSinks(overall.value) : []));
+  /** 0 for the keys that are left out; null where none is. */
+  const kept = computed(() => {
+    if (!shown.value || keepSinks.value || sinks.value.length === 0) return null;
+    const all = new Uint8Array(shown.value.weights.keys).fill(1);
+    for (const { key } of sinks.value) all[key] = 0;
+    return all;
+  });
   /** The weights as they are shown: without sinks and renormalised where the reader wants that. */
   const weights = computed((): LayerWeights | null => {
-    if (!shown.value || keepSinks.value || sinks.value.length === 0) return shown.value?.weights ?? null;
-    const kept = new Uint8Array(shown.value.weights.keys).fill(1);
-    for (const { key } of sinks.value) kept[key] = 0;
-    return withoutKeys(shown.value.weights, kept);
+    return shown.value && kept.value ? withoutKeys(shown.value.weights, kept.value) : (shown.value?.weights ?? null);
+  });
+  /** What even attention gives, without sinks too. */
+  const even = computed((): LayerWeights | null => {
+    return shown.value && kept.value ? withoutKeys(shown.value.even, kept.value) : (shown.value?.even ?? null);
   });
   /** The two words that the first chosen head joins most: where the neuron view opens. */
   const words = computed(() => {
@@ -55,5 +63,5 @@ export function weightState({ part }: Chosen, { shown }: Loading, { heads, quant
     }
     return { values, most: largest(values) };
   });
-  return { keepSinks, overall, sinks, weights, words, values, valueNorms };
+  return { keepSinks, overall, sinks, weights, even, words, values, valueNorms };
 }

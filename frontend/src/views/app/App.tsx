@@ -21,7 +21,6 @@ import { ScatterView } from "../scatter/ScatterView";
 import { TextView } from "../text/TextView";
 import { Footer } from "./Footer";
 import { Help } from "./Help";
-import { Hint } from "./Hint";
 import { Inspector } from "./Inspector";
 import { Search } from "./Search";
 import { SinkStrip } from "./SinkStrip";
@@ -65,7 +64,6 @@ export function App({ store, room, children }: ViewParts & { children?: Componen
       {store.searching.value && <Search store={store} />}
       <Toolbar store={store} />
       {generation && tells() && <Written store={store} written={generation} />}
-      <Hint store={store} />
       {view === "overview" ? (
         <section id="view" class="stage-bare" role="tabpanel" aria-label="overview view">
           <OverviewView store={store} room={high} />

@@ -27,7 +27,10 @@ const MARKS: readonly (readonly [mark: string, means: string])[] = [
   ["from, query", "the token that looks"],
   ["to, key", "the token that is looked at"],
   ["weight", "the share of its attention that a token gives to another; a row sums to 1"],
-  ["31 ×", "from 200 tokens on: 31 times the even share, which is 1 over the number of tokens"],
+  [
+    "31 ×",
+    "from 200 tokens on: 31 times the even share, which is what each token would get if all that may be seen got the same",
+  ],
   ["score", "what goes into the softmax; only differences within a row count"],
   ["sink", "a key that gets much of all attention, often [CLS], [SEP] or the first token"],
   ["value norm", "norm of what a key adds to the output at weight 1"],

@@ -7,7 +7,6 @@ import { largest } from "../../draw/values";
 import { Patch } from "../../parts/Patch";
 import { readable } from "../../state/label";
 import { numberList } from "../../state/numbers";
-import { valueText } from "../../state/quantity";
 import { barColors, type Store } from "../../state/store";
 import { count, counted, shortWeight } from "../../state/words";
 
@@ -109,12 +108,11 @@ function sentence(store: Store, focus: Focus | null, { mean }: TokenAttention): 
     return `${focus ? "tokens" : "keys"} with most ${wordOf(store)}${what}`;
   }
   const side = listedSide(store);
-  const print = valueText(store.quantity.value);
   const [first] = strongest(mean, 1);
   if (first === undefined) return "Nothing that is shown.";
   const others = mean.reduce((count, value) => count + (value > 0 ? 1 : 0), 0) - 1;
   const rest = mean.reduce((sum, value) => sum + value, 0) - mean[first];
-  const name = `“\u2068${labelOf(store, { side, token: first }).text}\u2069” ${print(mean[first])}`;
+  const name = `“\u2068${labelOf(store, { side, token: first }).text}\u2069” ${store.told.value(mean[first], store.evenAttention.value[first])}`;
   const left = others > 0 ? `; ${count(others)} other${others > 1 ? "s" : ""} together ${shortWeight(rest)}` : "";
   if (focus?.side === "key") return `Most comes from ${name}${left}.`;
   return `${focus ? "Most goes to" : "Most goes to, mean over queries:"} ${name}${left}.`;
@@ -122,11 +120,11 @@ function sentence(store: Store, focus: Focus | null, { mean }: TokenAttention): 
 
 function TokenList({ store, attention }: { store: Store; attention: TokenAttention }) {
   // Rows of "<.001" say nothing: what is left is told in the sentence.
-  const least = isWeight(store) && !store.quantity.value.even ? LEAST_LISTED : 0;
+  const least = isWeight(store) ? LEAST_LISTED : 0;
   const all = strongest(attention.mean, MOST_TOKENS, orderOf(store));
   const tokens = all.filter((token, at) => at < 3 || attention.mean[token] >= least);
   const most = largest(tokens.map((token) => attention.mean[token]));
-  const full = isWeight(store) ? Math.max(most, store.quantity.value.even ? 0 : 0.1) : most;
+  const full = isWeight(store) ? Math.max(most, 0.1) : most;
   // Bars of many colours, two pixels each, cannot be read: one colour for the mean.
   const many = attention.byHead.length > MOST_COLOURED && isWeight(store);
   const colors = many ? { maps: ["var(--accent)"] } : barColors(store);
@@ -140,7 +138,7 @@ function TokenList({ store, attention }: { store: Store; attention: TokenAttenti
           <li key={at} data-listed={token}>
             <ListedToken store={store} place={{ side, token }} />
             <span class="bar" style={{ "--length": length, "--parts": parts }} />
-            <span class="number">{valueText(store.quantity.value)(attention.mean[token])}</span>
+            <span class="number">{store.told.value(attention.mean[token], store.evenAttention.value[token])}</span>
           </li>
         );
       })}
@@ -180,7 +178,7 @@ function HeadList({ store, attention }: { store: Store; attention: TokenAttentio
             {strongest(weights, MOST_PER_HEAD, orderOf(store)).map((token) => (
               <span key={token} class="entry">
                 <ListedToken store={store} place={{ side, token }} />
-                <span class="number">{valueText(store.quantity.value)(weights[token])}</span>
+                <span class="number">{store.told.value(weights[token], store.evenAttention.value[token])}</span>
               </span>
             ))}
           </li>

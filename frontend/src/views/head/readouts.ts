@@ -3,7 +3,6 @@ import { barOf, type TokenAttention } from "../../draw/focus";
 import { type Focus, otherSide, type Side } from "../../draw/place";
 import { largest } from "../../draw/values";
 import { LONG_LABEL } from "../../parts/TokenColumn";
-import { valueText } from "../../state/quantity";
 import { barColors, type Store } from "../../state/store";
 import { amount } from "../../state/words";
 import type { Geometry } from "./geometry";
@@ -89,7 +88,7 @@ function writeReadout(
   const { length, parts } = barOf(attention, token, full, barColors(store));
   bar.style.setProperty("--length", length);
   bar.style.setProperty("--parts", parts);
-  number.textContent = valueText(store.quantity.value)(attention.mean[token]);
+  number.textContent = store.told.value(attention.mean[token], store.evenAttention.value[token]);
   element.setAttribute("data-lit", "");
 }
 

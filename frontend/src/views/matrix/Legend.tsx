@@ -3,7 +3,7 @@ import { levelFor } from "../../draw/heat";
 import { weightRamp } from "../../draw/ramps";
 import { density } from "../../parts/canvas";
 import { Scale } from "../../parts/Scale";
-import { ticksOf } from "../../state/quantity";
+import { isShare, liftTicks, ticksOf } from "../../state/quantity";
 import type { Store } from "../../state/store";
 import { counted } from "../../state/words";
 import type { Picture } from "./picture";
@@ -13,12 +13,10 @@ interface LegendProps {
   store: Store;
   picture: Picture | null;
   view: ReadonlySignal<View>;
-  /** Whether the scale ends at the strongest weight of the picture in place of 1. */
-  stretch: ReadonlySignal<boolean>;
 }
 
 /** The scale of a matrix, its looks without colour, and what was put together. */
-export function Legend({ store, picture, view, stretch }: LegendProps) {
+export function Legend({ store, picture, view }: LegendProps) {
   if (!picture) return null;
   const { levels, colors, looks, top } = picture;
   const facts = store.quantity.value;
@@ -42,23 +40,10 @@ export function Legend({ store, picture, view, stretch }: LegendProps) {
           almost 0
         </small>
       </span>
-      {facts.name === "weight" && !facts.even && (
-        <button
-          class="quiet"
-          data-stretch
-          aria-pressed={stretch.value}
-          title="End the colour scale at the largest value here instead of 1"
-          onClick={() => {
-            store.choose({ stretch: !stretch.value });
-          }}
-        >
-          end at the largest
-        </button>
-      )}
       <Scale
         ramp={facts.signed ? colors.ramp : weightRamp(store.dark.value)}
-        ticks={ticksOf(facts, top)}
-        label={facts.label}
+        ticks={isShare(facts) ? liftTicks(top) : ticksOf(facts, top)}
+        label={isShare(facts) ? "times the even share" : facts.label}
       />
     </div>
   );

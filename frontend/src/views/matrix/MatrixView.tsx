@@ -19,8 +19,7 @@ import { clamped, fitted, type Room, type View, withCell, zoomed } from "./viewp
 export function MatrixView({ store, room }: ViewParts) {
   const root = useRef<HTMLDivElement>(null);
   const width = useWidth(root, ".matrix");
-  const stretch = useComputed(() => store.selection.value.stretch);
-  const picture = useComputed((): Picture | null => createPicture(store, stretch.value));
+  const picture = useComputed((): Picture | null => createPicture(store));
   const size = useComputed((): Room => {
     const { query, key } = store.shownStack.value ?? store.stack.value;
     const [rows, columns] = [query.labels.length, key.labels.length];
@@ -113,7 +112,7 @@ export function MatrixView({ store, room }: ViewParts) {
         </div>
         <NormStrip store={store} view={view} width={planeWidth} />
       </div>
-      <Legend store={store} picture={picture.value} view={view} stretch={stretch} />
+      <Legend store={store} picture={picture.value} view={view} />
     </div>
   );
 }

@@ -1,6 +1,6 @@
 import { readable } from "../../state/label";
 import { pairValues } from "../../state/pair";
-import { amongMany, valueText, WEIGHT_FACTS } from "../../state/quantity";
+import { toldText, valueText, WEIGHT_FACTS } from "../../state/quantity";
 import type { Store } from "../../state/store";
 import { signedNumber } from "../../state/words";
 
@@ -17,7 +17,7 @@ export function Status({ store }: { store: Store }) {
   return (
     <span class="status" aria-live="polite" data-status>
       <bdi>{readable(stack.query.labels[query]).text}</bdi> → <bdi>{readable(stack.key.labels[key]).text}</bdi>
-      <b>{valueText(amongMany(WEIGHT_FACTS, stack.key.labels.length))(values.weight)}</b>
+      <b>{toldText(WEIGHT_FACTS, stack.key.labels.length)(values.weight, values.even)}</b>
       {values.score !== null && <small>score {signedNumber(values.score)}</small>}
       {further && values.value !== null && (
         <small>

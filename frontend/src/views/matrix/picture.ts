@@ -1,10 +1,11 @@
 import { parseHex } from "../../draw/color";
 import type { HeatColors } from "../../draw/heat";
+import { liftTile } from "../../draw/lift";
 import { keyLooks, type Look, type LookRules, looksOf, paddedTokens } from "../../draw/looks";
 import { type Level, pyramid } from "../../draw/pyramid";
 import { pixelOf, signedRamp, stretched, weightRamp } from "../../draw/ramps";
 import { tileOf } from "../../draw/tiles";
-import { toByte } from "../../draw/weights";
+import { isShare } from "../../state/quantity";
 import type { Store } from "../../state/store";
 
 /** All that a matrix is drawn from. */
@@ -20,7 +21,7 @@ export interface Picture {
 
 const EMPTY = { light: ["#eceff3", "#b9c0ca"], dark: ["#1a1e25", "#454d59"] };
 
-export function createPicture(store: Store, stretch: boolean): Picture | null {
+export function createPicture(store: Store): Picture | null {
   const [shown, values, mask, maps] = [store.shown.value, store.values.value, store.mask.value, store.maps.value];
   if (!shown || !values || !mask) return null;
   const dark = store.dark.value;
@@ -35,15 +36,14 @@ export function createPicture(store: Store, stretch: boolean): Picture | null {
   };
   const looks = looksOf(rules);
   const [ground, ink] = EMPTY[dark ? "dark" : "light"].map((hex) => pixelOf(parseHex(hex)));
-  const { signed, even } = store.quantity.value;
-  const tile = tileOf(values, maps);
+  const even = store.even.value;
+  const { signed } = store.quantity.value;
+  const share = isShare(store.quantity.value) && even;
+  const tile = share ? liftTile(tileOf(values, maps), even) : tileOf(values, maps);
   const levels = pyramid(tile, signed ? "signed" : "plain");
   if (signed) return { levels, colors: { ramp: signedRamp(dark), ground, ink }, rules, looks, top: tile.top };
-  const strongest = levels[levels.length - 1].bytes.reduce((a, b) => Math.max(a, b), 1);
-  // A weight is told by its part of 1; other scales have no end that means something.
-  const last = stretch || values.free || even ? strongest : 255;
-  // Of many keys the even share is as pale as nothing.
-  const first = even ? Math.min(last - 1, toByte(even)) : 0;
-  const ramp = stretched(weightRamp(dark), last, first);
+  if (share) return { levels, colors: { ramp: weightRamp(dark), ground, ink }, rules, looks, top: tile.top };
+  const last = levels[levels.length - 1].bytes.reduce((a, b) => Math.max(a, b), 1);
+  const ramp = stretched(weightRamp(dark), last);
   return { levels, colors: { ramp, ground, ink }, rules, looks, top: tile.top * (last / 255) ** 2 };
 }

@@ -2,7 +2,6 @@ import { useSignalEffect } from "@preact/signals";
 import type { ReadonlySignal } from "@preact/signals-core";
 import { useRef } from "preact/hooks";
 import { density, putPixels } from "../../parts/canvas";
-import { heatByte } from "./heat";
 import type { Heat } from "./TextView";
 
 const WIDTH = 18;
@@ -30,7 +29,7 @@ export function Minimap({ heat, height }: MinimapProps) {
       for (let token = first; token < end; token++) {
         if (Math.abs(now.values[token]) > Math.abs(now.values[most])) most = token;
       }
-      pixels[line] = now.ramp[heatByte(now.values[most], now)];
+      pixels[line] = now.ramp[now.bytes[most]];
     }
     putPixels(canvas, new Uint8ClampedArray(pixels.buffer), { width: 1, height: lines });
   });

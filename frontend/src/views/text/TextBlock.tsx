@@ -10,10 +10,8 @@ import { rampCss, rampOn } from "../../draw/ramps";
 import { Part } from "../../parts/Patch";
 import { reportDrawn } from "../../parts/Themed";
 import { readable } from "../../state/label";
-import { valueText } from "../../state/quantity";
 import { directionOf } from "../../state/script";
 import type { Store } from "../../state/store";
-import { heatByte } from "./heat";
 import type { Heat } from "./TextView";
 
 interface TextBlockProps {
@@ -220,12 +218,11 @@ function hangNorms(root: HTMLElement, norms: Store["valueNorms"]["value"]): void
 
 function colour(element: HTMLElement, heat: Heat | null, token: number): void {
   const label = element.textContent ?? "";
-  const value = heat?.values[token] ?? 0;
-  const byte = heat ? heatByte(value, heat) : 0;
+  const byte = heat?.bytes[token] ?? 0;
   const shown = heat && byte !== heat.none;
   element.style.background = shown ? rampCss(heat.ramp, byte) : "";
   element.style.color = shown ? textOn(rampOn(heat.ramp, byte, heat.paper)) : "";
-  element.title = heat ? valueText(heat.facts)(value) : "";
+  element.title = heat ? heat.text(token) : "";
   element.setAttribute("aria-label", `${label} ${element.title}`.trim());
 }
 

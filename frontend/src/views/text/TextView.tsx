@@ -2,19 +2,21 @@ import { useComputed, useSignalEffect } from "@preact/signals";
 import type { ReadonlySignal } from "@preact/signals-core";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { PageStack } from "../../contract/page";
+import type { PageQuantity, PageStack } from "../../contract/page";
 import { CHOICES } from "../../contract/values";
 import type { RGB } from "../../draw/color";
 import { received } from "../../draw/focus";
+import { liftByte, liftsOf, topLift } from "../../draw/lift";
 import { otherSide, type Side } from "../../draw/place";
-import { type Ramp, rampColor, signedRamp, veiled, wordRamp } from "../../draw/ramps";
+import { type Ramp, rampColor, signedByte, signedRamp, veiled, wordRamp } from "../../draw/ramps";
 import { largest } from "../../draw/values";
+import { toByte } from "../../draw/weights";
 import type { ViewParts } from "../../parts/mount";
 import { Scale } from "../../parts/Scale";
 import { Segmented } from "../../parts/Segmented";
 import { NO_PICTURES } from "../../source/pictures";
 import { readable } from "../../state/label";
-import { type Quantity, ticksOf } from "../../state/quantity";
+import { isShare, liftTicks, ticksOf } from "../../state/quantity";
 import type { Selection } from "../../state/selection";
 import type { Store } from "../../state/store";
 import { amount, counted } from "../../state/words";
@@ -28,9 +30,12 @@ const PINNED = "pinned";
 export interface Heat {
   readonly side: Side;
   readonly values: Float32Array;
-  /** The value that has the full colour. */
-  readonly most: number;
-  readonly facts: Quantity;
+  /** The place of each token in the ramp. */
+  readonly bytes: Uint8Array;
+  /** The number of a token. */
+  readonly text: (token: number) => string;
+  readonly ticks: ReturnType<typeof ticksOf>;
+  readonly label: string;
   readonly ramp: Ramp;
   /** The byte of the ramp that stands for nothing, and the colour that it has behind words. */
   readonly none: number;
@@ -146,7 +151,7 @@ function sameText({ query, key }: PageStack): boolean {
   return query.pieces.length === key.pieces.length && query.pieces.every((piece, token) => piece === key.pieces[token]);
 }
 
-function heatOf(store: Store, direction: Direction): Heat | null {
+export function heatOf(store: Store, direction: Direction): Heat | null {
   const [shown, values, mask] = [store.shown.value, store.values.value, store.mask.value];
   if (!shown || !values || !mask) return null;
   const focus = store.focus.value;
@@ -156,20 +161,38 @@ function heatOf(store: Store, direction: Direction): Heat | null {
     : side === "key"
       ? received(values, store.maps.value, mask).mean
       : strongestGiven(store);
+  const even = focus || side === "key" ? store.evenAttention.value : evenGiven(store);
   const facts = store.quantity.value;
   const none = facts.signed ? 128 : 0;
   const ramp = (facts.signed ? signedRamp : wordRamp)(store.dark.value);
   const over = shown.stack[side].areas && store.pictures.value.some(({ length }) => length);
   return {
+    ...scaleOf(facts, heat, even, topLift(values.keys)),
     side,
     values: heat,
-    // All that is near the even share is as pale as that: it has not much to say.
-    most: Math.max(largest(heat) || 1e-6, 2 * (facts.even ?? 0)),
-    facts,
+    text: (token) => store.told.value(heat[token], even[token]),
     ramp: over ? veiled(ramp, none) : ramp,
     none,
     paper: rampColor(ramp, none),
   };
+}
+
+/** Where each value stands in its ramp, and the words of that. */
+function scaleOf(facts: PageQuantity, heat: Float32Array, even: Float32Array, top: number) {
+  if (isShare(facts)) {
+    const bytes = Uint8Array.from(liftsOf(heat, even), (lift) => liftByte(lift, top));
+    return { bytes, ticks: liftTicks(top), label: "times the even share" };
+  }
+  const most = largest(heat) || 1e-6;
+  const byte = (value: number) => (Number.isFinite(value) ? signedByte(value, most) : 128);
+  const bytes = Uint8Array.from(heat, facts.signed ? byte : (value) => toByte(Math.max(0, value) / most));
+  return { bytes, ticks: ticksOf(facts, most), label: facts.label };
+}
+
+/** What even attention gives to each key of a query, which is also the largest that it gives. */
+function evenGiven({ even }: Store): Float32Array {
+  const values = even.value;
+  return Float32Array.from({ length: values?.queries ?? 0 }, (_, query) => largest(values?.row(0, query) ?? []));
 }
 
 /** The value of largest size that each query gives, as mean over the maps. */
@@ -206,8 +229,7 @@ function NormNote({ store: { valueNorms } }: { store: Store }) {
   );
 }
 
-function HeatScale({ heat: { most, facts, ramp } }: { heat: Heat }) {
-  const ticks = ticksOf(facts, most);
+function HeatScale({ heat: { ticks, label, ramp } }: { heat: Heat }) {
   const few = ticks.length < 5 ? ticks : [ticks[0], ticks[2], ticks[4]];
-  return <Scale ramp={ramp} ticks={few} label={facts.label} />;
+  return <Scale ramp={ramp} ticks={few} label={label} />;
 }

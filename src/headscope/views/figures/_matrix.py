@@ -19,7 +19,15 @@ from headscope.views.figures._frame import (
     where,
 )
 from headscope.views.figures._generation import draw_generation, first_written, generation_notes
-from headscope.views.figures._numbers import largest_of, mean_of, numbers_of, pooled
+from headscope.views.figures._numbers import (
+    even_of,
+    largest_of,
+    lifts_of,
+    mean_of,
+    numbers_of,
+    pooled,
+    pooling_words,
+)
 from headscope.views.figures._options import FigurePlan
 from headscope.views.figures._palette import parse_hex
 from headscope.views.figures._sheet import Sheet
@@ -77,24 +85,23 @@ def draw_matrix(plan: FigurePlan) -> Sheet:
     values = mean_of(numbers_of(plan.layer, plan.heads, plan.shown, plan.without))[plan.from_][
         :, plan.to
     ]
-    largest = largest_of(values)
+    if plan.shown.weights:
+        values = lifts_of(values, even_of(plan.layer, plan.without)[plan.from_][:, plan.to])
     colour = plan.colours[plan.head] if plan.head is not None else None
-    scale = plan.shown.scale(plan.style, largest, colour)
+    scale = plan.shown.scale(plan.style, largest_of(values), plan.layer.size[1], colour)
     y = heading(sheet, plan, where(plan))
     grid = _grid(sheet, plan, y)
-    shown = pooled(values, int(max(grid.size) / 25.4 * DOTS))
+    shown = pooled(values, int(max(grid.size) / 25.4 * DOTS), mean=scale.lifts)
     sheet.cells(scale.rgb(shown), at=(grid.left, grid.top), size=grid.size, hidden=np.isnan(shown))
     sheet.rect(grid.left, grid.top, *grid.size, edge=plan.style.edge, line=0.5, layer=3)
     _draw_not_kept(sheet, plan, grid)
     notes = [_names(sheet, plan, grid)]
     _borders(sheet, plan, grid)
     y = grid.top + grid.size[1] + 0.8 * plan.style.em
-    y = colour_bar(sheet, scale, plan.shown.label, y=y, masked=bool(np.isnan(values).any()))
+    y = colour_bar(sheet, scale, plan.shown.scale_label, y=y, masked=bool(np.isnan(values).any()))
     y = draw_generation(sheet, plan, y)
     if shown is not values:
-        notes.append(
-            f"each cell is the largest of its block{', by magnitude' if scale.signed else ''}"
-        )
+        notes.append(pooling_words(mean=scale.lifts, signed=scale.signed))
     if plan.head is None:
         notes.append(heads_in_words(plan, mean=True))
     notes.append(scale.words)

@@ -9,7 +9,14 @@ import numpy as np
 
 from headscope.record import Layer
 from headscope.views.figures._frame import closing, colour_bar, heading
-from headscope.views.figures._numbers import largest_of, numbers_of, pooled
+from headscope.views.figures._numbers import (
+    even_of,
+    largest_of,
+    lifts_of,
+    numbers_of,
+    pooled,
+    pooling_words,
+)
 from headscope.views.figures._options import FigurePlan
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._sheet import Sheet
@@ -64,9 +71,9 @@ def draw_model(plan: FigurePlan) -> Sheet:
     heads = max(layer.heads for layer in plan.layers)
     columns = f"· {plan.shown.label}" if plan.shown.whole else f"× {counted(heads, 'head')}"
     y = heading(sheet, plan, f"{_stack(plan)}{counted(len(plan.layers), 'layer')} {columns}")
-    thumbnails = [_thumbnails(layer, plan) for layer in plan.layers]
+    thumbnails = [thumbnails_of(layer, plan) for layer in plan.layers]
     largest = max(largest_of(thumbnail) for row in thumbnails for thumbnail in row)
-    scale = plan.shown.scale(plan.style, largest)
+    scale = plan.shown.scale(plan.style, largest, len(plan.stack.key))
     aspect = float(np.clip(plan.from_.sum() / plan.to.sum(), 0.4, 2.5))
     tiles = grid_of_heads(sheet, plan, y, aspect=aspect)
     for number, row in enumerate(thumbnails):
@@ -80,7 +87,7 @@ def draw_model(plan: FigurePlan) -> Sheet:
             )
     frame_chosen(sheet, plan, tiles)
     y = tiles.bottom + 0.9 * plan.style.em
-    y = colour_bar(sheet, scale, plan.shown.label, y=y, masked=_any_hidden(thumbnails))
+    y = colour_bar(sheet, scale, plan.shown.scale_label, y=y, masked=_any_hidden(thumbnails))
     closing(sheet, plan, y, _notes(plan, scale))
     return sheet
 
@@ -207,9 +214,12 @@ def _stack(plan: FigurePlan) -> str:
     return "" if plan.stack.name == "self" else f"{plan.stack.name.capitalize()} · "
 
 
-def _thumbnails(layer: Layer, plan: FigurePlan) -> list[np.ndarray]:
+def thumbnails_of(layer: Layer, plan: FigurePlan) -> list[np.ndarray]:
+    """Each head of a layer as a small matrix: of weights, multiples of the even share."""
     values = numbers_of(layer, layer.head_numbers, plan.shown)[:, plan.from_][:, :, plan.to]
-    return [pooled(head, CELLS) for head in values]
+    if plan.shown.weights:
+        values = lifts_of(values, even_of(layer)[plan.from_][:, plan.to])
+    return [pooled(head, CELLS, mean=plan.shown.weights) for head in values]
 
 
 def _notes(plan: FigurePlan, scale: Scale) -> Iterator[str]:
@@ -217,7 +227,7 @@ def _notes(plan: FigurePlan, scale: Scale) -> Iterator[str]:
     yield "rows are queries, columns are keys"
     yield f"{queries} × {keys} {'numbers' if plan.shown.explanation else f'{plan.shown.label}s'}"
     if max(queries, keys) > CELLS:
-        yield f"each cell is the largest of its block{', by magnitude' if scale.signed else ''}"
+        yield pooling_words(mean=scale.lifts, signed=scale.signed)
     yield scale.words
     yield shared_note(plan)
     yield missing_layers(plan)

@@ -34,6 +34,25 @@ def numbers_of(
     return without_keys(values, without) if without and shown.weights else values
 
 
+def even_of(layer: Layer, without: tuple[int, ...] = ()) -> Float[np.ndarray, "query key"]:
+    """What even attention gives: each query the same to every key that it sees; NaN where it may
+    not look.
+
+    Args:
+        layer: the layer.
+        without: keys whose weights are left out.
+    """
+    seen = np.asarray(layer.visible, bool)
+    shares = 1 / np.maximum(seen.sum(axis=-1, keepdims=True), 1)
+    even = np.where(seen, shares, np.nan)
+    return without_keys(even[None], without)[0] if without else even
+
+
+def lifts_of(values: np.ndarray, even: np.ndarray) -> np.ndarray:
+    """Weights as multiples of what even attention gives; 0 where it gives nothing."""
+    return np.where(np.isnan(values), np.nan, values / np.where(even > 0, even, np.inf))
+
+
 def mean_of(values: Float[np.ndarray, "*axes"], axis: int = 0) -> Float[np.ndarray, "*less"]:
     """Mean over an axis without hidden numbers; NaN where all are hidden."""
     # np.nanmean would do the same, but warns where all are hidden.
@@ -48,17 +67,33 @@ def largest_of(values: np.ndarray) -> float:
     return float(np.nanmax(np.abs(values), initial=0.0, where=~np.isnan(values)))
 
 
-def pooled(values: Float[np.ndarray, "query key"], most: int) -> Float[np.ndarray, "row column"]:
-    """At most so many rows and columns, each cell the number of largest magnitude in its block."""
+def pooled(
+    values: Float[np.ndarray, "query key"], most: int, *, mean: bool = False
+) -> Float[np.ndarray, "row column"]:
+    """At most so many rows and columns, each cell the number of largest magnitude in its block, or
+    the mean of its numbers.
+    """
     for axis in (0, 1):
         count = values.shape[axis]
         if count > most:
             starts = np.arange(most) * count // most
+            if mean:
+                there = np.add.reduceat((~np.isnan(values)).astype(float), starts, axis=axis)
+                total = np.add.reduceat(np.nan_to_num(values), starts, axis=axis)
+                values = np.where(there > 0, total / np.maximum(there, 1), np.nan)
+                continue
             # fmax and fmin skip NaN, so that a block is hidden only where all of it is.
             high = np.fmax.reduceat(values, starts, axis=axis)
             low = np.fmin.reduceat(values, starts, axis=axis)
             values = np.where(np.abs(low) > np.abs(high), low, high)
     return values
+
+
+def pooling_words(*, mean: bool, signed: bool) -> str:
+    """A note about cells that stand for several numbers."""
+    if mean:
+        return "each cell is the mean of its block"
+    return f"each cell is the largest of its block{', by magnitude' if signed else ''}"
 
 
 def top_share(sizes: Numbers, share: int) -> Bool[np.ndarray, "head query key"]:

@@ -12,8 +12,9 @@ from headscope.views.figures._model import (
     grid_of_heads,
     missing_heads,
     missing_layers,
+    thumbnails_of,
 )
-from headscope.views.figures._numbers import numbers_of, pooled
+from headscope.views.figures._numbers import pooling_words
 from headscope.views.figures._options import FigurePlan
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._sheet import Sheet
@@ -34,9 +35,7 @@ def draw_overview(plan: FigurePlan) -> Sheet:
     aspect = float(np.clip(plan.from_.sum() / plan.to.sum(), 0.4, 2.5))
     tiles = grid_of_heads(sheet, plan, y, aspect=aspect)
     for row, layer in enumerate(plan.layers):
-        for head in layer.head_numbers:
-            weights = numbers_of(layer, (head,), plan.shown)[0][plan.from_][:, plan.to]
-            thumbnail = pooled(weights, CELLS)
+        for head, thumbnail in zip(layer.head_numbers, thumbnails_of(layer, plan), strict=True):
             colours = _scale(plan, kinds.kind(layer.layer, head)).rgb(thumbnail)
             left, top = tiles.at(row, head)
             sheet.cells(
@@ -49,11 +48,12 @@ def draw_overview(plan: FigurePlan) -> Sheet:
                 left, top, tiles.width, tiles.height, edge=plan.style.edge, line=0.4, layer=3
             )
     frame_chosen(sheet, plan, tiles)
-    y = colour_bar(sheet, _scale(plan, "resting"), "weight", y=tiles.bottom + 0.9 * plan.style.em)
+    y = tiles.bottom + 0.9 * plan.style.em
+    y = colour_bar(sheet, _scale(plan, "resting"), plan.shown.scale_label, y=y)
     queries, keys = int(plan.from_.sum()), int(plan.to.sum())
     notes = [
         "rows are queries, columns are keys",
-        "each cell is the largest of its block" if max(queries, keys) > CELLS else "",
+        pooling_words(mean=True, signed=False) if max(queries, keys) > CELLS else "",
         "kinds describe this one text",
         missing_layers(plan),
         missing_heads(plan),
@@ -63,7 +63,7 @@ def draw_overview(plan: FigurePlan) -> Sheet:
 
 
 def _scale(plan: FigurePlan, kind: str) -> Scale:
-    return plan.style.weight_scale(1.0, plan.style.kind(kind))
+    return plan.shown.scale(plan.style, 1.0, len(plan.stack.key), plan.style.kind(kind))
 
 
 def _legend(sheet: Sheet, plan: FigurePlan, kinds: HeadKinds, y: float) -> float:

@@ -15,7 +15,7 @@ from headscope.views.figures._model import (
     missing_layers,
     shared_note,
 )
-from headscope.views.figures._numbers import largest_of, numbers_of
+from headscope.views.figures._numbers import even_of, largest_of, lifts_of, numbers_of
 from headscope.views.figures._options import FigurePlan
 from headscope.views.figures._palette import text_on
 from headscope.views.figures._quantity import DrawnQuantity
@@ -34,7 +34,11 @@ def draw_pair(plan: FigurePlan) -> Sheet:
     style = plan.style
     rows = [_numbers(layer, plan) for layer in plan.layers]
     largest = max(largest_of(row) for row in rows)
-    scale = plan.shown.scale(style, largest)
+    scale = plan.shown.scale(style, largest, len(plan.stack.key))
+    drawn = rows
+    if plan.shown.weights:
+        evens = [even_of(layer)[plan.query, plan.key] for layer in plan.layers]
+        drawn = [lifts_of(row, even) for row, even in zip(rows, evens, strict=True)]
     y = heading(sheet, plan, _title(sheet, plan))
     wide = LARGEST_THUMBNAIL
     if not plan.shown.whole:
@@ -46,7 +50,7 @@ def draw_pair(plan: FigurePlan) -> Sheet:
     size = _size(sheet, [_words(number, plan.shown) for number in numbers], tiles.width)
     for line, row in enumerate(rows):
         columns = [0] if plan.shown.whole else plan.layers[line].head_numbers
-        for head, number, rgb in zip(columns, row, scale.rgb(row), strict=True):
+        for head, number, rgb in zip(columns, row, scale.rgb(drawn[line]), strict=True):
             box = (*tiles.at(line, head), tiles.width, tiles.height)
             # Hidden where the query may not look at the key: there is no number.
             sheet.cells(rgb[None, None], hidden=np.isnan([[number]]), at=box[:2], size=box[2:])
@@ -55,7 +59,9 @@ def draw_pair(plan: FigurePlan) -> Sheet:
                 _write(sheet, box, _words(number, plan.shown), colour=text_on(rgb), size=size)
     frame_chosen(sheet, plan, tiles)
     hidden = bool(np.isnan(numbers).any())
-    y = colour_bar(sheet, scale, plan.shown.label, y=tiles.bottom + 0.9 * style.em, masked=hidden)
+    y = colour_bar(
+        sheet, scale, plan.shown.scale_label, y=tiles.bottom + 0.9 * style.em, masked=hidden
+    )
     positions = f"token {plan.query} looks at token {plan.key}"
     notes = [positions, scale.words, shared_note(plan), missing_layers(plan), missing_heads(plan)]
     if size and plan.shown.weights and (numbers < FAINT).any():

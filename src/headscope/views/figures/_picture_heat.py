@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Float, UInt8
@@ -18,6 +18,8 @@ COLOUR, STRENGTH = 0.35, 0.72
 """Shares that are kept of a picture's colour, and of its contrast to the paper."""
 VEIL = 0.72
 """Opacity of the largest number."""
+MOST_TIMES = 16.0
+"""How often the even share is drawn in full."""
 FULL = {False: 173, True: 212}
 """The step of a scale, by whether it is signed, that colours the heat; later steps are almost black
 or white.
@@ -40,19 +42,24 @@ class PictureHeat(Scale):
 
     @classmethod
     def of(cls, scale: Scale, style: Style) -> PictureHeat:
-        """The same scale over a picture."""
-        return cls(**vars(scale), paper=style.paper)
+        """The same scale over a picture; of multiples a shorter one, as many patches are faint."""
+        largest = min(scale.largest, MOST_TIMES) if scale.lifts else scale.largest
+        return cls(**vars(replace(scale, largest=largest)), paper=style.paper)
 
     @property
     def words(self) -> str:
         """A note about the scale besides its bar."""
-        return "bar on a square-root scale" if self.power == 0.5 else ""
+        return "" if self.lifts or self.power != 0.5 else "bar on a square-root scale"
 
     def over(
         self, ground: Float[np.ndarray, "*axes 3"], values: Float[np.ndarray, "*axes"]
     ) -> UInt8[np.ndarray, "*axes 3"]:
         """Colours of numbers over a background."""
-        hidden = VEIL * np.clip(np.abs(values) / (self.largest or 1.0), 0, 1)[..., None] ** 0.75
+        if self.lifts:
+            sizes = self.position(values)
+        else:
+            sizes = np.clip(np.abs(values) / (self.largest or 1.0), 0, 1) ** 0.75
+        hidden = VEIL * sizes[..., None]
         steps = np.where(values < 0, 255 - FULL[True], FULL[self.signed])
         return np.rint(ground + hidden * (self.colours[steps].astype(float) - ground)).astype(
             np.uint8
@@ -69,6 +76,8 @@ class PictureHeat(Scale):
         """The colour bar over a chequer, which is drawn in place of a picture."""
         positions = np.linspace(-1 if self.signed else 0, 1, STEPS * squares)
         values = np.sign(positions) * np.abs(positions) ** (1 / self.power) * (self.largest or 1.0)
+        if self.lifts:
+            values = self.largest**positions
         row, square = np.indices((2, STEPS * squares)) // np.array([1, STEPS])[:, None, None]
         greys = np.array(CHEQUER, float)[(row + square) % 2][..., None].repeat(3, axis=-1)
         return self.over(pale(greys, self.paper), np.broadcast_to(values, (2, len(values))))

@@ -73,12 +73,27 @@ class DrawnQuantity:
         """The function that writes a number in a narrow column."""
         return short_weight if self.weights else short_score
 
+    @property
+    def scale_label(self) -> str:
+        """Words beside the bar of the scale."""
+        return "times the even share" if self.weights else self.label
+
     def scale(
-        self, style: Style, largest: float, colour: str | None = None, *, power: float = 0.5
+        self,
+        style: Style,
+        largest: float,
+        keys: int,
+        colour: str | None = None,
+        *,
+        power: float = 0.5,
     ) -> Scale:
-        """Colours from 0 to the largest number, or for both signs."""
+        """Colours from 0 to the largest number, or for both signs; of weights, of multiples of the
+        even share, from 1 to as often as one of so many keys can have it, between 8 and 64.
+        """
         if self.signed:
             return style.score_scale(largest)
+        if self.weights:
+            return style.lift_scale(float(min(64, max(8, keys))), colour)
         return style.weight_scale(largest, colour, power=power, words=self.words)
 
     def of(self, layer: Layer, heads: tuple[int, ...]) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from headscope.views.figures._palette import Colours, parse_hex
-from headscope.views.figures._words import short_score, short_weight, two_digits
+from headscope.views.figures._words import short_score, short_weight, times, two_digits
 
 WEIGHT_TICKS = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0)
 CLOSEST_TICKS = 0.16
@@ -25,6 +25,8 @@ class Scale:
         signed: whether the range begins at ``-largest`` instead of 0.
         power: colour moves with ``|number| ** power``.
         masked: colour of NaN: where a query may not look.
+        lifts: whether the numbers are multiples of the even share, coloured by their doublings from
+            1 on.
         written: writes numbers from 0 below the bar.
     """
 
@@ -34,14 +36,19 @@ class Scale:
     power: float
     masked: str
     written: Callable[[float], str] = short_weight
+    lifts: bool = False
 
     @property
     def words(self) -> str:
         """A note about the scale besides its bar."""
+        if self.lifts:
+            return "even: the same weight on every key that a query may attend to"
         return "colour on a square-root scale" if self.power == 0.5 else ""
 
     def position(self, values: np.ndarray) -> np.ndarray:
         """Positions of numbers on the bar, from 0 to 1."""
+        if self.lifts:
+            return np.log2(np.clip(values, 1, self.largest)) / np.log2(self.largest)
         size = np.clip(np.abs(values) / (self.largest or 1.0), 0, 1) ** self.power
         return np.asarray(0.5 + 0.5 * np.sign(values) * size if self.signed else size)
 
@@ -64,6 +71,9 @@ class Scale:
 
     def ticks(self) -> list[tuple[float, str]]:
         """Position on the bar and text of each number that is written below it."""
+        if self.lifts:
+            marks = (1.0, 2.0 ** round(np.log2(self.largest) / 2), self.largest)
+            return [(float(self.position(np.array(mark))), times(mark)) for mark in marks]
         if self.signed:
             return [(0.0, short_score(-self.largest)), (0.5, "0"), (1.0, short_score(self.largest))]
         if self.largest == 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headscope.views.constants import KIND_COLOURS, NEGATIVE, POSITIVE
 from headscope.views.figures._palette import diverging, head_colours, head_greys, sequential
@@ -86,6 +86,10 @@ class Style:
             self.paper, colour if colour and self.colour else self.accent, dark=self.dark
         )
         return Scale(colours, largest, signed=False, power=power, masked=self.masked, written=words)
+
+    def lift_scale(self, largest: float, colour: str | None = None) -> Scale:
+        """Paper up to the even share, through a colour, to the darkest for so many times that."""
+        return replace(self.weight_scale(largest, colour), lifts=True)
 
     def score_scale(self, largest: float) -> Scale:
         """Two colours for the largest numbers of both signs; paper for 0, or middle grey where only

@@ -20,7 +20,7 @@ from headscope.views.figures._frame import (
     where,
 )
 from headscope.views.figures._generation import draw_generation, first_written, generation_notes
-from headscope.views.figures._numbers import largest_of, mean_of, numbers_of
+from headscope.views.figures._numbers import even_of, largest_of, lifts_of, mean_of, numbers_of
 from headscope.views.figures._options import FigurePlan
 from headscope.views.figures._palette import text_on
 from headscope.views.figures._picture_heat import (
@@ -68,7 +68,7 @@ def draw_text(plan: FigurePlan) -> Sheet:
     side = "query" if plan.key is not None else "key"
     tokens: Tokens = getattr(plan.stack, side)
     heat = heat_of(plan)
-    scale = _scale(plan, largest_of(heat))
+    scale = heat_scale(plan, largest_of(heat), plan.layer.size[1])
     y = heading(sheet, plan, _title(sheet, plan))
     placed, pictures, y = _set(sheet, plan, tokens, y)
     veil = PictureHeat.of(scale, style)
@@ -90,7 +90,7 @@ def draw_text(plan: FigurePlan) -> Sheet:
     y = colour_bar(
         sheet,
         scale,
-        plan.shown.label,
+        plan.shown.scale_label,
         y=y + 0.6 * style.em,
         masked=bool(np.isnan(heat[takes_part]).any()),
     )
@@ -99,12 +99,13 @@ def draw_text(plan: FigurePlan) -> Sheet:
     return sheet
 
 
-def _scale(plan: FigurePlan, largest: float) -> Scale:
+def heat_scale(plan: FigurePlan, largest: float, keys: int) -> Scale:
+    """Colours of the numbers of `heat_of`, up to the largest, among so many keys."""
     colour = plan.colours[plan.head] if plan.head is not None else None
     one = plan.query is not None or plan.key is not None
     # What many queries give is more even than what one gives, and needs no square root to be seen.
     power = 0.5 if one else 1.0
-    return plan.shown.scale(plan.style, largest, colour, power=power)
+    return plan.shown.scale(plan.style, largest, keys, colour, power=power)
 
 
 def _chosen(plan: FigurePlan) -> int | None:
@@ -122,8 +123,16 @@ def _frame(sheet: Sheet, word: PlacedToken) -> None:
 
 
 def heat_of(plan: FigurePlan) -> Float[np.ndarray, " token"]:
-    """One number for each token that is written; NaN where it is masked or takes no part."""
-    values = mean_of(numbers_of(plan.layer, plan.heads, plan.shown, plan.without))
+    """One number for each token that is written, of weights a multiple of the even share; NaN where
+    it is masked or takes no part.
+    """
+    heat = _of_tokens(plan, mean_of(numbers_of(plan.layer, plan.heads, plan.shown, plan.without)))
+    if plan.shown.weights:
+        return lifts_of(heat, _of_tokens(plan, even_of(plan.layer, plan.without)))
+    return heat
+
+
+def _of_tokens(plan: FigurePlan, values: Float[np.ndarray, "query key"]) -> np.ndarray:
     if plan.query is not None:
         return np.where(plan.to, values[plan.query], np.nan)
     if plan.key is not None:

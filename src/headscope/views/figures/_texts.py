@@ -17,7 +17,7 @@ from headscope.views.figures._numbers import largest_of
 from headscope.views.figures._options import FigurePlan, parse_options
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._sheet import Sheet
-from headscope.views.figures._text import PITCH, draw_word, heat_of, set_text, words_of
+from headscope.views.figures._text import PITCH, draw_word, heat_of, heat_scale, set_text, words_of
 
 WIDTH = 174.0
 """Millimetres: two columns of most journals."""
@@ -47,7 +47,9 @@ def draw_texts(record: Record, options: Mapping[str, Any]) -> tuple[Sheet, Figur
     first = plans[0]
     sheet = Sheet(first.width, first.style)
     heats = [heat_of(plan) for plan in plans]
-    scale = _scale(first, heats)
+    largest = max(largest_of(heat) for heat in heats)
+    # One scale for the words of all texts, so that equal colours are equal numbers.
+    scale = heat_scale(first, largest, max(plan.layer.size[1] for plan in plans))
 
     y = heading(sheet, first, _title(first))
     widths = [_width_of(sheet, name, cells) for name, cells in columns.items()]
@@ -64,7 +66,7 @@ def draw_texts(record: Record, options: Mapping[str, Any]) -> tuple[Sheet, Figur
             marked = name == "predictions" and at in wrong
             _cell(sheet, (left, middle), width, cells[at], marked=marked)
         y = _row(sheet, plan, heat, scale, at=(y + 0.25 * sheet.style.em, room))
-    y = colour_bar(sheet, scale, first.shown.label, y=y + 0.6 * sheet.style.em)
+    y = colour_bar(sheet, scale, first.shown.scale_label, y=y + 0.6 * sheet.style.em)
     differ = "≠: the prediction is not the label" if len(columns) == len(COLUMNS) else ""
     mean = heads_in_words(first, mean=True)
     closing(
@@ -84,15 +86,6 @@ def _plans(records: Sequence[Record], options: Mapping[str, Any]) -> list[Figure
             common[name] = value
     common["view"] = "text"
     return [replace(parse_options(of, common), view="texts") for of in records]
-
-
-def _scale(first: FigurePlan, heats: Sequence[np.ndarray]) -> Scale:
-    """One scale for the words of all texts, so that equal colours are equal numbers."""
-    colour = first.colours[first.head] if first.head is not None else None
-    one = first.query is not None or first.key is not None
-    largest = max(largest_of(heat) for heat in heats)
-    # What one token gives is spread over more powers of ten than what all give together.
-    return first.shown.scale(first.style, largest, colour, power=0.5 if one else 1.0)
 
 
 def _wrong(columns: Mapping[str, Sequence[str]]) -> set[int]:

@@ -21,6 +21,14 @@ def two_digits(weight: float) -> str:
     return (f"{weight:.2f}" if weight >= 0.095 else f"{weight:.2g}").removeprefix("0")
 
 
+def times(multiple: float) -> str:
+    """``"31 ×"``, ``"1.2 ×"``, ``"<.1 ×"``: how often the even share."""
+    if 0 < multiple < 0.05:
+        return "<.1 ×"
+    text = f"{multiple:,.0f}" if multiple >= 9.95 else f"{multiple:.1f}".removesuffix(".0")
+    return f"{text.removeprefix('0') or '0'} ×"
+
+
 def short_score(score: float) -> str:
     """``"12"``, ``"3.4"``, ``"−0.21"``, with a true minus."""
     size = abs(score)
