@@ -21,7 +21,7 @@ DOOR = {
 }
 """Where texts, pictures, videos and sounds are parsed."""
 FILES = {
-    "tasks/_rows.py": "cells of a table on disk, before any of them is an input",
+    "storage/rows.py": "cells of a table on disk, before any of them is an input",
     "tasks/_named.py": "cells of a table on disk, before any of them is an input",
     "tasks/_batches.py": "whether an example of a task is a pair of inputs",
 }

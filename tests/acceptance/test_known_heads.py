@@ -107,11 +107,14 @@ def test_layer_1_is_induction_and_layer_0_looks_back(induction):
 
 
 @pytest.mark.parametrize(
-    ("name", "induction"),
-    [("induction-2l-attn-only", [(1, 0), (1, 1), (1, 2), (1, 3)]), ("stories260K", [])],
+    ("name", "text", "induction"),
+    [
+        ("induction-2l-attn-only", "t1 t2 t3 t4", [(1, 0), (1, 1), (1, 2), (1, 3)]),
+        ("stories260K", "1 2 3 once upon a time", []),
+    ],
 )
-def test_induction_is_found_by_repeated_tokens_whatever_the_text(name, induction, shared):
-    found = hs.heads(*load_model(shared / "models" / name), "1 2 3 once upon a time")
+def test_induction_is_found_by_repeated_tokens_whatever_the_text(name, text, induction, shared):
+    found = hs.heads(*load_model(shared / "models" / name), text)
     assert found.by_label().get("induction", []) == induction
 
 

@@ -100,7 +100,7 @@ def test_minilm_on_512_tokens_of_a_novel(minilm, shared, tmp_path):
     [
         ("stories260K", "Once upon a time, there was a little girl", (5, 8, 4)),
         ("gpt-nano-sort", "CABBAC", (3, 3, 3)),
-        ("induction-2l-attn-only", "a", (2, 4, 4)),
+        ("induction-2l-attn-only", "t1", (2, 4, 4)),
     ],
 )
 def test_real_decoders(shared, folder, text, size):

@@ -4,6 +4,8 @@ line.
 
 import pytest
 import torch
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
 
 import headscope as hs
 from headscope.capturing import demo_model, load_model
@@ -21,13 +23,21 @@ from headscope.capturing.fitness import (
 from headscope.cli import run
 from headscope.errors import ModelError, TextError
 from headscope.interventions import (
+    Zero,
     gradient_importance,
     greedy_pruning,
     leave_one_out,
     pruning_curve,
 )
 from headscope.interventions import next_word as next_word_loss
-from headscope.tasks import classification, masked_word, minimal_pairs, next_word, repeats
+from headscope.tasks import (
+    classification,
+    masked_word,
+    minimal_pairs,
+    next_word,
+    repeats,
+    translation,
+)
 from headscope.testing import tiny_model, tiny_tokenizer
 
 IDS = [1, 9, 14, 23, 8, 2]
@@ -244,14 +254,106 @@ def test_padding_is_no_text():
     assert first_ids({"pixel_values": torch.zeros(2, 3)}) == []
 
 
-def test_the_share_of_unknown_tokens_is_that_of_the_text_itself():
-    class Tokenizer:
-        unk_token, unk_token_id, cls_token_id, sep_token_id = "[UNK]", 3, 1, 2
-
-    assert share_unknown(Tokenizer(), [1, 3, 3, 7, 2]) == pytest.approx(2 / 3)
-    assert share_unknown(Tokenizer(), [1, 2]) == 0
+def test_the_share_of_unknown_tokens_is_that_of_the_text_itself(tokenizer):
+    ids = tokenizer("\u8c93 \u72ac a")["input_ids"]
+    assert share_unknown(tokenizer, ids) == pytest.approx(2 / 3)
+    assert share_unknown(tokenizer, tokenizer("")["input_ids"]) == 0
     with pytest.raises(TextError, match=r"67% of the tokens of the texts are \[UNK\]"):
-        check_known(Tokenizer(), [1, 3, 3, 7, 2], "the texts")
-    check_known(Tokenizer(), [1, 3, 3, 7, 2], "the texts", most=0.7)
-    Tokenizer.cls_token_id = 3  # as of GPT-2, whose one special token stands for nothing unknown
-    assert share_unknown(Tokenizer(), [3, 3, 3, 7]) == 0
+        check_known(tokenizer, ids, "the texts")
+    check_known(tokenizer, ids, "the texts", most=0.7)
+
+
+def words_tokenizer(unknown, begins, **names):
+    """A tokenizer of ten words, which knows no other."""
+    words = [
+        "<s>",
+        "</s>",
+        "<pad>",
+        "[?]",
+        *["the", "cat", "saw", "a", "dog", "and", "it", "ran", "off", "home"],
+    ]
+    backend = Tokenizer(
+        models.WordLevel({word: number for number, word in enumerate(words)}, unknown)
+    )
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    if begins:
+        backend.post_processor = processors.TemplateProcessing(
+            single="<s> $A", pair="<s> $A $B", special_tokens=[("<s>", 0)]
+        )
+    return PreTrainedTokenizerFast(tokenizer_object=backend, **names)
+
+
+UNREADABLE = "Nobody knew why our door was open"
+
+
+@pytest.mark.parametrize(
+    ("unknown", "names"),
+    [
+        ("<s>", {"bos_token": "<s>"}),
+        ("<s>", {"bos_token": "<s>", "unk_token": "<s>"}),
+        ("<s>", {"bos_token": "<s>", "eos_token": "<s>", "pad_token": "<s>"}),
+        ("<pad>", {"pad_token": "<pad>"}),
+        ("</s>", {"eos_token": "</s>"}),
+        ("[?]", {}),
+    ],
+)
+@pytest.mark.parametrize("begins", [True, False])
+def test_a_text_on_one_id_is_unknown_whatever_the_id_is_called(unknown, names, begins):
+    tokenizer = words_tokenizer(unknown, begins, **names)
+    assert share_unknown(tokenizer, tokenizer(UNREADABLE)["input_ids"]) == 1
+    for known in ("the", "the cat saw a dog", "the the the the", "the cat and <s>"):
+        assert share_unknown(tokenizer, tokenizer(known)["input_ids"]) <= 0.5
+    model = tiny_model("gpt2", writes=True, vocab_size=len(tokenizer))
+    for act in (
+        lambda: hs.capture(model, tokenizer, UNREADABLE),
+        lambda: hs.generate(model, tokenizer, UNREADABLE, max_new_tokens=1),
+        lambda: list(hs.capture_many(model, tokenizer, [UNREADABLE])),
+    ):
+        with pytest.warns(
+            UserWarning, match="100% of the tokens of the .* does not know its words"
+        ):
+            act()
+    for study in (
+        lambda: hs.heads(model, tokenizer, [UNREADABLE] * 2),
+        lambda: hs.ablate(model, next_word(tokenizer, [UNREADABLE] * 2)),
+    ):
+        with pytest.raises(TextError, match="does not know its words"):
+            study()
+
+
+def test_an_alphabet_without_a_token_for_the_unknown_is_read():
+    backend = Tokenizer(models.WordLevel({"a": 0, "b": 1}, "a"))
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend)
+    assert share_unknown(tokenizer, tokenizer("a a a b")["input_ids"]) == 0
+
+
+STUDIES = {
+    "atlas": lambda *given: hs.atlas(*given),
+    "norm_study": lambda *given: hs.norm_study(*given),
+    "mechanism": lambda *given: hs.mechanism(*given),
+    "effect": lambda *given: hs.effect(*given, interventions=[Zero(layer=0, heads=[0])]),
+    "translation": lambda _, reads, texts: translation(reads, [(text, text) for text in texts]),
+    "heads": lambda model, reads, texts: hs.heads(model, reads, texts, battery=False),
+}
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_studies_refuse_what_a_model_cannot_read(name):
+    tokenizer = words_tokenizer("<s>", True, bos_token="<s>")
+    model = tiny_model("gpt2", writes=True, vocab_size=len(tokenizer))
+    with pytest.raises(TextError, match="does not know its words"):
+        STUDIES[name](model, tokenizer, [UNREADABLE, UNREADABLE + " wide"])
+
+
+def test_one_unreadable_text_of_many_is_left_out_of_an_encoder_decoder_too():
+    tokenizer = words_tokenizer("<s>", False, bos_token="<s>")
+    model = tiny_model("bart", vocab_size=len(tokenizer))
+    lost = []
+    found = hs.heads(
+        model,
+        tokenizer,
+        ["the cat saw a dog", UNREADABLE, "it ran off home"],
+        on_error=lambda number, error: lost.append(number),
+    )
+    assert (lost, found.texts) == ([1], 2)

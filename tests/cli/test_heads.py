@@ -134,7 +134,7 @@ def test_texts_that_cannot_be_read_are_left_out_and_said(here, folder, capsys):
         (["--texts", "gone.txt"], "headscope: gone.txt does not exist"),
         (
             ["--texts", "a.pdf"],
-            "headscope: Expected .txt, .jsonl, .csv, .tsv, .parquet for --texts, got a.pdf",
+            "headscope: a.pdf is not a file of texts; expected .txt, .jsonl, .csv, .tsv, .parquet",
         ),
         (["--texts", "empty.txt"], "headscope: empty.txt holds no example"),
         (["--texts", "bad.jsonl"], "headscope: bad.jsonl cannot be read: line 2: "),

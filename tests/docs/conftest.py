@@ -86,8 +86,8 @@ def models(tmp_path_factory):
         "path/to/a/llava": llava,
         "path/to/a/vit": (tiny_model("vit", num_hidden_layers=3), _rectangular_pictures()),
         "path/to/induction-2l-attn-only": (
-            tiny_model("gpt2", writes=True, n_positions=256, n_layer=2),
-            tiny_tokenizer(),
+            tiny_model("gpt2", writes=True, n_positions=256, n_layer=2, vocab_size=65),
+            _numbered_words(),
         ),
         "bert-base-uncased": (_bert("BertForMaskedLM"), _masking_tokenizer()),
         "facebook/dinov2-small": (tiny_model("dinov2"), square_pictures()),
@@ -103,6 +103,17 @@ def models(tmp_path_factory):
         for part in parts:
             part.save_pretrained(folder / name)
     return folder
+
+
+def _numbered_words():
+    """A tokenizer of 64 words that reads any other as the token that begins a text."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    words = {**{f"t{number}": number for number in range(64)}, "<s>": 64}
+    backend = Tokenizer(models.WordLevel(words, "<s>"))
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>")
 
 
 def _narrow_minilm():

@@ -40,8 +40,7 @@ from headscope.studies import (
 )
 from headscope.studies.coreference._tally import PassageHits
 from headscope.studies.dependencies._tally import SentenceHeads
-from headscope.tasks import read_rows
-from headscope.tasks._rows import read_labelled, read_pairs
+from headscope.tasks import read_labelled, read_pairs, read_rows
 from headscope.testing import random_weights
 
 from ..mutants import mutants

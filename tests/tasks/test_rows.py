@@ -49,7 +49,7 @@ def test_bare_texts(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "line"),
     [
-        ("a.pdf", "", "is not a table; examples are read from .txt, .jsonl, .csv, .tsv, .parquet"),
+        ("a.pdf", "", "is not a file of texts; expected .txt, .jsonl, .csv, .tsv, .parquet"),
         ("a.csv", "", "holds no example"),
         ("a.jsonl", '{"text": 1', "cannot be read: line 1: "),
         ("a.jsonl", "1", "line 1 is neither an object, a text nor a list"),

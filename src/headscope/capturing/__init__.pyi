@@ -23,10 +23,12 @@ from .inputs._early_checks import check_name as check_name
 from .inputs._early_checks import check_revision as check_revision
 from .inputs.inputs import position_limit as position_limit
 from .inputs.parse import check_text as check_text
+from .inputs.parse import groups_in as groups_in
 from .inputs.parse import outcome_of as outcome_of
 from .inputs.parse import parse_call as parse_call
 from .inputs.parse import parse_input as parse_input
 from .inputs.parse import parse_prompt as parse_prompt
+from .inputs.parse import parse_prompts as parse_prompts
 from .inputs.parse import parse_shared as parse_shared
 from .inputs.parse import parse_text as parse_text
 from .inputs.parse import parse_texts as parse_texts

@@ -91,10 +91,11 @@ def capture_many(
             seconds.
         on_error: is called with number and error of an input that was left out; by default a
             warning is issued.
-        **options: ``max_unknown``, the largest share of unknown tokens in a text (by default 1; a
-            text with more of them is left out, and studies take 0.5); ``batch_size``, the most
-            inputs in a batch (by default as many as ``batch_tokens`` allows); ``held``, the most
-            bytes of records that wait for their turn (by default 1 GiB; one record may be larger);
+        **options: ``max_unknown``, the largest share of unknown tokens in a text: one with more of
+            them is left out (studies take 0.5; by default more than half gives a warning);
+            ``batch_size``, the most inputs in a batch (by default as many as ``batch_tokens``
+            allows); ``held``, the most bytes of records that wait for their turn (by default
+            1 GiB; one record may be larger);
             ``truncate`` of `CaptureOptions`; `KeepOptions`; and `LoadOptions` for a model given by
             name. With ``out`` also ``workers``, ``executor`` and ``part_size`` of
             `headscope.corpus.RunOptions`, and neither ``held`` nor ``interventions``.

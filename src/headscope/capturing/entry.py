@@ -12,6 +12,7 @@ import torch
 from typing_extensions import Unpack
 
 from headscope.capturing.device import device_of
+from headscope.capturing.fitness import check_known
 from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs._processor import inputs_of
 from headscope.capturing.inputs._series import inputs_of_series
@@ -309,6 +310,7 @@ def _inputs_of_text(
 ) -> Inputs:
     check_reads(model, given)
     encoding = encode(model, tokenizer, given.texts, truncate=truncate)
+    check_known(tokenizer, encoding["input_ids"], "the text", None)
     named = {
         name: torch.tensor([values], device=device_of(model)) for name, values in encoding.items()
     }

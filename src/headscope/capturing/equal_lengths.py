@@ -76,7 +76,7 @@ class BatchOptions(RecordOptions, total=False):
     """Most tokens in a batch, by default 4,096; a longer text is a batch of its own."""
     batch_size: int | None
     """Most texts in a batch; by default 64."""
-    max_unknown: float
+    max_unknown: float | None
     """As of `capture_many`."""
     truncate: bool
     """As of `capture_many`."""
@@ -186,7 +186,7 @@ class _Batches:
             with leaving_out(number, self.report):
                 items.append((number, self._readable(given)))
         encoded = {**self._together(items, pairs=False), **self._together(items, pairs=True)}
-        cut, most = self.options.get("truncate", False), self.options.get("max_unknown", 1.0)
+        cut, most = self.options.get("truncate", False), self.options.get("max_unknown")
         texts = []
         for number, item in items:
             with leaving_out(number, self.report):

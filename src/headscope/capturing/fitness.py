@@ -7,7 +7,9 @@ before any computation, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -41,13 +43,14 @@ __all__ = [
     "looks_ahead",
     "new_weights",
     "share_unknown",
-    "unknown_id",
 ]
 
 MOST_UNKNOWN = 0.5
 """Largest share of unknown tokens in the texts of a study; with more, the study would mostly be
 about the unknown token. The value is our choice.
 """
+STRANGE = ("\ua510", "\U00012055")
+"""Words of scripts (Vai, cuneiform) that no vocabulary holds and that share no byte in UTF-8."""
 TRIED = 8
 """Number of tokens that a model is tried on: enough to see whether predictions at the first of them
 change with the last one.
@@ -207,52 +210,74 @@ def logits_of(output: Any, model: Any, asks: str) -> torch.Tensor:
     )
 
 
-def share_unknown(tokenizer: Any, ids: Iterable[int]) -> float:
-    """Share of unknown tokens among those of the text itself, special tokens left aside."""
-    unknown, others = unknown_id(tokenizer)
-    if unknown is None:
-        return 0.0
-    own = [number for number in ids if number not in others]
-    return own.count(unknown) / len(own) if own else 0.0
+def share_unknown(tokenizer: Any, ids: Iterable[int], texts: int = 1) -> float:
+    """Share of the text's own tokens that stand for words which the tokenizer does not know.
+
+    Args:
+        tokenizer: of the model.
+        ids: tokens of the text, or of several, with those that the tokenizer adds.
+        texts: how many texts they are of.
+    """
+    unknown, added = _vocabulary(tokenizer)
+    own = [number for number in ids if number in unknown or number not in added]
+    # A token that is added to every text may be the one that unknown words become, too.
+    there = texts * sum(number in unknown for number in added)
+    count, whole = sum(number in unknown for number in own) - there, len(own) - there
+    return max(count, 0) / whole if whole > 0 else 0.0
 
 
-def unknown_id(tokenizer: Any) -> tuple[int | None, Collection[int]]:
-    """Id of the unknown token, None if it has no id of its own, and ids of other special tokens."""
-    unknown = getattr(tokenizer, "unk_token_id", None)
-    names = (
-        "cls_token_id",
-        "sep_token_id",
-        "bos_token_id",
-        "eos_token_id",
-        "pad_token_id",
-        "mask_token_id",
-    )
-    others = {number for name in names if (number := getattr(tokenizer, name, None)) is not None}
-    # Tokenizers such as GPT-2's have one token for all special roles, and write unknown words as
-    # bytes, so that no token of a text is unknown.
-    return (None if unknown in others else unknown), others
-
-
-def check_known(tokenizer: Any, ids: Iterable[int], what: str, most: float = MOST_UNKNOWN) -> None:
+def check_known(
+    tokenizer: Any,
+    ids: Iterable[int],
+    what: str,
+    most: float | None = MOST_UNKNOWN,
+    *,
+    texts: int = 1,
+) -> None:
     """Raise if most of a text is unknown to a tokenizer.
 
     Args:
         tokenizer: tokenizer of the model.
         ids: tokens of the text, or of all texts.
         what: name of the text in the message.
-        most: largest share of unknown tokens that is allowed.
+        most: largest share of unknown tokens that is allowed; None to warn of more than half.
+        texts: how many texts the tokens are of.
 
     Raises:
         TextError: with the share.
     """
-    # Any share is allowed where all may be unknown; it takes long to ask for it.
-    share = share_unknown(tokenizer, ids) if most < 1 else 0.0
-    if share > most:
-        raise TextError(
-            f"{share:.0%} of the tokens of {what} are {tokenizer.unk_token}: the tokenizer does "
-            "not know its words, and a model sees them all alike; take texts of its own "
-            f"vocabulary, or {ANYWAY}"
-        )
+    share = share_unknown(tokenizer, ids, texts)
+    if share <= (MOST_UNKNOWN if most is None else most):
+        return
+    unknown = sorted(_vocabulary(tokenizer)[0])
+    names = " or ".join(map(str, tokenizer.convert_ids_to_tokens(unknown)))
+    message = (
+        f"{share:.0%} of the tokens of {what} are {names}: the tokenizer does not know its words, "
+        "and a model sees them all alike; take texts of its own vocabulary"
+    )
+    if most is not None:
+        raise TextError(f"{message}, or {ANYWAY}")
+    warnings.warn(message, stacklevel=2)
+
+
+@lru_cache(maxsize=8)
+def _vocabulary(tokenizer: Any) -> tuple[frozenset[int], tuple[int, ...]]:
+    """The ids that words become which a tokenizer does not know, whatever it calls these tokens,
+    and the ids that it adds to every text.
+
+    A word is unknown in this sense if another one becomes the same token. Tokenizers that fall back
+    on bytes or letters have no such id.
+    """
+    one, two = (set(tokenizer(word, add_special_tokens=False)["input_ids"]) for word in STRANGE)
+    special = set(tokenizer.all_special_ids)
+    unknown = set()
+    for number in one & two:
+        # The mark of a space comes before unknown words, too.
+        piece = str(tokenizer.convert_ids_to_tokens(number)).strip("\u2581\u0120 ")
+        # An alphabet may have no token for what is unknown, and use a letter.
+        if number in special or (piece and not piece.isalnum()):
+            unknown.add(number)
+    return frozenset(unknown), tuple(tokenizer("")["input_ids"])
 
 
 def _as_made(vector: torch.Tensor) -> bool:

@@ -71,7 +71,7 @@ def capture_inputs(
             check_count(name, options[name])
     limits: dict[str, Any] = {
         "tokens": options.pop("batch_tokens", 4096),
-        "unknown": options.pop("max_unknown", 1.0),
+        "unknown": options.pop("max_unknown", None),
         "inputs": options.pop("batch_size", None),
         "held": options.pop("held", None) or HELD,
     }
@@ -130,7 +130,7 @@ class _Many:
         progress: how many are done.
         tokens: most tokens of a batch, padding included.
         inputs: most inputs of a batch; None for any number.
-        unknown: largest share of unknown tokens of a text.
+        unknown: largest share of unknown tokens of a text; None to warn of more than half.
         held: most bytes of waiting records.
         lengths: number of tokens of a picture of each shape, known once one of that shape was run.
     """
@@ -142,7 +142,7 @@ class _Many:
     progress: Progress
     tokens: int
     inputs: int | None
-    unknown: float
+    unknown: float | None
     held: int
     lengths: dict[tuple, int] = field(default_factory=dict)
 
@@ -173,9 +173,9 @@ class _Many:
         """For each input, by number, those it may share a batch with, of which those that were run
         are taken: texts of similar length, or pictures of equal size.
         """
+        texts, pictures = self._texts_and_pictures(items, waiting)
         if getattr(self.model.config, "is_encoder_decoder", False):
             return {}
-        texts, pictures = self._texts_and_pictures(items, waiting)
         groups: dict[int, dict[int, Any]] = {}
         lengths = {index: len(text) for index, text in texts.items()}
         batches = batches_of(lengths, self.tokens, self.inputs)

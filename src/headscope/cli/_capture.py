@@ -13,7 +13,6 @@ from headscope.cli._media import Media
 from headscope.cli._page import Words
 from headscope.cli._run import ModelOptions, captured, check_record_name, say, say_checked, say_what
 from headscope.cli._study import outcomes_of
-from headscope.cli._texts import read_texts
 from headscope.errors import CaptureError, FileError, RunError, TextError
 
 HEAD = re.compile(r"(?:(.+):)?(\d+)-(\d+)")
@@ -131,7 +130,7 @@ def _capture_file(
         raise FileError(
             f"Expected a folder for --out with --texts, got {out}; leave the suffix out"
         )
-    given = outcomes_of(read_texts(texts))
+    given = outcomes_of(texts)
     with corpus.reading(options, out, given=given) as (source, how):
         from headscope.capturing import MOST_UNKNOWN, capture_many
 

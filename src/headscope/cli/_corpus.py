@@ -14,8 +14,7 @@ from cyclopts.validators import Number
 
 from headscope.cli._left_out import left_out
 from headscope.cli._run import ModelOptions, check_folder
-from headscope.cli._study import capturing, loaded
-from headscope.cli._texts import groups_of
+from headscope.cli._study import capturing, groups_of, loaded
 from headscope.errors import HeadscopeError, RunError
 
 CORPUS = Group("Many texts")

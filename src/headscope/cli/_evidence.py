@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from headscope.cli._left_out import left_out
 from headscope.cli._run import ModelOptions, note_where, quiet, status
-from headscope.cli._texts import read_texts
 from headscope.errors import FileError, TextError
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def check_evidence(this_text: bool, file: Path | None) -> None:
         raise TextError(
             "--evidence uses this one text, --evidence-of a file of texts; use one of them"
         )
-    from headscope.tasks import SUFFIXES
+    from headscope.storage import SUFFIXES, read_texts
 
     known = (*SUFFIXES, RESULT, TALLY, TREEBANK)
     if file.suffix not in known:
@@ -73,7 +72,7 @@ def evidence_of(record: Record, file: Path | None, options: ModelOptions) -> Hea
         return _kept_heads(file)
     if file.suffix == TALLY:
         return Heads(load_tally(file))
-    from headscope.capturing import capture_many, load_model
+    from headscope.capturing import MOST_UNKNOWN, capture_many, load_model
 
     with status(f"Loading {options.model or 'the demo model'}"), quiet():
         model, tokenizer = load_model(options.model, **options.loading)
@@ -83,7 +82,10 @@ def evidence_of(record: Record, file: Path | None, options: ModelOptions) -> Hea
         from headscope.studies import relations
 
         return relations(model, tokenizer, file, trees=False, **reading).as_heads()
+    from headscope.storage import read_texts
+
     texts = read_texts(file)
+    reading["max_unknown"] = 1.0 if options.allow_unfit else MOST_UNKNOWN
     left_out.begin(of=len(texts), where=" of the evidence")
     records = capture_many(model, tokenizer, texts, on_error=left_out.number, **reading)
     cells = sum(layer.heads for stack in record.stacks.values() for layer in stack)

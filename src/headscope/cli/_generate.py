@@ -26,7 +26,6 @@ from headscope.cli._run import (
     status,
 )
 from headscope.cli._study import warnings_as_lines
-from headscope.cli._texts import read_texts
 from headscope.errors import HeadscopeError, TextError
 
 if TYPE_CHECKING:
@@ -130,15 +129,15 @@ def _prompts_of(prompts: tuple[str, ...], texts: Path | None) -> list[Outcome]:
     """
     if bool(prompts) == (texts is not None):
         raise TextError("Expected one or more prompts, or a file of them with --texts")
-    from headscope.capturing import outcome_of, parse_prompt
+    from headscope.capturing import parse_prompt, parse_prompts
 
     if texts is None:
         return [parse_prompt(prompt, "prompt") for prompt in prompts]
-    given = read_texts(texts)
+    given = list(parse_prompts(texts))
     # In a file of many prompts, one that cannot be read is left out; a single one is an error.
-    if len(given) > 1:
-        return [outcome_of(parse_prompt, each) for each in given]
-    return [parse_prompt(given[0])]
+    if len(given) == 1 and isinstance(given[0], HeadscopeError):
+        raise given[0]
+    return given
 
 
 def _loaded(

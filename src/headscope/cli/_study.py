@@ -21,7 +21,6 @@ from headscope.cli._run import (
     status,
 )
 from headscope.cli._table_file import TABLES, write_table
-from headscope.cli._texts import groups_of, read_texts
 from headscope.errors import FigureError, FileError, HeadscopeError, TextError
 
 if TYPE_CHECKING:
@@ -43,13 +42,15 @@ def parse_texts(text: str | None, text_b: str | None, texts: Path | None) -> lis
     if (text is None) == (texts is None):
         raise TextError("Expected a text (or a pair), or a file of texts with --texts")
     if texts is not None:
-        return outcomes_of(read_texts(texts))
-    return outcomes_of([text or "" if text_b is None else (text or "", text_b)])
+        return outcomes_of(texts)
+    from headscope.capturing import parse_call
+
+    return [parse_call(text or "", text_b)]
 
 
-def outcomes_of(texts: list[Any]) -> list[Outcome]:
-    """The parsed texts; where there are many, one that cannot be read is left out later, with its
-    number.
+def outcomes_of(texts: Path) -> list[Outcome]:
+    """The parsed texts of a file; where there are many, one that cannot be read is left out later,
+    with its number.
 
     Raises:
         HeadscopeError: why a single text cannot be read.
@@ -163,6 +164,14 @@ def capturing(
         "allow_unfit": options.allow_unfit,
     } | options.read_many()
     return shared | {"progress": True, "on_error": on_error} | groups_of(path)
+
+
+def groups_of(path: Path | None) -> dict[str, Any]:
+    """The option ``groups`` of a study over the texts of a file; empty where it names none."""
+    from headscope.capturing import groups_in
+
+    groups = groups_in(path)
+    return {} if groups is None else {"groups": groups}
 
 
 @contextmanager

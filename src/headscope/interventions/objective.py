@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional
 
-from headscope.capturing import parse_text
+from headscope.capturing import check_known, parse_text, several_of
 from headscope.capturing.device import device_of
 from headscope.capturing.fitness import CLASS, MASKED, NEXT, check_fit, first_ids, logits_of
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
@@ -203,6 +204,7 @@ def _read(
     Raises:
         TextError: where there is no text, or none can be read.
     """
+    texts = several_of(texts)
     if not len(texts):
         raise TextError("No text was given; give at least one")
     rows: dict[int, Any] = {}
@@ -219,6 +221,8 @@ def _read(
         raise TextError(f"None of the {len(texts)} texts can be read: {first}")
     for number, error in failed.items():
         warnings.warn(f"text {number} was left out: {error}", stacklevel=3)
+    ids = chain.from_iterable(row["input_ids"] for row in rows.values())
+    check_known(tokenizer, ids, "the texts", None, texts=len(rows))
     return rows
 
 

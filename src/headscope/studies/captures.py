@@ -41,7 +41,7 @@ class CaptureJob(ModelJob):
     STUDY: ClassVar[str] = "capture"
     folder: str
     kept: tuple[tuple[str, Any], ...] = ()
-    max_unknown: float = 1.0
+    max_unknown: float | None = None
 
     def options(self) -> dict[str, Any]:
         """What the numbers depend on, known before a model is loaded."""
@@ -236,7 +236,7 @@ def captured_over(
             "out=FOLDER, or leave them out to get one record after the other"
         )
     kept = _settled(kept_of(options))
-    unknown = options.pop("max_unknown", 1.0)
+    unknown = options.pop("max_unknown", None)
     rest = {name: value for name, value in options.items() if name not in kept}
     # By the number of each text, which a run does not know: reported below, from the index.
     rest["on_error"] = None if on_error is None else (lambda _, error: None)
@@ -251,7 +251,7 @@ def captured_over(
             CaptureJob,
             given,
             order.noting(corpus_texts(texts, None)),
-            rest | {"allow_unfit": unknown >= 1},
+            rest | {"allow_unfit": unknown is None or unknown >= 1},
             how=how,
             judging={"order": order},
             random_weights=False,

@@ -6,15 +6,8 @@ Everything here needs torch, which is loaded at the first use of a name.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from headscope.storage import read_labelled, read_pairs, read_rows
 from headscope.tasks._names import NAMES, check_task
-from headscope.tasks._rows import (
-    SUFFIXES,
-    given_pairs,
-    read_groups,
-    read_labelled,
-    read_pairs,
-    read_rows,
-)
 
 if TYPE_CHECKING:
     from headscope.tasks._batches import ReadingOptions
@@ -44,7 +37,6 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 __all__ = [
     "NAMES",
-    "SUFFIXES",
     "LikenessCounts",
     "ReadingOptions",
     "Task",
@@ -52,7 +44,6 @@ __all__ = [
     "check_task",
     "classification",
     "function_of",
-    "given_pairs",
     "likeness",
     "masked_word",
     "minimal_pairs",
@@ -60,7 +51,6 @@ __all__ = [
     "next_word",
     "parse_task",
     "pictures",
-    "read_groups",
     "read_labelled",
     "read_pairs",
     "read_rows",

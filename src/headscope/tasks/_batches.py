@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 import torch
 from torch import nn
 
-from headscope.capturing import check_known, parse_text
+from headscope.capturing import check_known, parse_text, several_of
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.errors import HeadscopeError, TextError
 
@@ -78,6 +78,7 @@ def read_examples(
         TextError: where there is no example, none can be read, or most of their tokens are unknown.
     """
     _check_options(options)
+    examples = several_of(examples)
     if not len(examples):
         raise TextError("No text was given; give at least one")
     rows, failed = _read_all(examples, read)
@@ -209,11 +210,12 @@ def _unknown(tokenizer: Any, rows: Mapping[int, Rows]) -> dict[int, HeadscopeErr
     }
     # All together first: if most tokens are unknown, it is the tokenizer that is wrong, and one
     # error says so instead of a warning for each text.
-    check_known(tokenizer, chain.from_iterable(ids.values()), "the texts")
+    count = sum(map(len, rows.values()))
+    check_known(tokenizer, chain.from_iterable(ids.values()), "the texts", texts=count)
     failed: dict[int, HeadscopeError] = {}
     for number, own in ids.items():
         try:
-            check_known(tokenizer, own, "the text")
+            check_known(tokenizer, own, "the text", texts=len(rows[number]))
         except TextError as error:
             failed[number] = error
     return failed

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from headscope.errors import FileError, HeadscopeError, TextError
+from headscope.storage import given_labels, given_pairs, read_groups, read_rows
 from headscope.tasks._classification import classification
 from headscope.tasks._loss import masked_word, next_word, repeats, translation
 from headscope.tasks._minimal_pairs import minimal_pairs
 from headscope.tasks._names import NAMES, check_task
-from headscope.tasks._rows import given_labels, given_pairs, read_groups, read_rows
 from headscope.tasks._similarity import compared, likeness
 from headscope.tasks._task import Task, parse_task
 

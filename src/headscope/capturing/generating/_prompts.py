@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.capturing._encoded_texts import batches_of
-from headscope.capturing.fitness import NEXT, check_fit
+from headscope.capturing.fitness import NEXT, check_fit, check_known
 from headscope.capturing.generating._options import KEPT, OVERRIDDEN, parse_options
 from headscope.capturing.generating._run import GenerationRun
 from headscope.capturing.inputs._modalities import check_reads
@@ -179,6 +179,7 @@ class PromptRunner:
         """
         model = self.run.model
         ids = encode(model, self.run.tokenizer, (prompt,))["input_ids"]
+        check_known(self.run.tokenizer, ids, "the prompt", None)
         if self.checks_fitness:
             check_fit(model, NEXT, ids, generates=True)
             self.checks_fitness = False

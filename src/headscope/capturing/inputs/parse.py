@@ -7,6 +7,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs
@@ -15,6 +16,7 @@ from headscope.capturing.media.picture_input import parse_pictures
 from headscope.capturing.media.series_input import parse_series
 from headscope.capturing.media.video_input import parse_video
 from headscope.errors import CaptureError, HeadscopeError, TextError
+from headscope.storage import names_file, read_groups, read_rows, read_texts
 
 NAMES = ("text", "text_pair", "image", "video", "sound", "sampling_rate", "target")
 """Arguments of `capture` that may differ from input to input."""
@@ -56,6 +58,7 @@ def parse_call(
             f"capture reads a text, and was given a {type(text).__name__}; what a tokenizer made "
             "of texts goes to capture_encoded(model, tokenizer, encoding)"
         )
+    check_no_file(text)
     parsed = _made(text, text_pair, options or {})
     if text is None and not parsed.has_media and parsed.series is None:
         raise CaptureError(
@@ -121,6 +124,7 @@ def parse_prompt(given: Any, name: str = "text") -> ParsedInput:
         CaptureError: where it is neither.
         TextError: where it is empty, or more than one text.
     """
+    check_no_file(given)
     parsed = parse_text(given, name) if isinstance(given, str) else parse_input(given)
     if not parsed.is_text or parsed.text_pair is not None:
         raise TextError("A prompt is one text; give no pair, picture or sound with it")
@@ -129,7 +133,7 @@ def parse_prompt(given: Any, name: str = "text") -> ParsedInput:
 
 def is_one_prompt(given: Any) -> bool:
     """Whether `generate` was given one prompt, and not several."""
-    return given is None or isinstance(given, str | ParsedInput)
+    return given is None or isinstance(given, str | Path | ParsedInput)
 
 
 def parse_many(texts: Any) -> ParsedInputs:
@@ -211,7 +215,7 @@ def parse_shared(texts: Any, shared: Mapping[str, Any]) -> tuple[Outcome, ...]:
             )
         return replace(beside, text=parsed.text, text_pair=parsed.text_pair)
 
-    listed = [texts] if isinstance(texts, str | tuple | ParsedInput) else list(texts)
+    listed = [texts] if isinstance(texts, tuple) else list(several_of(texts))
     if not listed:
         raise TextError("effect was given an empty list of texts; give at least one")
     return tuple(outcome_of(joined, each) for each in listed)
@@ -225,6 +229,23 @@ def outcome_of(parse: Callable[[Any], ParsedInput], given: Any) -> Outcome:
         return parse(given)
     except HeadscopeError as error:
         return error
+
+
+def check_no_file(text: Any) -> None:
+    """Raise where one text was wanted, and the name of a file was given.
+
+    Raises:
+        TextError: saying who reads files.
+    """
+    if _is_file(text):
+        raise TextError(
+            f"Expected one text, got the name of a file, {str(text)!r}; give what the file holds, "
+            "or let capture_many, generate_many or a study read its texts (--texts)"
+        )
+
+
+def _is_file(texts: Any) -> bool:
+    return isinstance(texts, Path) or (isinstance(texts, str) and names_file(texts))
 
 
 def check_text(text: Any, name: str = "text") -> str:
@@ -250,14 +271,21 @@ def check_text(text: Any, name: str = "text") -> str:
 
 
 def rows_of(texts: Any) -> Any:
-    """The rows of a table (pandas, polars, Arrow), which itself would give its columns; anything
-    else as it is.
+    """The rows of a file of texts, or of a table (pandas, polars, Arrow), which itself would give
+    its columns; anything else as it is.
     """
+    if _is_file(texts):
+        return read_texts(Path(texts))
     if hasattr(texts, "iterrows"):
         return texts.to_dict("records")
     if hasattr(texts, "iter_rows"):
         return list(texts.iter_rows(named=True))
     return texts.to_pylist() if hasattr(texts, "to_pylist") else texts
+
+
+def groups_in(texts: Any) -> tuple | None:
+    """The document of each text of a file, its field "group"; None where texts are not a file."""
+    return read_groups(read_rows(texts)) if _is_file(texts) else None
 
 
 def _renamed(given: Mapping) -> Mapping:

@@ -8,8 +8,8 @@ from typing import Any
 from headscope.corpus import CorpusText
 from headscope.errors import HeadscopeError, RecordError, TextError
 from headscope.evidence.groups import group_of
+from headscope.storage import read_groups
 from headscope.studies.shared._corpus_run import Stream
-from headscope.tasks import read_groups
 
 
 def examples_of(rows: Any, groups: Iterable[Any] | None) -> Stream:

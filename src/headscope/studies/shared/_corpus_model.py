@@ -211,8 +211,9 @@ def corpus_texts(texts: Any, groups: Iterable[Any] | None) -> Iterator[CorpusTex
 def _corpus_texts(
     texts: Any, groups: Iterable[Any] | None
 ) -> Iterator[CorpusText | HeadscopeError]:
-    from headscope.capturing import several_of
+    from headscope.capturing import groups_in, several_of
 
+    groups = groups_in(texts) if groups is None else groups
     texts = several_of(texts)
     rest, count = None if groups is None else iter(groups), 0
     for count, given in enumerate(texts, 1):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -165,15 +165,15 @@ def parse_source(
 
     inputs = parse_texts(texts)
     # Documents are counted before a model is loaded, which may take minutes.
-    groups = _grouped(options, len(inputs)) if inputs else None
+    groups = _grouped(options, texts, len(inputs)) if inputs else None
     model, tokenizer = _ready(records, tokenizer, inputs, load=load, loading=loading)
     if not inputs:
         raise RecordError(
             f"Texts were given as {type(texts).__name__} with none in it; give a text, or a list "
             "of them"
         )
-    if not capturing.pop("allow_unfit", False):
-        capturing["max_unknown"] = check_texts(tokenizer, inputs)
+    anyway = capturing.pop("allow_unfit", False)
+    capturing["max_unknown"] = 1.0 if anyway else check_texts(tokenizer, inputs)
     return Source(model, tokenizer, inputs, capturing, groups)
 
 
@@ -209,13 +209,16 @@ def _ready(
     return model, tokenizer
 
 
-def _grouped(options: dict[str, Any], count: int) -> tuple | None:
-    """The document of each text, taken out of the options.
+def _grouped(options: dict[str, Any], texts: Any, count: int) -> tuple | None:
+    """The document of each text, taken out of the options, or read from the file of the texts.
 
     Raises:
         RecordError: where there are not as many as texts.
     """
+    from headscope.capturing import groups_in
+
     groups = options.pop("groups", None)
+    groups = groups_in(texts) if groups is None else groups
     if groups is None:
         return None
     groups = tuple(groups)
@@ -250,11 +253,9 @@ def check_known_texts(tokenizer: Any, texts: Iterable[str], what: str = "the tex
     from headscope.capturing import MOST_UNKNOWN, check_known
 
     tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
-    ids = []
-    for text in islice(texts, LOOKED_AT):
-        # Not verbose, or the tokenizer warns of texts that are longer than the model takes.
-        ids += tokenizer(text, verbose=False)["input_ids"]
-    check_known(tokenizer, ids, what, MOST_UNKNOWN)
+    # Not verbose, or the tokenizer warns of texts that are longer than the model takes.
+    read = [tokenizer(text, verbose=False)["input_ids"] for text in islice(texts, LOOKED_AT)]
+    check_known(tokenizer, chain.from_iterable(read), what, MOST_UNKNOWN, texts=len(read))
     return MOST_UNKNOWN
 
 

@@ -1,16 +1,17 @@
-"""Examples from files: rows with named fields."""
+"""Texts and examples from files: rows with named fields."""
 
 from __future__ import annotations
 
 import csv
 import json
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from headscope.errors import FileError
-from headscope.storage import MOST_PACKED_RATIO, MOST_UNPACKED, UNREADABLE
+from headscope.storage.npz import MOST_PACKED_RATIO, MOST_UNPACKED, UNREADABLE
 
 ROWS_AT_ONCE = 1024
 """Rows of a .parquet file that are unpacked together."""
@@ -44,6 +45,28 @@ LABEL = ("label", "gold_label", "score", "similarity_score", "category", "Qualit
 Row = Mapping[str, Any]
 
 
+def names_file(text: str) -> bool:
+    """Whether a text is rather the name of a file of texts: there is such a file, or it is one word
+    that ends like one.
+    """
+    # Path.is_file raises where a text is longer than a name may be.
+    is_there = os.path.isfile(text)  # noqa: PTH113
+    return is_there or (len(text.split()) == 1 and Path(text).suffix in SUFFIXES)
+
+
+def read_texts(path: Path) -> list[Any]:
+    """The texts of a file: each line of .txt; in tables the field "text", and "text_b" for a pair.
+
+    Fields may also be named as in GLUE, see `headscope.tasks.read_pairs`. A line of .jsonl may be a
+    string, or a list of two. Empty lines are skipped. A row without a text is returned as it is, so
+    that it is left out later and reported with its number.
+
+    Raises:
+        FileError: where the file cannot be read or holds no text.
+    """
+    return given_pairs(read_rows(path), str(path))
+
+
 def read_rows(path: str | Path) -> list[dict[str, Any]]:
     """The rows of a file with their fields: .jsonl, .csv, .tsv, .parquet; of .txt the field "text"
     of each line.
@@ -55,7 +78,7 @@ def read_rows(path: str | Path) -> list[dict[str, Any]]:
     """
     path = Path(path)
     if path.suffix not in SUFFIXES:
-        raise FileError(f"{path} is not a table; examples are read from {', '.join(SUFFIXES)}")
+        raise FileError(f"{path} is not a file of texts; expected {', '.join(SUFFIXES)}")
     try:
         rows = list(_READERS[path.suffix](path))
     except FileNotFoundError:

@@ -1,0 +1,88 @@
+"""The name of a file of texts is read as the file, or refused; it is never read as a text."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import headscope as hs
+from headscope.capturing import generate_many
+from headscope.cli import run
+from headscope.errors import FileError, TextError
+from headscope.interventions import Zero
+from headscope.interventions import next_word as next_word_loss
+from headscope.tasks import next_word
+from headscope.testing import tiny_model, tiny_tokenizer
+
+TEXTS = ("the cat sat on a mat", "it slept well", "dogs ran off")
+GROUPS = ("novel", "novel", "news")
+
+
+@pytest.fixture(scope="module")
+def read():
+    return tiny_model("gpt2", writes=True), tiny_tokenizer()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("texts.txt").write_text("\n".join(TEXTS))
+    Path("notes").write_text("\n".join(TEXTS))
+    rows = [{"text": text, "group": group} for text, group in zip(TEXTS, GROUPS, strict=True)]
+    Path("texts.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    lines = ["text,group", *(f"{row['text']},{row['group']}" for row in rows)]
+    Path("texts.csv").write_text("\n".join(lines))
+    Path("texts.tsv").write_text("\n".join(lines).replace(",", "\t"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["texts.txt", "texts.jsonl", "texts.csv", "texts.tsv"])
+@pytest.mark.parametrize("of", [str, Path])
+def test_studies_read_a_file_as_the_command_line_does(name, of, read, folder):
+    wanted = hs.heads(*read, list(TEXTS), groups=None if name == "texts.txt" else GROUPS)
+    assert str(hs.heads(*read, of(name))) == str(wanted)
+
+
+def test_a_run_reads_a_file_with_its_documents(read, folder):
+    found = hs.heads(*read, "texts.csv", out="run", progress=False)
+    assert "3 texts of 2 documents" in found.summary
+
+
+OTHERS = {
+    "capture_many": lambda *of: len(list(hs.capture_many(*of))),
+    "generate_many": lambda *of: len(list(generate_many(*of, max_new_tokens=1))),
+    "norm_study": lambda *of: hs.norm_study(*of).texts,
+    "effect": lambda *of: len(hs.effect(*of, interventions=[Zero(layer=0, heads=[0])]).outputs),
+    "next_word": lambda _, *of: sum(len(one["input_ids"]) for one in next_word(*of).batches),
+    "loss": lambda _, *of: sum(len(one["input_ids"]) for one in next_word_loss(*of).batches),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_so_do_others_that_take_many_texts(name, read, folder):
+    assert OTHERS[name](*read, Path("texts.txt")) == len(TEXTS)
+
+
+@pytest.mark.parametrize("given", ["texts.txt", "gone.csv", "notes", Path("texts.txt")])
+def test_one_text_is_not_the_name_of_a_file(given, read, folder):
+    for act in (hs.capture, hs.generate):
+        with pytest.raises(TextError, match="Expected one text, got the name of a file"):
+            act(*read, given)
+    record = hs.capture(*read, "we read texts.txt today")
+    assert len(record["self"].query) > 4
+
+
+def test_a_file_that_is_not_there_is_no_text(read, folder):
+    with pytest.raises(FileError, match="gone.txt does not exist"):
+        hs.heads(*read, "gone.txt")
+    with pytest.raises(FileError, match=r"notes is not a file of texts; expected .txt"):
+        hs.heads(*read, "notes")
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["heads", "view", "norms", "capture --out a.safetensors", "generate --model none --out a.html"],
+)
+def test_neither_is_it_on_the_command_line(command, folder, capsys):
+    assert run([*command.split(), "texts.txt"]) == 1
+    assert "--texts" in capsys.readouterr().err
