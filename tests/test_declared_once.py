@@ -92,6 +92,7 @@ class Lengths(Result):
     KIND: ClassVar[str] = "lengths"
     def __init__(self, numbers):
         self.numbers = numbers
+    @property
     def summary(self):
         return f"{len(self.numbers)} texts of {sum(self.numbers)} words"
     def columns(self):

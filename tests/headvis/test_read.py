@@ -24,7 +24,7 @@ def test_a_tree_of_another_writer_is_read(foreign_tree):
     assert [plot.name for plot in head.plots] == ["qk_distance_histogram"]
     assert head.tables[0].rows == ((" cat", 2.5), ("<b>", 1.0))
     assert head.statistics == {"n_samples": 4}
-    assert "3 heads of made-up" in tree.summary()
+    assert "3 heads of made-up" in tree.summary
 
 
 def test_rows_say_how_much_of_them_is_kept(foreign_tree):

@@ -111,7 +111,7 @@ def test_a_summary_opens_and_ends_the_table(planted_records):
     tokens = np.median([len(record["self"].query) for record in planted_records])
     counts = ", ".join(f"{len(each)} {name}" for name, each in found.by_label().items())
     words = f"planted: {counts} of 9 heads; median {tokens:.0f} tokens, 24 texts"
-    assert found.summary() == words
+    assert found.summary == words
     printed = " ".join(str(found).split())
     assert printed.startswith(words)
     assert printed.endswith(words)

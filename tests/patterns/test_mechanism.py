@@ -192,7 +192,7 @@ def test_heads_are_grouped_by_label(found, records):
     assert (3, NEXT) in labels["next"]
     groups = found.grouped(labels)
     assert groups.table().splitlines()[0].split() == ["label", "heads", "neurons", "fixed"]
-    assert groups.summary().startswith(
+    assert groups.summary.startswith(
         "Neurons that carry a query's score, by label: next (1 heads): "
     )
     assert groups.columns()["label"] == [group.label for group in groups.all]
@@ -251,7 +251,7 @@ def test_real_architectures(family):
 def test_it_prints_itself(found):
     lines = str(found).splitlines()
     length = f"median {np.median(found.tally.statistic.lengths):.0f} tokens"
-    assert found.summary().startswith(
+    assert found.summary.startswith(
         f"planted: 3 heads, 20 texts ({length}), what each query looks at; "
     )
     assert any(

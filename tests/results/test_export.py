@@ -87,7 +87,7 @@ def assert_exported(result):
     for number in printed_numbers(result.table()):
         assert number in settings or is_exported(number, values), number
     settings |= DERIVED.get(kind, set())
-    for number in printed_numbers(result.summary()):
+    for number in printed_numbers(result.summary):
         is_count = "." not in number  # of texts, layers, tokens
         assert is_count or number in settings or is_exported(number, values), number
 

@@ -69,7 +69,7 @@ def test_a_page_of_a_result_holds_words_figure_and_tables_and_no_script():
     assert page.html.count('src="data:image/svg+xml;base64,') == 1
     assert "<script" not in page.html
     assert "&lt;script&gt;" in page.html
-    assert heads.summary() in html.unescape(page.html)
+    assert heads.summary in html.unescape(page.html)
     assert page.html.count("<table>") == heads._repr_html_().count("<table>")
     picture = page.html.partition("base64,")[2].partition('"')[0]
     assert base64.b64decode(picture) == heads.figure(

@@ -57,7 +57,7 @@ def test_no_line_of_any_result_is_longer_than_100():
 
 def test_the_summary_comes_first_and_is_words():
     for found in results():
-        summary = found.summary()
+        summary = found.summary
         assert " ".join(str(found).split()).startswith(" ".join(summary.split())), type(
             found
         ).__name__
@@ -81,7 +81,7 @@ def test_notebooks_show_the_same_as_html():
     for found in results():
         tags = Tags(found._repr_html_())
         assert {"p", "table", "th", "td"} <= tags.seen
-        assert "".join(tags.words).startswith(found.summary())
+        assert "".join(tags.words).startswith(found.summary)
 
 
 def test_strings_of_strangers_are_escaped():

@@ -170,7 +170,7 @@ def test_what_is_printed(llava):
     assert f"“{answer.words[int(shares.argmax())].text}” ({100 * shares.max():.1f} %)" in str(
         answer
     )
-    assert "all heads of all layers" in answer.summary()
+    assert "all heads of all layers" in answer.summary
     columns = answer.columns()
     assert columns["word"] == [word.text for word in answer.words]
     assert columns["share"] == pytest.approx(shares.tolist())
@@ -209,9 +209,9 @@ def test_sinks_are_blank_unless_they_are_kept(llava):
     assert np.isnan(without.heat(0)[1, 1])
     assert np.isnan(without.heat(0)).sum() == 1
     assert not np.isnan(kept.heat(0)).any()
-    assert "1 patch of 9 is a sink" in without.summary()
-    assert without.summary().endswith(", left out.")
-    assert kept.summary().endswith(", kept.")
+    assert "1 patch of 9 is a sink" in without.summary
+    assert without.summary.endswith(", left out.")
+    assert kept.summary.endswith(", kept.")
     share = without.attention[:, 4].sum() / without.attention.sum()
     assert np.average(without.word_sinks, weights=without.word_shares) == pytest.approx(
         answer.word_attention[:, 4].sum() / answer.word_shares.sum()

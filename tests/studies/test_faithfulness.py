@@ -213,7 +213,7 @@ def test_it_prints_what_it_found(found):
     assert all(f"\n{signal} " in table for signal in SIGNALS)
     assert max(map(len, table.splitlines())) <= 100
     tau = found.means["kendall", "attention", "gradient"][0]
-    assert f"Attention has Kendall's tau {tau:.2f} with the gradient and" in found.summary()
+    assert f"Attention has Kendall's tau {tau:.2f} with the gradient and" in found.summary
     assert found.agreement().shape == (2, 2)
 
 
@@ -287,7 +287,7 @@ def test_a_run_over_many_texts_keeps_sums_alone(model, tokenizer, tmp_path, monk
         assert np.abs(curve - wanted).max() < 0.15 * np.ptp(wanted[:, 1:], axis=1).max()
     assert "95% t interval over documents]" in str(summed)
     assert "95% interval over documents]" in str(held)
-    assert summed.summary() == held.summary()
+    assert summed.summary == held.summary
     again = hs.load(tmp_path / "run")
     assert (str(again), again.columns()) == (str(summed), summed.columns())
     assert held.in_sums().columns() == summed.columns()

@@ -112,7 +112,7 @@ def test_the_result_says_which_interval_it_has_and_is_kept(wanted, folder, tmp_p
     for path in (tmp_path / "run" / "result.safetensors", result.save(tmp_path / "h.safetensors")):
         loaded = hs.load(path)
         assert bits(loaded) == bits(wanted)
-        assert loaded.summary() == wanted.summary()
+        assert loaded.summary == wanted.summary
         assert str(loaded.head(0, 0)) == str(wanted.head(0, 0))
     assert (wanted.texts, wanted.documents) == (48, 9 + 12)
 

@@ -75,10 +75,10 @@ def test_a_run_over_many_texts_keeps_sums_alone(tmp_path, monkeypatch):
     apart = np.abs(summed.intervals - held.intervals).max(axis=-1)
     wide = np.ptp(held.intervals, axis=-1)
     assert np.nanmax(apart[wide > 1e-9] / wide[wide > 1e-9]) < 0.15
-    assert "95% t interval over 45 documents]" in summed.summary()
-    assert "95% interval over 45 documents]" in held.summary()
+    assert "95% t interval over 45 documents]" in summed.summary
+    assert "95% interval over 45 documents]" in held.summary
     again = hs.load(tmp_path / "run")
-    assert again.summary() == summed.summary()
+    assert again.summary == summed.summary
     assert again.statistic.mean.tobytes() == summed.statistic.mean.tobytes()
     assert again.intervals.tobytes() == summed.intervals.tobytes()
 

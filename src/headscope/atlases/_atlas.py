@@ -275,9 +275,10 @@ class Atlas(Result):
                 columns.setdefault(name, []).append(value)
         return columns
 
+    @property
     def summary(self) -> str:
         """How many heads hold which label, over how many texts."""
-        return f"{self.heads.summary()}; {self.tokens:,} tokens"
+        return f"{self.heads.summary}; {self.tokens:,} tokens"
 
     def __repr__(self) -> str:
         return f"<Atlas: {len(self.cells)} heads, {self.texts:,} texts>"

@@ -206,6 +206,7 @@ class AtlasComparison(Result):
             columns[name] = [getattr(pair, name) for pair in rows]
         return columns
 
+    @property
     def summary(self) -> str:
         """How many heads are matched, how well, compared with matchings by chance, and what
         changed.

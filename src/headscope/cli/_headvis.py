@@ -32,7 +32,7 @@ def write_tree(texts: Path, out: Path, options: ModelOptions, stack: str | None)
     how = capturing(given, options)
     folder = write_headvis(out, model, tokenizer, given, dataset=texts.stem, stack=stack, **how)
     note_where(model)
-    say(read_headvis(folder).summary())
+    say(read_headvis(folder).summary)
     say(f"Wrote {folder.resolve()}; it holds whole texts, under their licence")
 
 

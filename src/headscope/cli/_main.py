@@ -7,9 +7,11 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from headscope._missing_packages import missing_package
 from headscope.cli._kinds import overwriting, without_force
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from cyclopts import CycloptsError
 
 DEBUG = "HEADSCOPE_DEBUG"
+PACKAGE = Path(__file__).parents[1]
 INTERRUPTED, TERMINATED = 130, 143
 """Exit codes of shells for a process ended by SIGINT or SIGTERM: 128 plus the signal number."""
 INTERRUPTED_AGAIN_AFTER = 0.05
@@ -71,12 +74,15 @@ def _run(arguments: Sequence[str]) -> int:
     arguments, force = without_force(arguments)
     token = overwriting.set(force)
     try:
-        app(
-            arguments,
-            exit_on_error=False,
-            print_error=False,
-            result_action="return_value",
-        )
+        with warnings.catch_warnings():
+            shown = partial(_show_warning, warnings.showwarning)
+            warnings.showwarning = shown  # ty: ignore[invalid-assignment]
+            app(
+                arguments,
+                exit_on_error=False,
+                print_error=False,
+                result_action="return_value",
+            )
     except CycloptsError as error:
         return _complain(f"{_one_line(error)} ({_help_of(error)})", 2)
     except HeadscopeError as error:
@@ -96,6 +102,16 @@ def _run(arguments: Sequence[str]) -> int:
     finally:
         overwriting.reset(token)
     return left_out.end()
+
+
+def _show_warning(
+    others: Callable[..., None], message: Warning | str, category: type[Warning], *where: Any
+) -> None:
+    """Print a warning of ours as a line, and any other as Python does."""
+    if category is UserWarning and str(PACKAGE) in str(where[0]):
+        sys.stderr.write(f"headscope: {message}\n")
+    else:
+        others(message, category, *where)
 
 
 def _unread() -> int:

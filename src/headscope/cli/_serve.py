@@ -173,7 +173,7 @@ def _serve_atlas(folder: Path, other: Path | None, listening: socket.socket, ope
     from headscope.views.atlas_server import atlas_application
 
     atlas = _atlas_of(folder) if other is None else compared_atlases(folder, other)
-    say(atlas.summary())
+    say(atlas.summary)
     with tempfile.TemporaryDirectory(prefix="headscope-") as page:
         with status("Writing the page"):
             atlas.view().save(page)

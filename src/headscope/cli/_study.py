@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from headscope.cli._left_out import left_out
 from headscope.cli._run import (
@@ -176,26 +175,10 @@ def groups_of(path: Path | None) -> dict[str, Any]:
 
 @contextmanager
 def warnings_as_lines(*parts: str) -> Generator[None]:
-    """Print our warnings that contain one of these parts as lines on stderr."""
-    show = warnings.showwarning
-
-    def line(  # noqa: PLR0917 - as Python calls it
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        if any(part in str(message) for part in parts):
-            sys.stderr.write(f"headscope: {message}\n")
-        else:
-            show(message, category, filename, lineno, file, line)
-
+    """Print our warnings that contain one of these parts each time that they are given."""
     with warnings.catch_warnings():
         for part in parts:
             warnings.filterwarnings("always", message=f".*{part}")
-        warnings.showwarning = line  # ty: ignore[invalid-assignment]
         yield
 
 

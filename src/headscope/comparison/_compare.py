@@ -89,6 +89,7 @@ class Comparison(Result):
         outcome = f"{moved} moved" if ranked else "ranking only"
         return f"<Comparison: {heads} heads, {counted(self.texts, 'text')}, {outcome}>"
 
+    @property
     def summary(self) -> str:
         """What was compared, and how many heads moved."""
         return "\n".join([f"A: {self.a.summary}", f"B: {self.b.summary}", *self.counts()])

@@ -186,6 +186,7 @@ class Effect(Result):
     def __repr__(self) -> str:
         return f"<Effect of {'; '.join(self.done)}: output {self.output.mean:.3g}>"
 
+    @property
     def summary(self) -> str:
         """What was done, and how far the output moved."""
         texts = f", {len(self.outputs)} texts" if len(self.outputs) > 1 else ""

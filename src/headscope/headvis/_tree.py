@@ -179,6 +179,7 @@ class HeadvisTree(Result):
         }
         return columns | {name: values.tolist() for name, values in self.metrics.items()}
 
+    @property
     def summary(self) -> str:
         """How many heads, of which model, over how many texts."""
         over = f" over {self.texts:,} texts" if self.texts is not None else ""

@@ -70,6 +70,7 @@ class Groups(Result):
 
         return kept_of_groups(self)
 
+    @property
     def summary(self) -> str:
         """The number of neurons that carry the heads of each label."""
         groups = [

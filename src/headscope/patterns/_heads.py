@@ -96,6 +96,7 @@ class Heads(Result):
         """Median length of the texts in tokens; NaN for a tally saved before lengths were."""
         return self.tally.median_length
 
+    @property
     def summary(self) -> str:
         """Number of heads with each label, of all heads, and the length of the texts."""
         listed = _counted(self.labels) or "no label"
@@ -243,7 +244,7 @@ class Heads(Result):
         rows = [tuple(columns), *(self._row(cell, columns) for cell in range(len(self.cells)))]
         table = TextTable.of_rows(rows, says=SAYS, wraps=("labels", "candidates"))
         notes = [*once, *self._legend(), *self._not_judged(), *self._too_few()]
-        return [table, "\n".join([*notes, self.summary()])]
+        return [table, "\n".join([*notes, self.summary])]
 
     @property
     def caution(self) -> str:

@@ -180,6 +180,7 @@ class Mechanism(Result):
             f"<Mechanism: {len(self.cells)} heads, {self.texts} texts, looking at {self._looks_at}>"
         )
 
+    @property
     def summary(self) -> str:
         """Mean number of neurons that carry the margin of a query, of all neurons."""
         model = self.tally.model or "a model"

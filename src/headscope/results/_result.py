@@ -32,6 +32,7 @@ class Result:
     KIND: ClassVar[str] = ""
     """The kind of result, in a word or two: the key for its figure, page and file."""
 
+    @property
     def summary(self) -> str:
         """The main finding, in one or two plain sentences."""
         return repr(self)
@@ -49,11 +50,11 @@ class Result:
         return []
 
     def __str__(self) -> str:
-        return "\n\n".join(part for part in (wrapped(self.summary()), self.table()) if part)
+        return "\n\n".join(part for part in (wrapped(self.summary), self.table()) if part)
 
     def _repr_html_(self) -> str:
         """As notebooks show it; every string is escaped."""
-        parts = [f"<p>{html.escape(self.summary())}</p>"]
+        parts = [f"<p>{html.escape(self.summary)}</p>"]
         for block in _with_each_legend_once(self._blocks()):
             if isinstance(block, TextTable):
                 parts.append(f'<div style="overflow-x: auto">{block.html()}</div>')

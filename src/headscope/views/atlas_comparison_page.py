@@ -83,7 +83,7 @@ def _pairs_data(comparison: AtlasComparison) -> dict[str, Any]:
     return {
         "names": comparison.names,
         "matching": comparison.matching,
-        "summary": comparison.summary(),
+        "summary": comparison.summary,
         "caution": comparison.caution,
         "parts": PARTS,
         "similarity": short_number(comparison.mean_similarity),

@@ -82,7 +82,7 @@ def _index_data(atlas: Atlas) -> dict[str, Any]:
         "texts": atlas.texts,
         "tokens": atlas.tokens,
         "documents": atlas.heads.documents,
-        "summary": atlas.summary(),
+        "summary": atlas.summary,
         "caution": atlas.heads.caution,
         "confidence": atlas.heads.confidence,
         "patterns": patterns,

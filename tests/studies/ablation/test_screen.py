@@ -71,12 +71,12 @@ def test_the_correction_counts_all_heads_that_were_screened(model, task):
 
 def test_what_a_screen_left_out_is_said_and_kept(model, task, tmp_path):
     screened = hs.ablate(model, task, screen="gradient", top=3, random_weights=True)
-    assert "disabled are the 3 of 15 heads with the largest change" in screened.summary()
+    assert "disabled are the 3 of 15 heads with the largest change" in screened.summary
     assert screened.control.cells == screened.cells
     assert screened.control.estimates is None
     loaded = hs.load(screened.save(tmp_path / "screened.safetensors"))
     assert loaded.estimates == screened.estimates
-    assert loaded.summary() == screened.summary()
+    assert loaded.summary == screened.summary
     columns = screened.columns()["estimate"]
     heads = [cell[2] >= 0 for cell in screened.cells]
     assert [not np.isnan(value) for value in columns] == heads

@@ -82,8 +82,8 @@ def probing(hits):
 def test_a_result_prints_itself(probing):
     text = str(probing)
     value = probing.score().value
-    assert probing.summary().startswith("attention probe of m. ")
-    assert f"probe {100 * value:.1f} [" in probing.summary()
+    assert probing.summary.startswith("attention probe of m. ")
+    assert f"probe {100 * value:.1f} [" in probing.summary
     assert "\nlearnt from 70 sentences, 10 set aside, scores of 30 others; seed 0" in text
     assert max(map(len, text.splitlines())) <= 100
     assert f"\nprobe         {100 * value:.1f} [" in text

@@ -338,6 +338,7 @@ class Ablation(Result):
             raise RecordError(f"There is no stack {stack!r}; there are {', '.join(self.stacks)}")
         return self.stacks[0] if stack is None else stack
 
+    @property
     def summary(self) -> str:
         """The score of the intact model, and for how many heads it falls or rises without them."""
         low, high = self.baseline_interval
@@ -454,7 +455,7 @@ class Ablation(Result):
         heads = ~self.of_layers
         family, kind = (heads, "head") if heads.any() else (~heads, "layer")
         largest, here = (float(np.abs(each.change[family]).max()) for each in (self.control, self))
-        _, *lines = self.control.summary().splitlines()
+        _, *lines = self.control.summary.splitlines()
         comparison = f"largest change of a {kind} there {largest:.2g}, here {here:.2g}"
         return "\n".join(["The same architecture with random weights:", *lines, comparison])
 

@@ -332,6 +332,7 @@ class AlignmentStudy(OneModelStudy, Result):
     def __repr__(self) -> str:
         return f"<AlignmentStudy of {self.sentences} sentences>"
 
+    @property
     def summary(self) -> str:
         """The least error rate of a layer by weight and by norm, and the diagonal's."""
         return summary_of(self)

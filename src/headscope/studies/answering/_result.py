@@ -241,6 +241,7 @@ class PictureAnswer(Result):
             return f"head{'s' * (len(heads) > 1)} {_numbers(heads)} of {where}"
         return f"heads {', '.join(f'{layer}-{head}' for layer, head in self.chosen)}"
 
+    @property
     def summary(self) -> str:
         """What was answered, how much attention the picture got, and what was left out."""
         begin = f"Asked “{self.question}”, {self.model} answered “{self.text.strip()}”."

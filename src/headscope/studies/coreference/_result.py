@@ -171,6 +171,7 @@ class Coreference(HeadStudy):
     def __repr__(self) -> str:
         return f"<Coreference of {self.passages} passages>"
 
+    @property
     def summary(self) -> str:
         """How often the best head, and how often the nearest mention, is what a mention means."""
         return summary_of(self)

@@ -215,6 +215,7 @@ class Relations(HeadStudy):
     def __repr__(self) -> str:
         return f"<Relations of {self.sentences} sentences>"
 
+    @property
     def summary(self) -> str:
         """How many relations some head follows better than any fixed offset."""
         return summary_of(self)

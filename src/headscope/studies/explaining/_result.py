@@ -197,6 +197,7 @@ class Faithfulness(Result):
     def __repr__(self) -> str:
         return f"<Faithfulness of {self.text_count} texts>"
 
+    @property
     def summary(self) -> str:
         """How far attention agrees with the gradient and with leaving tokens out."""
         parts = []

@@ -205,10 +205,11 @@ class NormStudy(OneModelStudy, Result):
         refused = [f"layer {layer} is left out: {reason}" for layer, reason in self.refused.items()]
         blocks: list[TextTable | str] = [self._main_table(), *self._mixing_table(), *refused]
         if self.control is not None:
-            title = f"The same architecture with random weights:\n{self.control.summary()}"
+            title = f"The same architecture with random weights:\n{self.control.summary}"
             blocks += [title, self.control._main_table()]
         return blocks
 
+    @property
     def summary(self) -> str:
         """Shares of the classes of tokens by weight and by norm, and how these go together."""
         if not self.texts:

@@ -134,6 +134,7 @@ class Probing(Result):
             f"<Probing ({self.kind}) of {self.model or 'a model'}: {sum(self.sentences)} sentences>"
         )
 
+    @property
     def summary(self) -> str:
         """The probe's scores and those of its control task."""
         parts = []
