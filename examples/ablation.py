@@ -81,7 +81,7 @@ def main() -> None:
     )
     print(result)
     print(f"{time.perf_counter() - began:.0f} s")
-    result.save(asked.out / f"{asked.by}.npz")
+    result.save(asked.out / f"{asked.by}.safetensors")
     print(f"Wrote {result.plot(asked.out / f'{asked.by}.png')}")
 
 

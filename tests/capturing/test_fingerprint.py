@@ -77,7 +77,7 @@ def test_records_of_other_weights_are_not_counted_together(model, tokenizer, tmp
     assert kept.model.weights == second.model.weights
     with pytest.raises(RecordError, match="other weights"):
         hs.heads([first, kept])
-    # records of earlier versions do not say it
+    # records of bare arrays do not say it
     unknown = replace(second, model=replace(second.model, weights=""))
     tally.update("three", unknown)
     assert len(tally.statistic) == 2

@@ -34,7 +34,7 @@ def here(here):
 
 def test_next_words(folder, here, capsys):
     arguments = ["--task", "next-word", "--data", "a.txt", "--model", folder]
-    files = ["--out", "b.csv", "--save", "b.npz", "--resume", "b.jsonl.part"]
+    files = ["--out", "b.csv", "--save", "b.safetensors", "--resume", "b.jsonl.part"]
     assert run(["ablate", *arguments, *files, "--by", "uniform"]) == 0
     out, err = capsys.readouterr()
     assert "next word, 3 examples, median 10 tokens; disabled: attention made uniform" in out
@@ -42,7 +42,7 @@ def test_next_words(folder, here, capsys):
     model, texts = tiny_model("gpt2", writes=True), ["the cat sat", "it sat", "a bee on it"]
     found, kept = (
         hs.ablate(model, next_word(tiny_tokenizer(), texts), by="uniform"),
-        Ablation.load("b.npz"),
+        Ablation.load("b.safetensors"),
     )
     np.testing.assert_allclose(kept.scores, found.scores, atol=1e-6)
     with (here / "b.csv").open(encoding="utf-8", newline="") as file:

@@ -76,12 +76,12 @@ def test_parts_are_added_up_and_gone_on_with(folder, here, capsys):
     given = ["--from-one", "--model", folder]
     assert run(["align", "--pairs", "a.jsonl", "b.jsonl", *given]) == 0
     whole = capsys.readouterr().out
-    assert run(["align", "--pairs", "a.jsonl", *given, "--save", "a.npz"]) == 0
-    assert run(["align", "--pairs", "b.jsonl", *given, "--resume", "b.npz"]) == 0
+    assert run(["align", "--pairs", "a.jsonl", *given, "--save", "a.safetensors"]) == 0
+    assert run(["align", "--pairs", "b.jsonl", *given, "--resume", "b.safetensors"]) == 0
     capsys.readouterr()
-    assert run(["align", "--add", "b.npz", "a.npz"]) == 0  # nothing runs
+    assert run(["align", "--add", "b.safetensors", "a.safetensors"]) == 0  # nothing runs
     assert whole == capsys.readouterr().out + "cipher ran on cpu, float32, sdpa attention\n"
-    assert run(["align", "--pairs", "a.jsonl", "b.jsonl", *given, "--resume", "b.npz"]) == 0
+    assert run(["align", "--pairs", "a.jsonl", "b.jsonl", *given, "--resume", "b.safetensors"]) == 0
     assert capsys.readouterr().out == whole
 
 

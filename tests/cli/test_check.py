@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 
 import headscope as hs
@@ -22,8 +21,8 @@ def files(here):
     relations.cells = ((0, 0),)
     return {
         "run.safetensors": hs.save(random_record(), here / "run.safetensors"),
-        "tally.npz": kept(here / "tally.npz"),
-        "relations.npz": relations.save(here / "relations.npz"),
+        "tally.safetensors": kept(here / "tally.safetensors"),
+        "relations.safetensors": relations.save(here / "relations.safetensors"),
     }
 
 
@@ -34,13 +33,14 @@ def test_whole_files_pass(files, capsys):
     assert said == [
         "run.safetensors is whole: 2 arrays are as their checksums say; random: cross 2 layers x "
         "3 heads, 5 x 7 tokens",
-        "tally.npz is whole: 5 arrays are as their checksums say; <Statistic of 2 texts, values "
-        f"{values}>",
-        "relations.npz is whole: 1 arrays are as their checksums say; <Relations of 0 sentences>",
+        "tally.safetensors is whole: 1 arrays are as their checksums say; <Statistic of 2 texts, "
+        f"values {values}>",
+        "relations.safetensors is whole: 0 arrays are as their checksums say; <Relations of 0 "
+        "sentences>",
     ]
 
 
-@pytest.mark.parametrize("name", ["run.safetensors", "tally.npz"])
+@pytest.mark.parametrize("name", ["run.safetensors", "tally.safetensors"])
 def test_one_flipped_bit_is_enough(name, files, capsys):
     raw = bytearray(files[name].read_bytes())
     raw[-20 if name.startswith("run") else 2000] ^= 1
@@ -59,12 +59,9 @@ def test_what_is_nothing_of_ours_is_said(here, capsys):
     assert run(["check", "gone.safetensors"]) == 1
     assert "gone.safetensors does not exist" in capsys.readouterr().err
     assert run(["check", "poem.txt"]) == 1
-    assert (
-        "poem.txt is neither a record or result (.safetensors) nor one of 0.1 (.npz)"
-        in capsys.readouterr().err
-    )
-    np.savez(here / "a.npz", a=np.zeros(3))
-    assert run(["check", "a.npz"]) == 1
-    assert "a.npz is cut or holds no statistic: KeyError" in capsys.readouterr().err
-    Statistic((1,)).save("empty.npz")
-    assert run(["check", "empty.npz"]) == 0
+    assert "poem.txt is no record or result (.safetensors)" in capsys.readouterr().err
+    (here / "a.safetensors").write_bytes(b"PK" * 99)
+    assert run(["check", "a.safetensors"]) == 1
+    assert "a.safetensors is cut or no .safetensors file" in capsys.readouterr().err
+    Statistic((1,)).save("empty.safetensors")
+    assert run(["check", "empty.safetensors"]) == 0

@@ -195,7 +195,7 @@ def files(tmp_path_factory):
     hs.save(record, folder / "run.safetensors")
     tally = Tally()
     tally.update("one", record)
-    tally.save(folder / "tally.npz")
+    tally.save(folder / "tally.safetensors")
     _write_translations(folder)
     _write_coreference(folder)
     _write_media(folder)

@@ -130,7 +130,7 @@ def test_a_tally_is_resumed(planted_records, tmp_path, distances):
         whole.update(str(number), record)
         if number < 3:
             part.update(str(number), record)
-    resumed = load_tally(part.save(tmp_path / "part.npz"))
+    resumed = load_tally(part.save(tmp_path / "part.safetensors"))
     for number, record in enumerate(planted_records[3:6], 3):
         resumed.update(str(number), record)
     assert resumed.statistic.values.tobytes() == whole.statistic.values.tobytes()
@@ -140,7 +140,7 @@ def test_a_tally_is_resumed(planted_records, tmp_path, distances):
         assert resumed.distances.texts == whole.distances.texts
     assert (resumed.distances is None) is not distances
     with pytest.raises(RecordError, match="made of other patterns"):
-        load_tally(tmp_path / "part.npz", PATTERNS[:2])
+        load_tally(tmp_path / "part.safetensors", PATTERNS[:2])
 
 
 def test_a_head_card_has_labels_measures_and_best_texts(found):
@@ -260,5 +260,5 @@ def test_tallies_of_two_models_are_not_added_up(tmp_path):
         RecordError, match="One was counted of a, the other of b; they cannot be added up"
     ):
         first + second
-    kept = load_tally(first.save(tmp_path / "a.npz"))  # a file does not name the model
+    kept = load_tally(first.save(tmp_path / "a.safetensors"))  # a file does not name the model
     assert len((kept + second).statistic) == 2

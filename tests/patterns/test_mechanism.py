@@ -148,7 +148,10 @@ def test_a_kept_tally_goes_on_and_is_added_up(records, tmp_path):
     for number, record in enumerate(records):
         whole.update(str(number), record)
         (first if number % 3 else second).update(str(number), record)
-    paths = [tally.save(tmp_path / f"{number}.npz") for number, tally in enumerate((first, second))]
+    paths = [
+        tally.save(tmp_path / f"{number}.safetensors")
+        for number, tally in enumerate((first, second))
+    ]
     parts = load_mechanism_tally(paths[0]) + load_mechanism_tally(paths[1])
     assert str(Mechanism(parts)) == str(Mechanism(whole))
     assert parts.statistic.values.tobytes() == whole.statistic.values.tobytes()
@@ -160,26 +163,26 @@ def test_a_kept_tally_goes_on_and_is_added_up(records, tmp_path):
     assert str(Mechanism(on)) == str(Mechanism(whole))
     with pytest.raises(RecordError, match="Text '1' was counted before"):
         on.update("1", records[1])
-    assert load_mechanism_tally(MechanismTally().save(tmp_path / "none.npz")).cells == []
+    assert load_mechanism_tally(MechanismTally().save(tmp_path / "none.safetensors")).cells == []
 
 
 def test_a_kept_tally_says_what_it_needs(records, tmp_path):
     own = painted(np.eye(3), name="mine")
     tally = MechanismTally(pattern=own)
     tally.update("a", records[0])
-    path = tally.save(tmp_path / "a.npz")
+    path = tally.save(tmp_path / "a.safetensors")
     assert (
         load_mechanism_tally(path, pattern=own).statistic.values.tobytes()
         == tally.statistic.values.tobytes()
     )
     with pytest.raises(
         RecordError,
-        match=r"a\.npz was made with a pattern of one's own, 'mine'; give it as pattern=",
+        match=r"a\.safetensors was made with a pattern of one's own, 'mine'; give it as pattern=",
     ):
         load_mechanism_tally(path)
     with pytest.raises(RecordError, match="with the pattern 'mine', and given is 'yours'"):
         load_mechanism_tally(path, pattern=painted(np.eye(3), name="yours"))
-    with pytest.raises(hs.FileError, match=r"a\.npz holds no coreference"):
+    with pytest.raises(hs.FileError, match=r"a\.safetensors holds no coreference"):
         load_coref(path)
     other = MechanismTally()
     other.update("b", records[1])

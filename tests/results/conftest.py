@@ -22,7 +22,7 @@ from headscope.testing import (
     tiny_tokenizer,
 )
 
-OLD = Path(__file__).parent / "old"
+KEPT = Path(__file__).parent / "kept"
 TOKENS = ("a", "bee", "on", "a", "rock", "in", "rain")
 
 
@@ -43,8 +43,8 @@ def heads_of(*, follows, first=0):
 
 
 def mechanism():
-    control = hs.load(OLD / "mechanism.npz")
-    return Mechanism(hs.load(OLD / "mechanism.npz").tally, 0.9, control)
+    control = hs.load(KEPT / "mechanism.safetensors")
+    return Mechanism(hs.load(KEPT / "mechanism.safetensors").tally, 0.9, control)
 
 
 def groups():
@@ -53,13 +53,13 @@ def groups():
 
 
 def with_twin(name):
-    found = hs.load(OLD / name)
-    found.control = hs.load(OLD / name)
+    found = hs.load(KEPT / name)
+    found.control = hs.load(KEPT / name)
     return found
 
 
 def ablation():
-    found = hs.load(OLD / "ablation.npz")
+    found = hs.load(KEPT / "ablation.safetensors")
     return replace(found, control=replace(found, scores=found.scores + 0.25))
 
 
@@ -184,8 +184,8 @@ def of_many(run, *given, **options):
 
 
 def norms_in_sums():
-    summed = hs.load(OLD / "norms.npz").in_sums()
-    summed.control = hs.load(OLD / "norms.npz").in_sums()
+    summed = hs.load(KEPT / "norms.safetensors").in_sums()
+    summed.control = hs.load(KEPT / "norms.safetensors").in_sums()
     return summed
 
 
@@ -217,10 +217,10 @@ EVERY = {
     "Mechanism": mechanism,
     "Groups": groups,
     "Ablation": ablation,
-    "AlignmentStudy": lambda: with_twin("alignment.npz"),
-    "Relations": lambda: with_twin("relations.npz"),
-    "Coreference": lambda: with_twin("coref.npz"),
-    "NormStudy": lambda: with_twin("norms.npz"),
+    "AlignmentStudy": lambda: with_twin("alignment.safetensors"),
+    "Relations": lambda: with_twin("relations.safetensors"),
+    "Coreference": lambda: with_twin("coref.safetensors"),
+    "NormStudy": lambda: with_twin("norms.safetensors"),
     "Probing": probing,
     "Faithfulness": lambda: faithfulness(control=faithfulness(seed=7)),
     "Comparison": comparison,

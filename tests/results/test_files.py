@@ -1,8 +1,7 @@
-"""One format for all results, one call that reads any, files of headscope 0.1 too."""
+"""One format for all results, one call that reads any."""
 
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -25,69 +24,32 @@ from headscope.studies import (
 )
 from headscope.testing import random_record
 
-OLD = Path(__file__).parent / "old"
+KEPT = Path(__file__).parent / "kept"
 RESULTS = {
-    "tally.npz": hs.Heads,
-    "mechanism.npz": Mechanism,
-    "norms.npz": NormStudy,
-    "relations.npz": Relations,
-    "coref.npz": Coreference,
-    "alignment.npz": AlignmentStudy,
-    "ablation.npz": Ablation,
+    "tally.safetensors": hs.Heads,
+    "mechanism.safetensors": Mechanism,
+    "norms.safetensors": NormStudy,
+    "relations.safetensors": Relations,
+    "coref.safetensors": Coreference,
+    "alignment.safetensors": AlignmentStudy,
+    "ablation.safetensors": Ablation,
 }
-NUMBERS = {
-    "relations.npz": ("held_out_accuracy", 0.2666666666666666),
-    "coref.npz": ("held_out_above", -0.049999999999999975),
-    "alignment.npz": ("aer", 0.4722222222222222),
-    "ablation.npz": ("change", 0.14998138481118406),
-    "norms.npz": ("mean", 0.14920915213560917),
-}
-"""First numbers of columns, as headscope 0.1 printed them."""
-
-
-@pytest.mark.parametrize("name", RESULTS)
-def test_files_of_headscope_0_1_are_read(name):
-    found = hs.load(OLD / name)
-    assert type(found) is RESULTS[name]
-    assert len(str(found)) > 100
-    if name in NUMBERS:
-        column, wanted = NUMBERS[name]
-        assert found.columns()[column][0] == pytest.approx(wanted, abs=1e-15)
-
-
-def test_a_record_of_headscope_0_1_is_read():
-    record = hs.load(OLD / "record.safetensors", check=True)
-    assert record["cross"].weights(1).shape == (2, 4, 5)
 
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_result_is_kept_and_comes_back(name, tmp_path):
-    found = hs.load(OLD / name)
+    found = hs.load(KEPT / name)
     path = hs.save(found, tmp_path / "found.safetensors")
     assert kind_of(path) == found.KIND
     again = hs.load(path)
-    assert type(again) is type(found)
+    assert type(again) is type(found) is RESULTS[name]
     assert str(again) == str(found)
     np.testing.assert_equal(again.columns(), found.columns())
     assert [entry.name for entry in tmp_path.iterdir()] == ["found.safetensors"]
 
 
-def test_a_name_of_0_1_gets_its_format_and_a_warning(tmp_path):
-    found = hs.load(OLD / "relations.npz")
-    with pytest.warns(
-        DeprecationWarning,
-        match=r"a\.npz: results are kept as \.safetensors; \.npz is written for one",
-    ):
-        path = found.save(tmp_path / "a.npz")
-    assert path.read_bytes()[:2] == b"PK"
-    assert str(load_relations(path)) == str(hs.load(path)) == str(found)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found.save(tmp_path / "a.safetensors")
-
-
 def test_a_bit_that_was_flipped_is_named(tmp_path):
-    path = hs.load(OLD / "alignment.npz").save(tmp_path / "a.safetensors")
+    path = hs.load(KEPT / "alignment.safetensors").save(tmp_path / "a.safetensors")
     raw = bytearray(path.read_bytes())
     raw[-3] ^= 1
     path.write_bytes(raw)
@@ -104,7 +66,7 @@ def test_a_bit_that_was_flipped_is_named(tmp_path):
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path):
-    path = hs.load(OLD / "relations.npz").save(tmp_path / "a.safetensors")
+    path = hs.load(KEPT / "relations.safetensors").save(tmp_path / "a.safetensors")
     with pytest.raises(hs.FileError, match="holds no coreference"):
         load_coref(path)
     with pytest.raises(
@@ -183,7 +145,7 @@ def test_a_pattern_of_ones_own_comes_back_without_its_function(tmp_path):
 
 
 def test_a_mechanism_is_kept_with_its_control(tmp_path):
-    found, control = (hs.load(OLD / "mechanism.npz") for _ in range(2))
+    found, control = (hs.load(KEPT / "mechanism.safetensors") for _ in range(2))
     found = Mechanism(found.tally, 0.8, control)
     again = hs.load(found.save(tmp_path / "m.safetensors"))
     assert again.confidence == 0.8
@@ -192,14 +154,12 @@ def test_a_mechanism_is_kept_with_its_control(tmp_path):
 
 
 def test_files_say_which_headscope_wrote_them(tmp_path):
-    path = hs.load(OLD / "coref.npz").save(tmp_path / "c.safetensors")
+    path = hs.load(KEPT / "coref.safetensors").save(tmp_path / "c.safetensors")
     document = RecordFile(path).document
     assert (document["kind"], document["headscope"]) == ("coreference", hs.__version__)
 
 
 def test_reading_results_needs_no_torch():
-    code = (
-        f"import sys, headscope as hs; hs.load({str(OLD / 'relations.npz')!r}); sys.exit('torch' "
-        "in sys.modules)"
-    )
+    path = str(KEPT / "relations.safetensors")
+    code = f"import sys, headscope as hs; hs.load({path!r}); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -11,14 +11,13 @@ import headscope as hs
 from headscope.results import WIDTH, Column, TextTable, aligned, wrapped
 from headscope.testing import random_record
 
-OLD = Path(__file__).parent / "old"
-KEPT = sorted(path.name for path in OLD.glob("*.npz"))
+KEPT = Path(__file__).parent / "kept"
 HOSTILE = "<script>alert(1)</script> & \"'"
 
 
 def results():
     """One of each kind that needs no model."""
-    yield from (hs.load(OLD / name) for name in KEPT)
+    yield from (hs.load(path) for path in sorted(KEPT.glob("*.safetensors")))
     yield hs.compare(
         random_record(seed=1),
         random_record(seed=2),
@@ -73,7 +72,7 @@ def test_every_table_has_a_legend():
 
 
 def test_what_a_legend_says_stands_once():
-    text = str(hs.load(OLD / "relations.npz"))
+    text = str(hs.load(KEPT / "relations.safetensors"))
     assert text.count("words: how many have the relation") == 1
 
 
@@ -85,7 +84,7 @@ def test_notebooks_show_the_same_as_html():
 
 
 def test_strings_of_strangers_are_escaped():
-    study = hs.load(OLD / "relations.npz")
+    study = hs.load(KEPT / "relations.safetensors")
     study.model = HOSTILE
     study.left_out = {HOSTILE: HOSTILE}
     assert "<script>" not in study._repr_html_()

@@ -186,7 +186,6 @@ def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
     path = tmp_path / "file"
     assert subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False).returncode == -9
     assert len(names(tmp_path)) == 1
-    (tmp_path / ".file.4711.part").write_text("as earlier versions left them")
     kept = [".file.part", ".file.abcdefgh.party", ".other.abcdefgh.part", "file.abcdefgh.part"]
     for name in kept:
         (tmp_path / name).write_text("of somebody else")
@@ -306,10 +305,10 @@ def test_a_file_that_may_not_grow_is_a_file_error(tmp_path):
 def test_a_statistic_is_written_as_everything_else(tmp_path):
     statistic = Statistic((2,))
     statistic.update("a", np.array([1.0, np.nan]))
-    path = tmp_path / "a.npz"
+    path = tmp_path / "a.safetensors"
     path.write_text("before")
     path.chmod(0o600)
-    (tmp_path / "link").symlink_to(path)
-    statistic.save(tmp_path / "link")
+    (tmp_path / "link.safetensors").symlink_to(path)
+    statistic.save(tmp_path / "link.safetensors")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert names(tmp_path) == ["a.npz", "link"]
+    assert names(tmp_path) == ["a.safetensors", "link.safetensors"]

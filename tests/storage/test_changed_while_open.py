@@ -185,20 +185,18 @@ def test_parts_of_an_array(record, path, positioned, monkeypatch):
 def test_a_pipe_is_refused_at_once(tmp_path):
     """Opening one waits for somebody to write."""
     os.mkfifo(tmp_path / "run.safetensors")
-    os.mkfifo(tmp_path / "run.npz")
     code = f"""
 import headscope as hs
 from headscope.evidence import load_statistic
 from headscope.storage import load_kept
 from headscope.studies import Ablation
 for load in (hs.load, load_statistic, lambda path: load_kept(path, "relations"), Ablation.load):
-    for name in ("run.safetensors", "run.npz"):
-        try:
-            load({str(tmp_path)!r} + "/" + name)
-        except hs.FileError as error:
-            print(error)
+    try:
+        load({str(tmp_path / "run.safetensors")!r})
+    except hs.FileError as error:
+        print(error)
 """
     run = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
-    assert run.stdout.count("is a pipe (FIFO), expected a regular file") == 8
+    assert run.stdout.count("is a pipe (FIFO), expected a regular file") == 4

@@ -1,6 +1,5 @@
 import json
 import struct
-import warnings
 
 import numpy as np
 import pytest
@@ -82,41 +81,6 @@ def test_the_checksum_is_of_dtype_and_shape_too():
     assert checksum_of(array.reshape(2, 3).T) == checksum_of(
         np.ascontiguousarray(array.reshape(2, 3).T)
     )
-
-
-def without_checksums(path):
-    """As earlier versions wrote it."""
-    raw = path.read_bytes()
-    start, header = layout(raw)
-    document = json.loads(header["__metadata__"]["headscope"])
-    del document["checksums"], document["has_checksums"]
-    header["__metadata__"]["headscope"] = json.dumps(document)
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + raw[start:])
-
-
-def test_a_file_without_checksums_loads_and_says_so_when_asked(path):
-    without_checksums(path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        hs.load(path)
-    with pytest.warns(
-        UserWarning,
-        match=r"run\.safetensors was written by an earlier headscope, without checksums",
-    ):
-        record = hs.load(path, check=True)
-    hs.load(hs.save(record, path), check=True)
-
-
-def test_of_a_file_without_checksums_the_values_are_checked(path):
-    without_checksums(path)
-    raw = bytearray(path.read_bytes())
-    raw[-4:] = struct.pack("<f", -3.0)
-    path.write_bytes(raw)
-    with pytest.raises(
-        FileError, match="is damaged: weights of layer 1 holds the negative weight -3"
-    ):
-        hs.load(path, check=True)
 
 
 def test_checksums_that_are_taken_out_are_missed(path):

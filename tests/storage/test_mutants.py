@@ -32,10 +32,6 @@ from headscope.studies import (
     Coreference,
     NormStudy,
     Relations,
-    load_alignment_study,
-    load_coref,
-    load_norm_study,
-    load_relations,
     read_aligned_pairs,
 )
 from headscope.studies.coreference._tally import PassageHits
@@ -309,14 +305,12 @@ JSONL = (
 )
 CASES = {
     "record.safetensors": (lambda path: hs.save(full_record(), path), used_record),
-    "statistic.npz": (kept_statistic, used_statistic),
-    "tally.npz": (lambda path: tallied(Tally(distances=True)).save(path), used_tally),
-    "mechanism.npz": (lambda path: tallied(MechanismTally()).save(path), used_mechanism),
-    "norms.npz": (kept_norms, used(load_norm_study)),
-    "relations.npz": (kept_relations, used(load_relations)),
-    "coref.npz": (kept_coref, used(load_coref)),
-    "alignment.npz": (kept_alignment, used(load_alignment_study)),
-    "ablation.npz": (kept_ablation, used(Ablation.load)),
+    "statistic.safetensors": (kept_statistic, used_statistic),
+    "tally.safetensors": (lambda path: tallied(Tally(distances=True)).save(path), used_tally),
+    "mechanism_tally.safetensors": (
+        lambda path: tallied(MechanismTally()).save(path),
+        used_mechanism,
+    ),
     "heads.safetensors": (
         lambda path: hs.Heads(tallied(Tally(distances=True))).save(path),
         used(hs.load),

@@ -227,7 +227,7 @@ def test_sentences_of_one_document_are_drawn_and_split_together(pairs, tmp_path)
     np.testing.assert_array_equal(alone.error_rates("weight"), grouped.error_rates("weight"))
     assert (alone.intervals("weight") != grouped.intervals("weight")).any()
     assert grouped.baseline_interval != alone.baseline_interval
-    again = load_alignment_study(grouped.save(tmp_path / "kept.npz"))
+    again = load_alignment_study(grouped.save(tmp_path / "kept.safetensors"))
     np.testing.assert_array_equal(again.intervals("weight"), grouped.intervals("weight"))
     assert again.best("weight", "output") == grouped.best("weight", "output")
 

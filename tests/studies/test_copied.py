@@ -19,12 +19,12 @@ from headscope.studies import (
 from ..storage.test_mutants import CASES
 
 LOADERS = {
-    "mechanism.npz": load_mechanism_tally,
-    "norms.npz": load_norm_study,
-    "relations.npz": load_relations,
-    "coref.npz": load_coref,
-    "alignment.npz": load_alignment_study,
-    "ablation.npz": Ablation.load,
+    "mechanism_tally.safetensors": load_mechanism_tally,
+    "norms.safetensors": load_norm_study,
+    "relations.safetensors": load_relations,
+    "coref.safetensors": load_coref,
+    "alignment.safetensors": load_alignment_study,
+    "ablation.safetensors": Ablation.load,
 }
 
 
@@ -34,7 +34,7 @@ def test_a_result_is_copied(name, tmp_path):
     found = LOADERS[name](tmp_path / name)
     for again in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
         assert type(again) is type(found)
-        if name == "mechanism.npz":
+        if name == "mechanism_tally.safetensors":
             assert again.row("mass", "margin").tolist() == found.row("mass", "margin").tolist()
         else:
             assert str(again) == str(found)

@@ -193,7 +193,7 @@ def test_kept_parts_add_up_to_the_whole(study, passages, tmp_path):
         rules = [by_rule(passage, rule) for rule in RULES.values()]
         parts[number % 2].update(passage, record_of(passage, rules[0], right(passage), rules[1]))
     parts[0].left_out["far"] = "its words cannot be told"
-    paths = [part.save(tmp_path / f"{number}.npz") for number, part in enumerate(parts)]
+    paths = [part.save(tmp_path / f"{number}.safetensors") for number, part in enumerate(parts)]
     both = load_coref(paths[1]) + load_coref(paths[0])
     assert both.left_out == {"far": "its words cannot be told"}
     both.left_out = {}
@@ -205,8 +205,8 @@ def test_kept_parts_add_up_to_the_whole(study, passages, tmp_path):
     )
     with pytest.raises(RecordError, match="was counted before"):
         both.update(passages[3], record_of(passages[3], *[right(passages[3])] * 3))
-    assert load_coref(Coreference(rows="max").save(tmp_path / "none.npz")).rows == "max"
-    with pytest.raises(hs.FileError, match=r"0\.npz holds no relations"):
+    assert load_coref(Coreference(rows="max").save(tmp_path / "none.safetensors")).rows == "max"
+    with pytest.raises(hs.FileError, match=r"0\.safetensors holds no relations"):
         load_relations(paths[0])
 
 

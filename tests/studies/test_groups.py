@@ -61,7 +61,7 @@ def test_documents_are_kept_and_added_up(tmp_path):
         parts.append(Tally())
         for place in (number, number + 1):
             parts[-1].update(str(place), records[place], group=GROUPS[place])
-    kept = load_tally((parts[0] + parts[1]).save(tmp_path / "tally.npz"))
+    kept = load_tally((parts[0] + parts[1]).save(tmp_path / "tally.safetensors"))
     assert kept.statistic.groups == ("a", "a", "b", "b")
 
 
@@ -113,7 +113,7 @@ def test_intervals_of_ablation_are_over_documents_and_kept(reader, tmp_path):
     assert grouped.least_p == 2.0**-3
     assert "6 examples of 4 documents" in str(grouped)
     assert "over documents" in str(grouped)
-    again = Ablation.load(grouped.save(tmp_path / "kept.npz"))
+    again = Ablation.load(grouped.save(tmp_path / "kept.safetensors"))
     assert again.groups == ("a", "a", "b", "b", "c", None)
     with pytest.raises(RecordError, match="2 groups were given for 6 examples"):
         hs.ablate(model, task, layers=False, groups=["a", "b"])

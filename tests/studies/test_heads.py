@@ -140,7 +140,7 @@ def test_runs_of_repeated_tokens_decide_induction(model, tokenizer, tmp_path):
     told = [label for label in found.all_labels if label.pattern == "induction"]
     assert {(label.texts, label.on) for label in told} == {(20, "runs of repeated tokens")}
     assert "induction: of 20 runs of repeated tokens, not of the texts" in str(found)
-    kept = load_tally(found.tally.save(tmp_path / "kept.npz"))
+    kept = load_tally(found.tally.save(tmp_path / "kept.safetensors"))
     np.testing.assert_array_equal(
         kept.battery.statistic.values, found.tally.battery.statistic.values
     )

@@ -30,7 +30,7 @@ def test_lengths_of_texts_are_kept_with_their_values(tmp_path):
     statistic.update("a", np.ones(1))
     other = Statistic((1,))
     other.update("c", np.ones(1), length=20)
-    found = load_statistic((statistic + other).save(tmp_path / "a.npz"))
+    found = load_statistic((statistic + other).save(tmp_path / "a.safetensors"))
     assert [length for length in found.lengths if length > 0] == [12, 20]
     assert np.isnan(found.lengths[0])
     assert (length_text(found.lengths), length_text([np.nan])) == (
@@ -42,13 +42,13 @@ def test_lengths_of_texts_are_kept_with_their_values(tmp_path):
 def test_norms(model, tokenizer, tmp_path):
     study = hs.norm_study(model, tokenizer, TEXTS)
     assert f"3 texts, {SAID}" in str(study)
-    assert SAID in str(load_norm_study(study.save(tmp_path / "a.npz")))
+    assert SAID in str(load_norm_study(study.save(tmp_path / "a.safetensors")))
 
 
 def test_mechanism(model, tokenizer, tmp_path):
     found = hs.mechanism(model, tokenizer, TEXTS)
     assert f"3 texts ({SAID})" in str(found)
-    kept = load_mechanism_tally(found.tally.save(tmp_path / "a.npz"))
+    kept = load_mechanism_tally(found.tally.save(tmp_path / "a.safetensors"))
     assert f"3 texts ({SAID})" in str(Mechanism(kept))
 
 
@@ -58,7 +58,7 @@ def test_ablation(tokenizer, tmp_path):
     model = AutoModelForCausalLM.from_config(tiny_model("gpt2").config).eval()
     found = hs.ablate(model, tasks.next_word(tokenizer, TEXTS), layers=False, allow_unfit=True)
     assert f"3 examples, {SAID}; disabled" in str(found)
-    assert SAID in str(Ablation.load(found.save(tmp_path / "a.npz")))
+    assert SAID in str(Ablation.load(found.save(tmp_path / "a.safetensors")))
 
 
 def test_heads(model, tokenizer):

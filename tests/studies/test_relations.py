@@ -13,7 +13,6 @@ from headscope.linguistics import (
     offset_heads,
     read_treebank,
 )
-from headscope.storage import load_kept, save_kept
 from headscope.studies import Relations, load_relations
 from headscope.testing import random_weights
 
@@ -268,15 +267,6 @@ def test_documents_begin_where_the_treebank_says(tmp_path):
     assert found == ["", "weblog-1", "weblog-1", "line 8", "line 8"]
 
 
-def test_files_from_before_documents_are_read(bank, tmp_path):
-    study = study_of(bank)
-    said, arrays = load_kept(study.save(tmp_path / "new.npz"), "relations")
-    del said["options"]["splits"]
-    said["sentences"] = [row[:2] for row in said["sentences"]]
-    kept = load_relations(save_kept(tmp_path / "old.npz", "relations", said, arrays))
-    assert str(kept) == str(study)
-
-
 def test_subtypes_can_be_left_off(bank):
     study = study_of(bank, gold, universal=True)
     assert "nsubj:pass" not in study.relations
@@ -305,19 +295,19 @@ def test_studies_add_up_and_are_kept(bank, tmp_path):
             sentence, hs.from_weights(list(weights), tokens, model="planted")
         )
     assert str(left + right) == str(whole)
-    kept = load_relations(left.save(tmp_path / "left.npz"))
+    kept = load_relations(left.save(tmp_path / "left.safetensors"))
     assert str(kept + right) == str(whole)
-    assert load_relations(Relations().save(tmp_path / "none.npz")).sentences == 0
+    assert load_relations(Relations().save(tmp_path / "none.safetensors")).sentences == 0
     for other in ({"rows": "max"}, {"trees": False}, {"universal": True}, {"stack": "encoder"}):
         with pytest.raises(RecordError, match="of other models or options"):
             left + Relations(**other)
     with pytest.raises(RecordError, match="share a sentence"):
         whole + left
-    (tmp_path / "cut.npz").write_bytes((tmp_path / "left.npz").read_bytes()[:-80])
-    with pytest.raises(FileError, match="cut or holds no relations"):
-        load_relations(tmp_path / "cut.npz")
+    (tmp_path / "cut.safetensors").write_bytes((tmp_path / "left.safetensors").read_bytes()[:-80])
+    with pytest.raises(FileError, match="is cut or no .safetensors file"):
+        load_relations(tmp_path / "cut.safetensors")
     with pytest.raises(FileError, match="does not exist"):
-        load_relations(tmp_path / "nothing.npz")
+        load_relations(tmp_path / "nothing.safetensors")
 
 
 def test_sentences_that_cannot_be_aligned_are_counted_and_named(bank):

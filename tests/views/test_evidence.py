@@ -332,7 +332,7 @@ def test_there_is_no_map_of_one_head_or_of_very_many(records, found, monkeypatch
 
 
 def test_evidence_of_a_tally_that_was_kept(records, found, tmp_path):
-    tally = load_tally(found.tally.save(tmp_path / "tally.npz"))
+    tally = load_tally(found.tally.save(tmp_path / "tally.safetensors"))
     evidence = hs.view(records[0], evidence=Heads(tally)).header["evidence"]
     assert evidence["model"] == ""
     assert evidence["texts"] == 20

@@ -200,7 +200,7 @@ def _check_files(data: Path | None, resume: Path | None, save: Path | None) -> N
     for path in (resume, save):
         if path is not None:
             check_writable(path)
-    if save is not None and save.suffix not in (".safetensors", ".npz"):
+    if save is not None and save.suffix != ".safetensors":
         raise FileError(f"Expected a .safetensors file for --save, got {save}")
 
 

@@ -19,8 +19,7 @@ from headscope.errors import FileError, ModelError, TextError
 if TYPE_CHECKING:
     from headscope.studies import AlignedPair, AlignmentStudy
 
-KEPT = (".safetensors", ".npz")
-"""Suffixes of kept results; the second is that of headscope 0.1."""
+KEPT = ".safetensors"
 Files = Annotated[tuple[Path, ...], Parameter(consume_multiple=True, negative="")]
 
 
@@ -102,9 +101,9 @@ def _check_kept(*paths: Path | None) -> None:
         if path is None:
             continue
         check_writable(path)
-        if path.suffix not in KEPT:
-            wanted = path.with_suffix(KEPT[0])
-            raise FileError(f"Expected a {KEPT[0]} file for the result, got {path}; use {wanted}")
+        if path.suffix != KEPT:
+            wanted = path.with_suffix(KEPT)
+            raise FileError(f"Expected a {KEPT} file for the result, got {path}; use {wanted}")
 
 
 def _aligned(

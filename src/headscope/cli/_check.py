@@ -8,17 +8,15 @@ from typing import Any
 from headscope.cli._run import RECORD_SUFFIX, say
 from headscope.errors import FileError, RecordError
 
-RESULT_SUFFIX = ".npz"
-
 
 def check(*files: Path) -> None:
     """Compare every array of each file with its checksum; exit code 1 if one is damaged.
 
     Args:
-        files: Records and saved results (.safetensors; .npz of headscope 0.1).
+        files: Records and saved results (.safetensors).
     """
     if not files:
-        raise FileError("Expected records or saved results to check (.safetensors, or .npz of 0.1)")
+        raise FileError("Expected records or saved results to check (.safetensors)")
     damaged = []
     for path in files:
         try:
@@ -40,12 +38,9 @@ def _line_of(path: Path) -> str:
     """
     from headscope.storage import RECORD, kind_of
 
-    if path.suffix not in (RECORD_SUFFIX, RESULT_SUFFIX):
-        raise FileError(
-            f"{path} is neither a record or result ({RECORD_SUFFIX}) nor one of 0.1 "
-            f"({RESULT_SUFFIX})"
-        )
-    if path.suffix == RESULT_SUFFIX or (path.is_file() and kind_of(path) != RECORD):
+    if path.suffix != RECORD_SUFFIX:
+        raise FileError(f"{path} is no record or result ({RECORD_SUFFIX})")
+    if path.is_file() and kind_of(path) != RECORD:
         return _result(path)
     return _record(path)
 
@@ -54,23 +49,17 @@ def _record(path: Path) -> str:
     from headscope.storage import RecordFile, check_record, load
 
     file, record = RecordFile(path), load(path)
-    note = check_record(file, record)
-    return note or (
+    check_record(file, record)
+    return (
         f"{path} is whole: {len(file.arrays)} arrays are as their checksums say; {record.summary}"
     )
 
 
 def _result(path: Path) -> str:
-    """One line about an undamaged result. Reading it compares every array with its checksum; .npz
-    files hold a CRC-32 of each array.
-    """
-    from headscope.storage import RecordFile, read_npz, reading
+    """One line about an undamaged result. Reading it compares every array with its checksum."""
+    from headscope.storage import RecordFile
 
-    if path.suffix == RESULT_SUFFIX:
-        with reading(path, "statistic"):
-            arrays: Any = read_npz(path)
-    else:
-        arrays = RecordFile(path).arrays
+    arrays = RecordFile(path).arrays
     try:
         result = _loaded(path)
     except RecordError as error:  # made with a pattern of the user's own, which is not in the file

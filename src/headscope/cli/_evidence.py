@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from headscope.patterns import Heads
     from headscope.record import Record
 
-TALLY = ".npz"
-"""Suffix of tallies of headscope 0.1."""
 RESULT = ".safetensors"
 TREEBANK = ".conllu"
 
@@ -38,7 +36,7 @@ def check_evidence(this_text: bool, file: Path | None) -> None:
         )
     from headscope.storage import SUFFIXES, read_texts
 
-    known = (*SUFFIXES, RESULT, TALLY, TREEBANK)
+    known = (*SUFFIXES, RESULT, TREEBANK)
     if file.suffix not in known:
         raise FileError(f"Expected {', '.join(known)} for --evidence-of, got {file}")
     if file.suffix == ".parquet" and find_spec("pyarrow") is None:
@@ -46,7 +44,7 @@ def check_evidence(this_text: bool, file: Path | None) -> None:
             f"{file} needs pyarrow, which is not installed: pip install 'headscope[tables]', or "
             "use .csv"
         )
-    if file.suffix not in (RESULT, TALLY, TREEBANK):
+    if file.suffix not in (RESULT, TREEBANK):
         read_texts(file)
     elif not file.is_file():
         raise FileError(f"{file} does not exist")
@@ -64,14 +62,12 @@ def evidence_of(record: Record, file: Path | None, options: ModelOptions) -> Hea
     Raises:
         HeadscopeError: errors of the texts or the model.
     """
-    from headscope.patterns import Heads, heads, load_tally
+    from headscope.patterns import heads
 
     if file is None:
         return heads(record)
     if file.suffix == RESULT:
         return _kept_heads(file)
-    if file.suffix == TALLY:
-        return Heads(load_tally(file))
     from headscope.capturing import MOST_UNKNOWN, capture_many, load_model
 
     with status(f"Loading {options.model or 'the demo model'}"), quiet():

@@ -53,7 +53,7 @@ class FigureFiles:
     evidence: Annotated[bool, Parameter(negative="")] = False
     """For view scatter: say what kinds of heads there are, seen on this one text."""
     evidence_of: Path | None = None
-    """The same over texts (.txt, .jsonl, .csv, .tsv, .parquet), a .npz tally that was kept, or
+    """The same over texts (.txt, .jsonl, .csv, .tsv, .parquet), heads that were kept, or
     relations of a .conllu.
     """
 

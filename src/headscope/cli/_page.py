@@ -53,7 +53,7 @@ class PageFiles:
     evidence: Annotated[bool, Parameter(negative="")] = False
     """Say what kinds of heads there are; seen on this one text, which the page says."""
     evidence_of: Path | None = None
-    """The same over texts (.txt, .jsonl, .csv, .parquet), a .npz tally that was kept, or relations
+    """The same over texts (.txt, .jsonl, .csv, .parquet), heads that were kept, or relations
     of a .conllu.
     """
     comparison: Path | None = None

@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from headscope.errors import FileError, RecordError
+from headscope.errors import RecordError
 from headscope.evidence.groups import group_of
 from headscope.storage import (
-    NPZ,
     STATISTIC,
     check_document,
-    is_npz,
     load_kept,
-    read_npz,
     reading,
     save_kept,
-    warn_of_npz,
-    words_of,
-    written_whole,
 )
 
-VERSION = 1
-CONTENTS = ("version", "shape", "names", "texts", "values")
-GROUPS, LENGTHS = "groups", "lengths"
-"""Only in files of texts that belong to documents."""
 DOCUMENT: dict[str, Any] = {
     "shape": [int],
     "names": [str],
@@ -223,9 +212,6 @@ class Statistic:
         """Keep it as one .safetensors file, to be resumed with `load_statistic`; written whole or
         not at all.
 
-        A path that ends in ``.npz`` gets the format of headscope 0.1, for one version more, with a
-        warning.
-
         Args:
             path: of the file.
             **beside: arrays that are kept in the same file, for `load_beside`.
@@ -233,9 +219,6 @@ class Statistic:
         Raises:
             FileError: where the file cannot be written.
         """
-        if Path(path).suffix == NPZ:
-            warn_of_npz(Path(path), stacklevel=3)
-            return self._save_npz(path, beside)
         document = {
             "shape": self.shape,
             "names": self.names,
@@ -245,28 +228,17 @@ class Statistic:
         }
         return save_kept(path, STATISTIC, document, {"values": self.values, **beside})
 
-    def _save_npz(self, path: str | os.PathLike[str], beside: Mapping[str, np.ndarray]) -> Path:
-        words = {"names": _packed(self.names), "texts": _packed(self.texts)}
-        kept: dict[str, Any] = {"shape": np.array(self.shape, int), **words, **beside}
-        if self._groups:
-            kept[GROUPS] = np.frombuffer(json.dumps(self._groups).encode(), np.uint8)
-        if self._lengths:
-            kept[LENGTHS] = np.frombuffer(json.dumps(self._lengths).encode(), np.uint8)
-        with written_whole(path) as temporary, temporary.open("wb") as file:
-            np.savez(file, version=VERSION, values=self.values, **kept)
-        return Path(path)
-
 
 def load_statistic(path: str | os.PathLike[str]) -> Statistic:
-    """A saved statistic, to resume; also one of headscope 0.1 (``.npz``).
+    """A saved statistic, to resume.
 
     Raises:
         FileError: where the file does not exist, is cut, damaged, or none of ours.
     """
     with reading(path, STATISTIC):
-        document, values = _of_npz(path) if is_npz(path) else _of_safetensors(path)
+        document, arrays = load_kept(path, STATISTIC)
         check_document(document, DOCUMENT)
-        shape, texts = tuple(document["shape"]), document["texts"]
+        shape, texts, values = tuple(document["shape"]), document["texts"], arrays["values"]
         if values.shape != (len(texts), *shape):
             raise ValueError(
                 f"it has values {list(values.shape)} for {len(texts)} texts of {list(shape)}"
@@ -292,41 +264,5 @@ def load_beside(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         {'counts': array([1, 2])}
     """
     with reading(path, STATISTIC):
-        arrays = read_npz(path) if is_npz(path) else load_kept(path, STATISTIC)[1]
-    # In an .npz file everything is an array, the fields of the statistic too.
-    own = (*CONTENTS, GROUPS, LENGTHS)
-    return {name: array for name, array in arrays.items() if name not in own}
-
-
-def _of_safetensors(path: str | os.PathLike[str]) -> tuple[dict[str, Any], np.ndarray]:
-    document, arrays = load_kept(path, STATISTIC)
-    return document, arrays["values"]
-
-
-def _of_npz(path: str | os.PathLike[str]) -> tuple[dict[str, Any], np.ndarray]:
-    """The fields of a statistic, and its values, in a file of headscope 0.1."""
-    kept = read_npz(path)
-    version, shape, names, texts, values = (kept[name] for name in CONTENTS)
-    _check_version(path, int(version))
-    groups = json.loads(kept[GROUPS].tobytes()) if GROUPS in kept else {}
-    lengths = json.loads(kept[LENGTHS].tobytes()) if LENGTHS in kept else {}
-    document = {
-        "shape": [int(size) for size in shape],
-        "names": list(words_of(json.loads(names.tobytes()))),
-        "texts": list(words_of(json.loads(texts.tobytes()))),
-        "groups": groups,
-        "lengths": lengths,
-    }
-    return document, values
-
-
-def _check_version(path: str | os.PathLike[str], version: int) -> None:
-    if version > VERSION:
-        raise FileError(
-            f"{path} was written by a newer headscope (format {version}, this one reads {VERSION})"
-        )
-
-
-def _packed(words: Iterable[str]) -> np.ndarray:
-    """Strings as bytes of JSON: an array of strings would lose zeros at their ends."""
-    return np.frombuffer(json.dumps(list(words)).encode(), np.uint8)
+        arrays = load_kept(path, STATISTIC)[1]
+    return {name: array for name, array in arrays.items() if name != "values"}

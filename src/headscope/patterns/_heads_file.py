@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from headscope.evidence import MapSum, Statistic
+from headscope.errors import FileError
+from headscope.evidence import MapSum, Statistic, load_statistic
 from headscope.evidence.correction import CORRECTIONS
 from headscope.patterns._heads import Heads
 from headscope.patterns._pattern import PATTERNS, MissingFunction, Pattern
-from headscope.patterns._tally import Tally, rows_and_heads
+from headscope.patterns._tally import TOKENS, Tally, load_tally, rows_and_heads
 from headscope.patterns._tally_sums import TallySums
 from headscope.results import Kept, reads
 from headscope.storage import (
     PAIR,
+    STATISTIC,
     Finite,
     array_of,
     arrays_below,
@@ -99,6 +101,21 @@ def load_heads(path: str | os.PathLike[str]) -> Heads:
     document, arrays = load_kept(path, Heads.KIND)
     with reading(path, Heads.KIND):
         return heads_of_kept(document, arrays)
+
+
+@reads(STATISTIC)
+def heads_of_tally(path: str | os.PathLike[str]) -> Heads:
+    """The heads of a tally that `Tally.save` wrote: a statistic of its rows.
+
+    Raises:
+        FileError: where the file does not exist, is cut, or holds a statistic of something else.
+        RecordError: where it is a tally of patterns of one's own.
+    """
+    if TOKENS not in load_statistic(path).names:
+        raise FileError(
+            f"{path} holds a statistic of your own; headscope.evidence.load_statistic reads it"
+        )
+    return Heads(load_tally(path))
 
 
 def heads_of_kept(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Heads:

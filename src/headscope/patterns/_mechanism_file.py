@@ -55,7 +55,7 @@ DOCUMENT: dict[str, Any] = {
 
 def save(tally: MechanismTally, path: Path) -> Path:
     """Write a tally to a file; see `MechanismTally.save`."""
-    return save_kept(path, KIND, *kept_of_tally(tally), stacklevel=4)
+    return save_kept(path, KIND, *kept_of_tally(tally))
 
 
 def kept_of(mechanism: Mechanism) -> Kept:
@@ -199,14 +199,8 @@ def _made(
         tally.statistic = StatisticSums.of_kept(known, arrays_below(arrays, SUMS))
         return tally
     statistic = Statistic(arrays["values"].shape[1:], tuple(document["names"]))
-    # Files of headscope 0.1 hold neither lengths nor documents.
-    nothing = [None] * len(document["texts"])
-    facts = (
-        document["texts"],
-        arrays["values"],
-        document.get("lengths") or nothing,
-        document.get("groups") or nothing,
-    )
+    groups = document["groups"] or [None] * len(document["texts"])
+    facts = (document["texts"], arrays["values"], document["lengths"], groups)
     for text, values, length, group in zip(*facts, strict=True):
         statistic.update(text, values, length=length, group=group)
     tally.statistic = statistic

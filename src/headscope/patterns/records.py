@@ -96,7 +96,7 @@ class OneModelStudy:
                 f"Text {text!r} is of {_source_text(source)}, the texts before it of "
                 f"{_source_text(before)}; records of one model and one stack are counted together"
             )
-        # Records of bare arrays, and of earlier versions, have no fingerprint of the weights.
+        # Records of bare arrays have no fingerprint of the weights.
         if record.model.weights and self._weights and record.model.weights != self._weights:
             raise RecordError(
                 f"Text {text!r} is of {_source_text(source)}, but of other weights than the texts "

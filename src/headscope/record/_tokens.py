@@ -45,8 +45,7 @@ class Tokens:
         times: ``(start, stop)`` of a frame of sound, in seconds, or of a patch of a time series, in
             steps, whose rows of ``grids`` are channels.
         roles: what the tokenizer has a token for: ``"bos"``, ``"cls"``, ``"sep"``, ``"eos"``, or
-            None; records of earlier versions and bare pieces have none, and roles follow
-            from the names of the pieces.
+            None; bare pieces have none, and roles follow from the names of the pieces.
         frames: for each grid the first and last frame of the video that it stands for, counted from
             0; None for a picture. Empty where there is no video.
         numbered: why the pieces are but numbers of positions; empty where they are tokens.

@@ -12,12 +12,10 @@ from headscope.results._registry import reader_of
 from headscope.results._result import Result
 from headscope.storage import (
     INDEX,
-    NPZ,
     NoRecord,
     RecordFolder,
     fetched,
     is_address,
-    kind_of,
 )
 from headscope.storage import load as load_record
 from headscope.storage import save as save_record
@@ -58,12 +56,11 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Any:
     A result is read as a whole, and every array is compared with its checksum.
 
     Args:
-        path: a file that `save` or the ``save`` of a result wrote, now or in headscope 0.1
-            (``.npz``); or its address such as ``"hf://datasets/me/records/run.safetensors"``: the
-            file is downloaded, and removed when the process ends. For a finished run, its folder.
+        path: a file that `save` or the ``save`` of a result wrote; or its address such as
+            ``"hf://datasets/me/records/run.safetensors"``: the file is downloaded, and removed when
+            the process ends. For a finished run, its folder.
         check: for a record, whether to read all of it now and compare every array with its
-            checksum. Files of earlier versions have no checksums: a warning says so, and only sums
-            of rows and finite numbers are checked.
+            checksum.
 
     Returns:
         A `Record`, or a result: `Heads`, `Mechanism`, `Ablation`, `AlignmentStudy`, `Relations`,
@@ -84,15 +81,10 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Any:
         if (local / INDEX).exists():
             return RecordFolder(local)
         local = _result_of_run(local)
-    # Only results of headscope 0.1 are .npz files. All others are tried as a record first, whose
-    # reader names the kind of any other file.
-    if local.suffix == NPZ and local.is_file():
-        kind = kind_of(local)
-    else:
-        try:
-            return load_record(local, check=check)
-        except NoRecord as error:
-            kind = error.kind
+    try:
+        return load_record(local, check=check)
+    except NoRecord as error:
+        kind = error.kind
     read = reader_of(kind)
     if read is None:
         raise FileError(

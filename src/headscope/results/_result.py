@@ -95,9 +95,7 @@ class Result:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Save the result as one .safetensors file, for `headscope.load`; whole or not at all.
 
-        Texts are not saved, except for the two in the records of a `Comparison` or `Effect`. A path
-        that ends in ``.npz`` gets the format of headscope 0.1, for one more version, with a
-        warning.
+        Texts are not saved, except for the two in the records of a `Comparison` or `Effect`.
 
         Raises:
             FileError: where this kind of result cannot be saved, or the file cannot be written.

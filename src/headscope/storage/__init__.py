@@ -3,7 +3,6 @@
 from headscope.storage._captured_arrays import CapturedArrays
 from headscope.storage._document import PAIR, Finite, Seed, check_document
 from headscope.storage._file_array import FileArray
-from headscope.storage._pixels import packed_pixels, pixels_of
 from headscope.storage._record_file import (
     NoRecord,
     check_record,
@@ -21,16 +20,12 @@ from headscope.storage._record_folder import (
 )
 from headscope.storage._remote import fetched, is_address
 from headscope.storage._result_file import (
-    NPZ,
-    OLD_ABLATION,
     RECORD,
     STATISTIC,
-    is_npz,
     kind_of,
     load_kept,
     load_stored,
     save_kept,
-    warn_of_npz,
 )
 from headscope.storage._safetensors import RecordFile
 from headscope.storage._temporary_arrays import BoundedArrays
@@ -44,7 +39,6 @@ from headscope.storage.npz import (
     read_npz,
     reading,
     words_of,
-    write_npz,
 )
 from headscope.storage.rows import (
     SUFFIXES,
@@ -62,8 +56,6 @@ __all__ = [
     "INDEX",
     "MOST_PACKED_RATIO",
     "MOST_UNPACKED",
-    "NPZ",
-    "OLD_ABLATION",
     "PAIR",
     "RECORD",
     "RECORDS",
@@ -87,14 +79,11 @@ __all__ = [
     "given_labels",
     "given_pairs",
     "is_address",
-    "is_npz",
     "kind_of",
     "load",
     "load_kept",
     "load_stored",
     "names_file",
-    "packed_pixels",
-    "pixels_of",
     "read_groups",
     "read_labelled",
     "read_npz",
@@ -106,9 +95,7 @@ __all__ = [
     "record_parts",
     "save",
     "save_kept",
-    "warn_of_npz",
     "words_of",
     "write_index",
-    "write_npz",
     "written_whole",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from headscope.storage._record_path import check_record_path
+from headscope.storage._record_path import check_path
 from headscope.storage._remote import is_address
 from headscope.storage._temporary_arrays import ArraysInFile
 from headscope.storage.atomic import regular_or_none
@@ -25,7 +25,7 @@ class CapturedArrays(ArraysInFile):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         folder = None
         if not is_address(path):
-            check_record_path(Path(path))
+            check_path(Path(path))
             regular_or_none(path)
             folder = Path(path).absolute().parent
         super().__init__(folder, str(path))

@@ -15,7 +15,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import tempfile
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -46,8 +45,7 @@ from headscope.record import (
 )
 from headscope.storage._document import check_document
 from headscope.storage._file_array import checksum_of
-from headscope.storage._pixels import packed_pixels, pixels_of
-from headscope.storage._record_path import check_record_path
+from headscope.storage._record_path import check_path
 from headscope.storage._remote import fetched, is_address, uploaded
 from headscope.storage._safetensors import FORMAT, RecordFile, document_with_sums, write_tensors
 from headscope.storage._temporary_arrays import TemporaryArray
@@ -107,7 +105,7 @@ def save(record: Record, path: str | os.PathLike[str]) -> Path:
             name = os.fspath(path).rpartition("/")[2]
             uploaded(save(record, Path(folder) / name), os.fspath(path))
         return Path(path)
-    check_record_path(Path(path))
+    check_path(Path(path))
     tensors = _tensors_of(record)
     with written_whole(path) as temporary:
         # Of what is in memory: a disk that writes something else is found out when it is read.
@@ -156,7 +154,6 @@ def _stack_facts(stack: Stack) -> dict[str, Any]:
 
 def _layer_facts(layer: Layer) -> dict[str, Any]:
     facts = {name: getattr(layer, name) for name in LAYER_FACTS} | _facts_of(layer.contributions)
-    # The order of names is that of earlier versions: the same record gives the same file.
     facts |= {name: getattr(layer, name) for name in RARE_FACTS if getattr(layer, name)}
     if layer.held_heads is not None:
         facts["held_heads"] = dataclasses.asdict(layer.held_heads)
@@ -175,7 +172,7 @@ def _tensors_of(record: Record) -> dict[str, Array]:
         for number, scores in stack.routers.items():
             tensors[f"{stack.name}.{number}.router"] = scores
     for number, picture in enumerate(record.pictures):
-        tensors[f"pictures.{number}"] = packed_pixels(picture)
+        tensors[f"pictures.{number}"] = picture
     return tensors
 
 
@@ -200,9 +197,7 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Record:
         path: a file that `save` wrote, or its address such as
             ``"hf://datasets/me/records/run.safetensors"``: it is brought to this machine, and is
             there until the process ends.
-        check: whether to read all of it now and compare every array with its checksum. Files of
-            earlier versions have none: a warning says so, and that rows sum to 1 and numbers are
-            finite is all that is checked.
+        check: whether to read all of it now and compare every array with its checksum.
 
     Raises:
         FileError: where there is no such file, or it is cut, foreign, damaged or of a newer format.
@@ -222,20 +217,18 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Record:
         detail = str(error) if isinstance(error, RecordError) else f"{type(error).__name__} {error}"
         raise FileError(f"{path} is damaged: {detail}; capture the record again") from None
     if check:
-        message = check_record(file, record)
-        if message:
-            warnings.warn(message, stacklevel=2)
+        check_record(file, record)
     return record
 
 
-def check_record(file: RecordFile, record: Record) -> str:
-    """Read everything and compare it with the checksums; gives a note where there are none.
+def check_record(file: RecordFile, record: Record) -> None:
+    """Read everything and compare it with the checksums.
 
     Raises:
         FileError: naming the first array that is not what was written.
     """
     for name, array in file.arrays.items():
-        if name in file.checksums and checksum_of(array.read()) != file.checksums[name]:
+        if checksum_of(array.read()) != file.checksums[name]:
             raise FileError(
                 f"{file.path} is damaged: {name} is not what was written; capture the record again"
             )
@@ -243,13 +236,6 @@ def check_record(file: RecordFile, record: Record) -> str:
         _check_values(record)
     except RecordError as error:
         raise FileError(f"{file.path} is damaged: {error}; capture the record again") from None
-    if file.checksums:
-        return ""
-    return (
-        f"{file.path} was written by an earlier headscope, without checksums: rows sum to 1 and "
-        "numbers are finite, but it cannot be checked whether they are those that were written; "
-        "headscope.save adds checksums"
-    )
 
 
 def _check_values(record: Record) -> None:
@@ -285,7 +271,7 @@ def record_of(document: dict[str, Any], tensors: Mapping[str, Array]) -> Record:
     generation = _generation(document["generation"]) if "generation" in document else None
     # A damaged file may claim any number; one more than there are tensors makes it fail by name.
     numbers = range(min(document.get("pictures", 0), len(tensors) + 1))
-    pictures = tuple(pixels_of(_read(tensors[f"pictures.{number}"])) for number in numbers)
+    pictures = tuple(_read(tensors[f"pictures.{number}"]) for number in numbers)
     named = {stack.name: stack for stack in stacks}
     if len(named) < len(stacks):
         raise ValueError(f"two of its stacks are called {stacks[-1].name!r}")
@@ -336,9 +322,7 @@ def _held_heads(facts: dict[str, Any]) -> HeldHeads | None:
 
 
 def _described(tokens: Tokens) -> dict[str, Any]:
-    """The fields of tokens; roles, frames and reasons only where there are some, so that earlier
-    versions read the rest.
-    """
+    """The fields of tokens; roles, frames and reasons only where there are some."""
     fields = dataclasses.asdict(tokens)
     if tokens.roles is None:
         del fields["roles"]

@@ -1,4 +1,4 @@
-"""How the file of a record is called."""
+"""How files of records and results are called."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ from headscope.errors import FileError
 RECORD_SUFFIX = ".safetensors"
 
 
-def check_record_path(path: Path) -> None:
-    """Raise where a record would be called like a file of another kind; devices and links have
-    names of their own.
+def check_path(path: Path, what: str = "record") -> None:
+    """Raise where a record or result would be called like a file of another kind; devices and links
+    have names of their own.
+
+    Args:
+        path: of the file.
+        what: it will hold.
 
     Raises:
         FileError: with a name that would do.
     """
     if path.suffix != RECORD_SUFFIX and (path.is_file() or not path.exists()):
-        named = path.with_suffix(RECORD_SUFFIX) if path.name else path / f"record{RECORD_SUFFIX}"
+        named = path.with_suffix(RECORD_SUFFIX) if path.name else path / f"{what}{RECORD_SUFFIX}"
         raise FileError(
-            f"A record is a {RECORD_SUFFIX} file, and the path is {path}; name it {named}"
+            f"A {what} is a {RECORD_SUFFIX} file, and the path is {path}; name it {named}"
         )

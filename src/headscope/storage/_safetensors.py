@@ -28,11 +28,10 @@ DTYPES = {
     "I16": "<i2",
     "I32": "<i4",
     "I64": "<i8",
+    "U8": "|u1",
     "BOOL": "|b1",
 }
 DTYPE_NAMES = {np.dtype(kind): name for name, kind in DTYPES.items()}
-SUMMED = "has_checksums"
-"""Tells a file whose checksums are damaged from one of an earlier version, which has none."""
 MARK = ', "checksums": '
 """No string in the document holds it: quotation marks in strings have a backslash before them."""
 AGAIN = "capture the record again"
@@ -91,10 +90,8 @@ class RecordFile:
         return document
 
     def _checksums(self, text: str) -> dict[str, int]:
-        """By array; empty for files of earlier versions."""
-        content, mark, sums = text.rpartition(MARK)
-        if not mark and not self.document.get(SUMMED):
-            return {}
+        """By array."""
+        content, _, sums = text.rpartition(MARK)
         try:
             # Without the bracket that closes the document.
             checksums = json.loads(sums[:-1])
@@ -115,7 +112,7 @@ def document_with_sums(document: dict[str, Any], sums: dict[str, int]) -> str:
     One entry of metadata and not two: safetensors writes several in any order, and the same record
     gives the same file.
     """
-    content = json.dumps(document | {SUMMED: True})[:-1]
+    content = json.dumps(document)[:-1]
     return f"{content}{MARK}{json.dumps(sums | {'': zlib.crc32(content.encode())})}}}"
 
 

@@ -112,10 +112,8 @@ def _begin(target: Path) -> tuple[int | None, Path]:
 
 
 def _leftovers(target: Path) -> Iterator[Path]:
-    """Files named as temporary ones of this target; earlier versions named some by the number of
-    their process.
-    """
-    named = re.compile(rf"\.{re.escape(target.name)}\.(?:[a-z0-9_]{{8}}|\d+){re.escape(SUFFIX)}")
+    """Files named as temporary ones of this target."""
+    named = re.compile(rf"\.{re.escape(target.name)}\.[a-z0-9_]{{8}}{re.escape(SUFFIX)}")
     with suppress(OSError):  # a folder that is missing or may not be listed
         yield from [path for path in target.parent.iterdir() if named.fullmatch(path.name)]
 

@@ -24,9 +24,7 @@ from headscope.storage.atomic import reason, regular_or_none
 MOST_UNPACKED = 2**26
 """Bytes that any file may unpack to; larger ones must be worth it."""
 MOST_PACKED_RATIO = 100
-"""How much more than its own size a file may unpack to beyond that. Counts that are mostly zero
-come near 1000; these are kept unpacked, see `write_npz`.
-"""
+"""How much more than its own size a file may unpack to beyond that."""
 UNREADABLE = (
     ArithmeticError,
     AttributeError,
@@ -102,19 +100,6 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         return {part.filename.removesuffix(".npy"): _array(parts.read(part)) for part in listed}
 
 
-def write_npz(path: Path, arrays: dict[str, Any]) -> None:
-    """Write arrays packed; unpacked where they pack so well that `read_npz` would take the file for
-    a bomb.
-    """
-    with path.open("wb") as file:
-        np.savez_compressed(file, **arrays)
-    # Half of what read_npz refuses, to be on the safe side: headers of arrays count there, too.
-    unpacked = sum(np.asanyarray(array).nbytes for array in arrays.values())
-    if unpacked > max(MOST_UNPACKED, MOST_PACKED_RATIO * path.stat().st_size) // 2:
-        with path.open("wb") as file:
-            np.savez(file, **arrays)
-
-
 def arrays_below(arrays: Mapping[str, np.ndarray], beginning: str) -> dict[str, np.ndarray]:
     """The arrays whose names begin so, without that beginning: those of one part of a file."""
     return {
@@ -130,7 +115,7 @@ def array_of(
     """One of the arrays of a file.
 
     Args:
-        arrays: of `read_npz`.
+        arrays: by name.
         name: of the one to read.
         kind: ``"f"``, ``"i"`` or ``"b"``: floating point, whole numbers, true or false.
         shape: None for sizes that nothing is known of.

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from headscope.studies._atlas import atlas
 from headscope.studies._heads import heads
 from headscope.studies._mechanism import mechanism
-from headscope.studies._statistic_file import load_of_statistic
 from headscope.studies.ablation._file import load_ablation
 from headscope.studies.ablation._result import Ablation
 from headscope.studies.alignment._best_layer_or_head import BestLayerOrHead
@@ -93,7 +92,6 @@ __all__ = [
     "load_coref",
     "load_faithfulness",
     "load_norm_study",
-    "load_of_statistic",
     "load_probing",
     "load_relations",
     "mechanism",

@@ -77,14 +77,14 @@ def test_it_prints_what_it_found(found):
 
 
 def test_it_is_kept_whole(found, tmp_path):
-    again = Ablation.load(found.save(tmp_path / "a.npz"))
+    again = Ablation.load(found.save(tmp_path / "a.safetensors"))
     assert str(again) == str(found)
     assert again.columns() == found.columns()
-    (tmp_path / "b.npz").write_bytes((tmp_path / "a.npz").read_bytes()[:-40])
-    with pytest.raises(FileError, match=r"b\.npz is cut or holds no ablation"):
-        Ablation.load(tmp_path / "b.npz")
-    with pytest.raises(FileError, match=r"c\.npz does not exist"):
-        Ablation.load(tmp_path / "c.npz")
+    (tmp_path / "b.safetensors").write_bytes((tmp_path / "a.safetensors").read_bytes()[:-40])
+    with pytest.raises(FileError, match=r"b\.safetensors is cut or no \.safetensors"):
+        Ablation.load(tmp_path / "b.safetensors")
+    with pytest.raises(FileError, match=r"c\.safetensors does not exist"):
+        Ablation.load(tmp_path / "c.safetensors")
 
 
 def test_random_weights_stand_beside(bert, tokenizer, tmp_path):
@@ -106,12 +106,12 @@ def test_random_weights_stand_beside(bert, tokenizer, tmp_path):
         in str(found)
     )
     assert largest in str(found)
-    again = Ablation.load(found.save(tmp_path / "a.npz"))
+    again = Ablation.load(found.save(tmp_path / "a.safetensors"))
     assert (str(again), again.columns()) == (str(found), found.columns())
 
 
 def test_loading_a_result_needs_no_torch(found, tmp_path):
-    path = found.save(tmp_path / "a.npz")
+    path = found.save(tmp_path / "a.safetensors")
     load = f"Ablation.load({str(path)!r})"
     code = (
         f"import sys; from headscope.studies import Ablation; print({load}); sys.exit('torch' in "

@@ -138,10 +138,22 @@ def test_a_live_page_gives_the_same(records, found):
 def test_the_command_takes_a_tally_or_this_text(records, found, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     hs.save(records[0], "run.safetensors")
-    found.tally.save("kept.npz")
+    found.tally.save("kept.safetensors")
     line = ["figure", "run.safetensors", "--view", "scatter"]
     assert (
-        run([*line, "--evidence-of", "kept.npz", "--x", "map", "--at", "1-0", "--out", "a.svg"])
+        run(
+            [
+                *line,
+                "--evidence-of",
+                "kept.safetensors",
+                "--x",
+                "map",
+                "--at",
+                "1-0",
+                "--out",
+                "a.svg",
+            ]
+        )
         == 0
     )
     wanted = hs.figure(

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from headscope.errors import FileError
 from headscope.evidence.correction import CORRECTIONS
 from headscope.results import Kept, reads
 from headscope.storage import (
-    OLD_ABLATION,
     Finite,
     array_of,
     check_document,
-    kind_of,
     load_kept,
-    read_npz,
     reading,
 )
 from headscope.studies.ablation._result import Ablation, Cell
 from headscope.studies.ablation._sums import AblationSums
 
-VERSION = 1
-"""Of the format of headscope 0.1."""
 MOST_NUMBERED = 2**14
 """Layers and heads of a file; maps of them are as large as their largest number."""
 FIELDS = (
@@ -86,24 +79,13 @@ def _arrays_of(ablation: Ablation, before: str) -> dict[str, np.ndarray]:
 
 
 @reads(Ablation.KIND)
-@reads(OLD_ABLATION)
 def load_ablation(path: str | os.PathLike[str]) -> Ablation:
-    """An ablation that was kept, now or by headscope 0.1, which had a format of its own for it.
+    """A saved ablation.
 
     Raises:
         FileError: where the file does not exist, is cut, or is none of ours.
     """
-    old = kind_of(path, Ablation.KIND) == OLD_ABLATION
     with reading(path, Ablation.KIND):
-        if old:
-            kept = read_npz(path)
-            version, words = int(kept["version"]), json.loads(kept["words"].tobytes())
-            if version > VERSION:
-                raise FileError(
-                    f"{path} was written by a newer headscope (format {version}, this one reads "
-                    f"{VERSION})"
-                )
-            return _ablation(words, kept)
         return _ablation(*load_kept(path, Ablation.KIND))
 
 
@@ -116,7 +98,6 @@ def _ablation(words: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Ablati
     check_document(words, DOCUMENT)
     cells = tuple((stack, layer, head) for stack, layer, head in words.pop("cells"))
     totals = {name: tuple(values) for name, values in words.pop("totals").items()}
-    # Files of headscope 0.1 do not have those with random weights.
     theirs = {name: tuple(values) for name, values in words.pop("random_totals", {}).items()}
     words["groups"] = None if words.get("groups") is None else tuple(words["groups"])
     words["estimates"] = _estimates(words.get("estimates"), cells)

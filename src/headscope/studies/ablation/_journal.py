@@ -117,11 +117,11 @@ class Journal:
             self._write(_with_sum(header))
             return
         first, *lines = kept.splitlines()
-        before = _row(first, f"Line 1 of {self._path}", summed=False)
+        before = _row(first, f"Line 1 of {self._path}")
         _check(before, header, self._path)
         for number, line in enumerate(lines, 2):
             place = f"Line {number} of {self._path}"
-            row = _row(line, place, summed=bool(before.get("has_sums")))
+            row = _row(line, place)
             check_document(row, ROW)
             cell = None if row["cell"] is None else tuple(row["cell"])
             values = np.array(row["values"], np.float64)
@@ -191,17 +191,17 @@ def _with_sum(row: Mapping[str, Any]) -> bytes:
     return f"{text}{SUM}{zlib.crc32(text.encode())}}}\n".encode()
 
 
-def _row(line: bytes, place: str, *, summed: bool) -> dict[str, Any]:
-    """One line, compared with its sum; those of earlier versions have none.
+def _row(line: bytes, place: str) -> dict[str, Any]:
+    """One line, compared with its sum.
 
     Raises:
         FileError: where it was changed.
     """
     row = json.loads(line)
-    text, mark, _ = line.rpartition(SUM.encode())
+    text, _, _ = line.rpartition(SUM.encode())
     if not isinstance(row, dict):
         raise TypeError(f"{place} is not an object")
-    if (mark or summed or row.get("has_sums")) and row.get("sum") != zlib.crc32(text):
+    if row.get("sum") != zlib.crc32(text):
         raise FileError(f"{place} was changed: its sum is not that of its values; {ANEW}")
     return row
 
@@ -209,7 +209,7 @@ def _row(line: bytes, place: str, *, summed: bool) -> dict[str, Any]:
 def _check(header: Mapping[str, Any], wanted: Mapping[str, Any], path: Path) -> None:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ValueError
-    other = [name for name in wanted if name != "has_sums" and header.get(name) != wanted[name]]
+    other = [name for name in wanted if header.get(name) != wanted[name]]
     if other:
         raise FileError(
             f"{path} holds an ablation with another {' and '.join(other)}; give the same again, "

@@ -29,7 +29,7 @@ DOCUMENT: dict[str, Any] = {
     "left_out": {str: str},
     "refused": [[int, str]],
     "digests": {str: str},
-    "lengths": ({str: int}, None),
+    "lengths": {str: int},
 }
 
 
@@ -165,23 +165,20 @@ def alignment_study_of(kept: Kept, path: str | os.PathLike[str]) -> AlignmentStu
             tuple(document["layers"]),
             document["heads"],
         )
-        study.left_out, study.digests = document["left_out"], document.get("digests", {})
-        study.fingerprint = document.get("fingerprint", "")
-        study.refused, study.lengths = (
-            dict(document["refused"]),
-            dict(document.get("lengths") or {}),
-        )
+        study.left_out = document["left_out"]
+        study.fingerprint = document["fingerprint"]
+        study.refused = dict(document["refused"])
         if is_summed:
             study.sums = _sums_of(study, document["sums"], arrays)
             return study
+        study.digests, study.lengths = document["digests"], document["lengths"]
         sentences, columns = len(document["sentences"]), (study.heads + 1 if study.layers else 1)
         counts = array_of(
             arrays, "counts", "f", (sentences, 2, len(STATES), len(BY), len(study.layers), columns)
         )
         diagonals = array_of(arrays, "diagonal", "f", (sentences, 2))
         study.statistic = Statistic(counts.shape[1:])
-        # Files from before documents were known have no groups, and some no lengths or fingerprint.
-        groups = document.get("groups") or [None] * sentences
+        groups = document["groups"] or [None] * sentences
         for name, count, diagonal, group in zip(
             document["sentences"], counts, diagonals, groups, strict=True
         ):

@@ -162,8 +162,8 @@ class AlignmentStudy(OneModelStudy, Result):
             return False
         if {*self.left_out, *self.statistic.texts} & {*other.left_out, *other.statistic.texts}:
             return False
-        # A study that counted nothing has no layers yet, and one of earlier versions no fingerprint
-        # of the weights: these fit any.
+        # A study that counted nothing has no layers yet, and one of records no fingerprint of the
+        # weights: these fit any.
         if self.layers and other.layers and self.layers != other.layers:
             return False
         if self.heads and other.heads and self.heads != other.heads:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -54,7 +53,7 @@ def alignment_study(
         target_tokenizer: of the target side, where it is another.
         resume: a file that what was counted is kept in, every 20 sentences; where it is there
             already, go on from it. What is counted with random weights is saved next to it
-            (``study.random.npz``).
+            (``study.random.safetensors``).
         progress: whether to show a bar on terminals.
         **options: ``groups``, the document of each pair where it does not say so itself;
             ``special`` and ``confidence`` of `AlignmentStudy`; ``random_weights``, for the same of
@@ -183,13 +182,7 @@ def _resumed(
         raise RecordError(
             f"{path} keeps a study {what}; resume with the same, or name another file"
         )
-    if not study.fingerprint:
-        warnings.warn(
-            f"{path} was kept by an earlier headscope, which did not note the weights: that they "
-            "are the same is taken on trust",
-            stacklevel=2,
-        )
-    study.confidence, study.fingerprint = fresh.confidence, fresh.fingerprint
+    study.confidence = fresh.confidence
     return study
 
 
@@ -199,7 +192,7 @@ def _difference(
     """What a study that was kept is of, where it is not of the same as this one."""
     if study.model and study.model != model:
         return f"of the model {study.model}, and this one is {model}"
-    if study.fingerprint not in ("", fresh.fingerprint):
+    if study.fingerprint != fresh.fingerprint:
         return f"of {model} with other weights"
     for name in OPTIONS:
         # Intervals are computed anew, so that another confidence does no harm.

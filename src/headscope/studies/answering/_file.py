@@ -14,8 +14,6 @@ from headscope.storage import (
     array_of,
     check_document,
     load_kept,
-    packed_pixels,
-    pixels_of,
     reading,
 )
 from headscope.studies.answering._result import PictureAnswer
@@ -51,9 +49,7 @@ def kept_of(answer: PictureAnswer) -> Kept:
     document["words"] = [[word.text, list(word.tokens)] for word in answer.words]
     document["pictures"] = len(answer.pictures)
     arrays = {name: np.asarray(getattr(answer, name)) for name in ARRAYS}
-    arrays |= {
-        f"picture.{number}": packed_pixels(each) for number, each in enumerate(answer.pictures)
-    }
+    arrays |= {f"picture.{number}": each for number, each in enumerate(answer.pictures)}
     return document, arrays
 
 
@@ -97,7 +93,7 @@ def _pairs(listed: list[list[int]]) -> tuple[tuple[int, int], ...]:
 
 
 def _picture(arrays: dict[str, np.ndarray], number: int) -> np.ndarray:
-    return pixels_of(array_of(arrays, f"picture.{number}", "i", (None, None)))
+    return array_of(arrays, f"picture.{number}", "u", (None, None, 3))
 
 
 def _check(document: dict[str, Any]) -> None:

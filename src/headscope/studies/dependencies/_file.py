@@ -14,7 +14,7 @@ from headscope.studies.dependencies._result import Relations
 from headscope.studies.dependencies._tally import DECODINGS, SentenceHeads
 from headscope.studies.shared._head_file import kept_of_study, load_study, parts_of, study_of
 
-DOCUMENT: dict[str, Any] = {"treebank": str, "sentences": [([str, [str]], [str, [str], str])]}
+DOCUMENT: dict[str, Any] = {"treebank": str, "sentences": [[str, [str], str]]}
 
 
 def kept_of(relations: Relations) -> Kept:
@@ -45,13 +45,11 @@ def _fill(study: Relations, facts: dict[str, Any], arrays: dict[str, np.ndarray]
     study.treebank = facts["treebank"]
     if not facts["sentences"]:
         return
-    names, relations, *documents = zip(*facts["sentences"], strict=True)
+    names, relations, documents = zip(*facts["sentences"], strict=True)
     sizes = [len(each) for each in relations]
     size = (len(DECODINGS), len(DIRECTIONS), len(study.cells), sum(sizes))
     heads = array_of(arrays, "heads", "i", (sum(sizes),))
     predicted = array_of(arrays, "predicted", "i", size)
-    # files from before 0.2 have no documents
-    documents = documents[0] if documents else [""] * len(names)
     sentences = zip(parts_of(names, sizes), relations, documents, strict=True)
     for (name, part), of, document in sentences:
         checked = _checked(heads[part], predicted[..., part])

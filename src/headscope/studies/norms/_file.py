@@ -8,19 +8,17 @@ from typing import Any
 import numpy as np
 
 from headscope.errors import RecordError
-from headscope.evidence import Statistic, StatisticSums, load_statistic
+from headscope.evidence import Statistic, StatisticSums
 from headscope.results import Kept, reads
 from headscope.storage import (
-    STATISTIC,
     Finite,
     array_of,
     check_document,
-    kind_of,
     load_kept,
     reading,
 )
 from headscope.studies.norms._study import LAYER, NormStudy, columns_of
-from headscope.studies.norms._values import ALL, FIRST_ROWS, ROWS
+from headscope.studies.norms._values import ALL, ROWS
 
 DOCUMENT: dict[str, Any] = {
     "stack": (str, None),
@@ -72,19 +70,13 @@ def load_norm_study(
 
     Args:
         path: of the file.
-        stack: which stack of the records; by default the one that was kept, in files of headscope
-            0.1 none.
-        confidence: of the intervals; by default the one that was kept, in files of headscope 0.1
-            0.95.
+        stack: which stack of the records; by default the one that was kept.
+        confidence: of the intervals; by default the one that was kept.
 
     Raises:
         FileError: where the file does not exist or is none of ours.
         RecordError: where it holds something else.
     """
-    if kind_of(path, "study of norms") == STATISTIC:
-        return _with_statistic(
-            path, NormStudy(stack=stack, confidence=confidence or 0.95), load_statistic(path)
-        )
     document, arrays = load_kept(path, NormStudy.KIND)
     if stack is not None:
         document["stack"] = stack
@@ -139,30 +131,18 @@ def _with_statistic(
     """
     # Names are those of the rows, then those of the columns: the layers, and all of them together.
     names = statistic.names
-    rows = ROWS if names[: len(ROWS)] == ROWS else FIRST_ROWS
-    if names[: len(rows)] != rows:
+    if names[: len(ROWS)] != ROWS:
         raise RecordError(f"{path} holds no study of norms")
     with reading(path, "study of norms"):
         study.layers = tuple(
-            int(name.removeprefix(LAYER)) for name in names[len(rows) :] if name != ALL
+            int(name.removeprefix(LAYER)) for name in names[len(ROWS) :] if name != ALL
         )
-        if names != (*rows, *columns_of(study.layers)) or statistic.shape != (
-            len(rows),
+        if names != (*ROWS, *columns_of(study.layers)) or statistic.shape != (
+            len(ROWS),
             len(study.layers) + 1,
         ):
             raise ValueError(
                 f"it has values {list(statistic.shape)} for {len(study.layers)} layers"
             )
-    is_old = rows != ROWS and isinstance(statistic, Statistic)
-    study.statistic = _filled(statistic, study.layers) if is_old else statistic
+    study.statistic = statistic
     return study
-
-
-def _filled(old: Statistic, layers: tuple[int, ...]) -> Statistic:
-    """What a file from before 0.2 holds, without a value in the rows that came later."""
-    filled = Statistic((len(ROWS), len(layers) + 1), (*ROWS, *columns_of(layers)))
-    for text, values in zip(old.texts, old.values, strict=True):
-        whole = np.full(filled.shape, np.nan)
-        whole[: len(FIRST_ROWS)] = values
-        filled.update(text, whole)
-    return filled

@@ -25,8 +25,6 @@ ROWS = (
     *(f"spearman within heads: {name}" for name in (*CLASSES, ALL)),
 )
 """The rows of values; see `norm_study`."""
-FIRST_ROWS = tuple(row for row in ROWS if not row.startswith("spearman within"))
-"""Those of files from before 0.2."""
 
 Classes = dict[str, Bool[np.ndarray, " token"]]
 

@@ -27,6 +27,7 @@ DOCUMENT: dict[str, Any] = {
     "model": str,
     "cells": [PAIR],
     "left_out": {str: str},
+    "lengths": {str: int},
 }
 """What `HeadStudy._document` gives."""
 MOST_SPLITS = 10_000
@@ -124,11 +125,11 @@ def _anew(kind: type[Study], document: dict[str, Any]) -> Study:
         TypeError: where something is of a wrong kind.
     """
     check_document(document, DOCUMENT)
-    if document["options"].get("splits", 1) > MOST_SPLITS:
+    if document["options"]["splits"] > MOST_SPLITS:
         raise ValueError(f"splits is {document['options']['splits']}")
     study = kind(**document["options"])
     study.model, study.left_out = document["model"], document["left_out"]
-    study._lengths = dict(document.get("lengths", {}))
+    study._lengths = document["lengths"]
     # JSON has lists, and cells are looked up and compared as pairs.
     study.cells = tuple((layer, head) for layer, head in document["cells"])
     return study
