@@ -1,10 +1,15 @@
 """Every attention that ran is in the record once, under a name of its own, or named as missing."""
 
+from collections import OrderedDict
+
+import numpy as np
+import pytest
 import torch
 from torch import nn
 from transformers import PreTrainedModel, ViTConfig
 from transformers.modeling_outputs import BaseModelOutput
 
+import headscope as hs
 from headscope.capturing import capture_encoded
 
 WIDTH = 12
@@ -72,3 +77,132 @@ def test_both_directions_of_attention_between_prompts_and_picture_are_kept():
     }
     to_image = record["layers.cross.probe"]
     assert (len(to_image.query), to_image.key.grid) == (4, (4, 2))
+
+
+class VisionTransformer(nn.Module):
+    """Named as torchvision names its own: ``encoder.layers.encoder_layer_0.self_attention``."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv_proj = nn.Conv2d(3, WIDTH, 8, 8)
+        self.encoder = nn.Module()
+        self.encoder.dropout = nn.Dropout()
+        layers = OrderedDict((f"encoder_layer_{number}", EncoderBlock()) for number in range(3))
+        self.encoder.layers = nn.Sequential(layers)
+        self.heads = nn.Sequential(OrderedDict(head=nn.Linear(WIDTH, 2)))
+
+    def forward(self, pixels):
+        states = self.conv_proj(pixels).flatten(2).mT
+        return self.heads(self.encoder.layers(self.encoder.dropout(states))[:, 0])
+
+
+class EncoderBlock(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ln_1, self.self_attention = (
+            nn.LayerNorm(WIDTH),
+            nn.MultiheadAttention(WIDTH, 3, batch_first=True),
+        )
+
+    def forward(self, states):
+        normed = self.ln_1(states)
+        return states + self.self_attention(normed, normed, normed, need_weights=False)[0]
+
+
+class Parts(nn.Module):
+    """Parts under names of their own, run one after the other."""
+
+    def __init__(self, **parts):
+        super().__init__()
+        for name, part in parts.items():
+            self.add_module(name, part)
+
+    def forward(self, states):
+        for part in self.children():
+            states = part(states)
+        return states
+
+
+class Keyed(nn.Module):
+    def __init__(self, **parts):
+        super().__init__()
+        self.parts = nn.ModuleDict(parts)
+
+    def forward(self, states):
+        for part in self.parts.values():
+            states = part(states)
+        return states
+
+
+class Mixer(nn.Linear):
+    """What stands in the place of attention."""
+
+
+def watched(model, states=None):
+    states = torch.randn(1, 5, WIDTH) if states is None else states
+    with hs.watch(model.eval()) as seen:
+        model(states)
+    return seen.record
+
+
+def modules_of(record):
+    return {
+        name: {layer.layer: layer.module for layer in stack}
+        for name, stack in record.stacks.items()
+    }
+
+
+def test_rollout_of_a_model_named_as_torchvision_names_its_vision_transformer():
+    torch.manual_seed(2)
+    record = watched(VisionTransformer(), torch.randn(1, 3, 16, 24))
+    assert modules_of(record) == {
+        "self": {i: f"encoder.layers.encoder_layer_{i}.self_attention" for i in range(3)}
+    }
+    expected = np.eye(6)
+    for layer in record["self"]:
+        step = layer.weights_of().mean(0) + np.eye(6)
+        expected = step / step.sum(-1, keepdims=True) @ expected
+    np.testing.assert_allclose(hs.rollout(record)[-1], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("model", "modules"),
+    [
+        (Parts(block1=Block(), block2=Block()), ["block1.att", "block2.att"]),
+        (Keyed(low=Block(), high=Block()), ["parts.low.att", "parts.high.att"]),
+        (nn.Sequential(Block(), nn.Identity(), Block()), ["0.att", "2.att"]),
+        (nn.Sequential(Block(), nn.Dropout(), Block()), ["0.att", "2.att"]),
+        (
+            Parts(stem=Mixer(WIDTH, WIDTH), layer_one=Block(), norm=nn.LayerNorm(WIDTH)),
+            ["layer_one.att"],
+        ),
+    ],
+)
+def test_layers_of_one_kind_are_one_stack_whatever_they_are_called(model, modules):
+    record = watched(model)
+    assert modules_of(record) == {"self": dict(enumerate(modules))}
+    assert hs.rollout(record).shape == (len(modules), 5, 5)
+
+
+def test_chosen_heads_of_layers_under_names_of_their_own():
+    model, states = Keyed(low=Block(), high=Block()).eval(), torch.randn(1, 5, WIDTH)
+    with hs.watch(model, heads=[(1, 2)]) as seen:
+        model(states)
+    whole = watched(model, states)
+    found = seen.record["self"].weights(layer=1, head=2)
+    np.testing.assert_allclose(found, whole["self"].weights(layer=1, head=2), atol=1e-6)
+
+
+def test_towers_of_one_kind_stay_apart():
+    towers = {f"tower{number}": Parts(block1=Block(), block2=Block()) for number in (1, 2)}
+    assert modules_of(watched(Parts(**towers))) == {
+        f"tower{tower}.blockN": {i: f"tower{tower}.block{i + 1}.att" for i in range(2)}
+        for tower in (1, 2)
+    }
+
+
+def test_a_named_layer_without_attention_is_no_layer_that_rollout_passes_over():
+    record = watched(Keyed(low=Block(), middle=Mixer(WIDTH, WIDTH), high=Block()))
+    assert modules_of(record) == {"self": {0: "parts.low.att", 2: "parts.high.att"}}
+    with pytest.raises(hs.RecordError, match=r"no attention in layers \[1\]"):
+        hs.rollout(record)

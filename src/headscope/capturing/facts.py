@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -15,7 +15,7 @@ from headscope.capturing.device import device_of
 from headscope.capturing.loading.fingerprint import weights_name
 from headscope.capturing.loading.load import display_name
 from headscope.capturing.loading.options import quantised
-from headscope.capturing.watching._routers import block_of
+from headscope.capturing.walk import BlockPlace
 from headscope.record import Layer, ModelFacts, held
 
 MIXER = re.compile(
@@ -67,53 +67,48 @@ def _called(device: Any) -> str:
 
 
 def others_of(
-    model: nn.Module, path: str, numbers: Iterable[int], *, seen: Sequence[str], cross: bool = False
+    model: nn.Module,
+    place: BlockPlace,
+    numbers: set[int],
+    *,
+    seen: Sequence[str],
+    cross: bool = False,
 ) -> dict[int, str]:
     """The blocks of a list whose softmax attention was not seen, by number, with a description.
 
     A block with the same attention module as the others is ``unseen``; so is a block of the same
-    class as the others, if these compute attention themselves. Any other block is described by what
+    class as the others, if these compute attention themselves. Any other layer is described by what
     it computes instead.
 
     Args:
         model: the whole model.
-        path: path of the list of blocks, such as ``"model.layers"``.
+        place: of one of the modules.
         numbers: numbers of the blocks whose attention was seen.
         seen: names of the modules that computed it.
         cross: whether it is cross-attention, which a block may well lack.
     """
-    blocks, numbers = _blocks(model, path), set(numbers)
+    blocks = list(place.blocks.values())
     # Numbers beyond the list were counted in some other way, and do not refer to its blocks.
     if not numbers <= set(range(len(blocks))):
         return {}
     unexplained = [number for number in range(len(blocks)) if number not in numbers]
-    if not unexplained:
-        return {}
-    kinds = dict.fromkeys(filter(None, (_kind_of(model, path, name) for name in seen)))
+    kinds = dict.fromkeys(_kinds_of(model, place, seen)) if unexplained else {}
     others = {}
     for number in unexplained:
-        block = blocks[number]
-        unseen = _unseen(block, kinds)
-        if unseen or not cross:
-            others[number] = unseen or _described(block)
+        unseen = _unseen(blocks[number], kinds)
+        if unseen or (place.is_list and not cross):
+            others[number] = unseen or _described(blocks[number])
     return others
 
 
-def _blocks(model: nn.Module, path: str) -> Sequence[nn.Module]:
-    try:
-        blocks = model.get_submodule(path)
-    except AttributeError:
-        return ()
-    return list(blocks) if isinstance(blocks, nn.ModuleList) else ()
-
-
-def _kind_of(model: nn.Module, path: str, name: str) -> tuple[str, type] | None:
-    """Path of a module inside its block, and its class; None if it is in no block of this list."""
-    block = block_of(name)
-    if block is None or block[0] != path:
-        return None
-    inside = name.removeprefix(".".join(filter(None, (path, str(block[1]))))).removeprefix(".")
-    return inside, type(model.get_submodule(name))
+def _kinds_of(
+    model: nn.Module, place: BlockPlace, seen: Sequence[str]
+) -> Iterator[tuple[str, type]]:
+    """Path of each module inside its block, and its class."""
+    for name in seen:
+        for block in place.blocks:
+            if f"{name}.".startswith(f"{block}."):
+                yield name.removeprefix(block).removeprefix("."), type(model.get_submodule(name))
 
 
 def _unseen(block: nn.Module, kinds: Iterable[tuple[str, type]]) -> str:

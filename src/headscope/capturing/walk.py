@@ -5,13 +5,18 @@ the attention of a short text.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Generator, Hashable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import nn
+
+DIGITS = re.compile(r"\d+")
+IDLE = nn.Identity, nn.Dropout
+"""Parts of a sequence that are not layers of it."""
 
 _in_pass: ContextVar[dict[Hashable, Any] | None] = ContextVar("headscope_in_pass", default=None)
 
@@ -74,6 +79,90 @@ def _walk(
 def modules_of(model: nn.Module) -> list[nn.Module]:
     """All modules, each once, in the order of ``model.modules()``."""
     return [module for _, module in named_modules_of(model)]
+
+
+class BlockPlace(NamedTuple):
+    """Where a module stands in a list of blocks.
+
+    Args:
+        path: of the list.
+        number: of the block.
+        blocks: all blocks of the list, by their whole names.
+        is_list: whether it is a ``ModuleList``: then each of its blocks is a layer.
+    """
+
+    path: str
+    number: int
+    blocks: dict[str, nn.Module]
+    is_list: bool
+
+
+def place_of(model: nn.Module, name: str) -> BlockPlace | None:
+    """The list of blocks that a module stands in: the first whose blocks have numbers for names.
+
+    Without one it is a ``ModuleDict``, or parts of a module whose names differ in a number
+    (``encoder_layer_0``), the innermost around the module in which two blocks are of one class.
+    """
+    holder, path, around = _plain(model), "", []
+    for own in name.split(".") if name else ():
+        block = f"{path}.{own}".lstrip(".")
+        if own.isdecimal():
+            return _numbered(holder, path, block)
+        around.append((holder, path, block))
+        holder, path = _plain(getattr(holder, own)), block
+    # The module itself comes last: a block may have several that compute attention.
+    for holder, path, block in [*around[-2::-1], *around[-1:]]:
+        template, blocks = _beside(holder, path, block)
+        kinds = [type(part) for part in blocks.values()]
+        if block in blocks and kinds.count(type(blocks[block])) > 1:
+            return BlockPlace(template, list(blocks).index(block), blocks, False)
+    return None
+
+
+def block_of(model: nn.Module, name: str) -> tuple[str, int] | None:
+    """Path of the list of blocks that a module stands in, and the number of its block there."""
+    place = place_of(model, name)
+    return None if place is None else place[:2]
+
+
+def _numbered(holder: nn.Module, path: str, block: str) -> BlockPlace:
+    blocks, number = _parts(holder, path), int(block.rpartition(".")[2])
+    if isinstance(holder, nn.Sequential):
+        blocks = {name: part for name, part in blocks.items() if not isinstance(part, IDLE)}
+        number = list(blocks).index(block)
+    return BlockPlace(path, number, blocks, isinstance(holder, nn.ModuleList))
+
+
+def _beside(holder: nn.Module, path: str, block: str) -> tuple[str, dict[str, nn.Module]]:
+    """Parts of a module that may be blocks beside one of them, and what stands for their path."""
+    is_keyed, beside = isinstance(holder, nn.ModuleDict), _template(path, block)
+    if not is_keyed and beside == block:
+        return block, {}
+    blocks = {}
+    for name, part in _parts(holder, path).items():
+        if (is_keyed or _template(path, name) == beside) and not isinstance(part, IDLE):
+            blocks[name] = part
+    return path if is_keyed else beside, blocks
+
+
+def _template(path: str, block: str) -> str:
+    """The name of a block that stands for all whose names differ from it in their numbers."""
+    return path + DIGITS.sub("N", block.removeprefix(path))
+
+
+def _parts(holder: nn.Module, path: str) -> dict[str, nn.Module]:
+    """Parts of a module by their whole names."""
+
+    def named() -> dict[str, nn.Module]:
+        parts = holder._modules.items()
+        return {f"{path}.{own}".lstrip("."): part for own, part in parts if part is not None}
+
+    return once_a_pass(("parts", holder, path), named)
+
+
+def _plain(module: nn.Module) -> nn.Module:
+    """The module inside the wrapper of ``torch.compile``, which names leave out."""
+    return getattr(module, "_orig_mod", module)
 
 
 def arguments_of(model: nn.Module | type[nn.Module]) -> tuple[str, ...]:

@@ -252,7 +252,7 @@ class Builder:
             return {}
         kept = entry.sides[0].positions[example].cpu().numpy()
         of_example = {name: scores[example] for name, scores in self.routers.items()}
-        by_layer = routers_of(entry.group.path, of_example)
+        by_layer = routers_of(self._model, entry.group.path, of_example)
         return {number: scores[kept] for number, scores in by_layer.items()}
 
     def _statistics(

@@ -23,7 +23,7 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.hooks import hook_after
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
-from headscope.capturing.walk import modules_of
+from headscope.capturing.walk import block_of, modules_of
 from headscope.capturing.watching._watch import Watch
 from headscope.capturing.watching.tape import ModuleUse, first_tensor
 from headscope.capturing.watching.watch_plan import is_affine, names_of
@@ -103,7 +103,7 @@ def take_returned(
         if call.projection_name not in taken
     ]
     for number, call in enumerate(proved, start=watch.count):
-        call.number = number
+        call.number, call.block = number, block_of(model, call.name)
         builder.take(call)
     missing = [name for name in refused if not any(name.startswith(call.name) for call in proved)]
     if not missing:

@@ -15,8 +15,8 @@ from headscope.capturing.building._side_tokens import SideTokens
 from headscope.capturing.building.stacks import StackKey, name_groups, number_layers
 from headscope.capturing.calls.call import Call
 from headscope.capturing.facts import others_of
+from headscope.capturing.walk import place_of
 from headscope.capturing.watching._joined_heads import CallSummary
-from headscope.capturing.watching._routers import block_of
 from headscope.record import Layer, StoredArray
 from headscope.record.vouched import vouched_layer
 
@@ -47,7 +47,7 @@ class SeenLayer:
         number: of the call.
         made: name of the module, and size of the call.
         own_number: the layer number in its module.
-        block: the path of the list that holds its block, and the index of the block.
+        block: path of the list that holds its block, and the number of the block.
         layers: arguments of a `Layer` for each text.
         chosen: the same where only some heads are kept, by possible number and choice of heads;
             which of them is right is known once all calls were seen.
@@ -65,9 +65,11 @@ class SeenLayer:
         self.number: int = call.number
         self.sides: tuple[SideTokens, ...] = sides
         size = size or call.size
-        self.made: CallSummary = CallSummary(call.name, call.cross, size, call.projection_name)
+        self.made: CallSummary = CallSummary(
+            call.name, call.cross, size, call.projection_name, call.block
+        )
         self.own_number: int | None = getattr(call.module, "layer_idx", None)
-        self.block: tuple[str, int] | None = block_of(call.name)
+        self.block: tuple[str, int] | None = call.block
         self.layers: list[dict[str, Any]] = []
         self.chosen: dict[tuple[int, tuple[int, ...]], list[dict[str, Any]]] = {}
 
@@ -155,7 +157,8 @@ class SeenStack(Generic[Seen]):
             if layer.block and layer.block[0] == path and layer.made.cross == cross:
                 blocks.add(layer.block[1])
                 names.append(layer.made.name)
-        return others_of(model, path, blocks, seen=names, cross=cross)
+        place = place_of(model, self.first.made.name)
+        return {} if place is None else others_of(model, place, blocks, seen=names, cross=cross)
 
 
 def stacks_of(seen: Iterable[Seen], wanted: ChosenHeads | None = None) -> list[SeenStack[Seen]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -11,14 +10,13 @@ from headscope.capturing.calls.call import Call
 
 TIME, SPACE = "time", "space"
 """Kinds of attention between the patches of a video: within one place, and within one frame."""
-NUMBER = re.compile(r"(?:^|\.)\d+(?:\.|$)")
 
 
 class StackKey(NamedTuple):
     """The calls of one stack.
 
     Args:
-        path: the module path before its first number.
+        path: of the list of blocks that the modules stand in; else the name of the module.
         cross: whether the calls are cross-attention.
         kind: kind of the queries, see `headscope.capturing.building._side_tokens.SideTokens`.
         part: number that separates groups that differ only in their tokens, as the stages of Swin.
@@ -32,7 +30,7 @@ class StackKey(NamedTuple):
 
 def group_of(call: Call) -> StackKey:
     """The group of a call, as far as it follows from its module."""
-    return StackKey(NUMBER.split(call.name)[0], call.cross)
+    return StackKey(call.name if call.block is None else call.block[0], call.cross)
 
 
 def name_groups(groups: Sequence[StackKey]) -> dict[StackKey, str]:

@@ -38,6 +38,7 @@ class Call:
         weights: ``[batch head query key]`` where the model computed them itself.
         projection: the module that takes the context, once it was seen, and what came out of it.
         number: of the call, counted from the beginning of the pass.
+        block: path of the list of blocks that the module stands in, and the number of its block.
         norm: the class of the norm that queries went through, if any.
         query_before: ``query`` before positions, where the module that made it was seen.
         key_before: the same of ``key``.
@@ -69,6 +70,7 @@ class Call:
     projection_name: str = ""
     output: torch.Tensor | None = None
     number: int = 0
+    block: tuple[str, int] | None = None
     norm: str = ""
     query_before: torch.Tensor | None = None
     key_before: torch.Tensor | None = None

@@ -90,9 +90,22 @@ class StepJoiner:
                     key=key,
                     layers=layers,
                     others=stack.others(self._model, seen),
-                    routers=_routed(routers, stack, query),
+                    routers=self._routed(routers, stack, query),
                 )
         return stacks
+
+    def _routed(
+        self, routers: Mapping[str, np.ndarray] | None, stack: SeenStack, query: Tokens
+    ) -> dict[int, np.ndarray]:
+        """Router scores by number of the layer, without those of a pass that came after the end;
+        they belong to the block, and are kept with its self-attention alone.
+        """
+        if stack.group.cross:
+            return {}
+        own = routers_of(self._model, stack.group.path, routers or {})
+        for scores in own.values():
+            _check_size(stack.name, "tokens to route", len(scores), len(query))
+        return {number: scores[: len(query)] for number, scores in own.items()}
 
 
 def _sides(group: StackKey, tokens: Mapping[str, Tokens]) -> tuple[str, str]:
@@ -109,15 +122,3 @@ def _check_size(name: str, what: str, seen: int, wanted: int) -> None:
             f"A layer of stack {name!r} worked on {seen} {what} in all steps together, but "
             f"{wanted} tokens were read; steps that add, drop or repeat tokens cannot be joined"
         )
-
-
-def _routed(
-    routers: Mapping[str, np.ndarray] | None, stack: SeenStack, query: Tokens
-) -> dict[int, np.ndarray]:
-    """Router scores by number of the layer, without those of a pass that came after the end; they
-    belong to the block, and are kept with its self-attention alone.
-    """
-    own = {} if stack.group.cross else routers_of(stack.group.path, routers or {})
-    for scores in own.values():
-        _check_size(stack.name, "tokens to route", len(scores), len(query))
-    return {number: scores[: len(query)] for number, scores in own.items()}

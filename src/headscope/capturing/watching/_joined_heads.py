@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from headscope.capturing.calls.call import Call
-from headscope.capturing.watching._routers import block_of
+from headscope.capturing.walk import block_of
 from headscope.capturing.watching.watch_plan import names_of
 from headscope.errors import CaptureError
 
@@ -41,6 +41,7 @@ def put_together(calls: Sequence[Call], model: nn.Module) -> Call:
     ):  # heads in a list, which stands in the module that is meant
         name = _path(first).rpartition(".")[0]
         module = model.get_submodule(name)
+    own = names_of(model)[id(module)]
     seen = all(call.query is not None and call.key is not None for call in calls)
     keys = [
         call.key.repeat_interleave(_shared(call), dim=1) for call in calls if call.key is not None
@@ -48,7 +49,8 @@ def put_together(calls: Sequence[Call], model: nn.Module) -> Call:
     whole = replace(
         first,
         module=module,
-        name=names_of(model)[id(module)],
+        name=own,
+        block=block_of(model, own),
         value=torch.cat(
             [call.value.repeat_interleave(_shared(call), dim=1) for call in calls], dim=1
         ),
@@ -74,12 +76,14 @@ class CallSummary:
         cross: whether it is cross-attention.
         size: batch, heads, queries and keys.
         projection: name of the output projection; empty where none was seen.
+        block: of the call.
     """
 
     name: str
     cross: bool
     size: tuple[int, int, int, int]
     projection: str = ""
+    block: tuple[str, int] | None = None
 
 
 def check_joined(calls: Sequence[CallSummary]) -> None:
@@ -102,9 +106,7 @@ def check_joined(calls: Sequence[CallSummary]) -> None:
                 f"{name} computes attention in pieces of {len(several)} sizes that cannot be put "
                 "together"
             )
-    heads = Counter(
-        (block_of(call.name) or call.name, call.cross) for call in alone if call.size[1] == 1
-    )
+    heads = Counter((call.block or call.name, call.cross) for call in alone if call.size[1] == 1)
     for (block, _), count in heads.items():
         if count > 1:
             name = block if isinstance(block, str) else ".".join(filter(None, map(str, block)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,10 +10,10 @@ import numpy as np
 import torch
 from torch import nn
 
+from headscope.capturing.walk import block_of
 from headscope.capturing.watching.tape import ModuleUse
 from headscope.errors import CaptureError
 
-BLOCK = re.compile(r"(.*?)(?:^|\.)(\d+)(?:\.|$)")
 RETURNED = {
     "router_logits": "",
     "encoder_router_logits": "encoder",
@@ -92,17 +91,22 @@ def scores_of_steps(
     return {name: np.concatenate(scores) for name, scores in steps.items()}
 
 
-def routers_of(path: str, scores: Mapping[str, np.ndarray]) -> dict[int, np.ndarray]:
+def routers_of(
+    model: nn.Module, path: str, scores: Mapping[str, np.ndarray]
+) -> dict[int, np.ndarray]:
     """The router scores of the blocks of a list, by the number of the block.
 
     Args:
+        model: whose routers they are.
         path: of the list.
         scores: by the name of the router's module.
     """
-    blocks = {block_of(name): own for name, own in scores.items()}
-    return {
-        block[1]: own for block, own in blocks.items() if block is not None and block[0] == path
-    }
+    of_blocks = {}
+    for name, own in scores.items():
+        block = block_of(model, name)
+        if block is not None and block[0] == path:
+            of_blocks[block[1]] = own
+    return of_blocks
 
 
 def _scores(tensor: torch.Tensor, batch: int) -> np.ndarray:
@@ -113,11 +117,3 @@ def _offers_none(model: nn.Module) -> CaptureError:
     return CaptureError(
         f"{type(model).__name__} offers no router scores; capture without routers=True (--routers)"
     )
-
-
-def block_of(name: str) -> tuple[str, int] | None:
-    """Path of the list that a module's block stands in, and the number of the block: its first
-    number.
-    """
-    match = BLOCK.match(name)
-    return None if match is None else (match[1], int(match[2]))

@@ -12,6 +12,7 @@ from torch import nn
 from headscope.capturing.calls.call import Call
 from headscope.capturing.freed_memory import keep_freed_memory
 from headscope.capturing.observers import observing
+from headscope.capturing.walk import block_of
 from headscope.capturing.watching._before_positions import (
     BeforePositions,
     find_before,
@@ -180,7 +181,10 @@ class Watch(PassReader):
             self._done(self._waiting.pop())
 
     def _describe(self, call: Call) -> None:
-        """Note how queries and keys were made, and let go of what made them."""
+        """Note where the module stands and how queries and keys were made, and let go of what made
+        them.
+        """
+        call.block = block_of(self._watched.modules.model, call.name)
         uses = self._tape.uses
         before = find_before(call, uses, self._before)
         with_before(call, before)
