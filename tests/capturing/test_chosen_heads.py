@@ -12,6 +12,8 @@ import headscope as hs
 from headscope.errors import CaptureError, FigureError, PageError, RecordError
 from headscope.testing import tiny_model, tiny_tokenizer
 
+from ..close import assert_close
+
 TEXT = "the cat sat on the mat"
 PICKS = {
     "bert": [(1, 2), (0, 0), (0, 2)],
@@ -53,11 +55,11 @@ def test_chosen_heads_are_those_of_the_whole_capture(tokenizer, family, keep):
         for array in ("queries", "queries_before", "sinks"):
             assert ours.has(array) == theirs.has(array)
             if ours.has(array):
-                assert np.array_equal(ours.part(array, [head]), theirs.part(array, [head]))
+                assert_close(ours.part(array, [head]), theirs.part(array, [head]))
         for array in ("keys", "values", "keys_before"):
             if ours.has(array):
                 number = int(theirs.kv_head_of[head])
-                assert np.array_equal(ours.part(array, [number]), theirs.part(array, [number]))
+                assert_close(ours.part(array, [number]), theirs.part(array, [number]))
         if theirs.statistics is not None:
             assert ours.statistics is not None
             for fact in ("entropy", "received"):
@@ -158,7 +160,7 @@ def test_files_keep_chosen_heads(tokenizer, tmp_path):
     record = hs.capture(tiny_model("llama"), tokenizer, TEXT, heads=[(1, 1), (1, 5)])
     read = hs.load(hs.save(record, tmp_path / "some.safetensors"), check=True)
     assert read["self"].held_heads == ((1, 1), (1, 5))
-    assert np.array_equal(read["self"].weights(1, 5), record["self"].weights(1, 5))
+    assert_close(read["self"].weights(1, 5), record["self"].weights(1, 5))
     assert read["self"].layer(1).held_heads == record["self"].layer(1).held_heads
 
 
@@ -220,7 +222,7 @@ def test_norms_are_those_of_a_record_of_all_heads(family, tokenizer):
     for layer in some[name]:
         full, kept = whole[name].layer(layer.layer), list(layer.head_numbers)
         assert layer.held_heads is not None
-        np.testing.assert_array_equal(layer.value_norms, full.value_norms[kept])
+        assert_close(layer.value_norms, full.value_norms[kept])
         assert layer.contributions.missing == full.contributions.missing
         for kind in ("attention", "residual", "output", "alti"):
             ours, theirs = (getattr(each.contributions, kind) for each in (layer, full))
@@ -228,9 +230,7 @@ def test_norms_are_those_of_a_record_of_all_heads(family, tokenizer):
             if ours is not None:
                 np.testing.assert_allclose(ours, theirs, atol=1e-6)
         for head in kept:
-            np.testing.assert_array_equal(
-                layer.head_contributions_of(head), full.head_contributions_of(head)
-            )
+            assert_close(layer.head_contributions_of(head), full.head_contributions_of(head))
 
 
 def test_norms_of_chosen_heads_are_kept_shown_and_drawn(tokenizer, tmp_path):
@@ -239,15 +239,13 @@ def test_norms_of_chosen_heads_are_kept_shown_and_drawn(tokenizer, tmp_path):
     given = hs.capture(model, tokenizer, TEXT, keep="norms", heads=[(1, 2)])
     hs.save(given, tmp_path / "some.safetensors")
     some = hs.load(tmp_path / "some.safetensors")
-    np.testing.assert_array_equal(
-        some["self"].layer(1).value_norms, whole["self"].layer(1).value_norms[[2]]
-    )
+    assert_close(some["self"].layer(1).value_norms, whole["self"].layer(1).value_norms[[2]])
     hs.view(some, quantity="contribution", layer=1, heads=[2]).save(tmp_path / "some.html")
     drawn = []
     for record in (some, whole):
         figure = hs.figure(record, view="matrix", layer=1, head=2, quantity="contribution")
         drawn.append(np.asarray(Image.open(BytesIO(figure.to_bytes("png")))))
-    np.testing.assert_array_equal(*drawn)
+    assert_close(*drawn)
     with pytest.raises(RecordError, match="holds head 2 of 3, and not 0"):
         some["self"].layer(1).head_contributions_of(0)
     with pytest.raises(RecordError):

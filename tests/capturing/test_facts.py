@@ -10,6 +10,8 @@ from headscope.capturing import capture_encoded
 from headscope.testing import tiny_model, tiny_tokenizer
 from headscope.testing._made_up import made_up
 
+from ..close import assert_close
+
 TEXT = "the cat sat. a dog, it ran"
 
 
@@ -131,7 +133,7 @@ def test_queries_before_positions_are_those_of_the_projection_where_they_are_no_
     layer = run_on(model, made_up(model), "qk", "before")[1]["self"].layer(1)
     for name, found in zip(given, layer.before_positions(), strict=True):
         wanted = given[name][1].unflatten(-1, (layer.heads, -1)).transpose(0, 1)
-        np.testing.assert_array_equal(found, wanted.numpy())
+        assert_close(found, wanted.numpy())
 
 
 def test_a_norm_of_what_was_turned_is_not_taken_for_what_it_was_before(tokenizer):
@@ -214,7 +216,7 @@ def test_router_scores_are_kept_for_the_real_tokens(tokenizer):
         assert list(stack.routers) == [0, 1]
         for number, scores in stack.routers.items():
             wanted = own[number].reshape(2, -1, 4)[example][kept]
-            np.testing.assert_array_equal(scores, wanted.numpy())
+            assert_close(scores, wanted.numpy())
 
 
 def test_router_scores_of_a_hybrid_keep_their_numbers(tokenizer, tmp_path):

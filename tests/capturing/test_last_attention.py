@@ -9,6 +9,7 @@ from headscope.capturing import capture_batches, equal_lengths
 from headscope.record import TextBatch
 from headscope.testing import tiny_model, tiny_tokenizer
 
+from ..close import assert_close
 from .growing_model import hand_written
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -63,7 +64,7 @@ def test_what_follows_the_last_attention_is_run_now_and_then(family, tokenizer, 
     whole = one_by_one(model, tokenizer)
     assert len(passes) == 22
     for ours, theirs in zip(weights_of(ended), weights_of(whole), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+        assert_close(ours, theirs)
 
 
 def test_a_pass_over_texts_of_a_new_length_runs_to_its_end(tokenizer):
@@ -135,6 +136,6 @@ def test_a_model_is_left_as_it_was(tokenizer):
     assert not any(each._forward_hooks or each._forward_pre_hooks for each in model.modules())
     assert torch.overrides._get_current_function_mode() is None
     ids = torch.tensor([tokenizer(SAME[0])["input_ids"]])
-    np.testing.assert_array_equal(
+    assert_close(
         model(ids).last_hidden_state.detach(), tiny_model("llama")(ids).last_hidden_state.detach()
     )

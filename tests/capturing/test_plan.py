@@ -21,6 +21,7 @@ from headscope.capturing.watching.modes import innermost_mode
 from headscope.capturing.watching.operators import OperatorWatch
 from headscope.testing import tiny_model, tiny_tokenizer
 
+from ..close import assert_close
 from .growing_model import Attention, Model, hand_written
 
 TEXTS = ["the cat sat.", "a bee sat on the cat.", "a"]
@@ -61,8 +62,8 @@ def assert_same(first, second):
                 for array in ARRAYS:
                     assert one.has(array) == other.has(array), (name, array)
                     if one.has(array):
-                        assert np.array_equal(getattr(one, array), getattr(other, array))
-                assert np.array_equal(one.statistics.entropy, other.statistics.entropy)
+                        assert_close(getattr(one, array), getattr(other, array))
+                assert_close(one.statistics.entropy, other.statistics.entropy)
 
 
 @pytest.fixture
@@ -123,7 +124,7 @@ def test_with_a_plan_routers_are_watched_where_they_were_found(hooks):
     for ours, theirs in zip(again, first, strict=True):
         assert list(ours["self"].routers) == list(theirs["self"].routers) == [0, 1]
         for number, scores in ours["self"].routers.items():
-            assert np.array_equal(scores, theirs["self"].routers[number])
+            assert_close(scores, theirs["self"].routers[number])
 
 
 def test_other_modules_that_are_routers_now_are_found_by_looking_anew():
@@ -135,7 +136,7 @@ def test_other_modules_that_are_routers_now_are_found_by_looking_anew():
     again = records_of(model, routers=True)
     assert watch_plan.PLANS[model].plan.routers == true
     assert watch_plan.PLANS[model].plan is not plan
-    assert np.array_equal(again[0]["self"].routers[0], first[0]["self"].routers[0])
+    assert_close(again[0]["self"].routers[0], first[0]["self"].routers[0])
 
 
 def test_a_plan_of_one_token_is_made_anew_where_there_is_more_to_see():
@@ -295,7 +296,7 @@ def test_a_module_that_takes_the_place_of_another_is_seen():
     ours = capture_ids(model, input_ids=ids)[0]
     theirs = capture_ids(forgotten(model), input_ids=ids)[0]
     for one, other in zip(ours["self"], theirs["self"], strict=True):
-        assert np.array_equal(one.weights, other.weights)
+        assert_close(one.weights, other.weights)
 
 
 class Adapter(nn.Module):

@@ -10,6 +10,8 @@ import headscope as hs
 from headscope import CaptureError, TextError
 from headscope.testing import tiny_model
 
+from ..close import assert_close
+
 STEPS, PATCH = 40, 8
 
 
@@ -100,7 +102,7 @@ def test_series_are_saved(tmp_path):
     hs.save(record, tmp_path / "series.safetensors")
     again = hs.load(tmp_path / "series.safetensors")
     assert again["self"].query == record["self"].query
-    assert np.array_equal(again["self"].weights(), record["self"].weights())
+    assert_close(again["self"].weights(), record["self"].weights())
 
 
 def test_what_does_not_fit_is_refused():

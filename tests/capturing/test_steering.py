@@ -9,6 +9,8 @@ import torch
 import headscope as hs
 from headscope.testing import tiny_model, tiny_tokenizer
 
+from ..close import assert_close
+
 TEXT = "the cat sat."
 PLACES = {
     "bert": "encoder.layer.0.attention.output.dense",
@@ -33,9 +35,9 @@ def test_a_vector_that_a_hook_adds_is_no_reason_to_refuse(family):
     steered = hs.capture(model, tokenizer, TEXT)
     assert steered.verified < 1e-5
     assert steered["self"].layers[0].projection == PLACES[family]
-    assert np.array_equal(steered["self"].weights(layer=0), plain["self"].weights(layer=0))
+    assert_close(steered["self"].weights(layer=0), plain["self"].weights(layer=0))
     for layer, theirs in zip(steered["self"], own, strict=True):
-        assert np.abs(layer.weights_of() - theirs[0].detach().numpy()).max() < 1e-6
+        assert np.abs(layer.weights_of() - theirs[0].detach().numpy()).max() < 1e-5
     assert not np.allclose(
         steered["self"].weights(layer=1), plain["self"].weights(layer=1), atol=1e-3
     )

@@ -21,6 +21,8 @@ from headscope.capturing.watching.tape import ModuleOutputs, ModuleUse, PassRead
 from headscope.capturing.watching.watch_plan import ModelModules, WatchedModules
 from headscope.errors import CaptureError
 
+from ..close import assert_close
+
 BATCH, HEADS, TOKENS, SIZE = 2, 3, 5, 4
 WIDTH = HEADS * SIZE
 ATTENTION, MATRIX = nn.Module(), nn.Linear(WIDTH, 7)
@@ -80,7 +82,7 @@ def test_the_input_proves_that_heads_come_before_the_batch():
     assert projected.order == "exchanged"
     assert call.layout.open == "folded"  # nothing is written by looking
     whole = with_projection(projected, use, ATTENTION, {id(MATRIX): "out"})
-    assert torch.equal(whole.context, true)
+    assert_close(whole.context, true)
     assert (whole.layout.open, whole.layout.heads_first) == ("", "folded")
 
 
@@ -108,7 +110,7 @@ def test_heads_that_were_computed_one_by_one_are_found_side_by_side():
     joined = with_projection(projected, use, model, names | {id(MATRIX): "out"})
     assert joined.name == "layer"
     assert joined.layout.one_by_one
-    assert torch.equal(joined.context, whole)
+    assert_close(joined.context, whole)
     # in another order they are no heads of one layer
     assert find_projected(use_of(whole.flip(2).flatten(2)), calls[::-1]) is None
 
@@ -150,17 +152,17 @@ def test_queries_and_keys_before_positions_are_found_by_their_lengths():
     queries, keys = (heads_of(use.output) for use in uses[:2])
     call = call_of(query=turned(queries), key=turned(keys))
     before = find_before(call, uses)
-    assert torch.equal(before.queries.vectors, queries)
-    assert torch.equal(before.keys.vectors, keys)
+    assert_close(before.queries.vectors, queries)
+    assert_close(before.keys.vectors, keys)
     assert before.queries.modules == (MATRICES[0],)
     assert before.keys.modules == (MATRICES[1],)
     assert call.query_before is None  # nothing is written by looking
     with_before(call, before)
-    assert torch.equal(call.query_before, queries)
+    assert_close(call.query_before, queries)
     assert call.makers == (MATRICES[0], MATRICES[1])
     again = find_before(call, uses, before)
     assert again.ways == before.ways
-    assert torch.equal(again.keys.vectors, keys)
+    assert_close(again.keys.vectors, keys)
 
 
 def test_vectors_of_one_text_are_the_same_memory_however_far_apart_texts_would_lie():
@@ -216,8 +218,8 @@ def test_pieces_are_read_one_after_the_other():
         queries, keys = (heads_of(use.output[None, start : start + tokens]) for use in uses[:2])
         context = drawn(1, tokens, HEADS, SIZE, seed=8)
         last = find_before(call_of(context, query=turned(queries), key=turned(keys)), uses, last)
-        assert torch.equal(last.queries.vectors, queries)
-        assert torch.equal(last.keys.vectors, keys)
+        assert_close(last.queries.vectors, queries)
+        assert_close(last.keys.vectors, keys)
     assert last.next_piece == (None, 0)
 
 
@@ -230,7 +232,7 @@ def test_what_was_added_and_had_been_read_is_the_residual():
     bias = drawn(BATCH, TOKENS, 6, seed=2)
     residuals = find_residuals([bias, stream.clone()], reads)
     assert len(residuals) == 1
-    assert torch.equal(residuals[0], stream)
+    assert_close(residuals[0], stream)
     assert find_reader(residuals, reads) is STREAM
     # in another form of the same rows, as packed texts have
     assert len(find_residuals([stream.flatten(0, 1)], reads)) == 1
@@ -276,7 +278,7 @@ def test_the_module_that_gave_router_scores_is_found_with_the_part():
     assert [router and router[:2] for router in routers] == [(GATES[0], 1), None, (GATES[1], 0)]
     scores = scores_of(routers, GATE_NAMES, BATCH)
     assert list(scores) == ["layers.0.gate", "layers.1.gate"]
-    assert torch.equal(torch.from_numpy(scores["layers.1.gate"][1]), second[TOKENS:])
+    assert_close(torch.from_numpy(scores["layers.1.gate"][1]), second[TOKENS:])
 
 
 def test_router_scores_that_no_module_gave_are_refused():
@@ -292,7 +294,7 @@ def test_router_scores_of_steps_are_joined_in_their_order():
     uses = [ModuleUse(GATES[0], output=(None, step)) for step in steps]
     joined = scores_of_steps([(GATES[0], 1, steps[0]), None], uses, GATE_NAMES)
     assert list(joined) == ["layers.0.gate"]
-    assert torch.equal(torch.from_numpy(joined["layers.0.gate"]), torch.cat(steps))
+    assert_close(torch.from_numpy(joined["layers.0.gate"]), torch.cat(steps))
 
 
 class Attention(nn.Module):
@@ -331,8 +333,8 @@ def test_what_a_hook_of_the_user_makes_of_a_matrix_is_not_what_it_computed():
         module(drawn(2, 5, 6))
         made = tape.uses
         own = module.first.forward(told[0].given)
-        assert torch.equal(told[0].output, own)
-        assert torch.equal(told[1].given, own * 2)
+        assert_close(told[0].output, own)
+        assert_close(told[1].given, own * 2)
     handle.remove()
     assert not made
 

@@ -14,6 +14,8 @@ from headscope.errors import CaptureError, HeadscopeError, RecordError
 from headscope.record import Layer, Statistics, _layer_checks, _statistics
 from headscope.testing import tiny_model, tiny_tokenizer
 
+from ..close import assert_close
+
 LONG = "the cat sat on a bee and the bee"
 TEXTS = {
     "one": [LONG],
@@ -73,9 +75,9 @@ def test_the_records_are_the_same(texts, monkeypatch):
         for layer, wanted in zip(one["self"], other["self"], strict=True):
             for name in ("weights", "queries", "keys", "values"):
                 array, same = getattr(layer, name), getattr(wanted, name)
-                assert np.array_equal(array, same)
+                assert_close(array, same)
                 assert not array.flags.writeable
-            assert np.array_equal(layer.statistics.entropy, wanted.statistics.entropy)
+            assert_close(layer.statistics.entropy, wanted.statistics.entropy)
 
 
 @pytest.mark.parametrize("keep", ["qk", "auto", "weights", "statistics", "everything"])
@@ -96,7 +98,7 @@ def test_numbers_that_are_none_are_refused_in_the_same_words(texts, wrong, keep,
         with_vouching = captured(model, given, keep=what)
         without_vouching(monkeypatch)
         for one, other in zip(with_vouching, captured(model, given, keep=what), strict=True):
-            assert one.verified == other.verified
+            assert one.verified == pytest.approx(other.verified, rel=1e-3, abs=1e-5)
         return
     said(model, given, keep=what)  # later passes go by the plan of the first
     ours = said(model, given, keep=what)

@@ -8,6 +8,8 @@ import headscope as hs
 from headscope.capturing import capture_encoded
 from headscope.testing import tiny_model, tiny_tokenizer
 
+from ..close import assert_close
+
 TEXTS = ["the cat sat.", "a dog, it ran to the store"]
 FAMILIES = ("bert", "gpt2", "llama", "bart", "t5", "bloom", "deberta-v2")
 
@@ -39,7 +41,7 @@ def test_they_are_those_that_are_kept_with_queries_and_keys(family, precision, t
         for name, stack in one.stacks.items():
             for layer, same in zip(stack, other[name], strict=True):
                 assert layer.queries is None
-                np.testing.assert_array_equal(layer.weights, same.weights)
+                assert_close(layer.weights, same.weights)
                 assert layer.weights.dtype == precision
 
 
@@ -57,9 +59,7 @@ def test_what_a_model_writes_over_them_afterwards_changes_nothing(which, tokeniz
         hook.remove()
     assert len(made) == 1
     intact = records_of(model, tokenizer, "weights")
-    np.testing.assert_array_equal(
-        records[1]["self"].weights(layer=0), intact[1]["self"].weights(layer=0)
-    )
+    assert_close(records[1]["self"].weights(layer=0), intact[1]["self"].weights(layer=0))
 
 
 def test_no_gradient_is_kept_of_a_model_in_a_block(tokenizer):

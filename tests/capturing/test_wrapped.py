@@ -11,6 +11,8 @@ import headscope as hs
 from headscope.capturing import capture_ids
 from headscope.testing import tiny_model, tiny_tokenizer
 
+from ..close import assert_close
+
 TEXT = "the cat sat."
 
 
@@ -44,7 +46,7 @@ def test_a_model_in_peft_generates_as_the_model_inside(family):
     assert outside.generation.reads == inside.generation.reads
     for name, stack in outside.stacks.items():
         for layer, other in zip(stack, inside[name], strict=True):
-            assert np.array_equal(layer.weights, other.weights)
+            assert_close(layer.weights, other.weights)
     assert not any(module._forward_hooks for module in wrapped.modules())
 
 

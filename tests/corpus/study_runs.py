@@ -52,24 +52,26 @@ def totals_of(result):
 
 
 def means_of(result):
-    """Means of all but what is drawn at random."""
+    """Means of all but what is drawn at random, and what may turn where two words are nearly as
+    important as each other.
+    """
     return {
         name: mean[0]
         for name, mean in result.means.items()
-        if "random" not in name and "shuffled" not in name[0]
+        if "random" not in name and "shuffled" not in name[0] and name[0] != "kendall"
     }
 
 
-def kept_bits(result):
-    """Every bit that a file of a result holds."""
-    said, arrays = result._kept()
-    return said, {name: array.tobytes() for name, array in arrays.items()}
+def table_of(result):
+    """The table without what was found with random weights, which is kept beside it."""
+    table = result.columns()
+    return {name: column for name, column in table.items() if not name.startswith("random_")}
 
 
-def files_of(records):
-    """What the file of each text holds, and which texts have none."""
-    files = {records.text(at): records.file(at).read_bytes() for at in range(len(records))}
-    return files, set(records.left_out.values())
+def kept_records(records):
+    """What is kept of each text, and which texts have no record."""
+    kept = {records.text(at): record["self"].weights() for at, record in enumerate(records)}
+    return dict(sorted(kept.items())), sorted(records.left_out.values())
 
 
 def weights_of(records):
@@ -90,7 +92,7 @@ class StudyRun:
         numbers: of a result, those that are not drawn at random, by name.
         other: an option that numbers depend on.
         refused: what is said of it.
-        bits: of a result, all of them; what is the same where the texts come in another order.
+        kept: of a result, what is the same where the texts come in another order.
         written: by the last step of a run.
         many: texts above which sums alone are kept, in place of thousands.
     """
@@ -104,7 +106,7 @@ class StudyRun:
     numbers: Callable[[Any], dict[Any, Any]] = columns_of
     other: dict[str, Any] = field(default_factory=lambda: {"truncate": True})
     refused: str = "truncate false, now true"
-    bits: Callable[[Any], Any] = kept_bits
+    kept: Callable[[Any], Any] = table_of
     written: str = "result.safetensors"
     many: int | None = None
 
@@ -206,7 +208,7 @@ STUDIES = {
         hs.capture_many,
         bad=BAD,
         numbers=weights_of,
-        bits=files_of,
+        kept=kept_records,
         written="records.jsonl",
     ),
     "heads by patterns of the model": StudyRun(

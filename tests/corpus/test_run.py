@@ -1,4 +1,4 @@
-"""A run gives the same to the last bit, whoever does it, and goes on after whatever ended it."""
+"""A run gives the same, whoever does it, and goes on after whatever ended it."""
 
 import json
 

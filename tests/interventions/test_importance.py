@@ -22,6 +22,8 @@ from headscope.interventions import (
 )
 from headscope.testing import tiny_model
 
+from ..close import assert_close
+
 TEXTS = ["the cat sat.", "a bee", "on it she ran", "home", "no dog ran home."]
 
 
@@ -181,7 +183,7 @@ def test_leaving_one_out_is_the_loss_without_it(writer, objective):
 def test_layers_are_divided_by_their_norm(writer, objective):
     found = gradient_importance(writer, objective)
     np.testing.assert_allclose(np.linalg.norm(found.normalised.reshape(3, 5), axis=1), 1)
-    np.testing.assert_array_equal(found.grid().ravel(), found.mean)
+    assert_close(found.grid().ravel(), found.mean)
     assert found.intervals().shape == (15, 2)
     assert (found.intervals()[:, 0] <= found.mean).all()
     assert found.mean[found.cells.index(found.order[0])] == found.mean.min()

@@ -9,6 +9,8 @@ from headscope import InterventionError
 from headscope.capturing import capture_encoded
 from headscope.testing import tiny_model
 
+from ..close import assert_close
+
 TEXT, OTHER = "the cat sat.", "the dog ran."
 ALL = ("queries", "keys", "values", "output")
 
@@ -37,7 +39,7 @@ def test_all_of_another_run_makes_the_other_run(family, tokenizer):
     ]
     found = hs.capture(model, tokenizer, TEXT, interventions=interventions)
     np.testing.assert_allclose(found["self"].weights(0), other["self"].weights(0), atol=1e-6)
-    np.testing.assert_array_equal(found["self"].layer(0).values, other["self"].layer(0).values)
+    assert_close(found["self"].layer(0).values, other["self"].layer(0).values)
     assert found.verified < 1e-5
     own = hs.capture(model, tokenizer, TEXT)
     assert np.abs(own["self"].weights(0) - other["self"].weights(0)).max() > 1e-2
@@ -52,7 +54,7 @@ def test_queries_alone_give_their_scores_with_the_own_keys(tokenizer):
     scores[~np.asarray(own.visible)] = -np.inf
     raised = np.exp(scores - scores.max(-1, keepdims=True))
     np.testing.assert_allclose(found.weights[2], raised / raised.sum(-1, keepdims=True), atol=1e-6)
-    np.testing.assert_array_equal(np.delete(found.queries, 2, 0), np.delete(own.queries, 2, 0))
+    assert_close(np.delete(found.queries, 2, 0), np.delete(own.queries, 2, 0))
 
 
 def test_positions_of_the_record_go_where_they_are_put(tokenizer):
@@ -62,10 +64,10 @@ def test_positions_of_the_record_go_where_they_are_put(tokenizer):
     own = hs.capture(model, tokenizer, TEXT)["self"].layer(0).values
     found = hs.capture(model, tokenizer, TEXT, interventions=[patch])["self"].layer(0).values
     theirs = other["self"].layer(0).values
-    np.testing.assert_array_equal(found[1, [3, 1]], theirs[1, [9, 5]])
+    assert_close(found[1, [3, 1]], theirs[1, [9, 5]])
     rest = [at for at in range(own.shape[1]) if at not in (1, 3)]
-    np.testing.assert_array_equal(found[1, rest], own[1, rest])
-    np.testing.assert_array_equal(found[[0, 2]], own[[0, 2]])
+    assert_close(found[1, rest], own[1, rest])
+    assert_close(found[[0, 2]], own[[0, 2]])
 
 
 def test_outputs_reach_the_projection(tokenizer):
@@ -169,4 +171,4 @@ def test_torch_is_as_it_was_after_a_patch_that_fails(tokenizer):
             hs.intervene(model, hs.Patch(record=record, what="values")),
         ):
             model(**inputs)
-        assert torch.equal(model(**inputs)[0], before)
+        assert_close(model(**inputs)[0], before)

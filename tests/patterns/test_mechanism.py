@@ -21,6 +21,7 @@ from headscope.record import Rotary
 from headscope.studies import load_coref
 from headscope.testing import tiny_model, tiny_tokenizer
 
+from ..close import assert_close
 from .conftest import sentences
 
 FEATURES = 24
@@ -137,8 +138,8 @@ def test_results_do_not_depend_on_order_or_split(records):
     for number, record in list(enumerate(records))[::-1]:
         (first if number % 3 else second).update(str(number), record)
     parts = second + first
-    assert parts.statistic.values.tobytes() == whole.statistic.values.tobytes()
-    np.testing.assert_array_equal(parts.carried_at(0, "margin"), whole.carried_at(0, "margin"))
+    assert_close(parts.statistic.values, whole.statistic.values)
+    assert_close(parts.carried_at(0, "margin"), whole.carried_at(0, "margin"))
     assert (MechanismTally() + whole) is whole
     assert str(Mechanism(parts)) == str(Mechanism(whole))
 
@@ -154,8 +155,8 @@ def test_a_kept_tally_goes_on_and_is_added_up(records, tmp_path):
     ]
     parts = load_mechanism_tally(paths[0]) + load_mechanism_tally(paths[1])
     assert str(Mechanism(parts)) == str(Mechanism(whole))
-    assert parts.statistic.values.tobytes() == whole.statistic.values.tobytes()
-    np.testing.assert_array_equal(parts.carried_at(1, "score"), whole.carried_at(1, "score"))
+    assert_close(parts.statistic.values, whole.statistic.values)
+    assert_close(parts.carried_at(1, "score"), whole.carried_at(1, "score"))
     on = load_mechanism_tally(paths[0])
     for number, record in enumerate(records):
         if not number % 3:
@@ -171,10 +172,8 @@ def test_a_kept_tally_says_what_it_needs(records, tmp_path):
     tally = MechanismTally(pattern=own)
     tally.update("a", records[0])
     path = tally.save(tmp_path / "a.safetensors")
-    assert (
-        load_mechanism_tally(path, pattern=own).statistic.values.tobytes()
-        == tally.statistic.values.tobytes()
-    )
+    loaded = load_mechanism_tally(path, pattern=own)
+    assert_close(loaded.statistic.values, tally.statistic.values)
     with pytest.raises(
         RecordError,
         match=r"a\.safetensors was made with a pattern of one's own, 'mine'; give it as pattern=",

@@ -20,6 +20,8 @@ from headscope.record import (
 )
 from headscope.testing import random_record, random_weights
 
+from ..close import assert_close
+
 COPIES = {
     "pickle": lambda each: pickle.loads(pickle.dumps(each)),
     "deepcopy": copy.deepcopy,
@@ -60,21 +62,17 @@ def assert_same(found, wanted):
         theirs.key,
         dict(theirs.others),
     )
-    np.testing.assert_array_equal(ours.routers[1], theirs.routers[1])
+    assert_close(ours.routers[1], theirs.routers[1])
     for one, other in zip(ours, theirs, strict=True):
-        np.testing.assert_array_equal(one.weights_of(), other.weights_of())
+        assert_close(one.weights_of(), other.weights_of())
     one, other = ours.layer(1), theirs.layer(1)
-    np.testing.assert_array_equal(one.value_norms, other.value_norms)
-    np.testing.assert_array_equal(one.contributions.attention, other.contributions.attention)
+    assert_close(one.value_norms, other.value_norms)
+    assert_close(one.contributions.attention, other.contributions.attention)
     assert dict(one.contributions.missing) == {"alti": "why"}
     assert one.visible == other.visible
     for name in STATISTICS:
-        np.testing.assert_array_equal(
-            getattr(one.statistics, name), getattr(other.statistics, name)
-        )
-    np.testing.assert_array_equal(
-        ours.layer(2).rotary.frequencies, theirs.layer(2).rotary.frequencies
-    )
+        assert_close(getattr(one.statistics, name), getattr(other.statistics, name))
+    assert_close(ours.layer(2).rotary.frequencies, theirs.layer(2).rotary.frequencies)
     with pytest.raises(ValueError, match="read-only"):
         one.value_norms[0] = 1
     with pytest.raises(TypeError):
@@ -101,7 +99,7 @@ def test_a_record_goes_to_another_process():
     record = random_record()
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         found = pool.apply(hs.Record.__getitem__, (record, "cross"))
-    np.testing.assert_array_equal(found.weights(1, 2), record["cross"].weights(1, 2))
+    assert_close(found.weights(1, 2), record["cross"].weights(1, 2))
 
 
 @pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)

@@ -8,6 +8,8 @@ from headscope.record import Rotary
 from headscope.record import rotary as of_rotary
 from headscope.record.rotary import STYLES, rotary_between
 
+from ..close import assert_close
+
 HEADS, TOKENS, WIDTH = 3, 11, 16
 
 
@@ -60,7 +62,7 @@ def test_a_layer_gives_queries_and_keys_before_positions(rng):
     for found, wanted in zip(layer.before_positions(), (queries, keys), strict=True):
         np.testing.assert_allclose(found, wanted, atol=1e-12)
     plain = Layer(layer=0, queries=queries, keys=keys)
-    np.testing.assert_array_equal(plain.before_positions()[0], queries)
+    assert_close(plain.before_positions()[0], queries)
 
 
 @given(
@@ -89,7 +91,7 @@ def test_a_layer_that_cannot_turn_back_says_so_unless_both_were_kept(rng):
         Layer(layer=3, **after, turned="nobody knows").before_positions()
     kept = Layer(layer=3, **after, **before, turned="nobody knows").before_positions()
     for found, wanted in zip(kept, before.values(), strict=True):
-        np.testing.assert_array_equal(found, wanted)
+        assert_close(found, wanted)
     with pytest.raises(RecordError, match=r"keys_before of layer 3 has shape \(3, 5, 4\)"):
         Layer(layer=3, **after, **before | {"keys_before": rng.standard_normal((3, 5, 4))})
 

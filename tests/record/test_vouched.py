@@ -9,6 +9,8 @@ from headscope.errors import RecordError
 from headscope.record import Layer, Tokens, statistics_of
 from headscope.record.vouched import vouched_layer, vouched_statistics
 
+from ..close import assert_close
+
 HEADS, QUERIES, KEYS = 2, 3, 4
 
 
@@ -69,7 +71,7 @@ def test_vouched_statistics_are_the_same_statistics(rng):
     given = {field.name: getattr(wanted, field.name) for field in fields(wanted)}
     ours = vouched_statistics(**given)
     for field in fields(wanted):
-        assert np.array_equal(getattr(ours, field.name), getattr(wanted, field.name))
+        assert_close(getattr(ours, field.name), getattr(wanted, field.name))
     with pytest.raises(RecordError, match="largest has shape"):
         vouched_statistics(**given | {"largest": given["largest"][:1]})
     with pytest.raises(RecordError, match="it must lie in 0 to 1"):

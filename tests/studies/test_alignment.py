@@ -12,6 +12,8 @@ from headscope.studies.alignment._counts import diagonal_links
 from headscope.studies.alignment._word_alignment import STATES, words_of
 from headscope.testing import cipher_pairs, cipher_tokenizer, cipher_translator, random_weights
 
+from ..close import assert_close
+
 HEADS, PAIRS = 3, 6
 START = "[CLS]"
 
@@ -224,11 +226,11 @@ def test_sentences_of_one_document_are_drawn_and_split_together(pairs, tmp_path)
     alone, grouped = study_of(pairs), AlignmentStudy()
     for number, pair in enumerate(pairs):
         grouped.update(f"{number:06}", planted(pair, seed=number), pair.sure, group=number // 2)
-    np.testing.assert_array_equal(alone.error_rates("weight"), grouped.error_rates("weight"))
+    assert_close(alone.error_rates("weight"), grouped.error_rates("weight"))
     assert (alone.intervals("weight") != grouped.intervals("weight")).any()
     assert grouped.baseline_interval != alone.baseline_interval
     again = load_alignment_study(grouped.save(tmp_path / "kept.safetensors"))
-    np.testing.assert_array_equal(again.intervals("weight"), grouped.intervals("weight"))
+    assert_close(again.intervals("weight"), grouped.intervals("weight"))
     assert again.best("weight", "output") == grouped.best("weight", "output")
 
 
@@ -240,7 +242,7 @@ def test_studies_of_parts_add_up(pairs):
             part.update(f"{number:06}", planted(pairs[number], seed=number), pairs[number].sure)
         parts = parts + part
     assert parts.sentences == PAIRS
-    np.testing.assert_array_equal(parts.error_rates("weight"), whole.error_rates("weight"))
+    assert_close(parts.error_rates("weight"), whole.error_rates("weight"))
     assert str(parts) == str(whole)
     with pytest.raises(RecordError, match="share a sentence"):
         parts + whole

@@ -21,6 +21,8 @@ from headscope.studies import (
 )
 from headscope.testing import cipher_pairs, cipher_translator, tiny_model, tiny_tokenizer
 
+from ..close import assert_close
+
 PAIRS = cipher_pairs(7, seed=3)
 LINKS = "0-1 1-0 2p1"
 
@@ -44,7 +46,7 @@ def test_random_weights_stand_beside(translator, tmp_path):
         model, tokenizer, PAIRS, random_weights=True, resume=tmp_path / "a.safetensors"
     )
     wanted = hs.alignment_study(random_twin(model), tokenizer, PAIRS)
-    assert found.control.columns() == wanted.columns()
+    assert_close(found.control.columns(), wanted.columns())
     assert found.columns()["random_aer"] == wanted.columns()["aer"] != found.columns()["aer"]
     assert load_alignment_study(tmp_path / "a.random.safetensors").columns() == wanted.columns()
     named = [dataclasses.replace(pair, name=f"pair {number}") for number, pair in enumerate(PAIRS)]

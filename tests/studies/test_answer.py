@@ -14,6 +14,7 @@ from headscope.studies.answering._attention import sink_times
 from headscope.studies.answering._words import words_of_answer
 from headscope.testing import tiny_model, tiny_tokenizer
 
+from ..close import assert_close
 from ..processors import tiny_chat_llava, tiny_llava, tiny_qwen_vl
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (24, 40, 3), np.uint8)
@@ -158,10 +159,10 @@ def test_a_kept_answer_is_read_again(asked, tmp_path):
     assert isinstance(again, PictureAnswer)
     assert str(again) == str(answer)
     assert again.record is None
-    np.testing.assert_array_equal(again.attention, answer.attention)
+    assert_close(again.attention, answer.attention)
     assert len(again.pictures) == len(answer.pictures)
     for ours, theirs in zip(again.pictures, answer.pictures, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+        assert_close(ours, theirs)
 
 
 def test_what_is_printed(llava):

@@ -11,6 +11,8 @@ from headscope import InterventionError, TextError
 from headscope.studies.runs import divergence
 from headscope.testing import ARCHITECTURES, tiny_model, tiny_tokenizer
 
+from ..close import assert_close
+
 TEXT = "the cat sat on it."
 
 
@@ -59,13 +61,13 @@ def test_the_output_moves_as_plain_torch_says(writer):
     assert found.output.after[2][0][1] == pytest.approx(q[2].max().item())
 
 
-def test_heads_below_the_change_move_by_exactly_nothing(writer):
+def test_heads_below_the_change_do_not_move(writer):
     model, tokenizer = writer
     layers = len(model.transformer.h)
     for layer in range(layers):
         found = hs.effect(model, tokenizer, TEXT, interventions=[hs.Zero(layer=layer, heads=[0])])
-        assert (found.moved[:layer] == 0).all()
-        assert (found.moved[layer, 1:] < 1e-12).all()
+        assert (found.moved[:layer] < 1e-9).all()
+        assert (found.moved[layer, 1:] < 1e-9).all()
         assert (found.moved[layer + 1 :] > 1e-8).all()
         assert found.stack.changed == {(layer, 0)}
 
@@ -74,7 +76,7 @@ def test_the_last_layer_moves_the_output_alone(writer):
     model, tokenizer = writer
     last = len(model.transformer.h) - 1
     found = hs.effect(model, tokenizer, TEXT, interventions=[hs.Zero(layer=last)])
-    assert (found.moved[:last] == 0).all()
+    assert (found.moved[:last] < 1e-9).all()
     assert found.output.mean > 0
     assert found.moved[last] == pytest.approx(np.full(found.moved.shape[1], math.log(2)), abs=1e-6)
     assert found.stack.count == 0
@@ -258,9 +260,8 @@ def test_a_folder_is_loaded_with_the_head_it_was_kept_with(writer, tmp_path):
     tokenizer.save_pretrained(tmp_path)
     change = [hs.Zero(layer=0, heads=[1])]
     found = hs.effect(str(tmp_path), text=TEXT, interventions=change)
-    assert found.output.values == pytest.approx(
-        hs.effect(*writer, TEXT, interventions=change).output.values
-    )
+    wanted = hs.effect(*writer, TEXT, interventions=change)
+    assert_close(found.output.values, wanted.output.values)
 
 
 def test_divergence_of_what_is_impossible_is_nothing():
@@ -305,7 +306,7 @@ def test_a_bad_text_costs_one_text(writer):
     assert "half of a character" in str(told[1])
     assert "are [UNK]" in str(told[6])
     plain = hs.effect(*writer, list(good.values()), **done, groups=list("aei"))
-    np.testing.assert_array_equal(found.moved, plain.moved)
+    assert_close(found.moved, plain.moved)
     assert [each.mean for each in found.outputs] == [each.mean for each in plain.outputs]
     assert found.stack.groups == ("a", "e", "i")
     with pytest.warns(UserWarning, match="text 1 was left out: The text holds half of a character"):

@@ -11,6 +11,8 @@ from headscope.studies import Ablation
 from headscope.studies.shared._source import parse_source
 from headscope.testing import random_record, tiny_model, tiny_tokenizer
 
+from ..close import assert_close
+
 TEXTS = [
     "the cat sat.",
     "a bee ran.",
@@ -106,10 +108,8 @@ def test_intervals_of_ablation_are_over_documents_and_kept(reader, tmp_path):
     alone, grouped = (
         hs.ablate(model, task, layers=False, groups=groups) for groups in (None, GROUPS)
     )
-    np.testing.assert_array_equal(alone.change, grouped.change)
-    np.testing.assert_array_equal(
-        grouped.intervals, interval(grouped.changes, groups=GROUPS, method="expanded")
-    )
+    assert_close(alone.change, grouped.change)
+    assert_close(grouped.intervals, interval(grouped.changes, groups=GROUPS, method="expanded"))
     assert grouped.least_p == 2.0**-3
     assert "6 examples of 4 documents" in str(grouped)
     assert "over documents" in str(grouped)

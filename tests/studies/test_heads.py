@@ -15,6 +15,8 @@ from headscope.patterns import heads as heads_of
 from headscope.studies.shared._source import Source
 from headscope.testing import tiny_model, tiny_tokenizer
 
+from ..close import assert_close
+
 TEXTS = ["the cat sat on it", ("a dog ran", "it ran"), "she saw us all", "an owl flew by me"]
 
 
@@ -29,12 +31,12 @@ def tokenizer():
 
 
 def same(found, wanted):
-    np.testing.assert_array_equal(found.tally.statistic.values, wanted.tally.statistic.values)
+    assert_close(found.tally.statistic.values, wanted.tally.statistic.values)
     assert [label.against for label in found.all_labels] == [
         label.against for label in wanted.all_labels
     ]
     found_p, wanted_p = ([label.p for label in each.all_labels] for each in (found, wanted))
-    np.testing.assert_array_equal(found_p, wanted_p)
+    assert_close(found_p, wanted_p)
 
 
 def test_a_model_with_texts_is_what_its_records_are(model, tokenizer):
@@ -75,9 +77,7 @@ def test_the_average_map_is_one_option(model, tokenizer):
     for number, record in enumerate(hs.capture_many(model, tokenizer, TEXTS)):
         maps.update(str(number), np.concatenate([layer.weights_of() for layer in record["self"]]))
     wanted = hs.heads(hs.capture_many(model, tokenizer, TEXTS), position_mean=maps.mean)
-    np.testing.assert_allclose(
-        found.tally.statistic.values, wanted.tally.statistic.values, atol=1e-9
-    )
+    assert_close(found.tally.statistic.values, wanted.tally.statistic.values)
 
 
 def test_an_encoder_decoder_is_read_by_its_stack(tokenizer):
@@ -112,9 +112,8 @@ def test_related_words_are_one_option(model, tokenizer):
     assert {label.against for label in told} == {"uniform, shuffled, random weights"}
     patterns = related_patterns(input_embeddings(model))
     alone = hs.heads(hs.capture_many(model, tokenizer, TEXTS), patterns=patterns)
-    assert [label.score for label in alone.ranked("related")] == [
-        label.score for label in found.ranked("related")
-    ]
+    ours, theirs = ([label.score for label in one.ranked("related")] for one in (alone, found))
+    assert_close(ours, theirs)
 
 
 def test_texts_that_cannot_be_read_are_reported_once(model, tokenizer):
@@ -141,9 +140,7 @@ def test_runs_of_repeated_tokens_decide_induction(model, tokenizer, tmp_path):
     assert {(label.texts, label.on) for label in told} == {(20, "runs of repeated tokens")}
     assert "induction: of 20 runs of repeated tokens, not of the texts" in str(found)
     kept = load_tally(found.tally.save(tmp_path / "kept.safetensors"))
-    np.testing.assert_array_equal(
-        kept.battery.statistic.values, found.tally.battery.statistic.values
-    )
+    assert_close(kept.battery.statistic.values, found.tally.battery.statistic.values)
     assert [str(label) for label in Heads(kept).all_labels] == [
         str(label) for label in found.all_labels
     ]
@@ -182,9 +179,7 @@ def test_the_map_of_heads_is_that_of_their_distances(model, tokenizer):
         np.concatenate([layer.weights_of() for layer in record["self"]])
         for record in hs.capture_many(model, tokenizer, TEXTS)
     ]
-    np.testing.assert_allclose(
-        found.distances, sum(map(head_distances, maps)) / len(TEXTS), atol=1e-9
-    )
+    assert_close(found.distances, sum(map(head_distances, maps)) / len(TEXTS))
     assert found.map.shape == (len(found.cells), 2)
     with pytest.raises(RecordError, match="distances of heads were not added up"):
         _ = hs.heads(model, tokenizer, TEXTS).map

@@ -18,6 +18,8 @@ from headscope.studies.norms._values import (
 )
 from headscope.testing import random_weights, tiny_model, tiny_tokenizer
 
+from ..close import assert_close
+
 PIECES = ("[CLS]", "well", ",", "it", "was", ".", "[SEP]", "so", "[SEP]")
 LABELS = {"cls": [0], "sep": [6, 8], "first": [], "stop": [2, 5], "other": [1, 3, 4, 7]}
 LAYERS, HEADS, TOKENS = 2, 3, len(PIECES)
@@ -77,8 +79,8 @@ def test_a_run_over_many_texts_keeps_sums_alone(tmp_path, monkeypatch):
     assert "95% interval over 45 documents]" in held.summary
     again = hs.load(tmp_path / "run")
     assert again.summary == summed.summary
-    assert again.statistic.mean.tobytes() == summed.statistic.mean.tobytes()
-    assert again.intervals.tobytes() == summed.intervals.tobytes()
+    assert_close(again.statistic.mean, summed.statistic.mean)
+    assert_close(again.intervals, summed.intervals)
 
 
 def test_sums_and_texts_are_added_up(records):
@@ -86,7 +88,7 @@ def test_sums_and_texts_are_added_up(records):
     other.update("else", records[2])
     both, turned = one + other, other + one
     assert both.texts == turned.texts == 3
-    assert both.statistic.mean.tobytes() == turned.statistic.mean.tobytes()
+    assert_close(both.statistic.mean, turned.statistic.mean)
     np.testing.assert_allclose(both.statistic.mean, hs.norm_study(records[:3]).statistic.mean)
     with pytest.raises(RecordError, match="Of 3 texts sums alone are known; count others"):
         both.update("more", records[3])
@@ -184,10 +186,10 @@ def test_parts_of_the_texts_add_up_whatever_the_order(records, tmp_path):
         whole.update(str(number), record)
         (first if number % 2 else second).update(str(number), record)
     for both in (first + second, second + first, NormStudy() + first + second):
-        np.testing.assert_array_equal(both.statistic.mean, whole.statistic.mean)
+        assert_close(both.statistic.mean, whole.statistic.mean)
         assert str(both) == str(whole)
     again = load_norm_study(first.save(tmp_path / "half.safetensors"))
-    np.testing.assert_array_equal((again + second).statistic.mean, whole.statistic.mean)
+    assert_close((again + second).statistic.mean, whole.statistic.mean)
     assert again.layers == (0, 1)
     with pytest.raises(RecordError, match="counted before"):
         first + whole
@@ -202,7 +204,7 @@ def test_intervals_hold_the_means_and_are_those_of_evidence(study):
     assert (ends[:, 0] <= mean).all()
     assert (mean <= ends[:, 1]).all()
     place = study.statistic.names.index(row)
-    np.testing.assert_array_equal(ends, interval(study.statistic.values[:, place]))
+    assert_close(ends, interval(study.statistic.values[:, place]))
     assert study.columns()["low"][0] == study.interval("share by weight: cls")[0, 0]
 
 
@@ -297,7 +299,7 @@ def test_a_model_is_read_and_its_random_twin_beside_it():
     given = tiny_model("bert"), tiny_tokenizer(), ["the cat sat", "a dog ran", "it sat on us"]
     found = hs.norm_study(*given, random_weights=True)
     same = hs.norm_study(hs.capture_many(*given, keep=("weights", "norms")))
-    np.testing.assert_array_equal(found.statistic.values, same.statistic.values)
+    assert_close(found.statistic.values, same.statistic.values)
     control = found.control.mean("share by norm: cls")
     assert found.control.texts == 3
     assert not np.allclose(control, found.mean("share by norm: cls"))

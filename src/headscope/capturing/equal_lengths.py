@@ -92,10 +92,10 @@ def capture_batches(
     """Capture the weights of many texts in batches of equal length, in whatever order suits it.
 
     Texts of as many tokens share a batch, so that there is no padding, and what is found of a text
-    does not depend on what it shares a batch with: with one thread of torch on a CPU it is the same
-    to the last bit (batches of few tokens are filled up with copies of a text, since small matrix
-    products round otherwise). With more threads torch cuts products by their size, and numbers
-    differ in the last digits. Every layer of every text is checked as `capture` checks it.
+    does not depend on what it shares a batch with, but for rounding. Batches of few tokens are
+    filled up with copies of a text, since small matrix products round otherwise; with several
+    threads torch cuts products by their size. Every layer of every text is checked as `capture`
+    checks it.
 
     Where it is known that no attention comes after the last, a pass ends with that: what follows
     gives no weights. The first pass of a call, one over texts of each length, and every sixteenth

@@ -4,7 +4,7 @@ Whoever changes a layer opens a `ChangeSession` and lists its changes; the watch
 routes ask for them and apply them, so that a capture inside sees, and checks, what was really
 computed. Queries, keys and values are changed before the model's own function runs. Weights and
 outputs are changed after it, in the heads and rows that are meant and in no other: what is not
-meant stays the same to the last bit.
+meant stays what the model computed.
 """
 
 from __future__ import annotations
@@ -340,7 +340,7 @@ class _Changing:
             .to(self._context.dtype)
         )
         # Only rows whose weights changed are taken from the product: the others stay what the model
-        # computed, to the last bit, whatever kernel made them.
+        # computed, whatever kernel made them.
         old = self._context[:, :, index]
         self._context[:, :, index] = made.where(touched.transpose(1, 2)[..., None], old)
         if self._every is not None:

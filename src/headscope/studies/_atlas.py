@@ -22,8 +22,8 @@ def atlas(
     goes, between which words, and examples, in one pass.
 
     Texts are read as a stream and measured in parts, by one process or many; memory does not grow
-    with their number, and the result is the same to the last bit for any number of workers, size of
-    parts and order of texts. See docs page "An atlas of heads".
+    with their number, and the result is the same for any number of workers, size of parts and
+    order of texts. See docs page "An atlas of heads".
 
     Args:
         model: loaded, by name or folder, or None for the demo model.

@@ -204,7 +204,7 @@ def _reached(comparison: Comparison, cells: Sequence[Cells]) -> Cells:
     """The heads that the change and all controls can move, by stack: of a changed stack those above
     the changes.
 
-    What is below a change computes the same to the last bit, and the other heads of its layer move
+    What is below a change computes the same, and the other heads of its layer move
     by rounding alone.
     """
     reached: dict[str, frozenset[tuple[int, int]]] = {}

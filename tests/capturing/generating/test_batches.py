@@ -11,6 +11,7 @@ from headscope import CaptureError, TextError
 from headscope.capturing import generate_many
 from headscope.testing import tiny_model
 
+from ...close import assert_close
 from .conftest import FAMILIES, NEVER, bare_tokenizer, model_of
 
 PROMPTS = ["the cat", "a dog ran there", "c", "the hen sat"]
@@ -224,4 +225,4 @@ def test_a_layer_keeps_the_heads_that_its_own_stack_was_asked_for():
     assert cells == set(chosen)
     for name, layer, head in chosen:
         whole = own[name].weights(layer=layer, head=head)
-        np.testing.assert_array_equal(part[name].weights(layer=layer, head=head), whole)
+        assert_close(part[name].weights(layer=layer, head=head), whole)

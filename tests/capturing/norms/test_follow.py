@@ -11,6 +11,8 @@ from headscope.capturing.contributions._reader import known_norm_of
 from headscope.capturing.contributions._residual_path import NormUse, ResidualPath
 from headscope.capturing.watching.tape import ModuleUse
 
+from ...close import assert_close
+
 BATCH, TOKENS, WIDTH = 2, 5, 6
 READER, MATRIX, NORM, SECOND = (
     nn.Module(),
@@ -76,7 +78,7 @@ def test_a_post_norm_layer_goes_on_with_what_its_norm_gives():
     assert [addend.equal(RESIDUAL) for addend in path.addends] == [True]
     assert (path.reader, path.after.module, path.second.module) == (READER, NORM, SECOND)
     assert path.after.norm.kind == "LayerNorm"
-    assert torch.equal(path.again, again.whole)
+    assert_close(path.again, again.whole)
     assert path.maker is MATRIX
 
 
@@ -86,7 +88,7 @@ def test_a_pre_norm_layer_goes_on_with_the_stream():
     assert path.ended
     assert path.goes_on == "stream"
     assert path.again is None
-    assert torch.equal(path.stream, first.whole)
+    assert_close(path.stream, first.whole)
 
 
 def test_a_parallel_layer_has_the_output_of_a_matrix_beside_the_residual():
@@ -96,7 +98,7 @@ def test_a_parallel_layer_has_the_output_of_a_matrix_beside_the_residual():
     assert not path.ended
     assert path.makers == [MATRIX, None]
     assert [addend is path.residuals[0] for addend in path.addends] == [False, True]
-    assert torch.equal(path.after.given, second.whole)
+    assert_close(path.after.given, second.whole)
     # the next layer adds to the sum what it takes from it
     following = path_of(drawn(3), number=1)
     first = added(following.output, drawn(4))
@@ -112,7 +114,7 @@ def test_a_norm_of_the_output_itself_comes_before_the_residual():
     (path,) = followed(norm, added(RESIDUAL, norm.output))
     assert path.before.module is SECOND
     assert path.after is None
-    assert torch.equal(path.stream, RESIDUAL + norm.output)
+    assert_close(path.stream, RESIDUAL + norm.output)
 
 
 def test_a_scale_and_another_order_of_rows_are_found():
@@ -120,7 +122,7 @@ def test_a_scale_and_another_order_of_rows_are_found():
     assert torch.allclose(scaled.scale, torch.full((WIDTH,), 0.125, dtype=torch.double))
     turned = added(RESIDUAL.transpose(0, 1), OUTPUT.transpose(0, 1))
     (path,) = followed(turned)
-    assert torch.equal(path.ordered(turned.second), OUTPUT.reshape(-1, WIDTH))
+    assert_close(path.ordered(turned.second), OUTPUT.reshape(-1, WIDTH))
     assert path.scale is None
 
 
@@ -174,5 +176,5 @@ def test_what_is_noted_are_copies():
     (path,) = followed(record, paths=[path_of(output.clone())])
     record.whole.zero_()
     residual.zero_()
-    assert torch.equal(path.stream, OUTPUT + RESIDUAL)
-    assert torch.equal(path.addends[0], RESIDUAL)
+    assert_close(path.stream, OUTPUT + RESIDUAL)
+    assert_close(path.addends[0], RESIDUAL)

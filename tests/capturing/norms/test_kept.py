@@ -10,6 +10,7 @@ from headscope import CaptureError, RecordError
 from headscope.record import CONTRIBUTIONS
 from headscope.testing import tiny_model
 
+from ...close import assert_close
 from .conftest import TEXT
 
 
@@ -19,14 +20,14 @@ def test_records_with_norms_are_kept(tokenizer, tmp_path):
     for stack in record.stacks.values():
         for layer in stack:
             other = again[stack.name].layer(layer.layer)
-            np.testing.assert_array_equal(other.value_norms, layer.value_norms)
+            assert_close(other.value_norms, layer.value_norms)
             for name in CONTRIBUTIONS:
                 ours, theirs = (
                     getattr(layer.contributions, name),
                     getattr(other.contributions, name),
                 )
                 assert (ours is None) == (theirs is None)
-                np.testing.assert_array_equal(ours, theirs)
+                assert_close(ours, theirs)
             for name in ("decomposes", "verified", "expansion", "missing"):
                 assert getattr(other.contributions, name) == getattr(layer.contributions, name)
 
@@ -57,7 +58,7 @@ def test_norms_beside_other_things_and_alone(tokenizer):
     assert alone.values is None
     beside = hs.capture(model, tokenizer, TEXT, keep=("weights", "alti"))["self"].layer(0)
     assert beside.queries is None
-    np.testing.assert_array_equal(beside.contributions.alti, alone.contributions.alti)
+    assert_close(beside.contributions.alti, alone.contributions.alti)
     plain = hs.capture(model, tokenizer, TEXT)["self"].layer(0)
     assert plain.value_norms is plain.contributions is None
     budget = hs.budget(model, tokenizer, TEXT, keep="alti")
@@ -82,7 +83,7 @@ def test_alti_is_kept_only_where_it_is_asked_for(tokenizer):
             assert ours is None
             assert theirs is not None
         else:
-            np.testing.assert_array_equal(ours, theirs)
+            assert_close(ours, theirs)
     sizes = [hs.budget(model, tokenizer, TEXT, keep=keep).norms for keep in ("norms", "alti")]
     maps = 4 * all_of_it.size[0] * all_of_it.size[1]
     assert sizes[1] - sizes[0] >= 2 * maps

@@ -13,6 +13,8 @@ from headscope.capturing.statistics._places import (
 from headscope.capturing.statistics._plan import StatisticsPlan
 from headscope.record import OFFSETS
 
+from ...close import assert_close
+
 TEXTS, HEADS, KEYS = 2, 3, 40
 ROWS = {"run": torch.arange(8, 21), "sampled": torch.tensor([0, 3, 4, 17, 39])}
 
@@ -51,7 +53,7 @@ def test_each_column_is_that_of_dense_marks(words, special, keys, rows):
         for row, position in enumerate(rows.tolist()):
             at = position + offset
             wanted = whole[:, :, row, at] if 0 <= at < KEYS else torch.zeros(TEXTS, HEADS)
-            assert torch.equal(single[column][:, :, row], wanted)
+            assert_close(single[column][:, :, row], wanted)
     is_equal = (ids[:, rows, None] == ids[:, None]).unsqueeze(1)
     wanted = torch.stack([(whole * marked[:, None, None]).sum(-1), (whole * is_equal).sum(-1)])
     # Rows of padding are cut off, whatever is read of them.

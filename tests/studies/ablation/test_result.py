@@ -11,18 +11,19 @@ from headscope.capturing import random_twin
 from headscope.evidence import holm, p_flipped
 from headscope.studies import Ablation
 
+from ...close import assert_close
 from .conftest import TEXTS, states_task
 
 
 def test_evidence_is_paired_and_corrected_by_family(found):
-    np.testing.assert_array_equal(found.changes, found.scores - found.intact[:, None])
+    assert_close(found.changes, found.scores - found.intact[:, None])
     assert found.change == pytest.approx(found.changes.mean(0))
     assert (found.intervals[:, 0] <= found.change).all()
     assert (found.change <= found.intervals[:, 1]).all()
-    np.testing.assert_array_equal(found.p, p_flipped(found.changes, flips=9999))
+    assert_close(found.p, p_flipped(found.changes, flips=9999))
     heads = np.array([cell[2] >= 0 for cell in found.cells])
-    np.testing.assert_array_equal(found.corrected[heads], holm(found.p[heads]))
-    np.testing.assert_array_equal(found.corrected[~heads], holm(found.p[~heads]))
+    assert_close(found.corrected[heads], holm(found.p[heads]))
+    assert_close(found.corrected[~heads], holm(found.p[~heads]))
     assert 0 < found.significant.sum() < len(found.cells)
 
 
@@ -91,9 +92,9 @@ def test_random_weights_stand_beside(bert, tokenizer, tmp_path):
     task = states_task(tokenizer)
     found = ablate(bert, task, layers=False, random_weights=True, resume=tmp_path / "part")
     alone, null = ablate(bert, task, layers=False), ablate(random_twin(bert), task, layers=False)
-    np.testing.assert_array_equal(found.scores, alone.scores)
-    np.testing.assert_array_equal(found.control.scores, null.scores)
-    np.testing.assert_array_equal(found.control.intact, null.intact)
+    assert_close(found.scores, alone.scores)
+    assert_close(found.control.scores, null.scores)
+    assert_close(found.control.intact, null.intact)
     assert (found.control.scores != found.scores).any()
     assert found.columns()["random_change"] == null.change.tolist()
     assert {path.name for path in tmp_path.iterdir()} == {"part", "part.random"}

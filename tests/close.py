@@ -1,0 +1,31 @@
+"""What is equal of two computations: floats but for their last digits, everything else exactly.
+
+The last bits of a float depend on the machine, on what is computed together with it and on its
+place in memory.
+"""
+
+import numpy as np
+
+DIGITS = {"rtol": 1e-5, "atol": 1e-6}
+
+
+def assert_close(ours, theirs, **digits):
+    """Fails where arrays or tensors, or dicts and sequences of them, are not equal."""
+    if isinstance(theirs, dict):
+        assert ours.keys() == theirs.keys()
+        ours, theirs = [ours[name] for name in theirs], list(theirs.values())
+    if isinstance(theirs, list | tuple):
+        assert len(ours) == len(theirs)
+        for one, other in zip(ours, theirs, strict=True):
+            assert_close(one, other, **digits)
+        return
+    ours, theirs = _array(ours), _array(theirs)
+    assert ours.shape == theirs.shape
+    if theirs.dtype.kind == "f":
+        np.testing.assert_allclose(ours, theirs, **(DIGITS | digits))
+    else:
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def _array(values):
+    return np.asarray(values.detach() if hasattr(values, "detach") else values)
