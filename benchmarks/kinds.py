@@ -5,6 +5,9 @@ shuffled.
     docs/overview.md python benchmarks/kinds.py --seeds 1         # a short look
 
 With random weights nothing is to be found, so every pattern and every resting place is a false one.
+With ``--book FILE`` (a plain text, such as a novel of Project Gutenberg) it also measures what a
+longer text changes: the kinds of one text by its length, and the majority kind of each head over 40
+paragraphs beside that over their first 12 words.
 A shuffled text has no sentences, so a kind that is about words and not about places should come up
 less often than on the text itself.
 """
@@ -60,6 +63,7 @@ def main():
     options.add_argument(
         "--docs", action="store_true", help="write the tables into docs/overview.md"
     )
+    options.add_argument("--book", type=Path, help="a plain text, for the tables of lengths")
     chosen = options.parse_args()
     torch.set_num_threads(1)
     by_chance = {
@@ -73,6 +77,8 @@ def main():
         "random": by_chance,
         "shuffled": shuffled(),
     }
+    if chosen.book:
+        result["lengths"] = by_length(chosen.book.read_text(encoding="utf-8"))
     (HERE / "results").mkdir(exist_ok=True)
     (HERE / "results" / "kinds.json").write_text(
         json.dumps(result, indent=1) + "\n", encoding="utf-8"
@@ -112,6 +118,45 @@ def shuffled():
     return {name: dict(counts) for name, counts in result.items()}
 
 
+def by_length(book):
+    """Kinds of the demo model's heads on longer and longer beginnings of a text, and the number of
+    heads whose majority kind is the same over paragraphs and over their first words.
+    """
+    paragraphs = [" ".join(each.split()) for each in book.split("\n\n")]
+    paragraphs = [each for each in paragraphs if 30 <= len(each.split()) <= 110][20:60]
+    words = " ".join(paragraphs).split()
+    counts = {}
+    for length in (8, 16, 32, 64, 128, 256, 375):
+        stack = hs.capture(None, None, " ".join(words[:length]))["self"]
+        counts[str(len(stack.query))] = head_kinds(stack).counts
+    long, short = (
+        majority([" ".join(each.split()[:most]) for each in paragraphs]) for most in (None, 12)
+    )
+    return {"counts": counts, "alike": int((long == short).sum()), "heads": long.size}
+
+
+def majority(texts):
+    """The most frequent kind of each head over texts."""
+    kinds = [head_kinds(hs.capture(None, None, text)["self"]).number("kind") for text in texts]
+    counts = [(np.array(kinds) == at).sum(axis=0) for at in range(len(KINDS))]
+    return np.argmax(counts, axis=0)
+
+
+def lengths_table(lengths):
+    columns = lengths["counts"]
+    lines = [
+        f"\nall-MiniLM-L6-v2, {lengths['heads']} heads on beginnings of one text "
+        "(`--book`, Alice's Adventures in Wonderland); over 40 paragraphs and",
+        f"over their first 12 words {lengths['alike']} heads have the same majority kind.\n",
+        f"| tokens of the text | {' | '.join(columns)} |",
+        f"| --- | {'---: | ' * len(columns)}".rstrip(),
+    ]
+    for kind in KINDS:
+        cells = " | ".join(str(counts[kind]) for counts in columns.values())
+        lines.append(f"| {kind} | {cells} |")
+    return lines
+
+
 def report(result):
     heads = sum(next(iter(result["random"].values())).values())
     lines = [
@@ -135,6 +180,8 @@ def report(result):
     ]
     for name, counts in result["shuffled"].items():
         lines.append(f"| {name} | {' | '.join(str(counts.get(kind, 0)) for kind in KINDS)} |")
+    if "lengths" in result:
+        lines += lengths_table(result["lengths"])
     return "\n".join(lines) + "\n\n"
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from headscope import Layer, Tokens
+from headscope import Layer, Tokens, capture
 from headscope.patterns import COLUMNS, KINDS, _kinds, head_kinds, head_numbers, text_facts
 from headscope.record import Mask, Stack
 from headscope.testing import random_weights
@@ -12,6 +12,12 @@ PAIR = Tokens(
     pieces=("[CLS]", "we", "saw", "The", "cat", "[SEP]", "the", "cat", "slept", "[SEP]"),
     segments=(0, 0, 0, 0, 0, 0, 1, 1, 1, 1),
 )
+TEXT = """
+The old keeper of the lighthouse had not spoken to anybody for three winters. When the boat with
+the new lamp came round the cape, he put on his best coat, and walked down to the water as if he had
+done so every day. "You are late," he said to the boys who rowed it, and they laughed, because
+nobody had told them that he could speak at all.
+"""
 WORDS = [1, 2, 3, 4, 6, 7, 8]
 
 
@@ -241,3 +247,34 @@ def test_heads_are_measured_together_as_alone(rng, monkeypatch):
     np.testing.assert_allclose(head_kinds(of_pair).values, together, rtol=1e-12)
     alone = head_numbers(of_pair.layers[0].weights_of(1), None, text_facts(of_pair))
     np.testing.assert_allclose(list(alone.values()), together[0, 1], rtol=1e-12)
+
+
+def local_head(size, times, to):
+    """A causal head whose scores are the same at every length: one target and even beside it."""
+    ratios = np.tril(np.ones((size, size)))
+    at = np.arange(size)
+    if to == "previous":
+        ratios[at[1:], at[:-1]] *= times
+    else:
+        ratios[:, 0] *= times
+    return ratios / ratios.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize(("to", "kind"), [("previous", "previous"), ("first", "resting")])
+def test_a_kind_is_the_same_at_every_length(to, kind):
+    found = set()
+    for size in (20, 40, 80, 160, 320):
+        tokens = Tokens(pieces=tuple(f"w{at}" for at in range(size)))
+        weights = local_head(size, 24.0, to)
+        found.add(KINDS[int(numbers_of(weights, tokens, Mask.causal(size, size))["kind"])])
+    assert found == {kind}
+
+
+def test_heads_of_a_real_model_keep_their_kind_in_a_longer_text():
+    words = " ".join(TEXT.split() * 6).split()
+    counts = [
+        head_kinds(capture(None, None, " ".join(words[:most]))["self"]).counts
+        for most in (30, 120, 300)
+    ]
+    assert max(count["none"] for count in counts) <= 10
+    assert min(count["resting"] for count in counts) >= 15

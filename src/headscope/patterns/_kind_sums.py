@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -129,6 +130,179 @@ class RowBlock:
         return cls(count, mass, mean, np.maximum(0.0, (weights**2).sum(axis=2) / least - mean**2))
 
 
+AROUND = 16
+"""Words that each row is read as if it had, however long the text is: half on either side, or all
+before it in a causal model.
+"""
+LEAST_AROUND = 4
+"""Words around a query from which its row counts."""
+LEAST_BESIDE = 3
+"""Words around a query besides the target."""
+TINY = 1e-12
+
+
+class RowsAround:
+    """The rows of several heads as if special tokens and `AROUND` words stood around each query.
+
+    Weights between two keys have the same ratio whatever else the row sees, so that these shares do
+    not depend on the length of a text: the words around a query count ``AROUND`` over their number.
+    With ``s`` on special tokens, ``m`` the mean weight of the words around and ``t`` that of a
+    target, a target has ``t / (t + 15 m + s)``, special tokens have ``s / (s + 16 m)``.
+
+    Args:
+        facts: what the tokens say.
+        heads: how many.
+        keys: of each query.
+    """
+
+    def __init__(self, facts: TextFacts, heads: int, keys: int) -> None:
+        self.facts = facts
+        self.rows: dict[str, list[Float[np.ndarray, "head row"]]] = {}
+        self.near = KeyShares(heads)
+        self._single, self._seen = np.zeros((heads, keys)), np.zeros(keys)
+
+    def add(
+        self,
+        weights: Float[np.ndarray, "head query key"],
+        words: Float[np.ndarray, "query key"],
+        visible: Float[np.ndarray, "query key"],
+        queries: Int[np.ndarray, " query"],
+    ) -> None:
+        """Add rows of words; ``words`` are the visible keys that are words."""
+        at, around = self._around(words, queries)
+        used = around.sum(axis=1) >= LEAST_AROUND
+        if not used.any():
+            return
+        weights, words, visible, queries = (
+            weights[:, used],
+            words[used],
+            visible[used],
+            queries[used],
+        )
+        at, around = at[used], around[used]
+        close = weights[:, np.arange(len(at))[:, None], at] * around
+        count, inside = around.sum(axis=1), close.sum(axis=2)
+        mean = inside / count
+        special = weights @ (~self.facts.key_words).astype(float)
+        self._put("special", special / (special + AROUND * mean + TINY))
+        parts = close / (inside[..., None] + TINY)
+        logs = np.log(parts, out=np.zeros_like(parts), where=parts > 0)
+        self._put("broad", np.exp(-(parts * logs).sum(axis=2)) / count)
+        single = weights + (AROUND * mean[..., None] + TINY)
+        self._single += np.divide(weights, single, out=single).sum(axis=1)
+        del single
+        self._seen += visible.sum(axis=0)
+        same = self._same(words, queries)
+        got, keys = np.einsum("hqk,qk->hq", weights, same), same.sum(axis=1)
+        rows = _Around(close, around, special)
+        self._target("same", rows, np.take_along_axis(same, at, axis=1), (got, keys))
+        if not self.facts.alone:
+            return
+        apart = at - queries[:, None]
+        segments = np.array(self.facts.query.segments)
+        own = (segments[at] == segments[queries][:, None]) * around
+        for name, step in (("next", 1), ("previous", -1), ("itself", 0)):
+            target = own * (apart == step)
+            self._target(name, rows, target, ((close * target).sum(axis=2), target.sum(axis=1)))
+        self._near(rows, np.abs(apart) <= WINDOW)
+
+    def _around(
+        self, words: Float[np.ndarray, "query key"], queries: Int[np.ndarray, " query"]
+    ) -> tuple[Int[np.ndarray, "query place"], Float[np.ndarray, "query place"]]:
+        """The keys around each query, and 1 for those of them that are words; where queries and
+        keys are different tokens, all keys.
+        """
+        keys = words.shape[1]
+        if not self.facts.alone:
+            return np.broadcast_to(np.arange(keys), words.shape), words
+        first, last = (-AROUND, 0) if self.facts.causal else (-(AROUND // 2), AROUND // 2)
+        at = queries[:, None] + np.arange(first, last + 1)
+        there = (at >= 0) & (at < keys)
+        at = np.clip(at, 0, keys - 1)
+        return at, np.take_along_axis(words, at, axis=1) * there
+
+    def of_each(self, name: str) -> list[float]:
+        """The mean over the rows of each head; NaN where no row has the target."""
+        return self._over_rows(name, np.mean)
+
+    def median(self, name: str) -> list[float]:
+        """The same of the median row."""
+        return self._over_rows(name, np.median)
+
+    def count(self, name: str) -> int:
+        """How many rows have the target."""
+        return sum(each.shape[1] for each in self.rows.get(name, []))
+
+    @property
+    def single(self) -> Float[np.ndarray, " head"]:
+        """The largest share of one word, of those that half of the rows see."""
+        least = max(LEAST_AROUND, self.count("special") // 2)
+        kept = (self._seen >= least) & self.facts.key_words
+        shares = np.where(kept, self._single / np.maximum(1, self._seen), 0.0)
+        return np.asarray(shares.max(axis=1, initial=0.0))
+
+    def _put(self, name: str, values: Float[np.ndarray, "head row"]) -> None:
+        self.rows.setdefault(name, []).append(values)
+
+    def _over_rows(self, name: str, over: Callable[..., np.ndarray]) -> list[float]:
+        if not self.count(name):
+            return [np.nan] * len(self._single)
+        return np.asarray(over(np.concatenate(self.rows[name], axis=1), axis=1)).tolist()
+
+    def _same(
+        self, words: Float[np.ndarray, "query key"], queries: Int[np.ndarray, " query"]
+    ) -> Float[np.ndarray, "query key"]:
+        """1 for other occurrences of the query's word."""
+        of_query, of_key = self.facts.names
+        named = (of_query[queries] >= 0)[:, None]
+        same = ((of_query[queries][:, None] == of_key[None, :]) & named) * words
+        if self.facts.alone:
+            same[np.arange(len(queries)), queries] = 0.0
+        return same
+
+    def _target(
+        self,
+        name: str,
+        rows: _Around,
+        inside: Float[np.ndarray, "query place"],
+        whole: tuple[Float[np.ndarray, "head query"], Float[np.ndarray, " query"]],
+    ) -> None:
+        """Add what goes to a target: the part of it around each query, and the weight on all of it
+        with its number of keys.
+        """
+        got, keys = whole
+        beside = (rows.around - inside).sum(axis=1)
+        there = (keys > 0) & (beside >= LEAST_BESIDE)
+        if not there.any():
+            return
+        rest = (rows.weights * (rows.around - inside)).sum(axis=2)[:, there] / beside[there]
+        mean = got[:, there] / keys[there]
+        beside_rest = mean + (AROUND - 1) * rest + TINY
+        self._put(name, mean / (beside_rest + rows.special[:, there]))
+        self._put(f"{name} beside rest", mean / beside_rest)
+
+    def _near(self, rows: _Around, close: Bool[np.ndarray, "query place"]) -> None:
+        inside, outside = rows.around * close, rows.around * ~close
+        there = (outside.sum(axis=1) >= LEAST_BESIDE) & (inside.sum(axis=1) > 0)
+        if not there.any():
+            return
+        weights, inside, outside = rows.weights[:, there], inside[there], outside[there]
+        got = (weights * inside).sum(axis=2)
+        near = got / inside.sum(axis=1)
+        far = (weights * outside).sum(axis=2) / outside.sum(axis=1)
+        keys = WINDOW + 1 if self.facts.causal else 2 * WINDOW + 1
+        self._put("near", keys * near / (keys * near + (AROUND + 1 - keys) * far + TINY))
+        self.near.add(RowBlock.of(weights, inside + outside), got, inside.sum(axis=1))
+
+
+class _Around(NamedTuple):
+    """Weights on the words around queries, 1 for each of these, and what special tokens get."""
+
+    weights: Float[np.ndarray, "head query place"]
+    around: Float[np.ndarray, "query place"]
+    special: Float[np.ndarray, "head query"]
+
+
 TARGETS = ("next", "previous", "itself", "same", "special", "own", "near", "top")
 LINKS = ("link", "same_link", "leaver")
 
@@ -174,6 +348,8 @@ class HeadSums:
         self.rows = 0
         self.targets = {name: KeyShares(heads) for name in TARGETS}
         self.links = {name: StrongestLinks(heads) for name in LINKS}
+        self.around = RowsAround(facts, heads, keys)
+        self.even = 0.0
 
     def add(
         self,
@@ -196,6 +372,7 @@ class HeadSums:
         self.rows += len(queries)
         self.columns += weights.sum(axis=1)
         self.seen += float(sees.sum())
+        self.even += float((1 / sees.sum(axis=1)).sum())
         self.sums["sharpness"] += weights.max(axis=2).sum(axis=1)
         logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
         # exp of the entropy: over how many keys a uniform row of this entropy would spread.
@@ -209,6 +386,7 @@ class HeadSums:
         # Patterns are judged among words alone: weight that rests on a special token says nothing
         # about them.
         words = sees * facts.key_words
+        self.around.add(weights, words, sees, queries)
         between = weights * facts.key_words
         row = RowBlock.of(between, words)
         self._same(weights, words, queries, row)

@@ -64,6 +64,9 @@ BLOCK = 256
 square of the number of tokens.
 """
 
+FEW = 64
+"""The same for one head of a long text."""
+
 MOST_AT_ONCE = 2**17
 """Weights of the heads that are measured at a time: 1 MiB in double precision, and some times that
 while they are summed.
@@ -73,29 +76,28 @@ SPECIAL_ROWS = 64
 """Special tokens that are measured besides the queries that were drawn."""
 
 PATTERN = 0.3
-"""Mean weight from which a pattern is named."""
+"""Mean share from which a pattern is named, as if `AROUND` words stood around each query."""
 PATTERN_BESIDE_REST = 0.15
-"""Lower limit where it is at least half of the weight on words: such a head rests otherwise."""
-TIMES_EVEN = 3.0
-"""A pattern must also have this many times the weight of uniform attention."""
+"""Lower limit where it is at least half of the share on words: such a head rests otherwise."""
+MEDIAN = 0.2
+"""Share on words of the median row from which a pattern is named."""
+LEAST_ROWS = 3
 RESTING = 0.5
 RESTING_ON_ONE = 0.3
-BEYOND_EVEN = 0.2
-"""Resting and near must exceed uniform attention by this: half of a very short text is special
-tokens.
-"""
+TIMES_EVEN = 3.0
+"""The one word that a head rests on must also get many times its even share."""
 OWN = 0.8
 OWN_BEYOND_DISTANCE = 0.1
 """Excess over ``own`` by distance alone: neighbours mostly share a sentence, so a local head stays
 inside without distinguishing sentences.
 """
 NEAR = 0.6
-BETWEEN_WORDS = 0.4
-"""Smallest share of weight between words for ``own`` and ``near``, which are shares of it."""
+MOST_RESTING = 0.6
+"""Largest share on special tokens for ``own`` and ``near``, which are shares of the rest."""
 RESTING_TOO = 0.2
 """Share of the weight on special tokens from which a second one is named."""
 BROAD = 0.5
-"""Spread over at least this part of the keys that a query sees, by exp(entropy)."""
+"""Spread over at least this part of the words around a query, by exp(entropy)."""
 
 
 def head_numbers(
@@ -173,13 +175,12 @@ class KindOfHead:
 
     def add(self, block: WeightBlock) -> None:
         """Add the rows of a block that are to be measured."""
-        there = self._measured[block.queries]
-        queries = block.queries[there]
-        if not len(queries):
-            return
-        weights = np.zeros((1, len(queries), self._visible.shape[1]))
-        weights[0][:, block.keys] = block.weights[there]
-        self._sums.add(weights, self._visible.rows(queries), queries)
+        there = np.flatnonzero(self._measured[block.queries])
+        for first in range(0, len(there), FEW):
+            rows = there[first : first + FEW]
+            weights = np.zeros((1, len(rows), self._visible.shape[1]))
+            weights[0][:, block.keys] = block.weights[rows]
+            self._sums.add(weights, self._visible.rows(block.queries[rows]), block.queries[rows])
 
     @property
     def numbers(self) -> Float[np.ndarray, " column"]:
@@ -199,10 +200,34 @@ def _mask(visible: Mask | None, facts: TextFacts, size: tuple[int, int]) -> Mask
 def _numbers(sums: HeadSums) -> Float[np.ndarray, "head column"]:
     sums.targets["top"].got = sums.columns.max(axis=1, initial=0)
     shares = {name: each.of_each() for name, each in sums.targets.items()}
+    near, around = sums.around.near.of_each(), _around(sums)
     values = np.full((len(sums.columns), len(COLUMNS)), np.nan)
     for head in range(len(values)):
-        numbers = _numbers_of(sums, head, {name: each[head] for name, each in shares.items()})
+        targets = {name: each[head] for name, each in shares.items()}
+        numbers = _numbers_of(sums, head, targets)
+        as_if = {name: each[head] for name, each in around.items()}
+        kind, score = _kind_of(numbers, as_if, targets | {"near": near[head]})
+        numbers["kind"], numbers["score"] = KINDS.index(kind), 0.0 if np.isnan(score) else score
         values[head] = [numbers[name] for name in COLUMNS]
+    return values
+
+
+def _around(sums: HeadSums) -> dict[str, list[float]]:
+    """What each head has as if `AROUND` words stood around each query."""
+    around = sums.around
+    values = {name: around.of_each(name) for name in ("special", "near", "broad")}
+    if not around.count("broad"):
+        # Of a few tokens no row has enough words around it: then all that it sees counts.
+        values["broad"] = (sums.sums["keys"] / (sums.seen or np.nan)).tolist()
+    for name in ("next", "previous", "itself", "same"):
+        enough = around.count(name) >= LEAST_ROWS
+        values[name] = around.of_each(name) if enough else [np.nan] * len(sums.columns)
+        values[f"{name} of words"] = around.of_each(f"{name} beside rest")
+        values[f"{name} median"] = around.median(f"{name} beside rest")
+    words = np.where(sums.facts.key_words, sums.columns, 0.0)
+    most = words.max(axis=1, initial=0.0) / max(1, sums.rows)
+    least = max(RESTING_ON_ONE, TIMES_EVEN * sums.even / max(1, sums.rows))
+    values["one word"] = np.where(most >= least, around.single, 0.0).tolist()
     return values
 
 
@@ -226,8 +251,6 @@ def _numbers_of(sums: HeadSums, head: int, targets: Mapping[str, KeyShare]) -> d
         numbers[f"{short}_query"], numbers[f"{short}_key"] = query, float(links.key[head])
         numbers[name] = float(links.weight[head]) if query >= 0 else np.nan
     numbers["rest_key"], numbers["rest_other"] = map(float, _resting_places(sums.facts, columns))
-    top_special = rows > 0 and not bool(sums.facts.key_words[top])
-    numbers["kind"], numbers["score"] = _kind_of(numbers, targets, top_special=top_special)
     return numbers
 
 
@@ -250,63 +273,40 @@ def _resting_places(facts: TextFacts, columns: Float[np.ndarray, " key"]) -> tup
 
 
 def _kind_of(
-    numbers: dict[str, float], targets: Mapping[str, KeyShare], *, top_special: bool
-) -> tuple[int, float]:
-    """The first kind whose rule holds, as index into `KINDS`, and its score."""
+    numbers: Mapping[str, float], around: Mapping[str, float], targets: Mapping[str, KeyShare]
+) -> tuple[str, float]:
+    """The first kind whose rule holds, and its score."""
     # A pattern between words says more than where a head rests, and locality is tried last.
-    kind, score = _pattern(numbers, targets)
-    if kind is None:
-        kind, score = _resting(numbers, targets, top_special=top_special)
-    if kind is None:
-        kind, score = _local(numbers, targets)
-    if kind is None and _over(numbers["keys"] / numbers["seen"], BROAD):
-        kind, score = "broad", min(1.0, numbers["keys"] / numbers["seen"])
-    if kind is None:
-        kind, score = "none", numbers["sharpness"]
-    return KINDS.index(kind), 0.0 if np.isnan(score) else score
-
-
-def _pattern(
-    numbers: dict[str, float], targets: Mapping[str, KeyShare]
-) -> tuple[str | None, float]:
-    """Next, previous, or the same word (the token itself counts as that)."""
-    names = [name for name in ("next", "previous", "same", "itself") if targets[name].rows > 0]
-    if not names:
-        return None, np.nan
-    name = max(names, key=lambda each: targets[each].mean)
-    score, even = targets[name].mean, targets[name].even
-    beside_rest = score >= PATTERN_BESIDE_REST and score >= 0.5 * (1 - numbers["special"])
-    strong = score >= PATTERN or beside_rest
-    if strong and score >= min(TIMES_EVEN * even, (1 + even) / 2) and targets[name].is_clear(4):
+    names = ("next", "previous", "same", "itself")
+    name = max(names, key=lambda each: np.nan_to_num(around[each], nan=-1.0))
+    score = around[name]
+    beside_rest = score >= PATTERN_BESIDE_REST and around[f"{name} of words"] >= 0.5
+    in_most_rows = around[f"{name} median"] >= MEDIAN
+    if (score >= PATTERN or beside_rest) and in_most_rows and targets[name].is_clear(4):
         return "same" if name == "itself" else name, score
-    return None, np.nan
+    special = around["special"]
+    if _over(special, RESTING) and targets["special"].is_clear(1):
+        return "resting", special
+    if _over(around["one word"], RESTING_ON_ONE):
+        return "resting", around["one word"]
+    local = _local(numbers, around, targets) if _over(MOST_RESTING, special) else None
+    if local is not None:
+        return local
+    if _over(around["broad"], BROAD):
+        return "broad", min(1.0, around["broad"])
+    return "none", numbers["sharpness"]
 
 
-def _resting(
-    numbers: dict[str, float], targets: Mapping[str, KeyShare], *, top_special: bool
-) -> tuple[str | None, float]:
-    special, top = targets["special"], targets["top"]
-    least = max(RESTING, special.even + BEYOND_EVEN) if special.rows else np.inf
-    if _over(numbers["special"], least) and special.is_clear(1):
-        return "resting", max(numbers["special"], numbers["top"])
-    # The key was chosen among all visible ones because it gets most: so many were tried.
-    tried = max(1.0, numbers["seen"])
-    on_one = not top_special and _over(numbers["top"], max(RESTING_ON_ONE, TIMES_EVEN * top.even))
-    if on_one and top.is_clear(tried):
-        return "resting", max(numbers["special"], numbers["top"])
-    return None, np.nan
-
-
-def _local(numbers: dict[str, float], targets: Mapping[str, KeyShare]) -> tuple[str | None, float]:
-    if 1 - numbers["special"] < BETWEEN_WORDS:
-        return None, np.nan
-    own, near = targets["own"], targets["near"]
+def _local(
+    numbers: Mapping[str, float], around: Mapping[str, float], targets: Mapping[str, KeyShare]
+) -> tuple[str, float] | None:
     beyond = numbers["own"] - numbers["own_by_distance"]
-    if _over(numbers["own"], OWN) and _over(beyond, OWN_BEYOND_DISTANCE) and own.is_clear(2):
+    stays = _over(numbers["own"], OWN) and _over(beyond, OWN_BEYOND_DISTANCE)
+    if stays and targets["own"].is_clear(2):
         return "own", numbers["own"]
-    if _over(numbers["near"], max(NEAR, near.even_share + BEYOND_EVEN)) and near.is_clear(2):
-        return "near", numbers["near"]
-    return None, np.nan
+    if _over(around["near"], NEAR) and targets["near"].is_clear(2):
+        return "near", around["near"]
+    return None
 
 
 def _over(value: float, least: float) -> bool:
