@@ -60,6 +60,7 @@ check: setup ## Lint, format, types, import borders, contract, description of th
 	$(BIN)/python tools/check_names.py
 	$(BIN)/python tools/check_inputs.py
 	$(BIN)/python tools/check_sizes.py
+	$(BIN)/python tools/check_budget.py
 	$(BIN)/python tools/check_root_imports.py
 	$(BIN)/python tools/write_contract.py --check
 	tools/with-node npm --prefix frontend run check
