@@ -64,7 +64,7 @@ BLOCK = 256
 square of the number of tokens.
 """
 
-FEW = 64
+FEW = 32
 """The same for one head of a long text."""
 
 MOST_AT_ONCE = 2**17
