@@ -37,7 +37,7 @@ from headscope.capturing.options import (
 )
 from headscope.capturing.run import at_rest, run, unwrapped
 from headscope.capturing.threads import one_at_a_time
-from headscope.capturing.walk import arguments_of, one_pass
+from headscope.capturing.walk import arguments_of, one_pass, reads_target
 from headscope.errors import CaptureError
 from headscope.record import Record, Tokens
 from headscope.storage import CapturedArrays, load, save
@@ -176,7 +176,7 @@ def capture_encoded(
         )
     source, target = _sides(getattr(tokenizer, "tokenizer", tokenizer), encoding, arguments)
     reads_text = source or has_more_than_text(arguments)
-    if reads_text and getattr(model.config, "is_encoder_decoder", False) and not target:
+    if reads_text and reads_target(model) and not target:
         raise CaptureError(
             f"{type(model).__name__} is an encoder-decoder; its encoding needs decoder_input_ids "
             "too"
@@ -315,7 +315,7 @@ def _inputs_of_text(
         name: torch.tensor([values], device=device_of(model)) for name, values in encoding.items()
     }
     source = tokens_from_encoding(tokenizer, encoding, given.texts)
-    if not getattr(model.config, "is_encoder_decoder", False):
+    if not reads_target(model):
         return Inputs(named, (source,))
     # BERT's tokenizers make segments for encoder-decoders too, whose forward does not take them.
     named.pop("token_type_ids", None)

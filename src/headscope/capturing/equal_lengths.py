@@ -24,6 +24,7 @@ from headscope.capturing.many import OF_ONE_INPUT, counted, leaving_out
 from headscope.capturing.options import RecordOptions, keeping_of, kept_of
 from headscope.capturing.run import at_rest, run, run_together, unwrapped
 from headscope.capturing.seam import sessions
+from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError, HeadscopeError
 from headscope.record import Record, TextBatch
 
@@ -249,7 +250,7 @@ class _Batches:
     def _run(self, texts: list[EncodedText]) -> Iterator[BatchOutcome]:
         """Texts of one length, together or one by one."""
         try:
-            if sessions() or getattr(self.model.config, "is_encoder_decoder", False):
+            if sessions() or reads_target(self.model):
                 raise CaptureError("such a model is run on one text at a time")
             if "keep" in self.options:
                 outcomes = self._records(texts)

@@ -27,7 +27,7 @@ from headscope.capturing.loading._missing import (
 )
 from headscope.capturing.run import at_rest, uncompiled
 from headscope.capturing.seam import sessions
-from headscope.capturing.walk import arguments_of
+from headscope.capturing.walk import arguments_of, reads_target
 from headscope.errors import ModelError, TextError
 
 __all__ = [
@@ -104,7 +104,7 @@ def _check_trained(model: nn.Module, asks: str) -> None:
 def _check_sight(model: nn.Module, asks: str, ids: Sequence[int], *, generates: bool) -> None:
     """Raise if a model sees the word it is to predict, or only one side of a masked word."""
     name, head = type(model).__name__, HEADS[asks]
-    if getattr(getattr(model, "config", None), "is_encoder_decoder", False):
+    if reads_target(model):
         if not generates:
             raise ModelError(
                 f"{name} is an encoder-decoder, and was asked for the {asks}; take the task "

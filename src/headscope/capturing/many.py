@@ -29,6 +29,7 @@ from headscope.capturing.loading.options import LOADING, check_not_loaded
 from headscope.capturing.media.input_positions import origins_of
 from headscope.capturing.options import KeepOptions, keeping_of
 from headscope.capturing.run import at_rest, run, unwrapped
+from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError, HeadscopeError
 from headscope.record import Record
 
@@ -174,7 +175,7 @@ class _Many:
         are taken: texts of similar length, or pictures of equal size.
         """
         texts, pictures = self._texts_and_pictures(items, waiting)
-        if getattr(self.model.config, "is_encoder_decoder", False):
+        if reads_target(self.model):
             return {}
         groups: dict[int, dict[int, Any]] = {}
         lengths = {index: len(text) for index, text in texts.items()}

@@ -182,3 +182,14 @@ def _named(forward: Callable) -> tuple[str, ...]:
         return tuple(inspect.signature(forward).parameters)
     except (TypeError, ValueError):
         return ()
+
+
+def reads_target(model: nn.Module) -> bool:
+    """Whether a model is an encoder-decoder whose decoder reads a text. Object detectors, and
+    classifiers made of an encoder alone, have the same setting and read none.
+    """
+    if not getattr(getattr(model, "config", None), "is_encoder_decoder", False):
+        return False
+    named = arguments_of(model)
+    # A wrapper such as PEFT's names no arguments and passes all on.
+    return "decoder_input_ids" in named or named[:1] == ("args",)

@@ -27,6 +27,7 @@ from headscope.capturing.media.input_positions import (
 from headscope.capturing.observers import observing
 from headscope.capturing.run import uncompiled, unwrapped
 from headscope.capturing.seam import LayerChange, changing, sessions
+from headscope.capturing.walk import reads_target
 from headscope.capturing.watching.interface import InterfaceWatch
 from headscope.capturing.watching.modes import looking_away, mode_off
 from headscope.capturing.watching.operators import OperatorWatch
@@ -170,8 +171,7 @@ class ModelSession:
             return
         # An encoder that runs by itself, as at the start of a generation, does not show the layers
         # of the decoder.
-        is_encoder_decoder = getattr(getattr(model, "config", None), "is_encoder_decoder", False)
-        if is_encoder_decoder and not inputs.target:
+        if reads_target(model) and not inputs.target:
             self._learn(_inputs_of(model, inputs.arguments, whole=False))
         else:
             self._learn(inputs)
@@ -305,9 +305,7 @@ def _looked_at(call: Call) -> torch.Tensor | None:
 
 def _encoders(model: Any) -> list[nn.Module]:
     """The encoder that generation runs by itself."""
-    if not getattr(getattr(model, "config", None), "is_encoder_decoder", False) or not hasattr(
-        model, "get_encoder"
-    ):
+    if not reads_target(model) or not hasattr(model, "get_encoder"):
         return []
     encoder = model.get_encoder()
     return [encoder] if isinstance(encoder, nn.Module) and encoder is not model else []

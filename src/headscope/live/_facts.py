@@ -12,7 +12,7 @@ from headscope.capturing.fitness import CLASS, MASKED, NEXT, TRANSLATION, check_
 from headscope.capturing.inputs.inputs import position_limit
 from headscope.capturing.loading.load import head_of
 from headscope.capturing.media.input_positions import ARGUMENTS, AUDIO, TEXT, VISION
-from headscope.capturing.walk import arguments_of
+from headscope.capturing.walk import arguments_of, reads_target
 from headscope.errors import ModelError
 from headscope.live.contract import AnswerKind, InputField, LiveFacts, LiveLimits, LiveStack
 from headscope.record import Record
@@ -149,7 +149,7 @@ def _kind(model: Any) -> AnswerKind:
     """
     config = getattr(model, "config", None)
     kind = KINDS.get(head_of(type(model), config), "none")
-    encodes = bool(getattr(config, "is_encoder_decoder", False))
+    encodes = reads_target(model)
     # The table has BART among those that fill masks: its decoder writes the whole text again.
     if encodes and kind == "masked":
         return "target"
@@ -175,7 +175,7 @@ def _untrained(model: Any) -> str:
 
 def _fields(model: Any, kind: AnswerKind, *, chat: bool) -> list[InputField]:
     reads = {ARGUMENTS[name] for name in arguments_of(model) if name in ARGUMENTS}
-    encodes = bool(getattr(getattr(model, "config", None), "is_encoder_decoder", False))
+    encodes = reads_target(model)
     has_text = TEXT in reads or not reads
     has_pair = kind != "next-token" and not encodes and not {VISION, AUDIO} & reads
     wanted: dict[InputField, bool] = {

@@ -66,6 +66,7 @@ def _records(model: Any, tokenizer: Any) -> Iterator[Record]:
     import torch
 
     from headscope.capturing import capture_encoded
+    from headscope.capturing.walk import reads_target
 
     before, after = _around(tokenizer)
     candidates = _candidates(model, tokenizer)
@@ -78,7 +79,7 @@ def _records(model: Any, tokenizer: Any) -> Iterator[Record]:
         )
         ids = torch.tensor([[*before, *middle.tolist(), *after]])
         inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-        if getattr(model.config, "is_encoder_decoder", False):
+        if reads_target(model):
             inputs["decoder_input_ids"] = ids
         yield from capture_encoded(model, tokenizer, inputs, keep="weights")
 

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import re
 import warnings
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -106,7 +107,8 @@ def _shrunk_model(name: str, shrinking: Shrinking) -> Any:
     config = shrinking.configuration(name)
     make = _maker_of(config)
     with torch.device("meta"):  # counts the weights without making them
-        parameters = sum(each.numel() for each in make(config).parameters())
+        # Of a copy: a model writes its choice of attention into its configuration.
+        parameters = sum(each.numel() for each in make(deepcopy(config)).parameters())
     if parameters > MOST_PARAMETERS:
         raise ModelError(f"its smallest model has {parameters / 1e6:.0f} million weights")
     with torch.random.fork_rng():

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from headscope.capturing.walk import reads_target
 from headscope.testing._architectures_text import VOCABULARY
 
 TOKENS, TARGETS, PADDED = 12, 7, 3
@@ -36,7 +37,7 @@ def made_up(model: Any, count: int = 2) -> Inputs:
     # Words stand next to pictures, but nothing else is read together with them.
     if "input_ids" in reads and (not inputs or "pixel_values" in inputs):
         inputs |= _words(model, inputs, count)
-    if inputs and getattr(model.config, "is_encoder_decoder", False):
+    if inputs and reads_target(model):
         ids = torch.randint(5, _vocabulary(model), (count, TARGETS), generator=_drawn(3))
         inputs["decoder_input_ids"] = ids
     return {name: tensor.to(model.device) for name, tensor in inputs.items()}
@@ -86,7 +87,10 @@ def _pictures(model: Any, examples: int) -> Inputs:
         features = channels * config.temporal_patch_size * patch**2
         pixels = torch.randn(sum(a * b * c for a, b, c in sizes), features, generator=_drawn(2))
         return {"pixel_values": pixels, "image_grid_thw": torch.tensor(sizes)}
-    size = getattr(config, "image_size", 32)
+    backbone = getattr(config, "backbone_config", None)
+    # One of convolutions makes one patch of 32 x 32 pixels.
+    size = getattr(backbone, "image_size", (64, 96)) if backbone else 32
+    size = getattr(config, "image_size", size)
     height, width = size if isinstance(size, list | tuple) else (size, size)
     frames = [model.config.num_frames] if hasattr(model.config, "num_frames") else []
     return {

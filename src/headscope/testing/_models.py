@@ -69,11 +69,14 @@ def sharpen(model: Any) -> None:
     """
     import torch
 
+    # Many convolutions on top of each other, whose features would grow beyond all numbers.
+    has_backbone = getattr(model.config, "backbone_config", None) is not None
     for name, parameter in model.named_parameters():
         with torch.no_grad():
             # By the width of the input, so that outputs are about as large whatever the layer.
             if parameter.ndim >= 2 and "embed" not in name.lower():
-                parameter.normal_(std=SHARPNESS / parameter.shape[-1] ** 0.5)
+                inputs = parameter[0].numel() if has_backbone else parameter.shape[-1]
+                parameter.normal_(std=SHARPNESS / inputs**0.5)
             elif name.endswith(("bias", "sinks")):
                 parameter.normal_(std=0.3)
 

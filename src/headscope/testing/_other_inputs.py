@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from headscope.capturing.walk import reads_target
 from headscope.testing._architectures_text import VOCABULARY
 
 TOKENS, TARGETS, SAMPLES, FRAMES = 12, 7, 4000, 64
@@ -29,7 +30,7 @@ def other_inputs(model: Any, count: int) -> Iterator[Inputs]:
         count: how many texts, pictures or sounds there are.
     """
     target = {}
-    if getattr(model.config, "is_encoder_decoder", False):
+    if reads_target(model):
         ids = torch.randint(5, FREE_WORDS, (count, TARGETS), generator=_drawn(3))
         target = {"decoder_input_ids": ids}
     for inputs in _sources(model, count):

@@ -17,6 +17,8 @@ MOST = {
     re.compile(r"index_topk$"): 4,
     # Learned positions and masks of more are large, and no text here is as long.
     re.compile(r"(max_position_embeddings|n_positions|max_(source|target)_positions|n_ctx)$"): 512,
+    # A detector chooses the objects that it begins with among the patches of a picture.
+    re.compile(r"num_queries$"): 5,
     # Pictures are a few patches, and cannot be pooled to more tokens than those.
     re.compile(r"mm_tokens_per_image$"): 4,
 }
@@ -40,6 +42,13 @@ IN_SECTIONS = re.compile(r"^(glm4v|glm46v|glmga|glm_image|qwen2_vl|qwen2_5_vl)")
 """Models whose rotary positions share the features of a head between three directions, by default
 in numbers that stand in their code and not in their configuration.
 """
+RESNET = {
+    "model_type": "resnet",
+    "layer_type": "basic",
+    "embedding_size": 8,
+    "hidden_sizes": [8, 8, 16, 16],
+    "depths": [1, 1, 1, 1],
+}
 LEFT_OUT = (
     "transformers_version",
     "architectures",
@@ -92,6 +101,8 @@ class Shrinking:
                 continue
             if name == "per_layer_config" and isinstance(value, Mapping):
                 small[name] = self._layers(value, chosen)
+            elif name == "backbone_config" and isinstance(value, Mapping):
+                small[name] = self._backbone(value)
             elif isinstance(value, Mapping):
                 small[name] = self.of(value)
             elif isinstance(value, list | tuple):
@@ -103,6 +114,17 @@ class Shrinking:
         _even_heads(small)
         self._complete(small)
         return small
+
+    def _backbone(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """What makes features of a picture, with as many stages: a model reads several of them."""
+        read = {"out_indices": values.get("out_indices")}
+        if values.get("model_type") == "timm_backbone":
+            # Of a package that need not be installed; transformers has this one itself.
+            return RESNET | read
+        if "depths" not in values:
+            return self.of(values)
+        # Stages are its layers, and each that is read must stay.
+        return self.of({name: each for name, each in values.items() if name != "num_layers"}) | read
 
     def _layers(self, values: Mapping[Any, Any], chosen: list[int]) -> dict[str, dict[str, Any]]:
         """What differs by layer, under the new numbers of the layers that are kept."""

@@ -395,8 +395,10 @@ class _MarkedTokens:
             )
             device = call.context.device
             fits = tuple(
-                lie_within(row[at], self.input_positions, pictures)
-                for row, at, pictures in zip(marks, positions, self.inputs.pictures, strict=False)
+                not side.grids or lie_within(row[at], self.input_positions, pictures)
+                for side, row, at, pictures in zip(
+                    tokens, marks, positions, self.inputs.pictures, strict=False
+                )
             )
             self._known[known] = SideTokens(
                 tokens, tuple(torch.from_numpy(at).to(device) for at in positions), kind, fits

@@ -21,6 +21,7 @@ from headscope.capturing.loading.load import load_model
 from headscope.capturing.loading.options import LOADING, check_not_loaded
 from headscope.capturing.run import unwrapped, warn_of_unseen
 from headscope.capturing.seam import sessions
+from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError, HeadscopeError, TextError
 from headscope.record import Record
 
@@ -183,17 +184,15 @@ class PromptRunner:
         if self.checks_fitness:
             check_fit(model, NEXT, ids, generates=True)
             self.checks_fitness = False
-        is_encoder_decoder = bool(getattr(model.config, "is_encoder_decoder", False))
-        check_room(
-            model, 1 if is_encoder_decoder else len(ids), self.run.arguments["max_new_tokens"]
-        )
+        before = 1 if reads_target(model) else len(ids)
+        check_room(model, before, self.run.arguments["max_new_tokens"])
         return len(ids)
 
     def _alone_because(self) -> str:
         """Why prompts cannot be run together; empty where they can."""
         model, arguments = self.run.model, self.run.arguments
         own = model.generation_config
-        if getattr(model.config, "is_encoder_decoder", False):
+        if reads_target(model):
             return "an encoder-decoder reads one source at a time"
         if arguments.get("do_sample", own.do_sample):
             return "each is sampled with the seed that it would have alone"

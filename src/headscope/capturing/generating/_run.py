@@ -22,6 +22,7 @@ from headscope.capturing.keep import KeepChoice
 from headscope.capturing.run import at_rest, uncompiled
 from headscope.capturing.seam import level, sessions
 from headscope.capturing.threads import one_at_a_time, same_random_numbers
+from headscope.capturing.walk import reads_target
 from headscope.capturing.watching._routers import (
     Router,
     check_routers,
@@ -133,8 +134,7 @@ class GenerationRun:
         from transformers import LogitsProcessorList, StoppingCriteriaList
 
         model, arguments = self.model, dict(self.arguments)
-        is_encoder_decoder = getattr(model.config, "is_encoder_decoder", False)
-        name = "decoder_input_ids" if is_encoder_decoder else "input_ids"
+        name = "decoder_input_ids" if reads_target(model) else "input_ids"
 
         def end_step(options: dict, output: Any) -> None:
             # What was put off until its tensors were complete belongs to the pass that ends here.
@@ -173,7 +173,7 @@ class GenerationRun:
             return []
         check_routers(self.model)
         arguments = {"input_ids": torch.tensor([source], device=device_of(self.model))}
-        if getattr(self.model.config, "is_encoder_decoder", False):
+        if reads_target(self.model):
             start = (
                 self.model.generation_config.decoder_start_token_id
                 or self.model.config.decoder_start_token_id

@@ -20,6 +20,7 @@ from headscope.capturing.inputs.tokens import (
     tokens_from_encoding,
     tokens_from_ids,
 )
+from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError
 from headscope.record import Candidate, Generation, Record, Stack, Tokens
 
@@ -108,7 +109,7 @@ class GeneratedText:
         """
         # In a batch a text is known to have ended only after others ran on: their extra is cut.
         self.token_probabilities.cut(len(ids) - self.token_probabilities.prompt)
-        encodes = bool(getattr(model.config, "is_encoder_decoder", False))
+        encodes = reads_target(model)
         tokens = {"source": tokens_from_encoding(self.tokenizer, self.encoding, (self.prompt,))}
         if encodes:
             tokens["target"] = tokens_from_ids(self.target_tokenizer, ids[:-1])

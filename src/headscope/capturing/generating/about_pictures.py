@@ -31,6 +31,7 @@ from headscope.capturing.keep import check_count
 from headscope.capturing.run import at_rest, run, uncompiled, unwrapped
 from headscope.capturing.seam import sessions
 from headscope.capturing.threads import one_at_a_time
+from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError
 from headscope.record import Record, Tokens
 
@@ -121,7 +122,7 @@ def _check_writes(model: Any) -> None:
         CaptureError: naming the model, and what to load.
     """
     check_writes(model, "AutoModelForImageTextToText")
-    if getattr(model.config, "is_encoder_decoder", False):
+    if reads_target(model):
         raise CaptureError(
             f"{type(model).__name__} is an encoder-decoder, whose pictures stand in another stack "
             "than its words; capture it with target=, and look at its stack 'cross'"

@@ -23,6 +23,7 @@ from headscope.capturing.media._pixels import Picture, frames_of, pictures_of
 from headscope.capturing.media._sound import ReadSound
 from headscope.capturing.media.input_positions import tube_of
 from headscope.capturing.media.video_input import VideoInput
+from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError, TextError
 from headscope.record import Tokens
 
@@ -72,7 +73,7 @@ def inputs_of(
         ids = arguments["input_ids"][0].tolist()
         source = (_tokens(processor.tokenizer, given.text, ids, truncation),)
     target: tuple[Tokens, ...] = ()
-    if getattr(model.config, "is_encoder_decoder", False):
+    if reads_target(model):
         tokenizer = target_tokenizer or getattr(processor, "tokenizer", None)
         if tokenizer is None:
             raise CaptureError(

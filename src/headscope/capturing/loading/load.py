@@ -235,7 +235,12 @@ def loader_of(config: Any, *, writes: bool = False) -> Any:
     # its head to write the target that its decoder reads.
     if not getattr(config, "is_encoder_decoder", False):
         return AutoModelForCausalLM if writes else AutoModel
-    loaders = (AutoModelForSeq2SeqLM, AutoModelForSpeechSeq2Seq, AutoModelForImageTextToText)
+    loaders = (
+        AutoModelForSeq2SeqLM,
+        AutoModelForSpeechSeq2Seq,
+        AutoModelForImageTextToText,
+        AutoModel,
+    )
     return next(
         (loader for loader in loaders if type(config) in loader._model_mapping),
         AutoModelForSeq2SeqLM,

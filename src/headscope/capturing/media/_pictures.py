@@ -13,7 +13,13 @@ from typing import Any
 import numpy as np
 
 from headscope.capturing.media._sound import times_of
-from headscope.capturing.media.input_positions import AUDIO, SERIES, VISION, InputPositions
+from headscope.capturing.media.input_positions import (
+    AUDIO,
+    OBJECT,
+    SERIES,
+    VISION,
+    InputPositions,
+)
 from headscope.record import Tokens
 
 UNKNOWN = "[?]"
@@ -32,6 +38,8 @@ def tokens_from_marks(
         input_positions: what the marks are the numbers of.
         texts: the tokens of the text among them, padding included; None where there is none.
     """
+    if _are_chosen(marks, input_positions):
+        return Tokens(pieces=tuple(f"{OBJECT} {number}" for number in range(len(marks))))
     meanings, fields = _read(marks, input_positions)
     worded = _is_worded(marks, input_positions)
     if texts is not None and len(texts) == len(marks) and _in_order(marks, worded, input_positions):
@@ -44,11 +52,18 @@ def tokens_from_marks(
             piece, label, mask = texts.pieces[at], texts.labels[at], texts.special[at]
         else:
             piece = label = own or names[position]
-            mask = own is None
+            mask = own is None and not label.startswith(OBJECT)
         pieces.append(piece)
         labels.append(label)
         special.append(mask)
     return Tokens(pieces=tuple(pieces), labels=tuple(labels), special=tuple(special), **fields)
+
+
+def _are_chosen(marks: np.ndarray, input_positions: InputPositions) -> bool:
+    """Whether a detector chose these patches to begin its objects with, the likeliest first."""
+    is_disordered = bool((np.diff(marks) <= 0).any())
+    is_seen = bool(input_positions.come_from(marks, VISION).all())
+    return len(marks) in input_positions.objects and is_seen and is_disordered
 
 
 def _in_order(marks: np.ndarray, worded: np.ndarray, input_positions: InputPositions) -> bool:
@@ -187,16 +202,18 @@ def _patches(items: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> dict[s
 
 def _learned(marks: np.ndarray, input_positions: InputPositions) -> list[str]:
     """A name for every position that is a parameter, such as ``[CLS]``; those of one parameter are
-    counted.
+    counted, and queries of objects are ``object 0``, ``object 1`` ...
     """
     names = []
     for mark in marks:
-        full = input_positions.names[-mark - 1] if mark < 0 else ""
+        # A table of queries is the weight of a module, whose name tells what it is.
+        full = input_positions.names[-mark - 1].removesuffix(".weight") if mark < 0 else ""
         last = full.rpartition(".")[2]
-        names.append((TOKEN_NAME.sub("", last) or last).upper())
+        names.append(last if last == OBJECT else (TOKEN_NAME.sub("", last) or last).upper())
     counts, seen = Counter(names), Counter()
     for position, name in enumerate(names):
+        number = f" {seen[name] + 1}" if counts[name] > 1 else ""
+        own = f"[{name}{number}]" if name else UNKNOWN
+        names[position] = f"{OBJECT} {seen[name]}" if name == OBJECT else own
         seen[name] += 1
-        number = f" {seen[name]}" if counts[name] > 1 else ""
-        names[position] = f"[{name}{number}]" if name else UNKNOWN
     return names

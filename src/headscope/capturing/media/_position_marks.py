@@ -48,7 +48,17 @@ MOVES = {
 them.
 """
 TURNS = {torch.Tensor.T.__get__, torch.Tensor.mT.__get__}  # ty: ignore[missing-attribute]
-CONVOLUTIONS = {"conv1d", "conv2d", "conv3d"}
+CONVOLUTIONS = dict.fromkeys(
+    ("conv1d", "conv2d", "conv3d"), ("input", "weight", "bias", "stride", "padding", "dilation")
+)
+POOLS = dict.fromkeys(
+    ("max_pool1d", "max_pool2d", "max_pool3d"),
+    ("input", "kernel_size", "stride", "padding", "dilation"),
+) | dict.fromkeys(
+    ("avg_pool1d", "avg_pool2d", "avg_pool3d"), ("input", "kernel_size", "stride", "padding")
+)
+WINDOWS = CONVOLUTIONS | POOLS
+"""Functions that make one entry of each window, with the names of their arguments in order."""
 PRODUCTS = {
     **dict.fromkeys(
         ("matmul", "__matmul__", "mm", "bmm", "linear", "scaled_dot_product_attention"), 0
@@ -146,8 +156,8 @@ class PositionMarks(TorchFunctionMode):
     def _mark_of(self, act: FunctionCall, result: torch.Tensor) -> torch.Tensor | None:
         if act.name in JOINS or act.name in MOVES or act.function in TURNS:
             return self._moved(act)
-        if act.name in CONVOLUTIONS:
-            return _convolved(act, result)
+        if act.name in WINDOWS:
+            return _of_windows(act, result)
         if act.name in PRODUCTS:
             index = PRODUCTS[act.name]
             return _along_rows(
@@ -305,28 +315,31 @@ def _along_rows(left: Any, result: torch.Tensor) -> torch.Tensor | None:
     return mark[..., :1].expand(result.shape)
 
 
-def _convolved(act: FunctionCall, result: torch.Tensor) -> torch.Tensor | None:
+def _of_windows(act: FunctionCall, result: torch.Tensor) -> torch.Tensor | None:
     """Each place that comes out has the mark of the middle of what went into it."""
-    names = ("input", "weight", "bias", "stride", "padding", "dilation")
-    given = dict(zip(names, act.args, strict=False)) | act.options
-    mark, weight = marks_of(given["input"]), given["weight"]
-    if mark is None or mark.ndim != weight.ndim:
+    given = dict(zip(WINDOWS[act.name], act.args, strict=False)) | act.options
+    mark, axes = marks_of(given["input"]), result.ndim - 2
+    if mark is None or mark.ndim != result.ndim:
         return None
+    sizes = given["weight"].shape[2:] if act.name in CONVOLUTIONS else given["kernel_size"]
+    steps = given.get("stride") or (sizes if act.name in POOLS else 1)
     # The channels of a pixel share its mark, so the first stands for all, unless others were joined
     # to it: a UNet puts what it scaled up, which is not followed, before what it kept.
     mark = _first(mark[:, :1], mark[:, -1:])
-    for axis in range(2, mark.ndim):
-        width = weight.shape[axis]
-        step, apart = (_of_axis(given.get(name, 1), axis - 2) for name in ("stride", "dilation"))
+    for axis in range(axes):
+        width, step, apart = (
+            _of_axis(each, axis) for each in (sizes, steps, given.get("dilation", 1))
+        )
         reach, padding = apart * (width - 1), given.get("padding", 0)
         if isinstance(padding, str):
             # As torch does: of an odd number of places "same" puts the smaller half in front.
             before = {"same": reach // 2, "valid": 0}[padding]
         else:
-            before = _of_axis(padding, axis - 2)
-        middles = torch.arange(result.shape[axis], device=mark.device) * step - before + reach // 2
+            before = _of_axis(padding, axis)
+        places = torch.arange(result.shape[axis + 2], device=mark.device)
+        middles = places * step - before + reach // 2
         # The middle of a window may lie in the padding; the nearest real entry stands for it then.
-        mark = mark.index_select(axis, middles.clamp(0, mark.shape[axis] - 1))
+        mark = mark.index_select(axis + 2, middles.clamp(0, mark.shape[axis + 2] - 1))
     return mark.expand(result.shape)
 
 

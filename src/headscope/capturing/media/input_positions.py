@@ -28,6 +28,10 @@ ARGUMENTS = {
 """What the arguments of a forward hold, as all of transformers calls them."""
 GRIDS = {"pixel_values": "image_grid_thw", "pixel_values_videos": "video_grid_thw"}
 """Arguments of pictures, each with the argument that holds how many of its patches are packed."""
+OBJECT = "object"
+"""Name of a parameter that holds the queries of objects."""
+OBJECTS = ("num_queries", "two_stage_num_proposals")
+"""What configurations call the number of these queries."""
 
 
 class UnnamedPositions(CaptureError):
@@ -51,6 +55,7 @@ class InputPositions:
         row: of a pixel or patch, or the channel of a time series; 0 in a text and in a sound.
         column: of a pixel, patch, sample or step of a time series, or the position of a word.
         names: of the model's parameters, which are numbered -1, -2 ...
+        objects: how many objects a detector looks for, each with a query or token of its own.
         seconds: how far two neighbouring samples, or columns of features, of a sound are apart;
             None if unknown.
         whole: whether each element of a picture is a patch, as in packed input, and not a pixel.
@@ -70,6 +75,7 @@ class InputPositions:
     row: np.ndarray
     column: np.ndarray
     names: tuple[str, ...] = ()
+    objects: frozenset[int] = frozenset()
     seconds: float | None = None
     whole: bool = False
     clips: tuple[int | None, ...] = ()
@@ -149,9 +155,20 @@ def positions_of(
     """The elements of a model's input, from the rows of `elements_of`; for the other arguments see
     `InputPositions`.
     """
-    names = tuple(name for name, _ in model.named_parameters())
+    objects = _objects_of(model.config)
+    names = tuple(
+        OBJECT if parameter.ndim > 1 and parameter.shape[-2] in objects else name
+        for name, parameter in model.named_parameters()
+    )
     # A row of the transposed table for each field after the marks, in the order of the fields.
-    return InputPositions(count, marks, *elements.T, names=names, **known)
+    return InputPositions(count, marks, *elements.T, names=names, objects=objects, **known)
+
+
+def _objects_of(config: Any) -> frozenset[int]:
+    """How many objects a detector looks for, by its configuration or a part of it."""
+    parts = [config, *(getattr(config, name, None) for name in getattr(config, "sub_configs", ()))]
+    counts = {getattr(part, name, 0) for part in parts for name in OBJECTS}
+    return frozenset(counts)
 
 
 def elements_of(

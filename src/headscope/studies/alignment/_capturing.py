@@ -21,8 +21,9 @@ def check_model(model: Any) -> None:
         ModelError: naming it.
     """
     from headscope.capturing.loading.load import display_name
+    from headscope.capturing.walk import reads_target
 
-    if not getattr(getattr(model, "config", None), "is_encoder_decoder", False):
+    if not reads_target(model):
         raise ModelError(
             f"{display_name(model)} is not an encoder-decoder; words are aligned by a model that "
             "reads a sentence and writes its translation, such as Helsinki-NLP/opus-mt-de-en"

@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 from headscope.capturing import capture
+from headscope.capturing.walk import reads_target
 from headscope.errors import InterventionError, ModelError, RecordError
 from headscope.interventions import SetWeights, intervene
 from headscope.norms import rollout
@@ -90,7 +91,7 @@ class TextExplainer:
         )
 
     def _check(self) -> None:
-        if getattr(self._model.config, "is_encoder_decoder", False):
+        if reads_target(self._model):
             raise ModelError(
                 f"{type(self._model).__name__} is an encoder-decoder; expected a classifier with "
                 "one stack"
