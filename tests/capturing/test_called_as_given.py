@@ -6,7 +6,8 @@ import torch
 from transformers import FSMTConfig, FSMTModel
 
 import headscope as hs
-from headscope.capturing import capture_encoded
+from headscope import CaptureError, TextError
+from headscope.capturing import capture_encoded, capture_ids
 from headscope.storage import load, save
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -84,3 +85,45 @@ def test_a_decoder_that_looks_ahead_with_a_cache_is_shown_so():
         weights = record["decoder"].weights(layer=0)
         assert np.abs(weights - own).max() < 5e-6
         assert bool(np.triu(weights, 1).any()) == ahead
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "t5", "qwen2_5_vl"])
+def test_ids_without_a_tokenizer_are_names(name):
+    model, ids = tiny_model(name), torch.tensor([[7, 8, 9, 5], [9, 8, 7, 6]])
+    encoding = {"input_ids": ids, "attention_mask": torch.tensor([[1, 1, 1, 0], [1, 1, 1, 1]])}
+    if name == "t5":
+        encoding["decoder_input_ids"] = ids[:, :2]
+    records = capture_encoded(model, None, encoding)
+    own = "encoder" if name == "t5" else next(iter(records[0].stacks))
+    assert records[0][own].query.pieces == ("7", "8", "9")
+    assert records[1][own].key.ids == (9, 8, 7, 6)
+    if name == "t5":
+        assert records[1]["cross"].query.labels == ("9", "8")
+    for record, example in zip(records, capture_ids(model, **encoding), strict=True):
+        np.testing.assert_allclose(record[own].weights(1), example[own].weights(1), atol=1e-6)
+
+
+def test_ids_in_place_of_a_text_name_who_reads_them():
+    model, tokenizer = tiny_model("bert"), tiny_tokenizer()
+    for ids in ([7, 8], [[7, 8]], np.array([7, 8]), torch.tensor([[7, 8]])):
+        with pytest.raises(TextError, match=r"token ids; these go to capture_encoded\(model"):
+            hs.capture(model, tokenizer, ids)
+    with pytest.warns(UserWarning, match="input 1 was left out: .* capture_encoded"):
+        assert len(list(hs.capture_many(model, tokenizer, ["a cat", [7, 8]]))) == 1
+    for ids in ([7, 8], torch.tensor([[7, 8]])):
+        with pytest.raises(
+            CaptureError, match=r"not (list|Tensor); of token ids give \{'input_ids"
+        ):
+            capture_encoded(model, tokenizer, ids)
+
+
+def test_a_model_of_another_library_is_to_be_watched():
+    model, tokenizer = torch.nn.Linear(3, 3), tiny_tokenizer()
+    for act in (
+        lambda: capture_ids(model, pixel_values=torch.zeros(1, 3, 4, 4)),
+        lambda: hs.capture(model, tokenizer, "a cat"),
+        lambda: list(hs.capture_many(model, tokenizer, ["a cat"])),
+        lambda: hs.heads(model, tokenizer, ["a cat"]),
+    ):
+        with pytest.raises(CaptureError, match="Linear has no configuration .* hs.watch"):
+            act()

@@ -120,12 +120,12 @@ def prepared(
         tokenizer = own if tokenizer is None else tokenizer
     else:
         check_not_loaded(model, options)
+    model = configured(model)
     if tokenizer is None and given.series is None:
         what = "processor" if given.has_media else "tokenizer"
         raise CaptureError(
             f"capture needs the {what} of {type(model).__name__}: capture(model, {what}, ...)"
         )
-    model = unwrapped(model)
     # An encoder-decoder may write its target here, which runs the model.
     with one_at_a_time(model), at_rest(model):
         reading = {name: options[name] for name in READING if name in options}
@@ -143,7 +143,7 @@ def capture_encoded(
     model: Any, tokenizer: Any, encoding: Mapping[str, Any], **options: Unpack[KeepOptions]
 ) -> list[Record]:
     """Run a model on what its tokenizer returned, padded or not, and keep one record for each
-    example.
+    example: a list, also of one example.
 
     The model is called as ``model(**encoding)`` and with nothing else: ``position_ids`` of packed
     texts, ``use_cache`` and any other argument of its forward reach it, and where ``use_cache`` is
@@ -157,7 +157,7 @@ def capture_encoded(
 
     Args:
         model: a loaded transformers model.
-        tokenizer: its tokenizer or processor; None for an encoding without ``input_ids``.
+        tokenizer: its tokenizer or processor; without one, None, tokens are named by their ids.
         encoding: the arguments of the model's forward, as the processor returned them with
             ``return_tensors="pt"``.
         **options: see `KeepOptions`.
@@ -165,14 +165,19 @@ def capture_encoded(
     Raises:
         CaptureError: a model whose attention could not be captured exactly.
     """
+    if not isinstance(encoding, Mapping):
+        raise CaptureError(
+            f"capture_encoded reads what a tokenizer returned, not {type(encoding).__name__}; of "
+            "token ids give {'input_ids': ids}, a tensor with the axes [batch token]"
+        )
     model = unwrapped(model)
     arguments = _of_forward(model, encoding)
     # A tokenizer called without return_tensors="pt" returns lists instead of tensors.
     tensors = [value for value in arguments.values() if isinstance(value, torch.Tensor)]
     if "input_ids" not in arguments and not any(tensor.is_floating_point() for tensor in tensors):
         raise CaptureError(
-            "The encoding holds no tensor input_ids; make it with "
-            f"{type(tokenizer).__name__}(..., return_tensors='pt')"
+            "The encoding holds no tensor input_ids; give return_tensors='pt' to the tokenizer, or "
+            "torch.tensor(ids) with the axes [batch token]"
         )
     source, target = _sides(getattr(tokenizer, "tokenizer", tokenizer), encoding, arguments)
     reads_text = source or has_more_than_text(arguments)
@@ -192,15 +197,18 @@ def _sides(
     tokenizer: Any, encoding: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> tuple[tuple[Tokens, ...], tuple[Tokens, ...]]:
     """Tokens of each example: those of the source, and those that its decoder reads."""
-    examples, written = len(_ids(arguments)), _ids(arguments, "decoder_input_ids")
-    if not examples and not written:
-        return (), ()
+    read, written = _ids(arguments), _ids(arguments, "decoder_input_ids")
+    if tokenizer is None or not (len(read) or len(written)):
+        source, target = (
+            tuple(numbered_tokens(ids.tolist()) for ids in side) for side in (read, written)
+        )
+        return source, target
     # What is known of a token is asked of the tokenizer once for all texts.
     specials = SpecialTokens.of(tokenizer)
     # The encoding has words and offsets for the source only; for the target it has just ids.
     source = tuple(
         tokens_from_encoding(tokenizer, encoding, example=example, specials=specials)
-        for example in range(examples)
+        for example in range(len(read))
     )
     target = tuple(tokens_from_ids(tokenizer, ids.tolist(), specials=specials) for ids in written)
     return source, target
@@ -222,12 +230,24 @@ def capture_ids(model: Any, **arguments: torch.Tensor) -> list[Record]:
         raise CaptureError(
             f"capture_ids was given nothing to run {type(model).__name__} on; give input_ids="
         )
-    names = ("input_ids", "decoder_input_ids")
-    source, target = (
-        tuple(numbered_tokens(ids.tolist()) for ids in _ids(arguments, name)) for name in names
-    )
+    source, target = _sides(None, {}, arguments)
     with one_at_a_time(model), one_pass(), at_rest(model):
         return run(model, _bare_inputs(model, arguments, source, target), KeepChoice())
+
+
+def configured(model: Any) -> Any:
+    """The model inside a wrapper, whose configuration says what it reads.
+
+    Raises:
+        CaptureError: if it has none, as models of other libraries.
+    """
+    model = unwrapped(model)
+    if not hasattr(model, "config"):
+        raise CaptureError(
+            f"{type(model).__name__} has no configuration of transformers that says what it reads; "
+            "run it yourself: with hs.watch(model) as seen: model(...)"
+        )
+    return model
 
 
 def _of_forward(model: Any, encoding: Mapping) -> dict[str, Any]:
@@ -287,7 +307,7 @@ def _bare_inputs(
 ) -> Inputs:
     """Inputs from tensors; positions are numbered if these are neither text, picture nor sound."""
     if has_more_than_text(arguments):
-        return followed_inputs(model, dict(arguments), source, target)
+        return followed_inputs(configured(model), dict(arguments), source, target)
     if source:
         return Inputs(dict(arguments), source, target)
     reason = (

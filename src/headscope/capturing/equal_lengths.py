@@ -13,7 +13,7 @@ from typing_extensions import Unpack
 
 from headscope._progress import Progress
 from headscope.capturing._encoded_texts import EncodedText, inputs_of_texts
-from headscope.capturing.entry import capture
+from headscope.capturing.entry import capture, configured
 from headscope.capturing.fitness import check_known
 from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs.inputs import Inputs, encode, position_limit
@@ -22,7 +22,7 @@ from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, Parsed
 from headscope.capturing.inputs.tokens import SpecialTokens
 from headscope.capturing.many import OF_ONE_INPUT, counted, leaving_out
 from headscope.capturing.options import RecordOptions, keeping_of, kept_of
-from headscope.capturing.run import at_rest, run, run_together, unwrapped
+from headscope.capturing.run import at_rest, run, run_together
 from headscope.capturing.seam import sessions
 from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError, HeadscopeError
@@ -136,7 +136,7 @@ def capture_batches(
     given = texts if isinstance(texts, ParsedInputs) else parse_many(texts)
     shown = Progress("Capturing", "input", given.count, shows=options.get("progress", False))
     report = counted(shown, options.get("on_error"))
-    return _Batches(unwrapped(model), tokenizer, options, report, shown).stream(given)
+    return _Batches(configured(model), tokenizer, options, report, shown).stream(given)
 
 
 @dataclass

@@ -17,7 +17,7 @@ from headscope._progress import Progress
 from headscope.capturing._chosen_heads import NoSuchHeadsError
 from headscope.capturing._encoded_texts import EncodedText, batches_of, inputs_of_texts
 from headscope.capturing._finished_records import WaitingRecords
-from headscope.capturing.entry import capture
+from headscope.capturing.entry import capture, configured
 from headscope.capturing.fitness import check_known
 from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs._processor import inputs_of
@@ -28,7 +28,7 @@ from headscope.capturing.loading.load import load_for
 from headscope.capturing.loading.options import LOADING, check_not_loaded
 from headscope.capturing.media.input_positions import origins_of
 from headscope.capturing.options import KeepOptions, keeping_of
-from headscope.capturing.run import at_rest, run, unwrapped
+from headscope.capturing.run import at_rest, run
 from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError, HeadscopeError
 from headscope.record import Record
@@ -90,7 +90,7 @@ def capture_inputs(
         )
     shown = Progress("Capturing", "input", given.count, shows=progress)
     report = counted(shown, on_error)
-    return _Many(unwrapped(model), tokenizer, options, report, shown, **limits).stream(outcomes)
+    return _Many(configured(model), tokenizer, options, report, shown, **limits).stream(outcomes)
 
 
 def check_names(options: Mapping[str, Any]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -175,12 +176,16 @@ def _own_weights(model: Any, inputs: dict[str, Any], records: list[Record]) -> l
     given = inputs | ({"use_cache": False} if "use_cache" in reads else {})
     with torch.no_grad(), _steady():
         captured = model(**given)
-    with torch.no_grad(), _eager(model):
+    # A copy, since a backbone of convolutions refuses to be set back to where it was.
+    eager = deepcopy(model)
+    with suppress(ValueError, AttributeError):
+        eager.set_attn_implementation("eager")
+    with torch.no_grad():
         with _steady():
-            plain = model(**given)
+            plain = eager(**given)
         try:
             with _steady():
-                with_weights = model(**given, output_attentions=True)
+                with_weights = eager(**given, output_attentions=True)
         except (TypeError, ValueError):
             return []
     before, after = plain[0], with_weights[0]
@@ -333,17 +338,3 @@ def _steady() -> Generator[None]:
     with torch.random.fork_rng():
         torch.manual_seed(0)
         yield
-
-
-@contextmanager
-def _eager(model: Any) -> Generator[None]:
-    before = model.config._attn_implementation
-    try:
-        model.set_attn_implementation("eager")
-    except (ValueError, AttributeError):
-        yield
-        return
-    try:
-        yield
-    finally:
-        model.set_attn_implementation(before)

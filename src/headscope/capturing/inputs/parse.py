@@ -47,6 +47,7 @@ def parse_call(
     """
     if isinstance(text, ParsedInput):
         return text
+    _check_no_ids(text)
     if isinstance(text, tuple | list):
         raise TextError(
             f"capture reads one text, and was given {len(text)} in a {type(text).__name__}; of "
@@ -84,6 +85,7 @@ def parse_input(given: Any) -> ParsedInput:
         return ParsedInput(check_text(given))
     if isinstance(given, Mapping):
         return _from_mapping(given)
+    _check_no_ids(given)
     if not isinstance(given, tuple | list):
         raise CaptureError(
             "An input is a text, a pair of texts, or a mapping such as {'image': 'cat.png'}, "
@@ -254,6 +256,7 @@ def check_text(text: Any, name: str = "text") -> str:
     Raises:
         TextError: where it is not, or holds half of a character.
     """
+    _check_no_ids(text)
     if not isinstance(text, str):
         raise TextError(f"{name} must be a string, not {type(text).__name__}")
     if not text.strip():
@@ -268,6 +271,19 @@ def check_text(text: Any, name: str = "text") -> str:
             "which no tokenizer reads; take it out, or write the whole character"
         )
     return text
+
+
+def _check_no_ids(given: Any) -> None:
+    """Raise where token ids were given for a text: an array or a list of numbers."""
+    first = given
+    while isinstance(first, tuple | list) and first:
+        first = first[0]
+    are_listed = first is not given and isinstance(first, int)
+    if are_listed or (getattr(given, "ndim", 0) and "int" in str(given.dtype)):
+        raise TextError(
+            "Expected a text, got token ids; these go to capture_encoded(model, tokenizer, "
+            "{'input_ids': ids}), ids a tensor with the axes [batch token]"
+        )
 
 
 def rows_of(texts: Any) -> Any:
