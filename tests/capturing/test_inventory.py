@@ -1,5 +1,6 @@
 """Every attention that ran is in the record once, under a name of its own, or named as missing."""
 
+import warnings
 from collections import OrderedDict
 
 import numpy as np
@@ -11,6 +12,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 import headscope as hs
 from headscope.capturing import capture_encoded
+from headscope.testing import tiny_model, tiny_tokenizer
 
 WIDTH = 12
 
@@ -206,3 +208,57 @@ def test_a_named_layer_without_attention_is_no_layer_that_rollout_passes_over():
     assert modules_of(record) == {"self": {0: "parts.low.att", 2: "parts.high.att"}}
     with pytest.raises(hs.RecordError, match=r"no attention in layers \[1\]"):
         hs.rollout(record)
+
+
+class OwnSoftmax(nn.Module):
+    """Attention of one head, whose softmax is none of torch's where it is `hidden`."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.out, self.hidden = (
+            nn.Linear(WIDTH, 3 * WIDTH),
+            nn.Linear(WIDTH, WIDTH),
+            False,
+        )
+
+    def forward(self, states):
+        query, key, value = self.qkv(states).chunk(3, dim=-1)
+        scores = query @ key.mT / WIDTH**0.5
+        if self.hidden:
+            weights = scores.exp() / scores.exp().sum(-1, keepdim=True)
+        else:
+            weights = scores.softmax(-1)
+        return states + self.out(weights @ value)
+
+
+def test_attention_outside_of_every_list_is_named_where_it_was_not_seen(tmp_path):
+    """It is of the class of others, and runs as they do."""
+    model, states = Parts(first=OwnSoftmax(), pool=OwnSoftmax()), torch.randn(1, 5, WIDTH)
+    model.pool.hidden = True
+    with pytest.warns(UserWarning, match=r"not seen, and the record leaves them out: pool \(in a"):
+        record = watched(model, states)
+    assert modules_of(record) == {"self": {0: "first"}}
+    assert hs.load(hs.save(record, tmp_path / "run.safetensors")).unseen == "pool"
+    assert "attention of pool not seen" in record.summary
+    model.pool.hidden = False
+    assert watched(model, states).unseen == ""
+
+
+def test_inputs_that_a_model_does_not_read_are_named():
+    model, ids = tiny_model("bert"), torch.tensor([[5, 6, 7]])
+    with pytest.warns(UserWarning, match="BertModel does not read attention_masks, speaker$"):
+        capture_encoded(
+            model, tiny_tokenizer(), {"input_ids": ids, "attention_masks": ids, "speaker": ids}
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        capture_encoded(model, tiny_tokenizer(), {"input_ids": ids, "attention_mask": ids > 0})
+
+
+def test_two_layers_in_one_place_are_refused(monkeypatch):
+    """Whatever the fault that numbers or names them alike."""
+    model, states = Parts(first=OwnSoftmax(), second=Block()), torch.randn(1, 5, WIDTH)
+    stacks = "headscope.capturing.building.layers.name_groups"
+    monkeypatch.setattr(stacks, lambda groups: dict.fromkeys(groups, "self"))
+    with pytest.raises(hs.CaptureError, match="2 attentions were seen, .* would be lost"):
+        watched(model, states)

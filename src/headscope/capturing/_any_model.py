@@ -9,11 +9,12 @@ from torch import nn
 from typing_extensions import Unpack
 
 from headscope.capturing.building._build import Builder
+from headscope.capturing.building._inventory import warn_of_gaps
 from headscope.capturing.calls.call import Call
 from headscope.capturing.facts import facts_of
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.options import KeepOptions, keeping_of
-from headscope.capturing.run import at_rest, norms_for, uncompiled, unwrapped, warn_of_unseen
+from headscope.capturing.run import at_rest, norms_for, uncompiled, unwrapped
 from headscope.capturing.watching._watch import Watch
 from headscope.errors import CaptureError
 from headscope.record import Record, Tokens
@@ -105,8 +106,9 @@ def watch(
         if norms is not None:
             inside.enter_context(norms)
         readers = [] if norms is None else [norms]
-        inside.enter_context(Watch(model, batch, take, readers=readers))
+        watched = inside.enter_context(Watch(model, batch, take, readers=readers))
         yield seen
+    builder.left_out = watched.left_out
     if not builder.seen:
         raise CaptureError(
             f"{type(model).__name__} computed no softmax attention that could be seen; run it "
@@ -114,4 +116,4 @@ def watch(
         )
     builder.complete()
     seen._records = builder.records(facts_of(model))
-    warn_of_unseen(seen.record)
+    warn_of_gaps(seen.record)

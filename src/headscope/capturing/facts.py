@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -15,14 +14,8 @@ from headscope.capturing.device import device_of
 from headscope.capturing.loading.fingerprint import weights_name
 from headscope.capturing.loading.load import display_name
 from headscope.capturing.loading.options import quantised
-from headscope.capturing.walk import BlockPlace
 from headscope.record import Layer, ModelFacts, held
 
-MIXER = re.compile(
-    r"mamba|delta|linear.?attention|retention|recurrent|rwkv|conv|ssm|mixer|attention",
-    re.IGNORECASE,
-)
-LINEAR = re.compile(r"linear|delta|retention", re.IGNORECASE)
 LINEAR_WITHIN = 1e-4
 ROWS_READ = 16
 """About how many rows of a bias are read to recognise its form."""
@@ -64,63 +57,6 @@ def _devices(model: nn.Module) -> str:
 
 def _called(device: Any) -> str:
     return f"cuda:{device}" if isinstance(device, int) else str(device)
-
-
-def others_of(
-    model: nn.Module,
-    place: BlockPlace,
-    numbers: set[int],
-    *,
-    seen: Sequence[str],
-    cross: bool = False,
-) -> dict[int, str]:
-    """The blocks of a list whose softmax attention was not seen, by number, with a description.
-
-    A block with the same attention module as the others is ``unseen``; so is a block of the same
-    class as the others, if these compute attention themselves. Any other layer is described by what
-    it computes instead.
-
-    Args:
-        model: the whole model.
-        place: of one of the modules.
-        numbers: numbers of the blocks whose attention was seen.
-        seen: names of the modules that computed it.
-        cross: whether it is cross-attention, which a block may well lack.
-    """
-    blocks = list(place.blocks.values())
-    # Numbers beyond the list were counted in some other way, and do not refer to its blocks.
-    if not numbers <= set(range(len(blocks))):
-        return {}
-    unexplained = [number for number in range(len(blocks)) if number not in numbers]
-    kinds = dict.fromkeys(_kinds_of(model, place, seen)) if unexplained else {}
-    others = {}
-    for number in unexplained:
-        unseen = _unseen(blocks[number], kinds)
-        if unseen or (place.is_list and not cross):
-            others[number] = unseen or _described(blocks[number])
-    return others
-
-
-def _kinds_of(
-    model: nn.Module, place: BlockPlace, seen: Sequence[str]
-) -> Iterator[tuple[str, type]]:
-    """Path of each module inside its block, and its class."""
-    for name in seen:
-        for block in place.blocks:
-            if f"{name}.".startswith(f"{block}."):
-                yield name.removeprefix(block).removeprefix("."), type(model.get_submodule(name))
-
-
-def _unseen(block: nn.Module, kinds: Iterable[tuple[str, type]]) -> str:
-    """A description if a block has the module in which others compute attention, else empty."""
-    for inside, kind in kinds:
-        try:
-            own = block.get_submodule(inside)
-        except AttributeError:
-            continue
-        if type(own) is kind:
-            return f"unseen ({kind.__name__})"
-    return ""
 
 
 def position_kind(model: nn.Module, layers: Iterable[Layer]) -> str:
@@ -176,11 +112,3 @@ def _falls_with_distance(layer: Layer) -> bool:
     is_line = np.ptp(of_heads, axis=1) <= LINEAR_WITHIN
     is_slope = np.abs(of_heads).max(axis=1) > LINEAR_WITHIN
     return bool((is_line & is_slope).all())
-
-
-def _described(block: nn.Module) -> str:
-    mixers = [
-        type(child).__name__ for child in block.children() if MIXER.search(type(child).__name__)
-    ]
-    name = mixers[0] if mixers else type(block).__name__
-    return f"{'linear' if LINEAR.search(name) else 'none'} ({name})"

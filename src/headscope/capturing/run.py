@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 import weakref
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -15,6 +14,7 @@ from torch import nn
 from torch.nn.modules.module import _has_any_global_hook
 
 from headscope.capturing.building._build import Builder
+from headscope.capturing.building._inventory import not_read, warn_of_gaps
 from headscope.capturing.building._order import check_order
 from headscope.capturing.building._outputs import take_returned
 from headscope.capturing.building._short_text import ShortTextBuilder
@@ -58,8 +58,6 @@ from headscope.record import Record, TextBatch
 
 Make = Callable[[Inputs, KeepChoice, nn.Module], Builder]
 """Function that makes the builder that receives the attention calls of a pass."""
-
-UNSEEN = "The attention of some layers was not seen, and the record leaves them out"
 
 
 def run(
@@ -163,21 +161,10 @@ def _run(
             "know"
         )
     records = builder.records(replace(facts, called_with=called_with))
-    warn_of_unseen(records[0])
+    unread = not_read(modules.all, model, inputs.arguments)
     # Where sides are given, nobody asked for names.
-    if records[0].numbered and inputs.sides is None:
-        warnings.warn(
-            f"Some positions have no names and are numbered: {records[0].numbered}", stacklevel=4
-        )
+    warn_of_gaps(records[0], unread, numbered=inputs.sides is None)
     return records
-
-
-def warn_of_unseen(record: Record) -> None:
-    """Warn if layers have attention that was not seen."""
-    if record.unseen:
-        warnings.warn(
-            f"{UNSEEN}: {record.unseen} (in a form that headscope does not know)", stacklevel=5
-        )
 
 
 def _may_end_early(modules: ModelModules, form: InputForm) -> bool:
@@ -349,7 +336,7 @@ def _passed(
         builder.router_sites = modules.numbered([router and router[0] for router in seen])
     del outputs  # logits may be large, and layers that waited need memory
     builder.complete()
-    builder.unread = watch.unread
+    builder.left_out = watch.left_out
     return builder, watch
 
 

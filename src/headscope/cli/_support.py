@@ -138,7 +138,8 @@ def _introduction(rows: Sequence[Support], size: int) -> str:
     untried = sum(bool(row.unbuilt) for row in rows)
     counts = (
         f"{len(rows) - refused - untried} model types and variants are captured exactly, {refused} "
-        f"are refused with the reason, and {untried} could not be tried with a tiny model."
+        f"are refused or captured in part, with the reason, and {untried} could not be tried with "
+        "a tiny model."
     )
     versions = {name: version(name) for name in ("transformers", "torch")}
     return INTRODUCTION.format(counts=counts, size=size, **versions)

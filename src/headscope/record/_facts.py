@@ -31,6 +31,8 @@ class ModelFacts:
         called_with: what a capture added to the model's arguments, other than the model's own
             default, such as ``{"use_cache": False}``; empty where the model was called as its user
             would.
+        unseen: names of modules whose attention ran and is not in the record, beside the layers of
+            `Stack.others`; empty where there are none.
         versions: the libraries that computed the record, such as ``{"torch": "2.13.0"}``.
     """
 
@@ -45,6 +47,7 @@ class ModelFacts:
     quantization: str = ""
     positions: str = ""
     called_with: Mapping[str, bool] = field(default_factory=dict)
+    unseen: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -93,14 +93,17 @@ class Record(RebuiltWhenCopied):
 
     @property
     def unseen(self) -> str:
-        """Which layers have attention that was not seen, by stack; empty where there are none."""
+        """Which layers have attention that was not seen, by stack, and which other modules; empty
+        where there are none.
+        """
         stacks = [(name, stack.unseen) for name, stack in self.stacks.items() if stack.unseen]
         several = len(self.stacks) > 1
-        return "; ".join(
+        layers = [
             f"layer{'s' * (len(numbers) > 1)} "
             f"{', '.join(map(str, numbers))}{f' of {name!r}' if several else ''}"
             for name, numbers in stacks
-        )
+        ]
+        return "; ".join([*layers, *filter(None, [self.model.unseen])])
 
     @property
     def numbered(self) -> str:

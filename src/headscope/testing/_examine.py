@@ -86,6 +86,9 @@ def examine(model: Any, name: str = "", *, batch_size: int = 2) -> Support:
         return replace(support, refused=str(error))
     except UNSUITED as error:
         return replace(support, refused=_unreadable(error))
+    unseen = next(filter(None, [record.unseen for record in records]), "")
+    if unseen:
+        return replace(support, refused=f"captured in part: attention of {unseen} is not seen")
     own = _own_weights(model, inputs, records)
     layers = sum(len(stack) for record in records for stack in record.stacks.values())
     return replace(

@@ -20,6 +20,7 @@ from headscope.capturing.building._checks import (
     verified,
 )
 from headscope.capturing.building._computed_early import ComputedEarly
+from headscope.capturing.building._inventory import Inventory, inventory_of
 from headscope.capturing.building._masks import Masks
 from headscope.capturing.building._order import OrderSample, not_proved, sample_of
 from headscope.capturing.building._put_away import put_away
@@ -39,9 +40,7 @@ from headscope.capturing.building.layers import (
     NO_ARRAYS,
     VOUCHED,
     SeenLayer,
-    SeenStack,
     facts_of_call,
-    stacks_of,
 )
 from headscope.capturing.building.stacks import order_of
 from headscope.capturing.calls.attention import QueryRows, has_own_weights, weights_of
@@ -84,7 +83,7 @@ class Builder:
         seen: the layers of the calls that were taken, by number of the call.
         samples: of calls whose projection did not prove the order of texts and heads.
         norms: is told of each call, where norms are wanted.
-        unread: names of modules that computed some attention in a form that is not known.
+        left_out: names of modules whose attention was not seen, see `Watch.left_out`.
         routers: router scores of each example, by name of the module.
         router_sites: numbers of the modules that gave these.
     """
@@ -106,7 +105,7 @@ class Builder:
         self.samples: list[OrderSample] = []
         self._made: Counter[str] = Counter()
         self.norms: NormsReader | None = None
-        self.unread: list[str] = []
+        self.left_out: list[str] = []
         self.routers: dict[str, list[np.ndarray]] = {}
         self.router_sites: tuple[int | None, ...] = ()
 
@@ -173,12 +172,11 @@ class Builder:
     def records(self, facts: ModelFacts) -> list[Record]:
         """One record for each example of the batch."""
         self.check_joined()
-        wanted, seen_stacks = self._keeping.heads, self._stacks()
+        wanted, inventory = self._keeping.heads, self._inventory()
         if "norms" in self._keeping.what:
             self._refuse_unwatched_norms()
-        stacks: list[dict[str, Stack]] = [{} for _ in seen_stacks[0].first.layers]
-        for stack in seen_stacks:
-            others = stack.others(self._model, self.seen.values())
+        stacks: list[dict[str, Stack]] = [{} for _ in inventory.stacks[0].first.layers]
+        for stack, others in zip(inventory.stacks, inventory.others, strict=True):
             for example, of_example in enumerate(stacks):
                 layers = stack.layers_of(example, wanted)
                 if layers:
@@ -189,7 +187,7 @@ class Builder:
                         others=others,
                         routers=self._routers_of(stack.first, example),
                     )
-        return self._records_of(stacks, facts)
+        return self._records_of(stacks, replace(facts, unseen=inventory.unseen))
 
     def _records_of(self, stacks: list[dict[str, Stack]], facts: ModelFacts) -> list[Record]:
         """A record of the stacks of each example, in their usual order."""
@@ -206,23 +204,14 @@ class Builder:
 
     def _tokens_of(self, entry: SeenLayer, example: int) -> dict[str, Tokens]:
         """The tokens of a stack's queries and keys."""
-        query, key = (self._with_unread(side.tokens[example]) for side in entry.sides)
+        query, key = (side.tokens[example] for side in entry.sides)
         return {"query": query, "key": key}
 
-    def _with_unread(self, tokens: Tokens) -> Tokens:
-        """Numbered positions, with a note about other attention over them that is not captured."""
-        if not tokens.numbered or not self.unread:
-            return tokens
-        missing = (
-            f"{', '.join(self.unread)} also compute attention in a form that is not known and not "
-            "shown"
-        )
-        return replace(tokens, numbered=f"{tokens.numbered}; {missing}")
-
-    def _stacks(self) -> list[SeenStack[SeenLayer]]:
-        """The stacks of all layers, which cannot be parts of each other."""
+    def _inventory(self) -> Inventory[SeenLayer]:
+        """The layers that were seen, which cannot be parts of each other."""
         check_joined([self.seen[number].made for number in sorted(self.seen)])
-        return stacks_of(self.seen.values(), self._keeping.heads)
+        seen, heads = self.seen.values(), self._keeping.heads
+        return inventory_of(self._model, seen, self.left_out, heads)
 
     def _pictures_of(self, example: int) -> tuple[np.ndarray, ...]:
         """The pictures of an example; none where the patches of some call are not parts of them."""

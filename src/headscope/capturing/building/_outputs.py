@@ -107,6 +107,8 @@ def take_returned(
         builder.take(call)
     missing = [name for name in refused if not any(name.startswith(call.name) for call in proved)]
     if not missing:
+        kept = {layer["module"] for entry in builder.seen.values() for layer in entry.layers}
+        builder.left_out = [name for name in watch.left_out if not any(map(name.startswith, kept))]
         return builder
     if any(getattr(outputs, name, None) for name in RETURNED):
         raise CaptureError(

@@ -55,13 +55,12 @@ class BatchBuilder(Builder):
             CaptureError: where some attention was not seen; a record could say so, an array cannot.
         """
         self.check_joined()
-        seen_stacks = self._stacks()
+        inventory = self._inventory()
         self._write_waiting()
+        if not inventory.is_whole:
+            raise CaptureError("Some attention was not seen")
         stacks = {}
-        for stack in seen_stacks:
-            others = stack.others(self._model, self.seen.values())
-            if self.unread or any(what.startswith("unseen") for what in others.values()):
-                raise CaptureError(f"{stack.name}: some attention was not seen")
+        for stack in inventory.stacks:
             query, key = (side.tokens[: self._kept_texts] for side in stack.first.sides)
             layers = tuple(
                 BatchLayer(layer=number, heads=tuple(range(seen.heads)), **seen.layers[0])

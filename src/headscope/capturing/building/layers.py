@@ -8,14 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from torch import nn
-
 from headscope.capturing._chosen_heads import ChosenHeads
 from headscope.capturing.building._side_tokens import SideTokens
 from headscope.capturing.building.stacks import StackKey, name_groups, number_layers
 from headscope.capturing.calls.call import Call
-from headscope.capturing.facts import others_of
-from headscope.capturing.walk import place_of
 from headscope.capturing.watching._joined_heads import CallSummary
 from headscope.record import Layer, StoredArray
 from headscope.record.vouched import vouched_layer
@@ -142,23 +138,6 @@ class SeenStack(Generic[Seen]):
                 vouched = arguments.pop(VOUCHED, frozenset())
                 layers.append(vouched_layer(vouched, layer=number, **arguments))
         return tuple(layers)
-
-    def others(self, model: nn.Module, seen: Iterable[SeenLayer]) -> dict[int, str]:
-        """Blocks of the same list without attention of this stack, by number, with the reason.
-
-        Args:
-            model: that was run.
-            seen: the layers of all its stacks.
-        """
-        # Blocks of the same list may belong to another stack, as the stages of Swin and Funnel do.
-        blocks, names = set(self.layers), []
-        path, cross = self.group.path, self.group.cross
-        for layer in seen:
-            if layer.block and layer.block[0] == path and layer.made.cross == cross:
-                blocks.add(layer.block[1])
-                names.append(layer.made.name)
-        place = place_of(model, self.first.made.name)
-        return {} if place is None else others_of(model, place, blocks, seen=names, cross=cross)
 
 
 def stacks_of(seen: Iterable[Seen], wanted: ChosenHeads | None = None) -> list[SeenStack[Seen]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.capturing._encoded_texts import batches_of
+from headscope.capturing.building._inventory import warn_of_gaps
 from headscope.capturing.fitness import NEXT, check_fit, check_known
 from headscope.capturing.generating._options import KEPT, OVERRIDDEN, parse_options
 from headscope.capturing.generating._run import GenerationRun
@@ -19,7 +20,7 @@ from headscope.capturing.inputs.parsed_input import ParsedInput, Report
 from headscope.capturing.keep import check_count
 from headscope.capturing.loading.load import load_model
 from headscope.capturing.loading.options import LOADING, check_not_loaded
-from headscope.capturing.run import unwrapped, warn_of_unseen
+from headscope.capturing.run import unwrapped
 from headscope.capturing.seam import sessions
 from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError, HeadscopeError, TextError
@@ -168,7 +169,7 @@ class PromptRunner:
         return done
 
     def _warned(self, records: list[Record]) -> list[Record]:
-        warn_of_unseen(records[0])
+        warn_of_gaps(records[0])
         return records
 
     def _length_of(self, prompt: str) -> int:

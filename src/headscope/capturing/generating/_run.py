@@ -117,6 +117,8 @@ class GenerationRun:
         steps = _Steps(texts, ends_of(model, self.arguments))
         with Watch(model, len(texts), steps.take, readers=[routers]) as watch:
             written = self._generated(prompt, steps, watch)
+        for text in texts:
+            text.joiner.left_out = watch.left_out
         if not watch.count:
             raise CaptureError(
                 f"{type(model).__name__} computed no softmax attention that could be seen"

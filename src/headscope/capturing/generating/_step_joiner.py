@@ -8,8 +8,9 @@ from collections.abc import Mapping
 import numpy as np
 from torch import nn
 
+from headscope.capturing.building._inventory import inventory_of
 from headscope.capturing.building._masks import Masks
-from headscope.capturing.building.layers import SeenStack, stacks_of
+from headscope.capturing.building.layers import SeenStack
 from headscope.capturing.building.stacks import StackKey, role_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.generating._layer_steps import LayerSteps
@@ -27,6 +28,8 @@ class StepJoiner:
     Args:
         keeping: what to keep.
         model: whose calls they are.
+
+    ``left_out`` is `Watch.left_out` of the run, ``unseen`` that of its inventory.
     """
 
     def __init__(self, keeping: KeepChoice, model: nn.Module) -> None:
@@ -34,6 +37,8 @@ class StepJoiner:
         self._by_call: dict[tuple[str, bool, int], LayerSteps] = {}
         self._visits: Counter[tuple[str, bool]] = Counter()
         self._masks = Masks()
+        self.left_out: list[str] = []
+        self.unseen: str = ""
 
     def take(self, call: Call) -> None:
         """One call, checked at once; of its step only new rows are kept.
@@ -76,7 +81,9 @@ class StepJoiner:
         wanted, seen = self._keeping.heads, self._by_call.values()
         alike: dict[Mask | None, Mask | None] = {}
         stacks = {}
-        for stack in stacks_of(seen, wanted):
+        inventory = inventory_of(self._model, seen, self.left_out, wanted)
+        self.unseen = inventory.unseen
+        for stack, others in zip(inventory.stacks, inventory.others, strict=True):
             query, key = (tokens[side] for side in _sides(stack.group, tokens))
             for steps in stack.layers.values():
                 _check_size(stack.name, "queries", steps.read, len(query))
@@ -89,7 +96,7 @@ class StepJoiner:
                     query=query,
                     key=key,
                     layers=layers,
-                    others=stack.others(self._model, seen),
+                    others=others,
                     routers=self._routed(routers, stack, query),
                 )
         return stacks

@@ -118,7 +118,7 @@ class GeneratedText:
         stacks = self.joiner.stacks(tokens, routers)
         layers = [layer for stack in stacks.values() for layer in stack]
         facts = facts_of(model)
-        facts = replace(facts, positions=position_kind(model, layers))
+        facts = replace(facts, positions=position_kind(model, layers), unseen=self.joiner.unseen)
         generation = generation_of(
             (model, self.target_tokenizer),
             ids,

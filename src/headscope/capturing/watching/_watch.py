@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -124,16 +125,29 @@ class Watch(PassReader):
                 self.settle()
 
     @property
-    def unread(self) -> list[str]:
-        """Names of modules that computed some attention in a form that is not known."""
-        return list(self._operators.unread)
+    def left_out(self) -> list[str]:
+        """Names of modules whose attention is not among the calls: they computed some in a form
+        that is not known, or ran as others of their class did that made calls.
+        """
+        names, all_modules = self._watched.modules.names, self._watched.modules.all
+        called = {all_modules[site.module] for site in self._sites.values()}
+        kinds = {type(module) for module in called}
+        left_out = list(self._operators.unread)
+        for module in self._tape.ran:
+            if type(module) not in kinds or module in called:
+                continue
+            own = names[id(module)]
+            # Heads of one layer may be modules of their own, within the module of their layer.
+            if not any(_is_within(own, names[id(one)]) for one in called):
+                left_out.append(own)
+        return list(dict.fromkeys(left_out))
 
     @property
     def sites(self) -> tuple[AttentionSite, ...]:
         """Where attention was seen, in the order of the pass; empty if a plan cannot describe all
         of it.
         """
-        if self.unread or not self._is_plain:
+        if self.left_out or not self._is_plain:
             return ()
         return tuple(self._sites[number] for number in sorted(self._sites))
 
@@ -268,3 +282,9 @@ class Watch(PassReader):
         """The pass ended where it should not have, within such a module."""
         self._inside.clear()
         self._close_mode()
+
+
+def _is_within(name: str, other: str) -> bool:
+    """Whether one of two modules is within the other, by their names."""
+    parts, others = (each.split(".") if each else [] for each in (name, other))
+    return all(map(operator.eq, parts, others))

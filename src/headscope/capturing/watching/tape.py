@@ -103,6 +103,7 @@ class Tape:
 
     ``uses`` are the last ones of matrices and norms that may have made queries and keys, the
     earliest first, with what the model goes on with; of norms of such outputs with what was given.
+    ``ran`` are the followed modules that have begun.
     """
 
     def __init__(
@@ -132,6 +133,7 @@ class Tape:
         self._names = watched.modules.names
         self._lengths: dict[int, tuple[int, int]] = {}
         self._running: list[nn.Module] = []
+        self.ran: dict[nn.Module, None] = {}
         self._with_parts: set[int] = set()
         self.uses: deque[ModuleUse] = deque(maxlen=USES_REMEMBERED)
         self._handles: list[RemovableHandle] = []
@@ -222,6 +224,7 @@ class Tape:
 
     def _start(self, module: nn.Module, *_: object) -> None:
         self._running.append(module)
+        self.ran[module] = None
 
     def _stop(self, ends: Sequence[Callable], module: nn.Module, *given: Any) -> None:
         while self._running and self._running.pop() is not module:

@@ -1,0 +1,171 @@
+"""The inventory that every capture ends with: all attention that ran and all inputs that were given
+are in the record, or named as missing, or the capture is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+from torch import nn
+
+from headscope.capturing._chosen_heads import ChosenHeads
+from headscope.capturing.building.layers import Seen, SeenLayer, SeenStack, stacks_of
+from headscope.capturing.walk import BlockPlace, arguments_of, block_of, place_of
+from headscope.errors import CaptureError
+from headscope.record import Record
+
+MIXER = re.compile(
+    r"mamba|delta|linear.?attention|retention|recurrent|rwkv|conv|ssm|mixer|attention",
+    re.IGNORECASE,
+)
+LINEAR = re.compile(r"linear|delta|retention", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Inventory(Generic[Seen]):
+    """The attention that ran.
+
+    Args:
+        stacks: of the layers that are kept.
+        others: for each stack the other blocks of its list, by number, with what they compute.
+        unseen: names of further modules whose attention ran and is not kept.
+    """
+
+    stacks: tuple[SeenStack[Seen], ...]
+    others: tuple[dict[int, str], ...]
+    unseen: str
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all attention is kept."""
+        return not self.unseen and not any(map(_unseen_in, self.others))
+
+
+def inventory_of(
+    model: nn.Module,
+    seen: Collection[Seen],
+    left_out: Sequence[str],
+    wanted: ChosenHeads | None = None,
+) -> Inventory[Seen]:
+    """The inventory of a capture.
+
+    Args:
+        model: that ran.
+        seen: a layer for each attention that was seen.
+        left_out: names of modules with attention that was not, see `Watch.left_out`.
+        wanted: the heads that alone are kept; None for all.
+
+    Raises:
+        CaptureError: where a layer would be lost, or one of the heads does not exist.
+    """
+    stacks = stacks_of(seen, wanted)
+    kept = {stack.name: len(stack.layers) for stack in stacks}
+    if sum(kept.values()) != len(seen):
+        raise CaptureError(
+            f"{len(seen)} attentions were seen, of which the stacks {', '.join(kept)} would hold "
+            f"{sum(kept.values())}; the others would be lost, so that none are kept"
+        )
+    others = [_others(stack, model, seen) for stack in stacks]
+    named = set()
+    for stack, of_stack in zip(stacks, others, strict=True):
+        named |= {(stack.group.path, number) for number in _unseen_in(of_stack)}
+    unseen = ", ".join(name for name in left_out if block_of(model, name) not in named)
+    return Inventory(tuple(stacks), tuple(others), unseen)
+
+
+def warn_of_gaps(record: Record, unread: Sequence[str] = (), *, numbered: bool = False) -> None:
+    """Warn once of all that is not in a record as the user may expect it.
+
+    Args:
+        record: the first of the batch.
+        unread: names of inputs that the model does not read.
+        numbered: whether positions without names are a gap.
+    """
+    gaps = []
+    if record.unseen:
+        gaps.append(
+            "The attention of some layers was not seen, and the record leaves them out: "
+            f"{record.unseen} (in a form that headscope does not know)"
+        )
+    if unread:
+        gaps.append(f"{record.model.class_name} does not read {', '.join(unread)}")
+    if numbered and record.numbered:
+        gaps.append(f"Some positions have no names and are numbered: {record.numbered}")
+    if gaps:
+        warnings.warn(". ".join(gaps), stacklevel=5)
+
+
+def not_read(modules: Iterable[nn.Module], model: nn.Module, given: Iterable[str]) -> list[str]:
+    """Names of inputs that no part of a model takes, and ``**kwargs`` swallows."""
+    left = set(given).difference(arguments_of(model))
+    if left:
+        kinds = {type(module) for module in modules}
+        left = left.difference(*map(arguments_of, kinds))
+    return sorted(left)
+
+
+def _unseen_in(others: dict[int, str]) -> list[int]:
+    return [number for number, what in others.items() if what.startswith("unseen")]
+
+
+def _others(stack: SeenStack, model: nn.Module, seen: Iterable[SeenLayer]) -> dict[int, str]:
+    """The blocks of a stack's list whose softmax attention was not seen, by number.
+
+    A block with the same attention module as the others is ``unseen``; so is a block of the same
+    class as the others, if these compute attention themselves. Any other layer is described by what
+    it computes instead; cross-attention a block may well lack.
+    """
+    place, cross = place_of(model, stack.first.made.name), stack.group.cross
+    if place is None:
+        return {}
+    # Blocks of the same list may belong to another stack, as the stages of Swin and Funnel do.
+    numbers, names = set(stack.layers), []
+    for layer in seen:
+        if layer.block and layer.block[0] == place.path and layer.made.cross == cross:
+            numbers.add(layer.block[1])
+            names.append(layer.made.name)
+    blocks = list(place.blocks.values())
+    missing = sorted(set(range(len(blocks))) - numbers)
+    # Numbers beyond the list were counted in some other way, and do not refer to its blocks.
+    if not missing or max(numbers) >= len(blocks):
+        return {}
+    kinds, others = dict.fromkeys(_kinds_of(model, place, names)), {}
+    for number in missing:
+        unseen = _unseen(blocks[number], kinds)
+        if unseen or (place.is_list and not cross):
+            others[number] = unseen or _described(blocks[number])
+    return others
+
+
+def _kinds_of(
+    model: nn.Module, place: BlockPlace, seen: Sequence[str]
+) -> Iterator[tuple[str, type]]:
+    """Path of each module inside its block, and its class."""
+    for name in seen:
+        for block in place.blocks:
+            if f"{name}.".startswith(f"{block}."):
+                yield name.removeprefix(block).removeprefix("."), type(model.get_submodule(name))
+
+
+def _unseen(block: nn.Module, kinds: Iterable[tuple[str, type]]) -> str:
+    """A description if a block has the module in which others compute attention, else empty."""
+    for inside, kind in kinds:
+        try:
+            own = block.get_submodule(inside)
+        except AttributeError:
+            continue
+        if type(own) is kind:
+            return f"unseen ({kind.__name__})"
+    return ""
+
+
+def _described(block: nn.Module) -> str:
+    mixers = [
+        type(child).__name__ for child in block.children() if MIXER.search(type(child).__name__)
+    ]
+    name = mixers[0] if mixers else type(block).__name__
+    return f"{'linear' if LINEAR.search(name) else 'none'} ({name})"
