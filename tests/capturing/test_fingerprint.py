@@ -9,6 +9,7 @@ import headscope as hs
 from headscope.capturing import random_twin
 from headscope.capturing.loading import fingerprint as _fingerprint
 from headscope.capturing.loading.fingerprint import weights_name
+from headscope.capturing.loading.load import load_bare_model
 from headscope.errors import RecordError
 from headscope.patterns import Tally
 from headscope.testing import tiny_model, tiny_tokenizer
@@ -81,3 +82,37 @@ def test_records_of_other_weights_are_not_counted_together(model, tokenizer, tmp
     unknown = replace(second, model=replace(second.model, weights=""))
     tally.update("three", unknown)
     assert len(tally.statistic) == 2
+
+
+@pytest.fixture(params=["bert", "roberta"])
+def without_pooler(request, tmp_path):
+    """A folder as most of these models are published: with a head that reads no pooler."""
+    from transformers import AutoModelForMaskedLM
+
+    config = tiny_model(request.param).config
+    AutoModelForMaskedLM.from_config(config).save_pretrained(tmp_path / "model")
+    tiny_tokenizer().save_pretrained(tmp_path / "model")
+    return str(tmp_path / "model")
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+def test_a_run_of_a_model_without_a_pooler_goes_on(workers, without_pooler, tmp_path):
+    texts = [f"the cat sat on {word} mat" for word in ("a", "the", "my", "no", "its", "one")]
+    given = {"texts": texts, "out": tmp_path / "run", "part_size": 2, "progress": False}
+    given |= {} if workers is None else {"workers": workers}
+    wanted = hs.heads(without_pooler, **given)
+    (tmp_path / "run" / "parts" / "000001.safetensors").unlink()
+    (tmp_path / "run" / "result.safetensors").unlink()
+    assert str(hs.heads(without_pooler, **given)) == str(wanted)
+
+
+def test_random_weights_that_attention_follows_from_have_another_name_each_time(model, tmp_path):
+    weights = model.state_dict()
+    weights.pop("encoder.layer.0.attention.self.query.weight")
+    model.save_pretrained(tmp_path, state_dict=weights)
+    names = set()
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="these weights are random"):
+            loaded = load_bare_model(tmp_path)
+        names.add(weights_name(loaded))
+    assert len(names) == 2

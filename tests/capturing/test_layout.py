@@ -125,7 +125,7 @@ def test_a_batch_whose_order_nothing_proves_is_refused(way):
         with hs.watch(model) as seen:
             model(states[:1])
         np.testing.assert_allclose(
-            seen.record["self"].weights(0), model.wanted(states)[0].numpy(), atol=1e-6
+            seen.record["self"].weights(0), model.wanted(states)[0].numpy(), atol=1e-5
         )
 
 
@@ -149,13 +149,13 @@ def test_a_head_is_silenced_in_every_text_or_the_change_is_refused(way):
     session = hs.intervene(model, hs.Zero(layer=0, heads=[1]))
     if way == "texts_first":
         with session:
-            torch.testing.assert_close(model(states), wanted)
+            torch.testing.assert_close(model(states), wanted, rtol=1e-5, atol=1e-4)
     else:
         with pytest.raises(InterventionError, match="puts its heads before the texts"), session:
             model(states)
     if "folded" in way or way == "texts_first":
         with hs.intervene(model, hs.Zero(layer=0, heads=[1])):
-            torch.testing.assert_close(model(states[:1]), wanted[:1])
+            torch.testing.assert_close(model(states[:1]), wanted[:1], rtol=1e-5, atol=1e-4)
 
 
 def silenced(model, states):
@@ -214,7 +214,7 @@ def test_many_texts_have_the_weights_that_each_has_alone(way):
     for text, record in zip(TEXTS, hs.capture_many(model, tokenizer, TEXTS), strict=True):
         ids = torch.tensor([record["self"].query.ids])
         wanted = model.attention.wanted(model.embedding(ids))[0].detach().numpy()
-        np.testing.assert_allclose(record["self"].weights(0), wanted, atol=1e-6)
+        np.testing.assert_allclose(record["self"].weights(0), wanted, atol=1e-5)
         assert record.texts == (text,)
 
 
@@ -229,4 +229,4 @@ def test_a_batch_is_refused_where_a_text_alone_shows_other_weights(way):
     records = capture_encoded(model, tokenizer, encoding)
     wanted = model.attention.wanted(model.embedding(encoding["input_ids"])).detach().numpy()
     for record, own in zip(records, wanted, strict=True):
-        np.testing.assert_allclose(record["self"].weights(0), own, atol=1e-6)
+        np.testing.assert_allclose(record["self"].weights(0), own, atol=1e-5)

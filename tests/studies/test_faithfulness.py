@@ -154,7 +154,7 @@ def test_shuffling_moves_the_output_where_the_row_is_read(found, model, tokenize
         query=3,
         counterfactual=CounterfactualAttention(permutations=4, adversary=0),
     ).texts[0]
-    np.testing.assert_allclose(unread.permuted, 0, atol=1e-7)
+    np.testing.assert_allclose(unread.permuted, 0, atol=1e-6)
 
 
 def test_the_adversary_is_free_where_nobody_reads(model, tokenizer):
@@ -420,8 +420,8 @@ def test_a_decoder_classifies_by_its_last_token(tokenizer):
         .permuted
         for query in (-1, 2)
     )
-    assert (last > 1e-9).all()
-    np.testing.assert_allclose(first, 0, atol=1e-9)
+    assert (last > 1e-5).all()
+    np.testing.assert_allclose(first, 0, atol=1e-6)
 
 
 @pytest.fixture

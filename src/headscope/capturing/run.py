@@ -32,6 +32,7 @@ from headscope.capturing.contributions._planned_watch import (
 from headscope.capturing.contributions._reader import NormsReader
 from headscope.capturing.contributions._watch import NormsWatch
 from headscope.capturing.facts import facts_of
+from headscope.capturing.freed_memory import naming_memory
 from headscope.capturing.inputs._modalities import needing
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
@@ -300,14 +301,13 @@ def _passed(
     builder = make(inputs, keeping, model)
     running = _RunningModel(builder, None if watched is None else watched.last)
     options = _without_cache(model, inputs)
-    routers, readers = None, []
+    routers = None
     if keeping.routers:
         check_routers(model)
         options["output_router_logits"] = True
         routers = ModuleOutputs(modules_of(model) if watched is None else watched.routers)
-        readers.append(routers)
     norms = norms_for(builder, model, keeping, watched=watched, norm_sites=norm_sites)
-    readers += [] if norms is None else [norms]
+    readers = [each for each in (routers, norms) if each is not None]
 
     def noted(call: Call) -> Call | None:
         if note is not None:
@@ -418,7 +418,7 @@ def norms_for(
 @contextmanager
 def at_rest(model: nn.Module) -> Generator[None]:
     """Run without gradients and in evaluation mode; restore every module's training flag after."""
-    with torch.no_grad(), evaluating(model):
+    with torch.no_grad(), evaluating(model), naming_memory():
         yield
 
 

@@ -21,6 +21,7 @@ from torch import nn
 from headscope.capturing.calls.attention import visible_of, weights_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility, visibility_of
+from headscope.capturing.device import full_precision
 from headscope.capturing.media._position_marks import MARK
 from headscope.capturing.observers import look_again, look_away, observers, observing
 from headscope.errors import InterventionError
@@ -334,11 +335,9 @@ class _Changing:
         )  # rows that may look at nothing stay what they are
         # Grouped heads read the value of the head that they share.
         shared = index // (self._call.size[1] // self._call.value.shape[1])
-        made = (
-            (new @ self._call.value[:, shared].to(new.dtype))
-            .transpose(1, 2)
-            .to(self._context.dtype)
-        )
+        with full_precision():
+            made = new @ self._call.value[:, shared].to(new.dtype)
+        made = made.transpose(1, 2).to(self._context.dtype)
         # Only rows whose weights changed are taken from the product: the others stay what the model
         # computed, whatever kernel made them.
         old = self._context[:, :, index]

@@ -90,8 +90,8 @@ def assert_equal_to_one_pass(model, record):
     generation = record.generation
     logs = logits[generation.prompt - 1 :].log_softmax(-1)
     chosen = logs[torch.arange(len(generation)), list(generation.tokens.ids)]
-    np.testing.assert_allclose(generation.probabilities, chosen.exp(), atol=1e-5)
-    np.testing.assert_allclose(generation.entropies, -(logs.exp() * logs).sum(-1), atol=1e-5)
+    np.testing.assert_allclose(generation.probabilities, chosen.exp(), atol=1e-4)
+    np.testing.assert_allclose(generation.entropies, -(logs.exp() * logs).sum(-1), atol=1e-4)
 
 
 def bare_tokenizer():

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from headscope.capturing.calls.attention import (
+    EXACT,
     QueryRows,
     check_lost,
     difference,
@@ -16,11 +17,11 @@ from headscope.capturing.calls.attention import (
 )
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility
+from headscope.capturing.device import allowed_apart
 from headscope.errors import CaptureError
 
-TOLERANCE = {torch.float64: 1e-4, torch.float32: 1e-4}
-HALF_TOLERANCE = 3e-2
-"""Differences allowed, relative to the largest value of the layer output."""
+TOLERANCE = 1e-4
+"""Difference allowed in single precision, relative to the largest value of the layer output."""
 EXPLAINED_WITHIN = 2e-5
 
 
@@ -38,7 +39,8 @@ def verified(call: Call, weights: torch.Tensor, rows: QueryRows) -> list[dict[st
     Raises:
         CaptureError: where the difference is too large in one text.
     """
-    relative = TOLERANCE.get(call.context.dtype, HALF_TOLERANCE)
+    compared = [call.context] if call.output is None else [call.context, call.output]
+    relative = max(allowed_apart(each, TOLERANCE) for each in compared)
     facts = []
     # One transfer from the device for all texts: each would wait for it.
     for worst, largest in torch.stack(difference(call, weights, rows)).double().T.tolist():
@@ -68,7 +70,7 @@ def against(call: Call) -> str:
 
 def explained(call: Call, visibility: Visibility, rows: QueryRows) -> bool:
     """Whether the model's own weights, where it returned them, follow from its queries and keys."""
-    if call.weights is None or call.query is None or call.weights.dtype not in TOLERANCE:
+    if call.weights is None or call.query is None or call.weights.dtype not in EXACT:
         return True
     apart = weights_of(call, visibility, rows) - recomputed(call, visibility, rows)
     return bool(apart.abs().max() <= EXPLAINED_WITHIN)

@@ -11,11 +11,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from headscope.capturing.building._checks import HALF_TOLERANCE, TOLERANCE
+from headscope.capturing.building._checks import TOLERANCE
 from headscope.capturing.building._real_tokens import ROWS_CHECKED
 from headscope.capturing.calls.attention import QueryRows, weights_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import visibility_of
+from headscope.capturing.device import allowed_apart
 from headscope.capturing.watching._watch import Watch
 from headscope.errors import CaptureError
 
@@ -28,25 +29,24 @@ class OrderSample:
         name: name of the module.
         use: number of earlier calls of the module in the same pass.
         weights: ``[head query key]`` of some queries.
-        exact: whether the model computes in single precision or better.
+        within: how far those of the text alone may be from them.
     """
 
     name: str
     use: int
     weights: torch.Tensor
-    exact: bool
+    within: float
 
     def fits(self, weights: torch.Tensor) -> bool:
         """Whether these are the weights of the text alone."""
-        within = max(TOLERANCE.values()) if self.exact else HALF_TOLERANCE
         return weights.shape == self.weights.shape and bool(
-            (weights - self.weights).abs().max() <= within
+            (weights - self.weights).abs().max() <= self.within
         )
 
 
 def sample_of(call: Call, use: int) -> OrderSample:
     """A sample of a call."""
-    return OrderSample(call.name, use, _weights(call), call.context.dtype in TOLERANCE)
+    return OrderSample(call.name, use, _weights(call), allowed_apart(call.context, TOLERANCE))
 
 
 def check_order(

@@ -20,6 +20,7 @@ from torch.utils.hooks import RemovableHandle
 from headscope.capturing.building._build import Builder
 from headscope.capturing.building._order import not_proved
 from headscope.capturing.calls.call import Call
+from headscope.capturing.device import allowed_apart, full_precision
 from headscope.capturing.hooks import hook_after
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
@@ -205,8 +206,10 @@ def _leads(weights: torch.Tensor, values: torch.Tensor, context: torch.Tensor) -
     # Weights of padded queries are undefined. So most rows must agree, and each row in some text.
     if values.shape[-1] != context.shape[-1]:
         return False
-    ours = (weights @ values.transpose(1, 2)).transpose(1, 2)
-    close = (ours - context).abs().amax((2, 3)) <= PROVED_WITHIN * context.abs().max()
+    with full_precision():
+        ours = (weights @ values.transpose(1, 2)).transpose(1, 2)
+    within = allowed_apart(context, PROVED_WITHIN) * context.abs().max()
+    close = (ours - context).abs().amax((2, 3)) <= within
     return bool(close.float().mean() > 0.5) and bool(close.any(0).all())
 
 

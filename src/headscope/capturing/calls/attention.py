@@ -16,6 +16,7 @@ import torch
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.softmax import softmax_of
 from headscope.capturing.calls.visibility import Visibility
+from headscope.capturing.device import full_precision
 from headscope.errors import CaptureError
 
 EXACT = (torch.float32, torch.float64)
@@ -225,6 +226,7 @@ def _scores(
     return scores + rows.of(_of_heads(visibility.bias, heads)[..., : key.shape[2]]).to(dtype)
 
 
+@full_precision()
 def _products(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     """Products of matrices ``[text head row x]`` and ``[text head x column]``.
 

@@ -14,6 +14,7 @@ from headscope.capturing.calls._tile import FromScores, FromWeights, Rows, Tile,
 from headscope.capturing.calls.attention import check_lost, has_own_weights
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import RowVisibility, row_visibility_of
+from headscope.capturing.device import full_precision
 from headscope.errors import CaptureError
 from headscope.record.vouched import ROW_SUM_TOLERANCE
 
@@ -82,6 +83,7 @@ class TileSlices:
 
 
 @torch.no_grad()
+@full_precision()
 def fill_weights(
     call: Call,
     kept_queries: Sequence[torch.Tensor],

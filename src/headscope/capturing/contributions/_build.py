@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 
 from headscope.capturing.building._real_tokens import RealTokens
 from headscope.capturing.contributions._residual_path import NormUse, ResidualPath
@@ -18,6 +17,7 @@ from headscope.capturing.contributions._texts_of_path import (
     Missing,
     TextsOfPath,
 )
+from headscope.capturing.device import allowed_apart
 from headscope.norms import (
     Block,
     BlockArrays,
@@ -43,7 +43,6 @@ SUMS_WITHIN = 1e-5
 """How far the sum of the pieces may be from the model's own vector in float32, relative to its
 largest value (or 1).
 """
-SUMS_WITHIN_HALF = 3e-2
 OF_NORM = ("output", "alti", "globenc")
 OUTPUT, STREAM = "attention's output", "residual stream"
 NORMED, NORMED_AGAIN = "norm's output", "second norm's output"
@@ -162,7 +161,8 @@ class SumCheck:
 def _checked_sums(members: list[TextsOfPath], whole: BlockArrays) -> list[SumCheck]:
     """The sums of the pieces compared with the model's own vectors."""
     checks, own_vectors = [], list(map(_vectors_of_model, members))
-    within = np.array([_within(member.path) for member in members])[:, None]
+    limits = [allowed_apart(member.path.output, SUMS_WITHIN) for member in members]
+    within = np.array(limits)[:, None]
     for what, ours in _sums(whole).items():
         theirs = [vectors[what] for vectors in own_vectors]
         # [member text number]; one member's are not copied
@@ -180,11 +180,6 @@ def _checked_sums(members: list[TextsOfPath], whole: BlockArrays) -> list[SumChe
 def _largest(numbers: np.ndarray) -> np.ndarray:
     """``[member text]``, the largest size; NaN where there is one."""
     return np.maximum(numbers.max(axis=-1, initial=0.0), -numbers.min(axis=-1, initial=0.0))
-
-
-def _within(path: ResidualPath) -> float:
-    is_exact = path.output.dtype in {torch.float32, torch.float64}
-    return SUMS_WITHIN if is_exact else SUMS_WITHIN_HALF
 
 
 def _sums(whole: BlockArrays) -> dict[str, np.ndarray]:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from headscope.capturing.device import in_memory
+from headscope.capturing.device import full_precision, in_memory
 from headscope.capturing.walk import once_a_pass
 from headscope.capturing.watching.tape import ModuleUse
 from headscope.norms import Norm
@@ -120,7 +120,7 @@ def _answer(module: nn.Module, rows: torch.Tensor) -> np.ndarray | None:
     """What a module gives for these rows, in float64; None where it does not take them."""
     weight = getattr(module, "weight", rows)
     try:
-        with torch.no_grad():
+        with torch.no_grad(), full_precision():
             answer = module.forward(rows.to(weight.device))
     except (RuntimeError, TypeError):  # the wrong way round, or of another precision
         return None

@@ -12,13 +12,13 @@ import torch
 from jaxtyping import Float
 
 from headscope.capturing._call_of_heads import held_heads
-from headscope.capturing.building._checks import TOLERANCE, explained, verified
+from headscope.capturing.building._checks import explained, verified
 from headscope.capturing.building._masks import Masks
 from headscope.capturing.building._real_tokens import ROWS_CHECKED, RealTokens, plain, stored
 from headscope.capturing.building._rotation import Rotations
 from headscope.capturing.building.layers import SeenLayer, facts_of_call
 from headscope.capturing.building.stacks import group_of
-from headscope.capturing.calls.attention import LOST_AT_MOST, QueryRows, spread, weights_of
+from headscope.capturing.calls.attention import EXACT, LOST_AT_MOST, QueryRows, spread, weights_of
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility, visibility_of
 from headscope.capturing.keep import KeepChoice
@@ -234,7 +234,7 @@ class LayerSteps(SeenLayer):
         if len(before):
             plain = self._plain(tensor[:, before])
             known = growing.rows[:, before.cpu().numpy() + span.offset]
-            exact = tensor.dtype in TOLERANCE
+            exact = tensor.dtype in EXACT
             allowed = SAME_WITHIN * float(np.abs(known).max()) if exact else 0.0
             if np.abs(plain - known).max() > allowed:
                 raise CaptureError(

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from headscope.capturing.calls.attention import EXACT
 from headscope.capturing.calls.call import Call
+from headscope.capturing.device import allowed_apart
 from headscope.capturing.facts import facts_of, position_kind
 from headscope.capturing.generating._step_joiner import StepJoiner
 from headscope.capturing.generating._token_probabilities import TokenProbabilities
@@ -222,8 +222,7 @@ def check_same_text(
     probabilities = logits[rows].float().softmax(-1).cpu()
     chosen = probabilities[torch.arange(len(generation)), list(generation.tokens.ids or ())]
     apart = (chosen - torch.tensor(generation.probabilities)).abs().max().item()
-    exact, half = within
-    allowed = exact if logits.dtype in EXACT else half
+    allowed = allowed_apart(logits, *within)
     # Written with "not", so that a difference of NaN is refused, too.
     if not apart <= allowed:
         raise CaptureError(f"{what}: probabilities differ by {apart:.2g}")

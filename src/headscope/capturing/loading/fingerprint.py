@@ -19,6 +19,13 @@ million.
 """
 
 _known: WeakKeyDictionary[nn.Module, tuple[tuple, str]] = WeakKeyDictionary()
+_made_up: WeakKeyDictionary[nn.Module, frozenset[str]] = WeakKeyDictionary()
+"""Weights that the files of a model lack, and that nothing reads: other ones at each load."""
+
+
+def leave_out(model: nn.Module, names: Iterable[str]) -> None:
+    """Leave weights out of what distinguishes a model: they are random, and nothing reads them."""
+    _made_up[model] = frozenset(names)
 
 
 def fingerprint_of(model: nn.Module) -> str:
@@ -62,7 +69,10 @@ def _changes(weights: Sequence[torch.Tensor]) -> tuple[int, ...]:
 
 def _digest(model: nn.Module, named: Iterable[tuple[str, torch.Tensor]]) -> str:
     digest = hashlib.sha256(type(model).__qualname__.encode())
+    made_up = _made_up.get(model, ())
     for name, tensor in named:
+        if name in made_up:
+            continue
         digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
         if tensor.is_meta:
             # Offloaded: its numbers are elsewhere until its module runs.

@@ -20,8 +20,10 @@ from headscope.capturing.loading._missing import (
     MASKED,
     NEXT,
     check_loaded,
+    needed,
     warn_of_new,
 )
+from headscope.capturing.loading.fingerprint import leave_out
 from headscope.capturing.loading.options import LoadOptions, ParsedLoadOptions, parse_loading
 from headscope.capturing.walk import arguments_of
 from headscope.errors import ModelError
@@ -344,10 +346,12 @@ def _whole(
     # keys lets us raise instead.
     weights = loading.weights | {"dtype": loading.dtype_of(config), "output_loading_info": True}
     model, loaded = _loaded(loader, name, **loading.files, **weights)
+    missing = set(loaded["missing_keys"])
     if asks:
-        check_loaded(display_name(model), loaded["missing_keys"], asks)
+        check_loaded(display_name(model), missing, asks)
     else:
-        warn_of_new(display_name(model), loaded["missing_keys"])
+        warn_of_new(display_name(model), missing)
+    leave_out(model, missing.difference(needed(missing, asks)))
     try:
         return loading.placed(model)
     except torch.OutOfMemoryError as error:

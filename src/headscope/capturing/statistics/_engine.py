@@ -24,6 +24,7 @@ from headscope.capturing.calls.tiles import (
     tiles_of,
     without_padding,
 )
+from headscope.capturing.device import full_precision
 from headscope.capturing.statistics._accumulator import Accumulator
 from headscope.capturing.statistics._plan import StatisticsPlan
 from headscope.record import Statistics
@@ -69,6 +70,7 @@ class ChosenRows:
 
 
 @torch.no_grad()
+@full_precision()
 def statistics_of_call(
     call: Call,
     plan: StatisticsPlan,

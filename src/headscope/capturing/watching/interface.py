@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
+from inspect import signature
 from typing import Any
 
 import torch
@@ -90,9 +91,11 @@ class InterfaceWatch:
             if edit is not None:
                 if len(edit.copies) > 1:
                     tensors, args, options = _of_first((tensors, args, options), len(edit.copies))
-                tensors = self._operands(edit, tensors, options, adds=adds)
+                applied = _applied(function, implementation, options)
+                tensors = self._operands(edit, tensors, applied, adds=adds)
             with self._inside():
                 result = function(module, *tensors, *args, **options)
+                options = _applied(function, implementation, options)
                 if edit is None:
                     if self._tell is not None:
                         used = *tensors, *result, *options.values()
@@ -181,6 +184,25 @@ class InterfaceWatch:
             context=result[0],
             weights=weights,
         )
+
+
+def _applied(function: Callable, implementation: str | None, options: dict) -> dict:
+    """The options without a soft cap that the implementation ignores: transformers passes it on to
+    all of them.
+
+    Raises:
+        CaptureError: where it may be ignored or not.
+    """
+    cap = options.get("softcap")
+    if cap is None or "softcap" in signature(function).parameters:
+        return options
+    if implementation != "sdpa":
+        raise CaptureError(
+            f"The attention implementation {implementation!r} is given a soft cap of {cap:g} and "
+            "has no argument named softcap, so that nothing shows whether it applies it; call "
+            "model.set_attn_implementation('eager') before capturing"
+        )
+    return {name: each for name, each in options.items() if name != "softcap"}
 
 
 def _of_first(given: tuple, copies: int) -> tuple:

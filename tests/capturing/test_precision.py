@@ -1,0 +1,159 @@
+"""What the caller's settings of precision leave alone, and what they widen."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+import headscope as hs
+from headscope import CaptureError
+from headscope.capturing.device import allowed_apart, full_precision
+from headscope.testing import tiny_model, tiny_tokenizer
+
+TEXT = "the cat sat on the mat and slept"
+
+
+@pytest.fixture(params=["highest", "high", "medium"])
+def float32(request):
+    torch.set_float32_matmul_precision(request.param)
+    yield request.param
+    torch.set_float32_matmul_precision("highest")
+
+
+def autocast():
+    return torch.autocast("cpu", torch.bfloat16)
+
+
+@pytest.mark.parametrize("implementation", ["eager", "sdpa"])
+@pytest.mark.parametrize("family", ["bert", "llama", "gpt2", "t5"])
+def test_under_autocast_our_own_products_are_not_rounded(family, implementation):
+    model = tiny_model(family)
+    if family != "t5":
+        model.set_attn_implementation(implementation)
+    with autocast():
+        record = hs.capture(
+            model, tiny_tokenizer(), TEXT, keep=("weights", "qk", "values", "statistics")
+        )
+    for stack in record.stacks.values():
+        for layer in stack:
+            weights = layer.weights
+            np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-5)
+            received = weights.sum(1) / len(stack.query)
+            np.testing.assert_allclose(layer.statistics.received, received, atol=1e-6)
+            if layer.queries is not None:
+                bare = hs.Layer(
+                    layer=0,
+                    queries=layer.queries,
+                    keys=layer.keys,
+                    scale=layer.scale,
+                    bias=layer.bias,
+                    visible=layer.visible,
+                )
+                np.testing.assert_allclose(bare.weights_of(), weights, atol=1e-5)
+
+
+def test_settings_are_off_inside_and_come_back(float32):
+    a, b = torch.randn(8, 8), torch.randn(8, 8)
+    products = torch.backends.mkldnn.matmul, torch.backends.cuda.matmul
+    before = [each.fp32_precision for each in products]
+    with autocast():
+        with full_precision():
+            assert (a @ b).dtype == torch.float32
+            with full_precision():
+                pass
+            assert {each.fp32_precision for each in products} <= {"ieee", "none"}
+        assert (a @ b).dtype == torch.bfloat16
+    assert torch.get_float32_matmul_precision() == float32
+    assert [each.fp32_precision for each in products] == before
+
+
+class OnCuda:
+    """A tensor of which only precision and device are asked."""
+
+    def __init__(self, dtype=torch.float32):
+        self.dtype, self.device = dtype, torch.device("cuda")
+
+
+def test_limits_follow_the_precision_in_force(float32):
+    # TF32 rounds each factor to 10 bits, bfloat16 to 7.
+    limits = {"highest": 1e-4, "high": 3e-2 / 8, "medium": 3e-2 / 8}
+    on_cpu = limits | {"medium": 3e-2}
+    for _ in range(2):
+        assert allowed_apart(OnCuda(), 1e-4) == limits[float32]
+        assert allowed_apart(torch.zeros(1), 1e-4) == on_cpu[float32]
+        assert allowed_apart(OnCuda(torch.float64), 1e-4) == 1e-4
+        assert allowed_apart(OnCuda(torch.bfloat16), 1e-4) == 3e-2
+    with full_precision():
+        assert allowed_apart(OnCuda(), 1e-4) == limits[float32]
+
+
+def rounded_to(bits):
+    """sdpa of float32 whose factors have so many bits, as those of TF32 on a GPU."""
+    sdpa = torch.nn.functional.scaled_dot_product_attention
+
+    def rounded(tensor):
+        whole = tensor.view(torch.int32)
+        half = 1 << (22 - bits)
+        return ((whole + half) & -(1 << (23 - bits))).view(torch.float32)
+
+    return lambda *tensors, **options: sdpa(*map(rounded, tensors), **options)
+
+
+def test_what_was_computed_in_tf32_is_captured_where_that_is_set(monkeypatch):
+    model, tokenizer = tiny_model("llama"), tiny_tokenizer()
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", rounded_to(10))
+    with pytest.raises(CaptureError, match="is refused"):
+        hs.capture(model, tokenizer, TEXT)
+    torch.set_float32_matmul_precision("high")
+    try:
+        record = hs.capture(model, tokenizer, TEXT)
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    assert record.verified / record["self"].layers[0].verified_limit > 1e-4
+
+
+def ignoring_caps(module, *tensors, **options):
+    """sdpa of transformers 5.1 to 5.17, which is given a soft cap and does not apply it."""
+    options.pop("softcap", None)
+    return sdpa_attention_forward(module, *tensors, **options)
+
+
+def sharp_gemma(dtype):
+    torch.manual_seed(0)
+    model = copy.deepcopy(tiny_model("gemma2"))
+    for layer in model.layers:
+        # Scores of about 10 are capped a little: by less than a check in bfloat16 sees.
+        torch.nn.init.normal_(layer.self_attn.q_proj.weight, std=0.6)
+    model.config.attn_logit_softcapping = 20.0
+    for layer in model.layers:
+        layer.self_attn.attn_logit_softcapping = 20.0
+    return model.to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_soft_cap_that_sdpa_ignores_is_not_in_the_weights(dtype, monkeypatch):
+    model, tokenizer = sharp_gemma(dtype), tiny_tokenizer()
+    capped = hs.capture(model, tokenizer, TEXT)
+    monkeypatch.setattr(type(model), "_supports_sdpa", True)
+    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS._global_mapping, "sdpa", ignoring_caps)
+    model.set_attn_implementation("sdpa")
+    found = hs.capture(model, tokenizer, TEXT)
+    assert [layer.soft_cap for layer in capped["self"]] == [20.0, 20.0]
+    for layer in found["self"]:
+        assert layer.soft_cap is None
+        bare = layer.queries @ layer.keys[layer.kv_head_of].swapaxes(1, 2)
+        scores = np.where(layer.visible.dense(), bare * layer.scale, -np.inf)
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        weights /= weights.sum(-1, keepdims=True)
+        np.testing.assert_allclose(layer.weights_of(), weights, atol=1e-5)
+
+
+def test_an_implementation_that_may_ignore_a_soft_cap_is_refused(monkeypatch):
+    model = sharp_gemma(torch.bfloat16)
+    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS._global_mapping, "mine", ignoring_caps)
+    model.set_attn_implementation("mine")
+    with pytest.raises(CaptureError, match=r"'mine' is given a soft cap of 20 .*'eager'"):
+        hs.capture(model, tiny_tokenizer(), TEXT)
