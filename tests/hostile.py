@@ -133,7 +133,7 @@ def alike(text: str) -> Shown:
 
 
 SIGNS = {
-    "": alike("∅"),
+    "": alike("·"),
     " ": alike("␣"),
     "\t": alike("⇥"),
     "\n": alike("↵"),

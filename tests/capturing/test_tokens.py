@@ -67,15 +67,15 @@ def test_bytes_of_other_alphabets_read_as_what_was_written():
     ].query
     assert tokens.pieces[0] == "\u00c3\u00a9"
     assert tokens.labels[0] == "\u00e9"
-    # the three bytes of the euro sign, none of which is a character, stand for it together
-    assert tokens.labels[2:] == ("\u20ac",) * 3
+    # of the three bytes of the euro sign, none of which is a character, the first has it
+    assert tokens.labels[2:] == ("\u20ac", "", "")
     # the first two bytes of the next sign are the same, and are known by then
     fast = PreTrainedTokenizerFast(tokenizer_object=backend)
     texts = ["\u20ac", "\u20ab", "\u20ac"]
     specials = SpecialTokens.of(fast)
     for text in texts:
         tokens = tokens_from_encoding(fast, fast(text), (text,), specials=specials)
-        assert tokens.labels == (text,) * 3
+        assert tokens.labels == (text, "", "")
 
 
 def test_tokens_that_a_tokenizer_gets_later_are_seen():
@@ -138,3 +138,88 @@ def test_pieces_that_only_look_like_delimiters_are_none():
         hs.RecordError, match="roles .'begin'. are not known; give bos, cls, sep, eos"
     ):
         hs.Tokens(pieces=("a",), roles=("begin",))
+
+
+def bytes_of_bpe():
+    """Bytes as GPT-2 and LLaMA 3 have them, without a merge."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    backend = Tokenizer(models.BPE({piece: number for number, piece in enumerate(alphabet)}, []))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    return backend
+
+
+def bytes_of_fallback():
+    """Pieces of English letters and bytes for all others, as LLaMA 2 has them."""
+    from tokenizers import Tokenizer, decoders, models, normalizers
+
+    letters = [*map(chr, range(97, 123)), *map(chr, range(65, 91)), "\u2581", "n!"]
+    pieces = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), *letters]
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    backend = Tokenizer(models.BPE(vocabulary, [], unk_token="<unk>", byte_fallback=True))
+    backend.normalizer = normalizers.Sequence(
+        [normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")]
+    )
+    backend.decoder = decoders.Sequence(
+        [
+            decoders.Replace("\u2581", " "),
+            decoders.ByteFallback(),
+            decoders.Fuse(),
+            decoders.Strip(" ", 1, 0),
+        ]
+    )
+    return backend
+
+
+LETTERS = {
+    "Se\u00e1n": ["Se\u00e1n"],
+    "\u0141\u00f3d\u017a a": ["\u0141\u00f3d\u017a", "a"],
+    "\u4f60\u597d \u4e16a": ["\u4f60", "\u597d", "\u4e16", "a"],
+    "\u0645\u064f\u062f\u064e\u0631\u0651\u0650\u0633 \u0643": [
+        "\u0645\u064f\u062f\u064e\u0631\u0651\u0650\u0633",
+        "\u0643",
+    ],
+    "\U0001f4a9\U0001f600": ["\U0001f4a9", "\U0001f600"],
+    "\U0001f469\u200d\U0001f4bb ab": ["\U0001f469\u200d\U0001f4bb", "ab"],
+    "\uc548\ub155 a": ["\uc548\ub155", "a"],
+}
+"""Texts and their words: Latin with accents, Chinese, Arabic with its vowels, emoji, Korean."""
+
+
+@pytest.mark.parametrize("text", LETTERS)
+@pytest.mark.parametrize("backend", [bytes_of_bpe, bytes_of_fallback])
+@pytest.mark.parametrize("known", ["offsets", "ids"])
+def test_each_letter_is_written_once_and_words_are_the_text(backend, known, text):
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend(), unk_token="<unk>")
+    encoding = tokenizer(text)
+    assert len(encoding["input_ids"]) > len(text)
+    if known == "offsets":
+        tokens = tokens_from_encoding(tokenizer, encoding, (text,))
+    else:
+        tokens = tokens_from_ids(tokenizer, encoding["input_ids"])
+    assert "".join(tokens.labels).replace(" ", "") == text.replace(" ", "")
+    assert list(tokens.whole_words.names) == LETTERS[text]
+    assert len(tokens.labels) == len(tokens.pieces)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("the catches!", ["the", "catches", "!"]),
+        ("cat\nches", ["cat", "ches"]),
+        ("cat! 77", ["cat", "!", "77"]),
+        ("cat  ches", ["cat", "ches"]),
+    ],
+)
+def test_words_of_a_text_that_a_model_wrote_are_known(text, words):
+    """Its tokens have no offsets: what each adds is decoded."""
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bytes_of_bpe())
+    tokens = tokens_from_ids(tokenizer, tokenizer(text)["input_ids"])
+    assert tokens.offsets is None
+    assert [name for name in tokens.whole_words.names if name.strip()] == words

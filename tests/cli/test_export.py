@@ -41,6 +41,16 @@ def test_every_format_holds_the_weights(record, here, capsys):
     assert np.array_equal(np.load("w.npz")["weights"], record.weights())
 
 
+def test_whole_words(here):
+    pieces = ["[CLS]", "straw", "##berries", "[SEP]"]
+    record = hs.from_weights(np.full((1, 2, 4, 4), 0.25), pieces)
+    hs.save(record, "run.safetensors")
+    assert run(["export", "run.safetensors", "--out", "w.npz", "--words"]) == 0
+    made = np.load("w.npz")
+    assert made["query_token"].tolist() == ["[CLS]", "strawberries", "[SEP]"]
+    np.testing.assert_allclose(made["weights"][0, 1, 2], [0.25, 0.5, 0.25])
+
+
 def test_a_layer_or_a_head_alone(record):
     assert run(["export", "run.safetensors", "--out", "w.npz", "--layer", "1", "--head", "2"]) == 0
     assert np.array_equal(np.load("w.npz")["weights"], record.weights(1, 2))

@@ -8,10 +8,8 @@ from PIL import Image
 
 import headscope as hs
 from headscope import CaptureError, FileError, ModelError, RecordError, TextError
-from headscope.record import Tokens
-from headscope.studies import AnswerWord, PictureAnswer
+from headscope.studies import PictureAnswer
 from headscope.studies.answering._attention import sink_times
-from headscope.studies.answering._words import words_of_answer
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from ..close import assert_close
@@ -231,38 +229,6 @@ def test_several_pictures_have_a_grid_each(llava):
     assert "p1 r" in str(answer) or "p0 r" in str(answer)
     with pytest.raises(RecordError, match="There is no picture 2; the model read 2"):
         answer.heat(0, picture=2)
-
-
-class Letters:
-    """A tokenizer whose numbers are those of pieces of text."""
-
-    pieces = (" the", " cat", "ches", "!", "  ", "\n", "7", "雨", "天", " \u00e9", "</s>")
-
-    def decode(self, ids, skip_special_tokens):
-        assert skip_special_tokens
-        return "".join(self.pieces[number] for number in ids if number < 10)
-
-
-@pytest.mark.parametrize(
-    ("ids", "words"),
-    [
-        ([0, 1, 2, 3], [("the", 0), ("catches", 1, 2), ("!", 3)]),
-        ([1, 4, 2, 10], [("cat", 0), ("ches", 2)]),
-        ([1, 5, 2], [("cat", 0), ("ches", 2)]),
-        ([1, 3, 6, 6], [("cat", 0), ("!", 1), ("77", 2, 3)]),
-        ([7, 8, 1], [("雨", 0), ("天", 1), ("cat", 2)]),
-        ([1, 10, 2], [("cat", 0), ("ches", 2)]),
-        ([10], []),
-    ],
-)
-def test_words_of_tokens(ids, words):
-    special = tuple(number == 10 for number in ids)
-    tokens = Tokens(
-        pieces=tuple(Letters.pieces[number] for number in ids), ids=tuple(ids), special=special
-    )
-    assert words_of_answer(Letters(), tokens) == tuple(
-        AnswerWord(text, tuple(at)) for text, *at in words
-    )
 
 
 def test_a_processor_without_a_template_reads_the_marks_and_the_question():

@@ -135,6 +135,11 @@ export interface PageTokens {
    */
   continues: boolean[];
   /**
+   * The whole words, in order, each of a token and those that continue it; absent where every
+   * token is a word.
+   */
+  words?: string[];
+  /**
    * True for [CLS], [SEP], <s> and their like.
    */
   special: boolean[];

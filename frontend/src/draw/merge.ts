@@ -23,11 +23,11 @@ export function mergeOf({ continues }: PageTokens): Merge {
 /** The words as tokens. */
 export function mergedTokens(tokens: PageTokens, { wordOf, starts }: Merge): PageTokens {
   const words = starts.slice(0, -1);
-  const joined = (texts: readonly string[]) => words.map((from, word) => texts.slice(from, starts[word + 1]).join(""));
+  const names = tokens.words ?? tokens.labels;
   return {
     ...tokens,
-    pieces: joined(tokens.pieces),
-    labels: joined(tokens.labels),
+    pieces: names,
+    labels: names,
     continues: words.map(() => false),
     special: words.map((piece) => tokens.special[piece]),
     segments: words.map((piece) => tokens.segments[piece]),

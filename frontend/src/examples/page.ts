@@ -65,10 +65,12 @@ export function exampleSource({ page, chunks }: Example): Source {
 
 /** Tokens named as given: those in brackets are special. */
 export function tokens(labels: readonly string[], segments?: readonly number[]): PageTokens {
+  const whole = labels.join(" ").replaceAll(" berries", "berries").split(" ");
   return {
     pieces: [...labels],
     labels: [...labels],
     continues: labels.map((label) => label === "berries"),
+    ...(whole.length < labels.length && { words: whole }),
     special: labels.map((label) => /^\[.+\]$/.test(label)),
     segments: segments ? [...segments] : labels.map(() => 0),
   };

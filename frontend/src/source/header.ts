@@ -42,6 +42,9 @@ function checkTokens(tokens: PageTokens, where: string): void {
     if (list.length !== count)
       throw new PageError(`The lists of the ${where} have ${count} and ${list.length} entries.`);
   }
+  const words = tokens.continues.filter((goesOn, token) => !goesOn || token === 0).length;
+  if ((tokens.words?.length ?? count) !== words)
+    throw new PageError(`The ${where} make ${words} words, and ${tokens.words?.length ?? count} are named.`);
 }
 
 /** A layer's part of the header, checked as the rest of it was. */

@@ -20,7 +20,8 @@ const ONLY_MARKS = /^\p{M}+$/u;
 
 /** What a reader sees of a token that may hold anything. */
 export function readable(token: string, longest = LONGEST): Label {
-  if (token === "") return { text: "∅", standIn: true };
+  // Such as a further byte of the letter before it.
+  if (token === "") return { text: "·", standIn: true };
   const shown = cut(token, longest);
   if (ALONE_NOT_SEEN.test(shown)) return { text: Array.from(shown, sign).join(""), standIn: true };
   if (ONLY_MARKS.test(shown)) return { text: `◌${shown}`, standIn: false };

@@ -8,10 +8,17 @@ const TOKENS = {
   pieces: PIECES,
   labels: PIECES,
   continues: [false, false, true, true, false],
+  words: ["[CLS]", "strawberries", "red"],
   special: [true, false, false, false, false],
   segments: [0, 0, 0, 0, 1],
 };
-const QUERIES = { ...TOKENS, pieces: ["a", "b", "c"], labels: ["a", "b", "c"], continues: [false, true, false] };
+const QUERIES = {
+  ...TOKENS,
+  pieces: ["a", "b", "c"],
+  labels: ["a", "b", "c"],
+  continues: [false, true, false],
+  words: ["ab", "c"],
+};
 
 test("pieces that continue make one word with what stands before", () => {
   expect(mergeOf(TOKENS)).toEqual({ wordOf: [0, 1, 1, 1, 2], starts: [0, 1, 4, 5] });

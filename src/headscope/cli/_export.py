@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
 
 from headscope.cli._layers_and_heads import layer_number
 from headscope.cli._run import check_writable, say, status
@@ -24,6 +26,7 @@ def export(
     stack: str | None = None,
     layer: int | None = None,
     head: int | None = None,
+    words: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Write the attention weights of a record for other programs.
 
@@ -37,6 +40,8 @@ def export(
         stack: Attention stack of the model, such as decoder or cross; by default the first.
         layer: Layer number, from 0; -1 is the last. By default all layers.
         head: Head number, from 0. By default all heads.
+        words: Between whole words in place of tokens: the sum over the pieces of the word that is
+            attended to, the mean over those of the word that looks.
     """
     from headscope.storage import load
 
@@ -47,7 +52,7 @@ def export(
     chosen = loaded[stack or next(iter(loaded.stacks))]
     layer = None if layer is None else layer_number(layer, [each.layer for each in chosen])
     with status("Writing"):
-        write_weights(chosen, out, layer, head)
+        write_weights(chosen.words() if words else chosen, out, layer, head)
     say(loaded.summary)
     say(f"Wrote {out.resolve()} ({out.stat().st_size / 1e6:.2f} MB)")
 

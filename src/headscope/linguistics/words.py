@@ -4,70 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError
-from headscope.measures import word_maps
-from headscope.record import Tokens
+from headscope.record import Tokens, Words, word_maps
 
 Span = tuple[int, int]
 """Where a word starts and stops, in characters of its text."""
-
-
-@dataclass(frozen=True)
-class Words:
-    """The words of one side, and the tokens that each is made of.
-
-    Args:
-        names: what they are.
-        tokens: the positions of each one's tokens; none for a word that the tokenizer dropped.
-        rest: the positions of tokens that belong to no word, such as ``[CLS]``.
-    """
-
-    names: tuple[str, ...]
-    tokens: tuple[tuple[int, ...], ...]
-    rest: tuple[int, ...]
-
-    @property
-    def units(self) -> tuple[tuple[int, ...], ...]:
-        """Words and tokens that belong to none, in the order of the text: the axes of
-        `word_attention`.
-        """
-        words = [tokens for tokens in self.tokens if tokens]
-        alone = [(position,) for position in self.rest]
-        # No position is in two units, so tuples sort by where a unit begins.
-        return tuple(sorted([*words, *alone]))
-
-    @property
-    def places(self) -> tuple[int, ...]:
-        """Where each word stands among the `units`.
-
-        Raises:
-            RecordError: where a word has no tokens.
-        """
-        self.check()
-        numbers = {tokens: index for index, tokens in enumerate(self.units)}
-        return tuple(numbers[tokens] for tokens in self.tokens)
-
-    def check(self) -> None:
-        """Raise where a word has no tokens.
-
-        Raises:
-            RecordError: with the words.
-        """
-        lost = [
-            f"{number} ({self.names[number]!r})"
-            for number, tokens in enumerate(self.tokens)
-            if not tokens
-        ]
-        if lost:
-            raise RecordError(
-                f"No token stands for word {', '.join(lost)}; the tokenizer dropped it, or the "
-                "text was cut before it"
-            )
 
 
 def words_at(tokens: Tokens, spans: Sequence[Span]) -> Words:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from jaxtyping import Float
 
-from headscope.capturing.inputs.tokens import tokens_from_ids
+from headscope.capturing.inputs.tokens import SpecialTokens
 from headscope.comparison import OutputChange
 from headscope.live.contract import AnswerKind, LiveGuess, LiveOutput, LivePlace
 from headscope.record import Record
@@ -97,11 +97,11 @@ class TokenNames:
         if new and self._tokenizer is None:
             self._known |= {number: (str(number), False) for number in new}
         elif new:
-            tokens = tokens_from_ids(self._tokenizer, new)
-            for number, label, special in zip(new, tokens.labels, tokens.special, strict=True):
+            specials = SpecialTokens.of(self._tokenizer)
+            for number, token in zip(new, specials.tokens(self._tokenizer, new), strict=True):
                 # The model may have more words than its tokenizer, which have no name.
-                named = label or f"[{number}]"
-                self._known[number] = (named, not special and self._continues(number))
+                named = token.label or f"[{number}]"
+                self._known[number] = (named, not token.special and self._continues(number))
         return [self._known[number] for number in listed]
 
     def _continues(self, number: int) -> bool:

@@ -36,8 +36,8 @@ from headscope.measures.alignment import (
     aligned_words,
     alignment_counts,
     alignment_error_rate,
-    word_maps,
 )
+from headscope.record import word_maps
 
 __all__ = [
     "CLARK_SMOOTHING",

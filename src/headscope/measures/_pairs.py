@@ -222,15 +222,5 @@ def word_forms(tokens: Tokens) -> list[str]:
 
 def whole_words(tokens: Tokens) -> list[str]:
     """The whole word of each token, its labels joined."""
-    labels = [label.strip() for label in tokens.labels]
-    if not any(tokens.continues[1:]):
-        return labels
-    joined: list[str] = []
-    numbers = []
-    for label, continues in zip(labels, tokens.continues, strict=True):
-        if continues and joined:
-            joined[-1] += label
-        else:
-            joined.append(label)
-        numbers.append(len(joined) - 1)
-    return [joined[number] for number in numbers]
+    words = tokens.whole_words
+    return [name.strip() for name, run in zip(words.names, words.tokens, strict=True) for _ in run]

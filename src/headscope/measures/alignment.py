@@ -4,76 +4,13 @@ wrong that is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 import numpy as np
 from jaxtyping import Float
 
-from headscope.errors import RecordError
-
-ROWS = ("mean", "first", "max")
 Link = tuple[int, int]
 """Numbers of a source word and a target word, both from 0."""
-
-
-def word_maps(
-    maps: Float[np.ndarray, "head query key"],
-    query_words: Sequence[Sequence[int]],
-    key_words: Sequence[Sequence[int]],
-    *,
-    rows: str = "mean",
-) -> Float[np.ndarray, "head query_word key_word"]:
-    """Maps of tokens made maps of words: the sum over a key word's tokens, the mean over a query
-    word's tokens.
-
-    ``B[v, w] = (1 / |T(v)|) sum_{i in T(v)} sum_{j in T(w)} A[i, j]``; 0 for a word without tokens.
-
-    Source: Clark et al. 2019, section 4.1 (their released extractor takes the first token's row);
-    for translation Kobayashi et al. 2020, section 5.
-
-    Args:
-        maps: attention, or norms of what is added; axes head, query, key.
-        query_words: the tokens of each query word.
-        key_words: the tokens of each key word.
-        rows: how the rows of a query word's tokens become one: ``"mean"``, ``"first"``, or
-            ``"max"``, the largest value for each key word, scaled to the sum that their mean has.
-
-    Raises:
-        RecordError: where a token does not exist, or ``rows`` is not what it may be.
-
-    Example:
-        >>> word_maps(
-        ...     np.array([[[0.5, 0.25, 0.25], [0.1, 0.2, 0.7]]]), [[0, 1]], [[0], [1, 2]]
-        ... ).round(2).tolist()
-        [[[0.3, 0.7]]]
-    """
-    if rows not in ROWS:
-        raise RecordError(f"rows is {rows!r}; it may be {', '.join(map(repr, ROWS))}")
-    maps = np.asarray(maps, np.float64)
-    taken = [words[:1] for words in query_words] if rows == "first" else query_words
-    # Two products of matrices: the first adds up the columns of words, the second averages rows.
-    means = _members(taken, maps.shape[1], "query")
-    # At least 1, so that a word without tokens gets a row of zeros, and not of NaN.
-    means /= np.maximum(means.sum(axis=1, keepdims=True), 1)
-    summed = maps @ _members(key_words, maps.shape[2], "key").T
-    averaged = means @ summed
-    if rows == "max":
-        for number, positions in enumerate(query_words):
-            if len(positions) > 1:
-                averaged[:, number] = _largest(summed[:, list(positions)], averaged[:, number])
-    return averaged
-
-
-def _largest(
-    rows: Float[np.ndarray, "head token key_word"], mean: Float[np.ndarray, "head key_word"]
-) -> Float[np.ndarray, "head key_word"]:
-    """The largest value for each key word, scaled to the sum of the mean row."""
-    largest = rows.max(axis=1)
-    # Maxima of several rows sum to more than any of them.
-    sums = largest.sum(axis=1, keepdims=True)
-    wanted = mean.sum(axis=1, keepdims=True)
-    return largest * np.divide(wanted, sums, out=np.zeros_like(sums), where=sums > 0)
 
 
 def aligned_words(
@@ -153,19 +90,3 @@ def alignment_error_rate(
     """
     hits, size = alignment_counts(sure, possible, links)
     return 1 - hits / size if size else float("nan")
-
-
-def _members(
-    words: Sequence[Sequence[int]], tokens: int, side: str
-) -> Float[np.ndarray, "word token"]:
-    """1 where a token belongs to a word."""
-    members = np.zeros((len(words), tokens))
-    for number, positions in enumerate(words):
-        for position in positions:
-            if not 0 <= position < tokens:
-                raise RecordError(
-                    f"The {side} word {number} has token {position}; there are tokens 0 to "
-                    f"{tokens - 1}"
-                )
-            members[number, position] = 1
-    return members

@@ -30,6 +30,7 @@ from headscope.record._stored import (
 from headscope.record._tokens import Tokens
 from headscope.record._verification import AGAINST, weakest
 from headscope.record._weight_blocks import WeightBlock, sampled_queries
+from headscope.record._words import Words, word_maps
 from headscope.record.bare_arrays import from_weights
 from headscope.record.rotary import Rotary
 
@@ -60,6 +61,7 @@ __all__ = [
     "TextBatch",
     "Tokens",
     "WeightBlock",
+    "Words",
     "array_field",
     "check_finite",
     "from_nnsight",
@@ -70,4 +72,5 @@ __all__ = [
     "sampled_queries",
     "statistics_of",
     "weakest",
+    "word_maps",
 ]

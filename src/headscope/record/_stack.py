@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -16,6 +16,7 @@ from headscope.record._layer import Floating, Layer
 from headscope.record._rebuilt import RebuiltWhenCopied
 from headscope.record._stored import StoredArrays
 from headscope.record._tokens import Tokens
+from headscope.record._words import word_layer, word_tokens
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -139,14 +140,52 @@ class Stack(RebuiltWhenCopied):
             f"not {number}"
         )
 
-    def weights(self, layer: Any = None, head: Any = None) -> Floating:
+    def words(self, layers: Sequence[int] | None = None) -> Stack:
+        """The same attention between whole words, which are the tokens of this stack: the sum over
+        the pieces of the word that is attended to, the mean over those of the word that looks.
+
+        Source: Clark et al. 2019, section 4.1.
+
+        Args:
+            layers: numbers of layers; by default all.
+
+        Raises:
+            RecordError: a layer that there is not, or whose weights were not kept.
+
+        Example:
+            >>> record["self"].words().query.labels
+        """
+        chosen = self.layers if layers is None else [self.layer(each) for each in layers]
+        query, key = self.query.whole_words, self.key.whole_words
+        return Stack(
+            name=self.name,
+            query=word_tokens(self.query),
+            key=word_tokens(self.key),
+            layers=tuple(word_layer(layer, query, key) for layer in chosen),
+            others=self.others,
+        )
+
+    def _shown(self, layer: Any, words: bool) -> Stack:
+        """This stack, or that of its words."""
+        if not words:
+            return self
+        return self.words(None if layer is None else [layer])
+
+    def weights(self, layer: Any = None, head: Any = None, *, words: bool = False) -> Floating:
         """Weights of all layers ``[layer head query key]``, of a layer ``[head query key]``, or of
         one head of it.
+
+        Args:
+            layer: number of a layer; all by default.
+            head: number of a head; all by default.
+            words: between whole words in place of tokens; see `words`.
 
         Raises:
             RecordError: a layer or head that there is not; all layers where they have different
                 numbers of heads; all heads where the record holds some.
         """
+        if words:
+            return self._shown(layer, words).weights(layer, head)
         if layer is not None:
             return self.layer(layer).weights_of(head)
         counts = sorted({each.heads for each in self.layers})
@@ -160,16 +199,18 @@ class Stack(RebuiltWhenCopied):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self.weights(), dtype=dtype)
 
-    def columns(self, layer: Any = None, head: Any = None) -> dict[str, Any]:
+    def columns(
+        self, layer: Any = None, head: Any = None, *, words: bool = False
+    ) -> dict[str, Any]:
         """Weights as a table of NumPy arrays: layer, head, query, query_token, key, key_token,
-        weight.
+        weight; arguments as of `weights`.
 
         Raises:
             RecordError: as of `weights`.
         """
-        return columns_of(self, layer, head)
+        return columns_of(self._shown(layer, words), layer, head)
 
-    def to_xarray(self, layer: Any = None, head: Any = None) -> Any:
+    def to_xarray(self, layer: Any = None, head: Any = None, *, words: bool = False) -> Any:
         """Weights as an ``xarray.DataArray`` with the axes layer, head, query and key, less those
         that were chosen.
 
@@ -179,6 +220,7 @@ class Stack(RebuiltWhenCopied):
         Args:
             layer: number of a layer; all by default.
             head: number of a head; all by default.
+            words: between whole words in place of tokens; see `words`.
 
         Raises:
             RecordError: a layer or head that there is not; all layers where they have different
@@ -188,9 +230,9 @@ class Stack(RebuiltWhenCopied):
         Example:
             >>> record["self"].to_xarray().sel(layer=2).mean("head")
         """
-        return to_xarray(self, layer, head)
+        return to_xarray(self._shown(layer, words), layer, head)
 
-    def to_pandas(self, layer: Any = None, head: Any = None) -> Any:
+    def to_pandas(self, layer: Any = None, head: Any = None, *, words: bool = False) -> Any:
         """Weights as a ``pandas.DataFrame``.
 
         Of one head of one layer the square: a row for each query, a column for each key, named by
@@ -200,6 +242,7 @@ class Stack(RebuiltWhenCopied):
         Args:
             layer: number of a layer; all by default.
             head: number of a head; all by default.
+            words: between whole words in place of tokens; see `words`.
 
         Raises:
             RecordError: as of `to_xarray`.
@@ -209,9 +252,9 @@ class Stack(RebuiltWhenCopied):
             >>> record["self"].to_pandas(2, 0)
             >>> record["self"].to_pandas().groupby(["layer", "head"])["weight"].max()
         """
-        return to_pandas(self, layer, head)
+        return to_pandas(self._shown(layer, words), layer, head)
 
-    def to_arrow(self, layer: Any = None, head: Any = None) -> Any:
+    def to_arrow(self, layer: Any = None, head: Any = None, *, words: bool = False) -> Any:
         """Weights as a ``pyarrow.Table`` with a row for each weight; columns and arguments as of
         `to_pandas`.
 
@@ -219,7 +262,7 @@ class Stack(RebuiltWhenCopied):
             RecordError: as of `to_xarray`.
             HeadscopeError: without pyarrow.
         """
-        return to_arrow(self, layer, head)
+        return to_arrow(self._shown(layer, words), layer, head)
 
     def __repr__(self) -> str:
         """A line that says what there is; the arrays are in its layers."""

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from headscope.errors import RecordError
+from headscope.record._words import Words
 
 SPECIAL = re.compile(
     r"\[[A-Z]+\]|<\|[^<>|]+\|>|</?[a-z]+>|<(?:start|end)_of_[a-z]+>", re.IGNORECASE
@@ -153,6 +154,21 @@ class Tokens:
             continues.append(word[1] is not None and word == last)
             last = word
         return tuple(continues)
+
+    @cached_property
+    def whole_words(self) -> Words:
+        """The words that the tokens make; every token is part of one, special tokens and patches
+        each of their own.
+        """
+        runs: list[list[int]] = []
+        for position, continues in enumerate(self.continues):
+            if continues and runs:
+                runs[-1].append(position)
+            else:
+                runs.append([position])
+        joined = ["".join(self.labels[position] for position in run) for run in runs]
+        names = tuple(name.strip(" ") or name for name in joined)
+        return Words(names, tuple(map(tuple, runs)), ())
 
     def take(self, kept: Sequence[int]) -> Tokens:
         """The tokens at these positions."""

@@ -21,8 +21,7 @@ from headscope.studies.alignment._result import AlignmentStudy
 from headscope.studies.alignment._study import alignment_study
 from headscope.studies.alignment._word_alignment import WordAlignment, word_alignment
 from headscope.studies.answering._file import load_answer
-from headscope.studies.answering._result import PictureAnswer
-from headscope.studies.answering._words import AnswerWord
+from headscope.studies.answering._result import AnswerWord, PictureAnswer
 from headscope.studies.coreference._file import load_coref
 from headscope.studies.coreference._head import AntecedentHead
 from headscope.studies.coreference._result import Coreference

@@ -255,7 +255,7 @@ def _layers(name: str, stack: Stack, wanted: Sequence[int], held: Collection[int
 
 
 def _tokens(name: str, wanted: Any, tokens: Tokens) -> list[int]:
-    numbers = token_positions(name, wanted, tokens.pieces, (tokens.labels, tokens.continues))
+    numbers = token_positions(name, wanted, tokens.pieces, tokens.labels, words=tokens.whole_words)
     if numbers:
         there_are = f"there are the {NUMBERS_OF[name]} tokens"
         _check_numbers(name, numbers, range(len(tokens)), there_are)

@@ -396,6 +396,8 @@ def page_tokens(tokens: Tokens) -> PageTokens:
         "special": list(tokens.special),
         "segments": list(tokens.segments),
     }
+    if any(tokens.continues):
+        page["words"] = [valid(word) for word in tokens.whole_words.names]
     if tokens.places is not None:
         page["areas"] = [
             "" if place is None else f"{place[0] + 1}/{place[1] + 1}" for place in tokens.places

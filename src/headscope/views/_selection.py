@@ -10,7 +10,7 @@ from headscope.views._checked_options import check_options
 from headscope.views._evidence import check_choice
 from headscope.views._page import held_beside
 from headscope.views._quantity_arrays import check_quantity, quantity_names
-from headscope.views._token_words import token_positions
+from headscope.views._token_words import token_positions, words_of_page
 from headscope.views._tray import checked_tray, no_record
 from headscope.views.contract import Page, PageStack
 from headscope.views.options import DEFAULTS, NUMBERS_OF, PageSelection
@@ -99,8 +99,10 @@ def _kept_numbers(name: str, given: Any, stack: PageStack, layers: list[int]) ->
             return _numbers(name, given, layers)
         case side:
             tokens = stack[side]
-            words = (tokens["labels"], tokens["continues"])
-            positions = token_positions(name, given, tokens["pieces"], words)
+            words = words_of_page(tokens)
+            positions = token_positions(
+                name, given, tokens["pieces"], tokens["labels"], words=words
+            )
             return _numbers(name, positions, range(len(tokens["pieces"])))
 
 

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from headscope.errors import PageError
+from headscope.record import Words
+from headscope.views.contract import PageTokens
 
-Words = tuple[Sequence[str], Sequence[bool]]
 
-
-def token_positions(side: str, wanted: Any, pieces: Sequence[str], words: Words) -> list[int]:
+def token_positions(
+    side: str, wanted: Any, pieces: Sequence[str], labels: Sequence[str], *, words: Words
+) -> list[int]:
     """Positions of tokens that were given by position or by word.
 
     A word is one token, as it is shown or as the vocabulary spells it; or several tokens that are
@@ -21,7 +23,8 @@ def token_positions(side: str, wanted: Any, pieces: Sequence[str], words: Words)
         side: ``"query"`` or ``"key"``, for messages.
         wanted: one or several positions or words.
         pieces: the tokens as the vocabulary spells them.
-        words: the tokens as they are shown, and whether each continues the word before it.
+        labels: the tokens as they are shown.
+        words: the words that they make.
 
     Raises:
         PageError: a word that does not exist, or occurs several times.
@@ -29,21 +32,27 @@ def token_positions(side: str, wanted: Any, pieces: Sequence[str], words: Words)
     given = [wanted] if isinstance(wanted, int | str) else list(wanted)
     positions: list[int] = []
     for each in given:
-        positions += _positions_of(side, each, pieces, words) if isinstance(each, str) else [each]
+        positions += (
+            _positions_of(side, each, (pieces, labels), words) if isinstance(each, str) else [each]
+        )
     return positions
 
 
-def _positions_of(side: str, word: str, pieces: Sequence[str], words: Words) -> list[int]:
-    labels, continues = words
-    runs = [[position] for position in range(len(labels))] + _whole_words(continues)
-    names = [_spellings(run, pieces, labels) for run in runs]
+def _positions_of(
+    side: str, word: str, tokens: tuple[Sequence[str], Sequence[str]], words: Words
+) -> list[int]:
+    pieces, labels = tokens
+    spelled: list[tuple[tuple[int, ...], tuple[str, ...]]] = []
+    for position, names in enumerate(zip(labels, pieces, strict=True)):
+        spelled.append(((position,), (names[0].strip(), names[1])))
+    for name, run in zip(words.names, words.tokens, strict=True):
+        if len(run) > 1:
+            spelled.append((run, (name.strip(),)))
     # The exact spelling first: a text may hold both "It" and "it".
     for same in (str, str.casefold):
-        matches = [
-            run for run, own in zip(runs, names, strict=True) if same(word) in map(same, own)
-        ]
+        matches = [run for run, names in spelled if same(word) in map(same, names)]
         if len(matches) == 1:
-            return matches[0]
+            return list(matches[0])
         if matches:
             listed = ", ".join(str(run[0]) for run in matches)
             raise PageError(f"{side}={word!r} stands at {listed}; give one of these positions")
@@ -54,21 +63,9 @@ def _positions_of(side: str, word: str, pieces: Sequence[str], words: Words) -> 
     )
 
 
-def _spellings(run: Sequence[int], pieces: Sequence[str], labels: Sequence[str]) -> list[str]:
-    """The spellings of a token: its label, and the piece of the vocabulary; of a word of several
-    tokens its letters.
-    """
-    if len(run) > 1:
-        return ["".join(labels[position].strip() for position in run)]
-    return [*dict.fromkeys((labels[run[0]].strip(), pieces[run[0]]))]
-
-
-def _whole_words(continues: Sequence[bool]) -> list[list[int]]:
-    """Positions of each word of several tokens."""
-    words: list[list[int]] = []
-    for position, goes_on in enumerate(continues):
-        if goes_on and words:
-            words[-1].append(position)
-        else:
-            words.append([position])
-    return [word for word in words if len(word) > 1]
+def words_of_page(tokens: PageTokens) -> Words:
+    """The words of one side of a page."""
+    starts = [at for at, continues in enumerate(tokens["continues"]) if not (continues and at)]
+    ends = [*starts[1:], len(tokens["continues"])]
+    runs = tuple(tuple(range(*run)) for run in zip(starts, ends, strict=True))
+    return Words(tuple(tokens.get("words", tokens["labels"])), runs, ())

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from headscope.errors import PageError
-from headscope.views._token_words import token_positions
+from headscope.views._token_words import token_positions, words_of_page
 from headscope.views.constants import MOST_IN_TRAY
 from headscope.views.contract import PageStack
 from headscope.views.options import DEFAULTS, PICTURE_OPTIONS, PLAIN, TOKEN_OPTIONS
@@ -178,7 +178,7 @@ def _line(entry: dict[str, Any], stacks: Sequence[PageStack], quantities: Sequen
     for name in (name for name in USUAL if name in TOKEN_OPTIONS):
         side = stack["query"] if TOKEN_OPTIONS[name] == "query" else stack["key"]
         positions = token_positions(
-            name, entry.get(name, ()), side["pieces"], (side["labels"], side["continues"])
+            name, entry.get(name, ()), side["pieces"], side["labels"], words=words_of_page(side)
         )
         for cell in positions:
             _index(name, cell, range(len(side["pieces"])))

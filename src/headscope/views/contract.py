@@ -49,6 +49,10 @@ class PageTokens(TypedDict):
     """As a reader should see them: without the tokenizer's marks for spaces and continuation."""
     continues: list[bool]
     """True where the token continues the word of the token before."""
+    words: NotRequired[list[str]]
+    """The whole words, in order, each of a token and those that continue it; absent where every
+    token is a word.
+    """
     special: list[bool]
     """True for [CLS], [SEP], <s> and their like."""
     segments: list[int]

@@ -22,7 +22,7 @@ from headscope.views.figures.fonts import em_width, families, installed, missing
     ("token", "shown"),
     [
         ("cat", "cat"),
-        ("", "∅"),
+        ("", "·"),
         (" ", "␣"),
         ("  ", "␣␣"),
         ("\n", "↵"),

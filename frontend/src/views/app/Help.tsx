@@ -36,7 +36,7 @@ const MARKS: readonly (readonly [mark: string, means: string])[] = [
   ["value norm", "norm of what a key adds to the output at weight 1"],
   ["▒ hatched", "no value: masked, hidden, or a layer without attention"],
   ["– piece", "continues the word before"],
-  ["␣ ↵ ∅", "a space, a line break, an empty token"],
+  ["␣ ↵ ·", "a space, a line break, a token that adds no letter"],
 ];
 
 const KIND_WORDS = {

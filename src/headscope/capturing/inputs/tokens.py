@@ -8,11 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
+from unicodedata import category, east_asian_width
 from weakref import WeakKeyDictionary
 
 from headscope.record import Tokens
 
 UNDECODABLE = "\ufffd"
+"""What a tokenizer gives for bytes that are not yet a whole letter."""
+JOINER = "\u200d"
+"""Makes one sign of the emoji before and after it."""
+Span = tuple[int, int]
 
 
 class _VocabularyToken(NamedTuple):
@@ -80,7 +85,7 @@ class SpecialTokens:
 
     def _token(self, tokenizer: Any, number: int, piece: str) -> _VocabularyToken:
         is_special = number in self.ids
-        label = piece if is_special else _label(tokenizer, piece, "")
+        label = piece if is_special else _label(tokenizer, piece)
         is_undecodable = not is_special and UNDECODABLE in _decoded(tokenizer, _bare(piece))
         role = self.roles.get(number)
         return _VocabularyToken(piece, is_special, role, label, is_undecodable)
@@ -137,11 +142,19 @@ def tokens_from_ids(
     specials = SpecialTokens.of(tokenizer) if specials is None else specials
     tokens = specials.tokens(tokenizer, ids)
     labels = [token.label for token in tokens]
-    if any(token.is_undecodable for token in tokens):
-        written = _written(len(ids), texts, known)
-        for place, token in enumerate(tokens):
-            if token.is_undecodable:
-                labels[place] = _label(tokenizer, token.piece, written[place])
+    spans, segments, of = known.get("offsets"), known.get("segments", (0,) * len(ids)), texts
+    if spans is None and "words" not in known:
+        decoded, spans = _decoded_spans(tokenizer, ids, tokens)
+        of = (decoded,) * 2
+        known["words"] = _words((0,) * len(ids), spans, segments, of)
+    if spans is not None:
+        ends = [0] * len(of)
+        for place, (token, span) in enumerate(zip(tokens, spans, strict=True)):
+            if token.is_undecodable and span is not None:
+                # Of several tokens of one letter the first has it, the others nothing.
+                segment = segments[place]
+                labels[place] = of[segment][max(span[0], ends[segment]) : span[1]].strip(" ")
+                ends[segment] = span[1]
     roles = None
     if specials.roles:
         roles = tuple(token.role for token in tokens)
@@ -170,14 +183,39 @@ def joined_tokens(first: Tokens, second: Tokens) -> Tokens:
     return Tokens(texts=first.texts or second.texts, **fields)
 
 
-def _written(count: int, texts: tuple[str, ...], known: Mapping[str, Any]) -> list[str]:
-    """The characters of the text from which each token comes; empty if they are not known."""
-    spans = known.get("offsets") or (None,) * count
-    segments = known.get("segments") or (0,) * count
-    written = []
-    for span, segment in zip(spans, segments, strict=True):
-        written.append("" if span is None else texts[segment][slice(*span)])
-    return written
+def _decoded_spans(
+    tokenizer: Any, ids: Sequence[int], tokens: Sequence[_VocabularyToken]
+) -> tuple[str, tuple[Span | None, ...]]:
+    """The text that tokens without offsets make, and the characters of it that each comes from, as
+    a fast tokenizer gives them: those of one letter all come from it.
+    """
+    text, spans = "", [None] * len(ids)
+    plain = [at for at, token in enumerate(tokens) if token.piece and not token.special]
+    # Decoded behind the token before them: some decoders drop the space at the beginning of a text.
+    before: list[int] = []
+    waiting: list[int] = []
+    for at in plain:
+        waiting.append(at)
+        known = _decoded_ids(tokenizer, [ids[each] for each in before])
+        now = _decoded_ids(tokenizer, [ids[each] for each in (*before, *waiting)])
+        if now.endswith(UNDECODABLE) and at != plain[-1]:
+            continue
+        start = len(text)
+        text += now[_shared(known, now) :]
+        for each in waiting:
+            spans[each] = (start, len(text))
+        before, waiting = waiting, []
+    return text, tuple(spans)
+
+
+def _shared(first: str, second: str) -> int:
+    """How many characters two texts begin with alike."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(first), len(second)))
+
+
+def _decoded_ids(tokenizer: Any, ids: list[int]) -> str:
+    return tokenizer.decode(ids, skip_special_tokens=True) if ids else ""
 
 
 def roles_of(tokenizer: Any) -> dict[int, str]:
@@ -191,13 +229,10 @@ def roles_of(tokenizer: Any) -> dict[int, str]:
     return roles
 
 
-def _label(tokenizer: Any, piece: str, written: str) -> str:
+def _label(tokenizer: Any, piece: str) -> str:
     """The label of a piece: decoded, and without the marks for spaces and continuation."""
     plain = _bare(piece)
     decoded = _decoded(tokenizer, plain)
-    # A token of bytes may hold a part of a character, which decodes to nothing that can be read.
-    if UNDECODABLE in decoded and written:
-        decoded = written
     # Some decoders drop the space before a word, others keep it; a token that is nothing but space
     # keeps one.
     if not decoded and not plain:
@@ -222,7 +257,8 @@ def _words(
     segments: Sequence[int],
     texts: tuple[str, ...],
 ) -> tuple[int | None, ...]:
-    """Word numbers, counted through all texts; white space and punctuation always end a word.
+    """Word numbers, counted through all texts; white space and punctuation always end a word, and
+    in scripts without spaces each letter is one.
 
     The tokenizer's own numbers cannot be used: for some, "Once upon a time," is a single word.
     """
@@ -236,12 +272,36 @@ def _words(
         written = texts[segment][slice(*span)]
         # Tokenizers such as RoBERTa's may count the space before a word to its first token.
         begins = span[0] + len(written) - len(written.lstrip())
-        is_word = written.isalnum() or any(map(str.isalnum, written))
-        mark = (segment, number, bisect_right(starts[segment], begins), is_word)
-        word += mark != last
-        last = mark
+        # A space alone belongs to the word behind it, a line break to none.
+        here = texts[segment][begins : begins + 1]
+        is_word = written.isalnum() or any(map(str.isalnum, written.strip(" ") or here))
+        alone = begins if _stands_alone(here) else None
+        mark = (segment, number, bisect_right(starts[segment], begins), is_word, alone)
+        if not last or not _goes_on(texts[segment], begins):
+            word += mark != last
+            last = mark
         words.append(word)
     return tuple(words)
+
+
+def _stands_alone(letter: str) -> bool:
+    """Whether a letter is of a script without spaces, or an emoji."""
+    return bool(letter) and east_asian_width(letter) in "WF" and not "\uac00" <= letter <= "\ud7a3"
+
+
+def _goes_on(text: str, at: int) -> bool:
+    """Whether the character there is a mark on the letter before it, or a letter behind such marks,
+    or is joined to the sign before it; tokenizers may call it another word.
+    """
+    here, base = text[at : at + 1], at - 1
+    if not here or base < 0:
+        return False
+    if JOINER in (text[base], here) or category(here).startswith("M"):
+        return True
+    while base > 0 and category(text[base]).startswith("M"):
+        base -= 1
+    letters = text[base].isalnum() and here.isalnum() and not _stands_alone(here)
+    return base < at - 1 and letters
 
 
 def _filled(sources: Sequence[int | None]) -> tuple[int, ...]:

@@ -178,17 +178,10 @@ def _map_of(layer: Layer, head: int | None, by: str) -> Float[np.ndarray, "1 que
 
 
 def _by_number(tokens: Tokens, numbers: Sequence[int | None]) -> Words:
-    positions: dict[int, list[int]] = {}
-    rest = []
-    for position, number in enumerate(numbers):
-        if number is None:
-            rest.append(position)
-        else:
-            positions.setdefault(number, []).append(position)
-    names = []
-    for own in positions.values():
-        names.append("".join(tokens.labels[position].strip() for position in own))
-    return Words(tuple(names), tuple(map(tuple, positions.values())), tuple(rest))
+    words = zip(tokens.whole_words.names, tokens.whole_words.tokens, strict=True)
+    named = [(name, run) for name, run in words if numbers[run[0]] is not None]
+    rest = tuple(position for position, number in enumerate(numbers) if number is None)
+    return Words(tuple(name for name, _ in named), tuple(run for _, run in named), rest)
 
 
 def _by_space(tokens: Tokens) -> Words:

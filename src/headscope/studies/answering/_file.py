@@ -16,8 +16,7 @@ from headscope.storage import (
     load_kept,
     reading,
 )
-from headscope.studies.answering._result import PictureAnswer
-from headscope.studies.answering._words import AnswerWord
+from headscope.studies.answering._result import AnswerWord, PictureAnswer
 
 DOCUMENT: dict[str, Any] = {
     "question": str,

@@ -16,7 +16,6 @@ from headscope.record import Record
 from headscope.results import Kept, Result, TextTable
 from headscope.studies.answering._attention import SINK_TIMES, patch_attention
 from headscope.studies.answering._choice import parse_choice
-from headscope.studies.answering._words import AnswerWord
 
 MOST_HEADS = 5
 """Heads in the table of those that look at the picture most."""
@@ -27,6 +26,19 @@ SAYS = {
     "sinks": "part of the share that sinks have",
     "most at": "row and column of the patch with most attention, sinks left out",
 }
+
+
+@dataclass(frozen=True)
+class AnswerWord:
+    """A word, a mark of punctuation or a character of an answer.
+
+    Args:
+        text: as it is written.
+        tokens: the tokens that it was written as, counted from the first one written.
+    """
+
+    text: str
+    tokens: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -16,8 +16,7 @@ from headscope.errors import CaptureError
 from headscope.record import Record
 from headscope.studies.answering._attention import patch_attention, patches_of
 from headscope.studies.answering._choice import HeadChoice, parse_choice
-from headscope.studies.answering._result import PictureAnswer
-from headscope.studies.answering._words import words_of_answer
+from headscope.studies.answering._result import AnswerWord, PictureAnswer
 
 HeadNumber = int | tuple[int, int] | str
 
@@ -142,12 +141,15 @@ def _result(
     places, pictures = tokens.places or (), tokens.pictures or ()
     places_of_patches = [places[at] or (0, 0) for at in patches]
     pictures_of_patches = [pictures[at] or 0 for at in patches]
+    words = generation.tokens.whole_words
+    named = zip(words.names, words.tokens, strict=True)
+    written = [(name.strip(), run) for name, run in named if not generation.tokens.special[run[0]]]
     return PictureAnswer(
         **facts,
         text=generation.text,
         tokens=generation.tokens.labels,
         probabilities=generation.probabilities,
-        words=words_of_answer(processor.tokenizer, generation.tokens),
+        words=tuple(AnswerWord(name, run) for name, run in written if name),
         chosen=cells,
         layers=tuple(layer.layer for layer in stack),
         grids=tokens.grids,

@@ -9,6 +9,8 @@ from __future__ import annotations
 import unicodedata
 
 LONGEST = 60
+NOTHING = "·"
+"""Stands for a token that adds no letter, such as a further byte of the letter before it."""
 CONTROLS = {"\n": "↵", "\t": "⇥", " ": "␣"}
 MOVES_OTHERS = frozenset(
     "\u00ad\u061c\u180e\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\ufeff\ufff9\ufffa\ufffb"
@@ -28,7 +30,7 @@ def readable(token: str, longest: int | None = LONGEST) -> str:
     around it; of a longer one its beginning.
     """
     if token == "":
-        return "∅"
+        return NOTHING
     shown = token if longest is None or len(token) <= longest else token[:longest] + "…"
     if all(_unseen(character) for character in shown):
         return "".join(map(_sign, shown))

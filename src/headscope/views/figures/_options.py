@@ -300,7 +300,7 @@ def _position(name: str, wanted: Any, tokens: Tokens) -> int | None:
     if isinstance(wanted, str):
         try:
             positions = token_positions(
-                name, wanted, tokens.pieces, (tokens.labels, tokens.continues)
+                name, wanted, tokens.pieces, tokens.labels, words=tokens.whole_words
             )
         except PageError as error:
             raise FigureError(str(error)) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -160,7 +160,7 @@ def _set(
     placed: list[PlacedToken] = []
     pictured: list[PlacedPicture] = []
     pictures = tokens.pictures or (None,) * len(tokens)
-    for picture, words in groupby(words_of(tokens), key=lambda word: pictures[word[0]]):
+    for picture, words in groupby(tokens.whole_words.tokens, key=lambda word: pictures[word[0]]):
         if picture is not None and plan.record.pictures:
             shown = _framed(
                 sheet,
@@ -188,7 +188,7 @@ def _framed(
 
 
 def _picture(
-    sheet: Sheet, tokens: Tokens, words: Iterable[list[int]], y: float
+    sheet: Sheet, tokens: Tokens, words: Iterable[Sequence[int]], y: float
 ) -> tuple[list[PlacedToken], float]:
     """Place patches in rows and columns, with their names where there is room."""
     em, patches = sheet.style.em, [token for word in words for token in word]
@@ -214,7 +214,7 @@ def _picture(
 def set_text(
     sheet: Sheet,
     tokens: Tokens,
-    words: Iterable[list[int]],
+    words: Iterable[Sequence[int]],
     y: float,
     *,
     room: float | None = None,
@@ -245,7 +245,7 @@ def set_text(
 
 
 def _pieces(
-    sheet: Sheet, tokens: Tokens, word: list[int], room: float
+    sheet: Sheet, tokens: Tokens, word: Sequence[int], room: float
 ) -> tuple[list[str], list[float]]:
     """The text of each piece of a word, cut to this room, and its width with its padding."""
     texts = [sheet.fitted(sheet.shown(tokens.labels[token]), room) for token in word]
@@ -260,17 +260,6 @@ def _ends_line(piece: str) -> bool:
 def _begins_text(tokens: Tokens, token: int) -> bool:
     """Whether a token is the first of the second text of a pair."""
     return token > 0 and tokens.segments[token] != tokens.segments[token - 1]
-
-
-def words_of(tokens: Tokens) -> list[list[int]]:
-    """The tokens of each word."""
-    words: list[list[int]] = []
-    for token, continues in enumerate(tokens.continues):
-        if continues and words:
-            words[-1].append(token)
-        else:
-            words.append([token])
-    return words
 
 
 def _spaced(tokens: Tokens, token: int) -> bool:

@@ -17,7 +17,7 @@ from headscope.views.figures._numbers import largest_of
 from headscope.views.figures._options import FigurePlan, parse_options
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._sheet import Sheet
-from headscope.views.figures._text import PITCH, draw_word, heat_of, heat_scale, set_text, words_of
+from headscope.views.figures._text import PITCH, draw_word, heat_of, heat_scale, set_text
 
 WIDTH = 174.0
 """Millimetres: two columns of most journals."""
@@ -120,7 +120,7 @@ def _row(
     if tokens.places is not None:
         raise FigureError("View 'texts' shows texts, and a record is of a picture; leave it out")
     takes_part = plan.from_ if side == "query" else plan.to
-    placed, end = set_text(sheet, tokens, words_of(tokens), y, room=room - sheet.style.em)
+    placed, end = set_text(sheet, tokens, tokens.whole_words.tokens, y, room=room - sheet.style.em)
     chosen = plan.query if plan.query is not None else plan.key
     for word in placed:
         rgb = scale.rgb(heat[word.token : word.token + 1])[0]
