@@ -106,6 +106,21 @@ def test_a_study_that_is_stopped_leaves_no_file(after, name, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["texts.txt"]
 
 
+BUSY = """
+import threading, time
+threading.Thread(target=lambda: time.sleep(60)).start()  # a pass of the model that nobody stops
+"""
+
+
+@pytest.mark.parametrize("began", ["Listening on", " runs on "])
+def test_a_live_server_ends_within_three_seconds(began):
+    with process_of(BUSY + "from headscope.cli import main; main()", "serve") as process:
+        assert any(began in line for line in process.stdout)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=3) == 130
+        assert process.stderr.read() == "headscope: interrupted\n"
+
+
 def test_output_that_nobody_reads_any_more_is_no_fault_of_ours(tmp_path):
     """As ``headscope compare ... | head`` closes it."""
     import headscope as hs

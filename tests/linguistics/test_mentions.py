@@ -198,6 +198,16 @@ def written(folder, name, text=None):
     return folder / name
 
 
+def test_a_passage_of_gap_may_be_of_any_length(tmp_path):
+    path = written(tmp_path, "gap.tsv")
+    header, row = path.read_text().splitlines()
+    cells = row.split("\t")
+    cells[1] += " and so on" * 20_000
+    path.write_text("\n".join([header, "\t".join(cells)]))
+    (found,) = read_coreference(path)
+    assert len(found.text) > 200_000
+
+
 def test_gap_is_read(tmp_path):
     (found,) = read_coreference(written(tmp_path, "gap.tsv"))
     (question,) = found.questions

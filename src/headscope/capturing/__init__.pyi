@@ -22,6 +22,7 @@ from .generating._generate import generate_many as generate_many
 from .inputs._early_checks import check_name as check_name
 from .inputs._early_checks import check_revision as check_revision
 from .inputs.inputs import position_limit as position_limit
+from .inputs.parse import check_reader as check_reader
 from .inputs.parse import check_text as check_text
 from .inputs.parse import groups_in as groups_in
 from .inputs.parse import outcome_of as outcome_of

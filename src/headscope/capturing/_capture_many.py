@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any, overload
 
-from headscope.capturing.inputs.parse import parse_many
+from headscope.capturing.inputs.parse import check_reader, parse_many
 from headscope.capturing.many import capture_inputs, check_names
 from headscope.capturing.options import keeping_of
 from headscope.errors import HeadscopeError
@@ -123,6 +123,7 @@ def capture_many(
     """
     # Not a generator itself: mistakes in the options are raised here, when it is called, before any
     # model is loaded or input is read.
+    check_reader(tokenizer, "capture_many")
     options["batch_tokens"] = batch_tokens
     in_parts = {name: options.pop(name) for name in FOR_PARTS if name in options}
     check_names(options)

@@ -17,7 +17,7 @@ from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs._processor import inputs_of
 from headscope.capturing.inputs._series import inputs_of_series
 from headscope.capturing.inputs.inputs import Inputs, encode, followed_inputs, with_target
-from headscope.capturing.inputs.parse import parse_call
+from headscope.capturing.inputs.parse import check_reader, parse_call
 from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.inputs.tokens import (
     SpecialTokens,
@@ -90,6 +90,7 @@ def capture(
         >>> record["self"].weights(layer=2, head=0)  # [query key]
     """
     check_options(options)
+    check_reader(tokenizer, "capture")
     given = parse_call(text, text_pair, options)
     keeping = keeping_of(options)
     if out is None:
@@ -115,6 +116,7 @@ def prepared(
 ) -> tuple[Any, Inputs]:
     """The model, loaded and unwrapped, and its inputs; for the arguments see `capture`."""
     check_options(options)
+    check_reader(tokenizer, "capture")
     if model is None or isinstance(model, str | Path):
         model, own = load_for(model, given, **loading_of(options))
         tokenizer = own if tokenizer is None else tokenizer

@@ -92,7 +92,8 @@ def align(
         left_out.take(study.left_out)
     tell(study, table_of(out), plot)
     if save is not None:
-        say(f"Wrote {study.save(save).resolve()}")
+        study.save(save)
+        say(f"Wrote {save.resolve()}")
 
 
 def _check_kept(*paths: Path | None) -> None:

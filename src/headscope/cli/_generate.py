@@ -186,12 +186,12 @@ def _write(record: Record, out: Path) -> None:
     from headscope.storage import save
 
     out.parent.mkdir(parents=True, exist_ok=True)
-    path = save(record, out)
+    save(record, out)
     if record.generation is not None:
         say(_probability_line(record.generation))
     say_what(record)
     say_checked(record)
-    say(f"Wrote {path.resolve()} ({path.stat().st_size / 1e6:.2f} MB)")
+    say(f"Wrote {out.resolve()} ({out.stat().st_size / 1e6:.2f} MB)")
 
 
 def _probability_line(generation: Generation) -> str:

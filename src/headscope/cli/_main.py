@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import _thread
+import atexit
 import os
 import signal
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from headscope._missing_packages import missing_package
 from headscope.cli._kinds import overwriting, without_force
@@ -47,7 +49,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _terminate)
         sys.unraisablehook = partial(_deliver_again, sys.unraisablehook)
-    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
+    code = run(sys.argv[1:] if arguments is None else list(arguments))
+    if code in (INTERRUPTED, TERMINATED):
+        _end_now(code)
+    sys.exit(code)
+
+
+def _end_now(code: int) -> NoReturn:
+    """End the process without waiting for threads that still work, such as a pass of a model that
+    is served, or for torch's objects to be freed one by one.
+    """
+    atexit._run_exitfuncs()  # removes temporary folders
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:

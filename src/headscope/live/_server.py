@@ -237,7 +237,8 @@ class _LiveAnswers:
     def download(self, request: Request) -> Response:
         """The record as a file."""
         with TemporaryDirectory(prefix="headscope-") as folder:
-            path = save(self._kept(request).record, Path(folder) / f"{FILE}.safetensors")
+            path = Path(folder) / f"{FILE}.safetensors"
+            save(self._kept(request).record, path)
             return _file(path.read_bytes(), BYTES, path.name)
 
     def page(self, request: Request) -> Response:

@@ -197,7 +197,8 @@ def _battery(
     """The runs of repeated tokens, numbered."""
     names = document["battery"]
     battery = Tally(tuple(pattern for pattern in tally.patterns if pattern.name in names))
-    values = array_of(arrays, "battery", "f", (None, *_size(battery)))
+    shape = (None, len(battery.rows), len(tally.cells))
+    values = array_of(arrays, "battery", "f", shape)
     return Tally.of_values(battery.patterns, tally.cells, values)
 
 

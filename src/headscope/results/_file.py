@@ -24,16 +24,16 @@ RESULT = "result.safetensors"
 """Name of the result that a run leaves in its folder."""
 
 
-def save(record: Record | Result, path: str | os.PathLike[str]) -> Path:
+def save(record: Record | Result, path: str | os.PathLike[str]) -> Path | str:
     """Write a record, or the result of a study, to one ``.safetensors`` file, whole or not at all.
 
     Args:
         record: a `Record`, or a result such as that of `headscope.relations`.
-        path: the file to write; an existing one is replaced. For a record also an address that
-            fsspec knows, such as ``"hf://datasets/me/records/run.safetensors"`` or ``"s3://..."``.
+        path: the file to write; an existing one is replaced. Also an address that fsspec knows,
+            such as ``"hf://datasets/me/records/run.safetensors"`` or ``"s3://..."``.
 
     Returns:
-        The path.
+        The path or the address, as `load` takes it.
 
     Raises:
         FileError: where it cannot be written, the name of a record does not end in

@@ -15,7 +15,7 @@ from headscope._missing_packages import library
 from headscope.errors import FigureError, FileError, PageError
 from headscope.results._registry import drawing_of, view_of
 from headscope.results._table import TextTable, wrapped
-from headscope.storage import save_kept
+from headscope.storage import is_address, save_kept, saved_at
 
 Kept = tuple[dict[str, Any], dict[str, np.ndarray]]
 """The fields of a result that JSON can hold, and its arrays by name."""
@@ -92,7 +92,7 @@ class Result:
         """
         return library("pyarrow").table(self.columns())
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
+    def save(self, path: str | os.PathLike[str]) -> Path | str:
         """Save the result as one .safetensors file, for `headscope.load`; whole or not at all.
 
         Texts are not saved, except for the two in the records of a `Comparison` or `Effect`.
@@ -100,6 +100,8 @@ class Result:
         Raises:
             FileError: where this kind of result cannot be saved, or the file cannot be written.
         """
+        if is_address(path):
+            return saved_at(str(path), self.save)
         document, arrays = self._kept()
         return save_kept(path, self.KIND, document, arrays)
 

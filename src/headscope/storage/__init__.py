@@ -18,7 +18,7 @@ from headscope.storage._record_folder import (
     RecordFolder,
     write_index,
 )
-from headscope.storage._remote import fetched, is_address
+from headscope.storage._remote import fetched, is_address, saved_at
 from headscope.storage._result_file import (
     RECORD,
     STATISTIC,
@@ -95,6 +95,7 @@ __all__ = [
     "record_parts",
     "save",
     "save_kept",
+    "saved_at",
     "words_of",
     "write_index",
     "written_whole",

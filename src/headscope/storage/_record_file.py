@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ from headscope.record import (
 from headscope.storage._document import check_document
 from headscope.storage._file_array import checksum_of
 from headscope.storage._record_path import check_path
-from headscope.storage._remote import fetched, is_address, uploaded
+from headscope.storage._remote import fetched, is_address, saved_at
 from headscope.storage._safetensors import FORMAT, RecordFile, document_with_sums, write_tensors
 from headscope.storage._temporary_arrays import TemporaryArray
 from headscope.storage.atomic import written_whole
@@ -83,7 +83,7 @@ class NoRecord(FileError):
         self.kind = kind
 
 
-def save(record: Record, path: str | os.PathLike[str]) -> Path:
+def save(record: Record, path: str | os.PathLike[str]) -> Path | str:
     """Write a record to one ``.safetensors`` file, whole or not at all.
 
     Args:
@@ -92,7 +92,7 @@ def save(record: Record, path: str | os.PathLike[str]) -> Path:
             ``"hf://datasets/me/records/run.safetensors"`` or ``"s3://..."``.
 
     Returns:
-        The path.
+        The path, or the address.
 
     Raises:
         FileError: where it cannot be written, or is not called as a record is (``.safetensors``).
@@ -101,10 +101,7 @@ def save(record: Record, path: str | os.PathLike[str]) -> Path:
         >>> save(record, "run.safetensors")
     """
     if is_address(path):
-        with tempfile.TemporaryDirectory(prefix="headscope-") as folder:
-            name = os.fspath(path).rpartition("/")[2]
-            uploaded(save(record, Path(folder) / name), os.fspath(path))
-        return Path(path)
+        return saved_at(str(path), partial(save, record))
     check_path(Path(path))
     tensors = _tensors_of(record)
     with written_whole(path) as temporary:

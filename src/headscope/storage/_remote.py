@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,17 +23,21 @@ def is_address(path: str | os.PathLike[str]) -> bool:
     return isinstance(path, str) and ADDRESS.fullmatch(path) is not None
 
 
-def uploaded(local: Path, address: str) -> None:
-    """Put a file at an address.
+def saved_at(address: str, write: Callable[[Path], object]) -> str:
+    """Write a file here and put it at an address, which is returned.
 
     Raises:
         FileError: where fsspec is missing or does not know the address, or the place refuses it.
     """
     files, path = _filesystem_and_path(address)
-    try:
-        files.put_file(os.fspath(local), path)
-    except Exception as error:
-        raise FileError(f"Cannot write {address}: {_reason(error)}") from error
+    with tempfile.TemporaryDirectory(prefix="headscope-") as folder:
+        local = Path(folder) / address.rpartition("/")[2]
+        write(local)
+        try:
+            files.put_file(os.fspath(local), path)
+        except Exception as error:
+            raise FileError(f"Cannot write {address}: {_reason(error)}") from error
+    return address
 
 
 def fetched(address: str) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import stat
@@ -18,6 +19,8 @@ except ImportError:  # Windows has other locks; leftovers stay there
     fcntl = None
 
 SUFFIX = ".part"
+LONGEST_NAME = 255 - len(f"..12345678{SUFFIX}")
+"""Bytes of a file's name that leave room for what its temporary name has more."""
 KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a pipe (FIFO)",
@@ -97,7 +100,9 @@ def _begin(target: Path) -> tuple[int | None, Path]:
     where nothing locks.
     """
     while True:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=SUFFIX, dir=target.parent)
+        handle, name = tempfile.mkstemp(
+            prefix=f".{_stem(target)}.", suffix=SUFFIX, dir=target.parent
+        )
         if fcntl is None:
             os.close(handle)
             return None, Path(name)
@@ -111,9 +116,17 @@ def _begin(target: Path) -> tuple[int | None, Path]:
         os.close(handle)
 
 
+def _stem(target: Path) -> str:
+    """What the temporary files of a target are called by: its name, or a short one where that would
+    be too long.
+    """
+    name = os.fsencode(target.name)
+    return target.name if len(name) <= LONGEST_NAME else hashlib.sha256(name).hexdigest()
+
+
 def _leftovers(target: Path) -> Iterator[Path]:
     """Files named as temporary ones of this target."""
-    named = re.compile(rf"\.{re.escape(target.name)}\.[a-z0-9_]{{8}}{re.escape(SUFFIX)}")
+    named = re.compile(rf"\.{re.escape(_stem(target))}\.[a-z0-9_]{{8}}{re.escape(SUFFIX)}")
     with suppress(OSError):  # a folder that is missing or may not be listed
         yield from [path for path in target.parent.iterdir() if named.fullmatch(path.name)]
 

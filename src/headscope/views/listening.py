@@ -64,7 +64,8 @@ def quiet_server(application: ASGIApp) -> uvicorn.Server:
 
 
 def _is_no_late_connection(line: logging.LogRecord) -> bool:
-    return "timeout graceful shutdown exceeded" not in line.getMessage()
+    said = f"{line.getMessage()} {line.exc_info[1] if line.exc_info else ''}"
+    return "timeout graceful shutdown exceeded" not in said
 
 
 def listening_on(port: int) -> socket.socket:

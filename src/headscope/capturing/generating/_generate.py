@@ -7,7 +7,12 @@ from typing import Any, overload
 
 from headscope._progress import Progress
 from headscope.capturing.generating._prompts import parsed
-from headscope.capturing.inputs.parse import is_one_prompt, parse_prompt, parse_prompts
+from headscope.capturing.inputs.parse import (
+    check_reader,
+    is_one_prompt,
+    parse_prompt,
+    parse_prompts,
+)
 from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.keep import check_count
 from headscope.errors import CaptureError, HeadscopeError, TextError
@@ -106,6 +111,7 @@ def generate(
         >>> record["self"].weights(layer=2, head=0)  # [query key]
         >>> records = generate("gpt2", prompt=["Once upon a time", "The cat"], batch_size=2)
     """
+    check_reader(tokenizer, "generate")
     named: dict[str, Any] = {
         "max_new_tokens": max_new_tokens,
         "alternatives": alternatives,

@@ -111,7 +111,8 @@ def encode(model: Any, tokenizer: Any, texts: tuple[str, ...], *, truncate: bool
     truncation = (
         {"truncation": True, "max_length": limit} if truncate and limit else {"truncation": False}
     )
-    encoding = tokenizer(*texts, padding=False, return_tensors=None, **truncation)
+    # Not verbose, or the tokenizer warns of texts that are too long, which raises below.
+    encoding = tokenizer(*texts, padding=False, return_tensors=None, verbose=False, **truncation)
     count = len(encoding["input_ids"])
     if not count:
         raise TextError(f"The tokenizer finds no token in {texts[0]!r}; give another text")

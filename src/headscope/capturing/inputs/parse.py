@@ -89,7 +89,7 @@ def parse_input(given: Any) -> ParsedInput:
     if not isinstance(given, tuple | list):
         raise CaptureError(
             "An input is a text, a pair of texts, or a mapping such as {'image': 'cat.png'}, "
-            f"not {type(given).__name__}"
+            f"not {type(given).__name__}; give a file of texts alone, not in a list"
         )
     if len(given) not in (1, 2):
         raise CaptureError(f"A text is a string or a pair of strings, not {len(given)} of them")
@@ -250,6 +250,19 @@ def _is_file(texts: Any) -> bool:
     return isinstance(texts, Path) or (isinstance(texts, str) and names_file(texts))
 
 
+def check_reader(tokenizer: Any, call: str) -> None:
+    """Raise where a name, a text or texts stand in the place of a tokenizer.
+
+    Raises:
+        TextError: saying what stands where in a call.
+    """
+    if isinstance(tokenizer, str | Path | list | tuple):
+        raise TextError(
+            f"Expected a tokenizer after the model, got {repr(tokenizer)[:60]}; load "
+            f"one with AutoTokenizer.from_pretrained: {call}(model, tokenizer, ...)"
+        )
+
+
 def check_text(text: Any, name: str = "text") -> str:
     """The text, which must be a string that is not blank.
 
@@ -258,7 +271,8 @@ def check_text(text: Any, name: str = "text") -> str:
     """
     _check_no_ids(text)
     if not isinstance(text, str):
-        raise TextError(f"{name} must be a string, not {type(text).__name__}")
+        advice = "decode it" if isinstance(text, bytes) else "many texts go to capture_many"
+        raise TextError(f"The {name} must be a string, not {type(text).__name__}; {advice}")
     if not text.strip():
         raise TextError(f"The {name} is empty; give at least one word")
     # Surrogates, which files read with errors="surrogateescape" hold, cannot be written as UTF-8.
@@ -279,7 +293,7 @@ def _check_no_ids(given: Any) -> None:
     while isinstance(first, tuple | list) and first:
         first = first[0]
     are_listed = first is not given and isinstance(first, int)
-    if are_listed or (getattr(given, "ndim", 0) and "int" in str(given.dtype)):
+    if are_listed or (getattr(given, "ndim", 0) and "int" in str(getattr(given, "dtype", ""))):
         raise TextError(
             "Expected a text, got token ids; these go to capture_encoded(model, tokenizer, "
             "{'input_ids': ids}), ids a tensor with the axes [batch token]"
@@ -292,6 +306,8 @@ def rows_of(texts: Any) -> Any:
     """
     if _is_file(texts):
         return read_texts(Path(texts))
+    if getattr(texts, "closed", False):
+        raise TextError("The file of texts was closed before it was read; give its name instead")
     if hasattr(texts, "iterrows"):
         return texts.to_dict("records")
     if hasattr(texts, "iter_rows"):

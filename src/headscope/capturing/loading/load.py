@@ -374,9 +374,13 @@ def _loaded(loader: Any, name: str | Path, **options: Any) -> Any:
         what = "tokenizer" if "Tokenizer" in loader.__name__ else "model"
         if "Processor" in loader.__name__ or "FeatureExtractor" in loader.__name__:
             what = "processor"
+        advice = (
+            "expected a folder made by save_pretrained, or a hub name that can be reached from here"
+        )
+        if options.get("attn_implementation") and not isinstance(error, OSError):
+            advice = "leave attn_implementation out, or take 'sdpa' or 'eager'"
         raise ModelError(
-            f"Cannot load the {what} {str(name)!r}: {_first_sentence(error)}; expected a folder "
-            "made by save_pretrained, or a hub name that can be reached from here"
+            f"Cannot load the {what} {str(name)!r}: {_first_sentence(error)}; {advice}"
         ) from error
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 import torch
+from torch import nn
 
 from headscope.capturing.inputs._early_checks import check_revision
 from headscope.errors import ModelError
@@ -178,13 +179,19 @@ def parse_dtype(given: Any) -> torch.dtype | None:
 
 
 def check_not_loaded(model: Any, options: Mapping[str, Any]) -> None:
-    """Raise if options of loading are given for a loaded model, where they would do nothing.
+    """Raise if a loaded model is none, or if options of loading are given for it, where they would
+    do nothing.
 
     ``trust_remote_code`` may be given: the model's code has been run already.
 
     Raises:
         ModelError: with what to do instead.
     """
+    if model is not None and not isinstance(model, nn.Module):
+        raise ModelError(
+            f"Expected a model (a torch.nn.Module, its name or its folder), got "
+            f"{type(model).__name__}; give the model first and its tokenizer second"
+        )
     for name in LOADING:
         if name == "trust_remote_code" or options.get(name) is None:
             continue

@@ -21,7 +21,7 @@ from headscope.capturing.seam import OPERANDS, Edit, alike, edit_of
 from headscope.capturing.watching._flex import dense_mask, is_block_mask
 from headscope.capturing.watching.deferred_work import AT_ONCE, DeferredWork
 from headscope.capturing.watching.tape import Tape
-from headscope.errors import CaptureError
+from headscope.errors import CaptureError, ModelError
 
 ADDING = ("eager", "flex_attention")
 """Implementations that add a mask to the scores, whatever it holds, and hide nothing without
@@ -246,8 +246,16 @@ def _replace_interface() -> Callable[[], None]:
     original = AttentionInterface.get_interface
 
     def get_interface(self: Any, implementation: str, default: Callable) -> Callable:
-        function = original(self, implementation, default)
         watch = observers().interface
+        try:
+            function = original(self, implementation, default)
+        except KeyError as error:
+            if watch is None:
+                raise
+            raise ModelError(
+                f"The model asks for the attention {implementation!r}, which is not installed "
+                "here; take another with model.set_attn_implementation('sdpa')"
+            ) from error
         return function if watch is None else watch.wrap(function, implementation)
 
     def undo() -> None:

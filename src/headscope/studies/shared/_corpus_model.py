@@ -92,10 +92,9 @@ def parse_model(
                 "or give the loaded model with it and no workers"
             )
         return NamedModel(_whole_name(model), tuple(sorted(loading.items())), needs=needs)
-    if loading:
-        from headscope.capturing import check_not_loaded
+    from headscope.capturing import check_not_loaded
 
-        check_not_loaded(model, loading)
+    check_not_loaded(model, loading)
     if not engine.is_own or engine.name != "this process":
         raise RunError(
             f"A loaded {type(model).__name__} cannot go to other processes; give its name or its "

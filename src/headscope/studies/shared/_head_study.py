@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from inspect import signature
 from typing import Any, ClassVar, TypedDict, TypeVar, Unpack
 
 import numpy as np
@@ -72,8 +73,10 @@ class HeadStudy(OneModelStudy, Result):
         confidence, correction, splits = how["confidence"], how["correction"], how["splits"]
         unknown = [name for name in how if name not in self.EVIDENCE_OPTIONS]
         if unknown:
+            own = [name for name in signature(type(self)).parameters if name != "options"]
             raise RecordError(
-                f"There is no option {unknown[0]!r}; there are {', '.join(self.EVIDENCE_OPTIONS)}"
+                f"{type(self).__name__} has no option {unknown[0]!r}; it has "
+                f"{', '.join((*own, *self.EVIDENCE_OPTIONS))}; to count fewer texts, give fewer"
             )
         if isinstance(splits, bool) or not isinstance(splits, int) or splits < 1:
             raise RecordError(f"splits is {splits!r}; expected a number from 1 on")

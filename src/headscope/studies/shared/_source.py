@@ -151,6 +151,10 @@ def parse_source(
         ModelError: where a named model cannot be loaded.
         TextError: where the tokenizer does not know most of what is in the texts.
     """
+    if tokenizer is not None:
+        from headscope.capturing import check_reader
+
+        check_reader(tokenizer, "study")
     capturing = {name: options.pop(name) for name in CAPTURING if name in options}
     loading = {name: options.pop(name) for name in LOADING if name in options}
     if texts is None:
@@ -198,7 +202,7 @@ def _ready(
     if model is None or isinstance(model, str | Path):
         model, own = _loaded(model, inputs, load, loading)
         tokenizer = own if tokenizer is None else tokenizer
-    elif loading:
+    else:
         from headscope.capturing import check_not_loaded
 
         check_not_loaded(model, loading)

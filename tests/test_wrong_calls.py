@@ -1,0 +1,144 @@
+"""What a call is given by mistake is answered by one clear error of headscope, or just works."""
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import headscope as hs
+from headscope.errors import CaptureError, ModelError, RecordError, TextError
+from headscope.testing import tiny_model, tiny_tokenizer
+
+TEXT = "the cat sat"
+NO_TOKENIZER = "Expected a tokenizer after the model, got "
+NO_MODEL = "Expected a model .* give the model first and its tokenizer second"
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return tiny_tokenizer()
+
+
+@pytest.fixture(scope="module")
+def model():
+    return tiny_model("gpt2", writes=True)
+
+
+CALLS = {
+    "capture": hs.capture,
+    "capture_many": lambda *given: list(hs.capture_many(*given)),
+    "generate": lambda *given: hs.generate(*given, max_new_tokens=1),
+    "heads": hs.heads,
+    "norm_study": hs.norm_study,
+    "mechanism": hs.mechanism,
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("given", ["bert-base-uncased", TEXT, Path("folder"), [TEXT, TEXT]])
+def test_what_is_no_tokenizer_is_named(name, given, model):
+    texts = TEXT if name in ("capture", "generate") else [TEXT]
+    with pytest.raises(TextError, match=NO_TOKENIZER):
+        CALLS[name](model, given, texts)
+    with pytest.raises(TextError, match=NO_TOKENIZER):
+        CALLS[name](model, given)
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("given", ["the tokenizer", {"a": 1}, 3])
+def test_what_is_no_model_is_named(name, given, model, tokenizer):
+    swapped = given == "the tokenizer"
+    pair = (tokenizer, model) if swapped else (given, tokenizer)
+    texts = TEXT if name in ("capture", "generate") else [TEXT]
+    with pytest.raises(ModelError, match=NO_MODEL):
+        CALLS[name](*pair, texts)
+
+
+@pytest.mark.parametrize(
+    ("given", "advice"),
+    [
+        (b"the cat", "not bytes; decode it"),
+        (pd.Series(["a", "b"]), "not Series; many texts go to capture_many"),
+        (pd.DataFrame({"text": ["a"]}), "not DataFrame; many texts go to capture_many"),
+        (torch.tensor([1, 2]), "got token ids; these go to capture_encoded"),
+        (np.array([1, 2]), "got token ids; these go to capture_encoded"),
+        (3, "must be a string, not int"),
+    ],
+)
+def test_what_is_no_text_is_told_where_it_goes(given, advice, model, tokenizer):
+    with pytest.raises(TextError, match=advice):
+        hs.capture(model, tokenizer, given)
+
+
+def test_a_long_text_has_one_message(model, tokenizer, caplog):
+    tokenizer.model_max_length = 8
+    with caplog.at_level(logging.WARNING), pytest.raises(TextError, match="positions for 32"):
+        hs.capture(model, tokenizer, "cat " * 40)
+    assert not caplog.records
+
+
+def test_a_file_in_a_list_of_texts_is_told_where_it_goes(model, tokenizer):
+    errors = []
+    list(
+        hs.capture_many(
+            model, tokenizer, [Path("a.txt"), TEXT], on_error=lambda *e: errors.append(e)
+        )
+    )
+    ((number, error),) = errors
+    assert number == 0
+    assert isinstance(error, CaptureError)
+    assert "give a file of texts alone, not in a list" in str(error)
+
+
+def test_a_file_that_was_closed_is_told(model, tokenizer, tmp_path):
+    (tmp_path / "texts.txt").write_text("the cat sat\na dog ran off\n")
+    with (tmp_path / "texts.txt").open() as texts:
+        assert hs.heads(model, tokenizer, texts).texts == 2
+    for act in (hs.heads, hs.capture_many):
+        with pytest.raises(TextError, match="was closed before it was read; give its name"):
+            act(model, tokenizer, texts)
+
+
+def test_an_option_that_a_study_has_not_is_told_with_those_it_has(model, tokenizer, tmp_path):
+    (tmp_path / "a.conllu").write_text("1\tcats\tcat\tNOUN\t_\t_\t0\troot\t_\t_\n\n")
+    with pytest.raises(RecordError, match=r"'limit'; it has .*trees.*confidence.*give fewer"):
+        hs.relations(model, tokenizer, tmp_path / "a.conllu", limit=200)
+
+
+@pytest.mark.parametrize("name", ["bert", "llama"])
+def test_an_attention_that_is_not_installed_is_named(name, tokenizer):
+    own = tiny_model(name)
+    own.config._attn_implementation = "kernels-community/none"
+    with pytest.raises(ModelError, match="'kernels-community/none', which is not installed here"):
+        hs.capture(own, tokenizer, TEXT)
+
+
+def test_of_a_named_model_too(model, tokenizer, tmp_path):
+    for part in (model, tokenizer):
+        part.save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="leave attn_implementation out") as found:
+        hs.capture(tmp_path, text=TEXT, attn_implementation="none")
+    assert "expected a folder" not in str(found.value)
+
+
+@pytest.mark.parametrize("kind", ["record", "heads"])
+def test_an_address_that_was_saved_to_is_loaded(kind, model, tokenizer):
+    made = hs.capture(model, tokenizer, TEXT)
+    if kind == "heads":
+        made = hs.heads(model, tokenizer, [TEXT, "a dog ran off", "it slept well"])
+    address = f"memory://folder/{kind}.safetensors"
+    assert hs.save(made, address) == address
+    assert str(hs.load(address)) == str(made)
+
+
+@pytest.mark.parametrize("name", ["a" * 243 + ".safetensors", "é" * 121 + ".safetensors"])
+def test_a_name_may_be_as_long_as_the_system_lets_it(name, model, tokenizer, tmp_path):
+    record = hs.capture(model, tokenizer, TEXT)
+    for _ in range(2):
+        path = hs.save(record, tmp_path / name)
+        assert path.name == name
+        assert [each.name for each in tmp_path.iterdir()] == [name]
+    assert str(hs.load(path)) == str(record)
