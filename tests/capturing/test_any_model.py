@@ -111,3 +111,143 @@ def test_the_same_attention_without_windows_or_mixing_is_captured():
         model(torch.randn(1, 8, 12))
     assert seen.record["self"].weights(0).shape == (2, 8, 8)
     assert seen.record.verified < 1e-6
+
+
+class Block(nn.Module):
+    """A layer of attention, after which each position is as before and something of the others."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.attention = nn.LayerNorm(24), nn.MultiheadAttention(24, 3, batch_first=True)
+
+    def forward(self, states):
+        normed = self.norm(states)
+        return states + self.attention(normed, normed, normed)[0]
+
+
+class Convolved(nn.Module):
+    """As timm and torchvision: a convolution cuts patches, a class token comes first."""
+
+    def __init__(self):
+        super().__init__()
+        self.cut = nn.Conv2d(3, 24, 4, 4)
+        self.cls_token = nn.Parameter(torch.randn(1, 1, 24))
+        self.position = nn.Parameter(torch.randn(1, 16, 24))
+        self.blocks = nn.ModuleList(Block() for _ in range(2))
+
+    def patches(self, pixels):
+        return self.cut(pixels).flatten(2).transpose(1, 2)
+
+    def forward(self, pixels):
+        patches = self.patches(pixels)
+        states = torch.cat([self.cls_token.expand(len(patches), -1, -1), patches], dim=1)
+        states = states + self.position
+        for block in self.blocks:
+            states = block(states)
+        return states
+
+
+class Rearranged(Convolved):
+    """As vit-pytorch: pixels are put in rows of patches, which a product of matrices reads."""
+
+    def __init__(self):
+        super().__init__()
+        self.cut = nn.Sequential(nn.LayerNorm(48), nn.Linear(48, 24))
+
+    def patches(self, pixels):
+        rows = pixels.reshape(len(pixels), 3, 3, 4, 5, 4).permute(0, 2, 4, 3, 5, 1)
+        return self.cut(rows.reshape(len(pixels), 15, 48))
+
+
+class Windowed(Convolved):
+    """As Swin: patches look at those of their own window, here a row of the picture."""
+
+    def forward(self, pixels):
+        patches = self.patches(pixels)
+        windows = patches.reshape(-1, 5, 24)
+        for block in self.blocks:
+            windows = block(windows)
+        return windows.reshape(patches.shape)
+
+
+def pictures(count=1):
+    return torch.randn(count, 3, 12, 20, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.mark.parametrize("make", [Convolved, Rearranged])
+@pytest.mark.parametrize("way", ["model", "forward", "keyword"])
+def test_patches_of_a_watched_model_have_their_places(make, way):
+    model, pixels = make().eval(), pictures(2)
+    with hs.watch(model, batch=2) as seen:
+        if way == "model":
+            model(pixels)
+        elif way == "forward":
+            model.forward(pixels)
+        else:
+            model(pixels=pixels)
+    if make is Rearranged and way == "forward":  # no module was given the picture itself
+        assert seen.record.numbered
+        return
+    tokens = seen.records[1]["self"].query
+    assert tokens.grid == (3, 5)
+    assert tokens.labels[:7] == ("[CLS]", "r0c0", "r0c1", "r0c2", "r0c3", "r0c4", "r1c0")
+    painted = pixels.clone()
+    painted[1, :, 4:8, 12:16] = -painted[1, :, 4:8, 12:16]
+    with hs.watch(model, batch=2) as after:
+        model(painted)
+    values = [each.records[1]["self"].layer(0).values for each in (seen, after)]
+    changed = np.abs(values[0] - values[1]).max(axis=(0, 2)) > 1e-6
+    assert [tokens.labels[at] for at in np.flatnonzero(changed)] == ["r1c3"]
+
+
+def test_windows_of_a_watched_picture_are_laid_out():
+    model = Windowed().eval()
+    with hs.watch(model) as seen:
+        model(pictures())
+    stack = seen.record["self"]
+    assert stack.query.grid == (3, 5)
+    weights = stack.weights(0)
+    assert np.allclose(weights.sum(axis=-1), 1, atol=1e-6)
+    assert not weights[:, :5, 5:].any()
+
+
+def test_tokens_of_the_user_come_before_patches():
+    names = [f"own {number}" for number in range(16)]
+    model = Convolved().eval()
+    with hs.watch(model, names) as seen:
+        model(pictures())
+    assert seen.record["self"].query.pieces == tuple(names)
+
+
+def test_a_mask_is_no_picture():
+    class Text(Convolved):
+        def forward(self, states, mask):
+            for block in self.blocks:
+                states = block.attention(states, states, states, attn_mask=mask[0, 0])[0]
+            return states
+
+    model = Text().eval()
+    with hs.watch(model) as seen:
+        model(torch.randn(1, 5, 24), torch.zeros(1, 1, 5, 5))
+    assert seen.record["self"].query.labels == tuple("01234")
+
+
+class Across(Convolved):
+    """As XCiT: features attend to each other, and what they hold are the patches."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.out = nn.Linear(24, 72), nn.Linear(24, 24)
+
+    def forward(self, pixels):
+        parts = self.qkv(self.patches(pixels)).reshape(len(pixels), 15, 3, 3, 8)
+        query, key, value = parts.permute(2, 0, 3, 4, 1)
+        context = (query @ key.transpose(-2, -1)).softmax(-1) @ value
+        return self.out(context.permute(0, 3, 1, 2).reshape(len(pixels), 15, 24))
+
+
+def test_features_that_attend_to_each_other_are_no_patches():
+    model = Across().eval()
+    with hs.watch(model) as seen:
+        model(pictures())
+    assert seen.record["self"].query.labels == tuple("01234567")

@@ -13,6 +13,7 @@ from headscope.capturing.building._inventory import warn_of_gaps
 from headscope.capturing.calls.call import Call
 from headscope.capturing.facts import facts_of
 from headscope.capturing.inputs.inputs import Inputs
+from headscope.capturing.media.input_positions import pixels_followed
 from headscope.capturing.options import KeepOptions, keeping_of
 from headscope.capturing.run import at_rest, norms_for, uncompiled, unwrapped
 from headscope.capturing.watching._watch import Watch
@@ -59,8 +60,8 @@ def watch(
     Args:
         model: any torch module.
         *tokens: the tokens of each sequence that the model reads, such as source and target. They
-            belong to the queries or keys with as many positions; positions of any other sequence
-            are numbered.
+            belong to the queries or keys with as many positions; patches of a picture have their
+            places, and positions of any other sequence are numbered.
         batch: number of examples in the model's batch.
         **options: see `KeepOptions`.
 
@@ -81,7 +82,7 @@ def watch(
     norms = norms_for(builder, model, keeping)
 
     def take(call: Call) -> None:
-        if call.size[0] != batch:
+        if call.size[0] != batch and not builder.are_followed(call):
             raise CaptureError(
                 f"{call.name} computes attention on {call.size[0]} rows where the model was given "
                 f"{batch}; give their number as batch=, unless it works within windows: that "
@@ -103,10 +104,13 @@ def watch(
             *(one.on(model) for one in options.get("interventions", ())),
         ):
             inside.enter_context(block)
+        unfollowed = inside.enter_context(pixels_followed(model, batch, builder.follow))
         if norms is not None:
             inside.enter_context(norms)
         readers = [] if norms is None else [norms]
-        watched = inside.enter_context(Watch(model, batch, take, readers=readers))
+        join = unfollowed(builder.join)
+        block = Watch(model, batch, unfollowed(take), join, readers=readers)
+        watched = inside.enter_context(block)
         yield seen
     builder.left_out = watched.left_out
     if not builder.seen:

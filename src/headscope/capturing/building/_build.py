@@ -49,6 +49,7 @@ from headscope.capturing.calls.visibility import Visibility, state_of, visibilit
 from headscope.capturing.facts import position_kind
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, KeepChoice
+from headscope.capturing.media.input_positions import InputPositions
 from headscope.capturing.statistics import ChosenRows
 from headscope.capturing.walk import modules_of
 from headscope.capturing.watching._joined_heads import check_joined
@@ -108,6 +109,15 @@ class Builder:
         self.left_out: list[str] = []
         self.routers: dict[str, list[np.ndarray]] = {}
         self.router_sites: tuple[int | None, ...] = ()
+
+    def follow(self, input_positions: InputPositions) -> None:
+        """From here on positions are followed from these elements of the input."""
+        self._count_of_texts = None
+        self._sides.follow(input_positions)
+
+    def are_followed(self, call: Call) -> bool:
+        """Whether the positions of a call are known to come from the input."""
+        return self._sides.are_followed(call)
 
     def join(self, call: Call) -> Call | None:
         """A call joined with others of the same attention; None while more are expected."""

@@ -57,11 +57,17 @@ class CallTokens:
         self._watched = None if inputs.sides is None else WatchedTokens(inputs.sides)
         self._tokens: list[tuple] = []
         self._inputs, self._rows = inputs, 0
-        self._marked = (
-            None
-            if inputs.input_positions is None
-            else _MarkedTokens(inputs, inputs.input_positions)
-        )
+        self._marked: _MarkedTokens | None = None
+        if inputs.input_positions is not None:
+            self.follow(inputs.input_positions)
+
+    def follow(self, input_positions: InputPositions) -> None:
+        """From here on positions are followed from these elements of the input."""
+        self._marked = _MarkedTokens(self._inputs, input_positions)
+
+    def are_followed(self, call: Call) -> bool:
+        """Whether its positions are known to come from the input, also within windows."""
+        return self._marked is not None and self._marked.knows(call)
 
     def joined(self, call: Call) -> Call | None:
         """The call, joined with others that its module made for other pictures; None while more are
@@ -104,10 +110,10 @@ class CallTokens:
             UnnamedPositions: where the number of positions differs from the number of tokens.
             CaptureError: where the number of examples differs.
         """
+        if self._watched is not None and not self._is_named_by_marks(call):
+            return self._watched.of(call)
         if self._marked is not None:
             return self._marked.of(call)
-        if self._watched is not None:
-            return self._watched.of(call)
         _, _, queries, keys = call.size
         query, key = self._roles(call)
         seen = self._side(call, key, keys, is_key=True)
@@ -118,6 +124,13 @@ class CallTokens:
             if (query, queries) == (key, keys)
             else self._side(call, query, queries, is_key=False)
         ), seen
+
+    def _is_named_by_marks(self, call: Call) -> bool:
+        """Whether positions of a model under `headscope.watch` were followed, and have no tokens of
+        the user's.
+        """
+        given = {len(side) for side in self._inputs.sides or ()}
+        return self.are_followed(call) and not given & set(call.size[2:])
 
     def _roles(self, call: Call) -> tuple[str, str]:
         if not self._inputs.target:
@@ -228,6 +241,10 @@ class _MarkedTokens:
     _filled: dict[int, np.ndarray] = field(default_factory=dict)
     _axes: dict[int, str] = field(default_factory=dict)
     _known: dict[tuple, SideTokens] = field(default_factory=dict)
+
+    def knows(self, call: Call) -> bool:
+        """Whether queries and keys were followed."""
+        return all(marks is not None for marks in self._marks_of(call))
 
     def joined(self, call: Call) -> Call | None:
         queries, keys = _marks_of(call)

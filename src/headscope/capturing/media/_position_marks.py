@@ -93,11 +93,14 @@ class PositionMarks(TorchFunctionMode):
     Args:
         learned: parameters that may stand among tokens, such as a class token; the first is
             numbered -1.
+
+    Attributes:
+        away: whether nothing is followed now.
     """
 
     def __init__(self, learned: Iterable[torch.Tensor]) -> None:
         super().__init__()
-        self._away = False
+        self.away = False
         self._learned = {
             tensor.untyped_storage().data_ptr(): -number
             for number, tensor in enumerate(learned, start=1)
@@ -107,11 +110,11 @@ class PositionMarks(TorchFunctionMode):
         """The function, in which nothing is followed."""
 
         def looking_away(*args: Any) -> Any:
-            self._away = True
+            before, self.away = self.away, True
             try:
                 return function(*args)
             finally:
-                self._away = False
+                self.away = before
 
         return looking_away
 
@@ -124,7 +127,7 @@ class PositionMarks(TorchFunctionMode):
         """
         options = kwargs or {}
         result = func(*args, **options)
-        if not self._away:
+        if not self.away:
             self._mark(FunctionCall(func, args, options), result)
         return result
 
@@ -263,13 +266,15 @@ def marked(tensor: torch.Tensor, marks: torch.Tensor) -> torch.Tensor:
 
 def position_marks(tensor: torch.Tensor | None, *, heads: int) -> np.ndarray | None:
     """The marks ``[batch position]`` of a tensor with four axes, of which this one is the heads';
-    None if all are 0.
+    None if all are 0, or if features of one position come from several elements, as where features
+    attend to each other.
     """
     mark = marks_of(tensor)
     if mark is None or not mark.numel():
         return None
-    positions = mark.select(heads, 0)[..., 0].cpu().numpy()
-    return positions if positions.any() else None
+    first, last = (mark.select(heads, 0)[..., at].cpu().numpy() for at in (0, -1))
+    is_mixed = ((first != last) & (first > 0) & (last > 0)).any()
+    return first if first.any() and not is_mixed else None
 
 
 def _moved_arguments(act: FunctionCall) -> dict[int, torch.Tensor]:

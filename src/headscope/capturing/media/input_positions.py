@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,9 @@ import torch
 from jaxtyping import Int
 from torch import nn
 
+from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.media._position_marks import PositionMarks, marked
+from headscope.capturing.walk import modules_of
 from headscope.errors import CaptureError
 
 TEXT, TARGET, VISION, AUDIO, SERIES = "text", "target", "vision", "audio", "series"
@@ -155,7 +157,7 @@ def positions_of(
     """The elements of a model's input, from the rows of `elements_of`; for the other arguments see
     `InputPositions`.
     """
-    objects = _objects_of(model.config)
+    objects = _objects_of(getattr(model, "config", None))
     names = tuple(
         OBJECT if parameter.ndim > 1 and parameter.shape[-2] in objects else name
         for name, parameter in model.named_parameters()
@@ -258,6 +260,76 @@ def followed(
             },
             follow.unfollowed,
         )
+
+
+@contextmanager
+def pixels_followed(
+    model: nn.Module, batch: int, tell: Callable[[InputPositions], None]
+) -> Generator[Any]:
+    """Follow the pixels that a model of any library is given while the block is open; for what is
+    yielded see `followed`.
+
+    Args:
+        model: which, or a part of which, is given a picture ``[batch channel row column]``.
+        batch: number of pictures.
+        tell: is called with their elements when the first are given.
+    """
+    with PositionMarks(model.parameters()) as follow, ExitStack() as undo:
+        follow.away = True
+        pixels = _GivenPixels(model, batch, follow, tell)
+        for module in modules_of(model):
+            undo.callback(hook_before(module, pixels.enter).remove)
+            undo.callback(hook_after(module, pixels.leave, always=True).remove)
+        yield follow.unfollowed
+
+
+class _GivenPixels:
+    """Marks the pictures that are given to a model from outside; see `pixels_followed`."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        batch: int,
+        follow: PositionMarks,
+        tell: Callable[[InputPositions], None],
+    ) -> None:
+        self._model, self._batch, self._follow, self._tell = model, batch, follow, tell
+        self._depth, self._size = 0, torch.Size()
+        self._marks = torch.empty(0)
+        convolutions = (each for each in modules_of(model) if isinstance(each, nn.Conv2d))
+        self._channels = {3, *(each.in_channels for each in convolutions)}
+
+    def enter(self, _: nn.Module, args: tuple, options: dict) -> Any:
+        """A module begins: what it is given instead, or None."""
+        self._depth += 1
+        given = [*args, *options.values()]
+        pixels = next(filter(self._are_pixels, given), None) if self._depth == 1 else None
+        if pixels is None:
+            return None
+        if not self._size:
+            self._begin(pixels)
+        if pixels.shape[2:] != self._size:
+            return None
+        view = marked(pixels, self._marks)
+        swapped = [view if each is pixels else each for each in given]
+        return tuple(swapped[: len(args)]), dict(zip(options, swapped[len(args) :], strict=True))
+
+    def leave(self, *_: Any) -> None:
+        """A module has ended."""
+        self._depth -= 1
+
+    def _are_pixels(self, given: Any) -> bool:
+        # Masks of attention have four axes, too.
+        is_picture = isinstance(given, torch.Tensor) and given.ndim == 4
+        return is_picture and len(given) == self._batch and given.shape[1] in self._channels
+
+    def _begin(self, pixels: torch.Tensor) -> None:
+        self._size, self._follow.away = pixels.shape[2:], False
+        items = [grid_of(*self._size)] * self._batch
+        elements = elements_of(VISION, items, range(self._batch))
+        self._marks = _spread(torch.arange(1, len(elements) + 1, dtype=torch.int32), pixels)
+        clips = (None,) * self._batch
+        self._tell(positions_of(self._model, self._batch, {}, elements, clips=clips))
 
 
 def _pictures(
