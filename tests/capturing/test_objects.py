@@ -17,6 +17,13 @@ LAYERS = {"encoder_layers": 2, "decoder_layers": 3, "num_queries": 5, "num_label
 }
 
 
+@pytest.fixture(autouse=True)
+def same_weights_every_time():
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        yield
+
+
 def resnet(*read, kind="ResNetConfig"):
     made = getattr(transformers, kind)
     return made(**RESNET, layer_type="basic", out_features=list(read or ("stage4",)))

@@ -60,10 +60,15 @@ def tokens_from_marks(
 
 
 def _are_chosen(marks: np.ndarray, input_positions: InputPositions) -> bool:
-    """Whether a detector chose these patches to begin its objects with, the likeliest first."""
-    is_disordered = bool((np.diff(marks) <= 0).any())
-    is_seen = bool(input_positions.come_from(marks, VISION).all())
-    return len(marks) in input_positions.objects and is_seen and is_disordered
+    """Whether a detector chose these patches to begin its objects with: they fill no grid, or stand
+    in another order.
+    """
+    if len(marks) not in input_positions.objects:
+        return False
+    sides = (input_positions.row[marks - 1], input_positions.column[marks - 1])
+    are_all = np.prod([len(np.unique(side)) for side in sides]) == len(marks)
+    is_grid = are_all and bool((np.diff(marks) > 0).all())
+    return bool(input_positions.come_from(marks, VISION).all()) and not is_grid
 
 
 def _in_order(marks: np.ndarray, worded: np.ndarray, input_positions: InputPositions) -> bool:
