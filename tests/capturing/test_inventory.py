@@ -262,3 +262,30 @@ def test_two_layers_in_one_place_are_refused(monkeypatch):
     monkeypatch.setattr(stacks, lambda groups: dict.fromkeys(groups, "self"))
     with pytest.raises(hs.CaptureError, match="2 attentions were seen, .* would be lost"):
         watched(model, states)
+
+
+class Captioned(PreTrainedModel):
+    """Reads a picture by convolution alone, and adds it to each word of a text."""
+
+    config_class, main_input_name = ViTConfig, "pixel_values"
+
+    def __init__(self):
+        super().__init__(ViTConfig())
+        self.patches, self.words = nn.Conv2d(3, WIDTH, 8, 8), nn.Embedding(60, WIDTH)
+        self.blocks = nn.ModuleList([Block(), Block()])
+        self.post_init()
+
+    def forward(self, input_ids=None, pixel_values=None):
+        states = self.words(input_ids) + self.patches(pixel_values).mean((2, 3))[:, None]
+        for block in self.blocks:
+            states = block(states)
+        return BaseModelOutput(last_hidden_state=states)
+
+
+def test_a_picture_that_no_attention_works_on_is_named():
+    model, ids = Captioned().eval(), torch.tensor([[5, 6, 7]])
+    with pytest.warns(UserWarning, match="^No attention was seen that works on its vision$"):
+        (record,) = capture_encoded(
+            model, tiny_tokenizer(), {"input_ids": ids, "pixel_values": torch.randn(1, 3, 16, 16)}
+        )
+    assert [len(stack.query) for stack in record.stacks.values()] == [3]

@@ -164,7 +164,8 @@ def _run(
     records = builder.records(replace(facts, called_with=called_with))
     unread = not_read(modules.all, model, inputs.arguments)
     # Where sides are given, nobody asked for names.
-    warn_of_gaps(records[0], unread, numbered=inputs.sides is None)
+    is_named = inputs.sides is None
+    warn_of_gaps(records[0], unread, builder.unattended, numbered=is_named)
     return records
 
 

@@ -85,6 +85,7 @@ class Builder:
         samples: of calls whose projection did not prove the order of texts and heads.
         norms: is told of each call, where norms are wanted.
         left_out: names of modules whose attention was not seen, see `Watch.left_out`.
+        unattended: kinds of inputs that no attention was seen to work on, once there are records.
         routers: router scores of each example, by name of the module.
         router_sites: numbers of the modules that gave these.
     """
@@ -107,6 +108,7 @@ class Builder:
         self._made: Counter[str] = Counter()
         self.norms: NormsReader | None = None
         self.left_out: list[str] = []
+        self.unattended: list[str] = []
         self.routers: dict[str, list[np.ndarray]] = {}
         self.router_sites: tuple[int | None, ...] = ()
 
@@ -197,6 +199,7 @@ class Builder:
                         others=others,
                         routers=self._routers_of(stack.first, example),
                     )
+        self.unattended = self._sides.unattended()
         return self._records_of(stacks, replace(facts, unseen=inventory.unseen))
 
     def _records_of(self, stacks: list[dict[str, Stack]], facts: ModelFacts) -> list[Record]:

@@ -87,6 +87,18 @@ class CallTokens:
                 f"{name} attends to positions that do not stand for all patches, one by one"
             )
 
+    def unattended(self) -> list[str]:
+        """Kinds of inputs, such as text or vision, of which no position is on a side of a call."""
+        inputs = self._inputs
+        if self._marked is not None:
+            given = {KINDS[kind] for kind in np.unique(self._marked.input_positions.kind)}
+            return sorted(given - self._marked.kinds)
+        if inputs.sides is not None or inputs.numbered:
+            return []
+        held = {role for role, _, _ in self._known}
+        given = {TEXT: ("source", inputs.source), TARGET: ("target", inputs.target)}
+        return [kind for kind, (role, tokens) in given.items() if tokens and role not in held]
+
     def laid_out(self, call: Call) -> Call:
         """The call with one row of its batch for each example, and its patches in the order of the
         picture.
@@ -237,6 +249,7 @@ class _MarkedTokens:
     inputs: Inputs
     input_positions: InputPositions
     parts: dict[str, list[tuple[Call, np.ndarray]]] = field(default_factory=dict)
+    kinds: set[str] = field(default_factory=set)
     _marks: dict[int, np.ndarray] = field(default_factory=dict)
     _filled: dict[int, np.ndarray] = field(default_factory=dict)
     _axes: dict[int, str] = field(default_factory=dict)
@@ -391,14 +404,13 @@ class _MarkedTokens:
         )
 
     def _side(self, call: Call, marks: np.ndarray, kept: np.ndarray | None = None) -> SideTokens:
-        kind = next(
-            (
-                kind
-                for kind in (TARGET, TEXT, AUDIO, VISION, SERIES)
-                if self.input_positions.come_from(marks, kind).any()
-            ),
-            PROBE,
-        )
+        kinds = [
+            kind
+            for kind in (TARGET, TEXT, AUDIO, VISION, SERIES)
+            if self.input_positions.come_from(marks, kind).any()
+        ]
+        self.kinds.update(kinds)
+        kind = kinds[0] if kinds else PROBE
         kept = self._kept(call, marks, kind) if kept is None else kept
         known = (marks.shape[1], marks.tobytes(), kept.tobytes())
         if known not in self._known:

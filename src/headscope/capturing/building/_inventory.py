@@ -77,12 +77,19 @@ def inventory_of(
     return Inventory(tuple(stacks), tuple(others), unseen)
 
 
-def warn_of_gaps(record: Record, unread: Sequence[str] = (), *, numbered: bool = False) -> None:
+def warn_of_gaps(
+    record: Record,
+    unread: Sequence[str] = (),
+    unattended: Sequence[str] = (),
+    *,
+    numbered: bool = False,
+) -> None:
     """Warn once of all that is not in a record as the user may expect it.
 
     Args:
         record: the first of the batch.
         unread: names of inputs that the model does not read.
+        unattended: kinds of inputs, of which no attention was seen.
         numbered: whether positions without names are a gap.
     """
     gaps = []
@@ -93,6 +100,8 @@ def warn_of_gaps(record: Record, unread: Sequence[str] = (), *, numbered: bool =
         )
     if unread:
         gaps.append(f"{record.model.class_name} does not read {', '.join(unread)}")
+    if unattended:
+        gaps.append(f"No attention was seen that works on its {' and '.join(unattended)}")
     if numbered and record.numbered:
         gaps.append(f"Some positions have no names and are numbered: {record.numbered}")
     if gaps:
