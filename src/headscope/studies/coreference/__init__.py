@@ -1,1 +1,0 @@
-"""Which head looks from a mention at what it means."""
