@@ -207,7 +207,6 @@ SUMS = {
     "Relations": lambda: of_many(
         hs.relations, *tiny(), Treebank("made up", tuple(map(sentence, range(24)))), splits=3
     ),
-    "Coreference": lambda: of_many(hs.coref, *tiny(), list(map(passage, range(24))), splits=3),
     "NormStudy": norms_in_sums,
     "Faithfulness": lambda: faithfulness(control=faithfulness(seed=7)).in_sums(),
 }

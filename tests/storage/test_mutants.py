@@ -34,7 +34,6 @@ from headscope.studies import (
     Relations,
     read_aligned_pairs,
 )
-from headscope.studies.coreference._tally import PassageHits
 from headscope.studies.dependencies._tally import SentenceHeads
 from headscope.tasks import read_labelled, read_pairs, read_rows
 from headscope.testing import random_weights
@@ -215,11 +214,15 @@ def kept_relations(path):
 
 def kept_coref(path):
     found, rng = Coreference(), np.random.default_rng(0)
-    found.cells, found.model, found.data = ((0, 0), (0, 1)), "m", "made up"
+    found.source = "made up"
     for number in range(6):
-        kinds = (("all", "pronoun"),) * 2
-        answers = (rng.random((len(RULES), 2)) < 0.5, rng.random((2, 2, 2)) < 0.5)
-        found._read[f"p{number}"] = PassageHits(f"d{number}", kinds, *answers)
+        counts = {f"asked/{kind}": np.int64(2) for kind in ("all", "pronoun")}
+        for kind in ("all", "pronoun"):
+            for candidates in ("mentions", "words"):
+                counts[f"hits/{candidates}/{kind}"] = rng.integers(0, 3, 2)
+                counts[f"rules/{candidates}/{kind}"] = rng.integers(0, 3, len(RULES))
+        facts = {"heads": [[0, 0], [0, 1]], "model": "m"}
+        found.sums.add(f"p{number}", f"d{number}", counts, length=5, facts=facts)
     return found.save(path)
 
 

@@ -56,7 +56,7 @@ def coref(
     running = corpus or CorpusOptions()
     with running.reading(model or ModelOptions(), out) as (source, how):
         result = coref_of(*source, passages, **how_asked, **how)
-    result.data = source_name(data)
+    result.source = source_name(data)
     if not running.asks(out):
         left_out.take(result.left_out)
     tell(result, table, plot)

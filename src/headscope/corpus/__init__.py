@@ -23,11 +23,13 @@ from headscope.corpus._run import (
     engine_of,
     run,
 )
+from headscope.corpus._sums import Counts, Sums
 from headscope.corpus._text import CorpusText, key_of
 
 __all__ = [
     "OPTIONS",
     "CorpusText",
+    "Counts",
     "Engine",
     "FinishedRun",
     "Job",
@@ -37,6 +39,7 @@ __all__ = [
     "RayExecutor",
     "RunFolder",
     "RunOptions",
+    "Sums",
     "asks_for_run",
     "dask_cluster",
     "engine_of",

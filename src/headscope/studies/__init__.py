@@ -22,10 +22,7 @@ from headscope.studies.alignment._study import alignment_study
 from headscope.studies.alignment._word_alignment import WordAlignment, word_alignment
 from headscope.studies.answering._file import load_answer
 from headscope.studies.answering._result import AnswerWord, PictureAnswer
-from headscope.studies.coreference._file import load_coref
-from headscope.studies.coreference._head import AntecedentHead
-from headscope.studies.coreference._result import Coreference
-from headscope.studies.coreference._study import coref
+from headscope.studies.coref import AntecedentHead, Coreference, coref, load_coref
 from headscope.studies.dependencies._file import load_relations
 from headscope.studies.dependencies._head import RelationHead
 from headscope.studies.dependencies._result import Relations

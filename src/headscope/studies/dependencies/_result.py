@@ -26,7 +26,8 @@ from headscope.studies.dependencies._tally import (
 )
 from headscope.studies.shared._answer_sums import PartAnswers
 from headscope.studies.shared._chosen_head import places_of
-from headscope.studies.shared._head_study import EvidenceOptions, HeadStudy
+from headscope.studies.shared._head_answers import EvidenceOptions
+from headscope.studies.shared._head_study import HeadStudy
 from headscope.studies.shared._held_out import DocumentHits
 
 COMMON = 100

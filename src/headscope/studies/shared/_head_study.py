@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from inspect import signature
-from typing import Any, ClassVar, TypedDict, TypeVar, Unpack
+from typing import Any, ClassVar, TypeVar, Unpack
 
 import numpy as np
 from jaxtyping import Float
@@ -21,23 +21,11 @@ from headscope.record import Record, Stack
 from headscope.results import Result
 from headscope.studies.shared._answer_sums import PartAnswers, SummedAnswers
 from headscope.studies.shared._chosen_head import columns_of
+from headscope.studies.shared._head_answers import EvidenceOptions
 from headscope.studies.shared._held_out import SPLITS, DocumentHits, halves_of, measured
 from headscope.studies.shared._printing import cells_of
 
 Same = TypeVar("Same", bound="HeadStudy")
-
-
-class EvidenceOptions(TypedDict, total=False):
-    """How intervals are made, and the best head is chosen."""
-
-    confidence: float
-    """Of the intervals; 0.95."""
-    correction: str
-    """For trying many things, ``"holm"`` (by default) or ``"benjamini-hochberg"``."""
-    seed: int
-    """Of the first split of the documents into halves; 0."""
-    splits: int
-    """How many splits held-out numbers are means of; 10."""
 
 
 class HeadStudy(OneModelStudy, Result):

@@ -36,7 +36,7 @@ def coreference_figure(
     """
     rows = [_row(coreference, each) for each in coreference.heads_of(candidates)]
     words: BestHeadsWords = {
-        "title": f"{coreference.model or 'A model'}, {coreference.data or 'texts'}: heads that "
+        "title": f"{coreference.model or 'A model'}, {coreference.source or 'texts'}: heads that "
         "find antecedents",
         "note": "share of mentions whose antecedent the best attention head finds, held out; "
         f"{coreference.passages:,} passages",

@@ -1,0 +1,233 @@
+"""What is counted of texts, added up by document: the one table that every study is made of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import Shaped
+
+from headscope.corpus._measurer import Kept
+from headscope.corpus._text import key_of
+from headscope.errors import RecordError
+from headscope.storage import PAIR, check_document
+
+GROUPS = 512
+"""Documents that have a row of their own; of more, each goes to the row of the hash of its name."""
+DOCUMENT: dict[str, Any] = {
+    "rows": [str],
+    "hashed": bool,
+    "facts": {str: (str, [PAIR])},
+    "lengths": [PAIR],
+}
+TEXTS, DOCUMENTS = "texts", "documents"
+
+Counts = Mapping[str, Shaped[np.ndarray, "..."]]
+"""What is counted of one text: arrays by name, which add up."""
+
+
+class Sums:
+    """Counts of texts by name, ``{name: array[group ...]}``, with a row for each document up to
+    512, then one for each hash. Texts, parts, and runs of other machines are added alike.
+
+    Args:
+        what: a text is called in messages.
+
+    Example:
+        >>> sums = Sums()
+        >>> sums.add("a", "novel", {"right": np.array([1, 0])}, length=5)
+        >>> sums.add("b", "letter", {"right": np.array([1, 1])}, length=7)
+        >>> sums.rows, sums["right"].tolist(), sums.total("right").tolist()
+        (('letter', 'novel'), [[1, 1], [1, 0]], [2, 1])
+    """
+
+    def __init__(self, what: str = "text") -> None:
+        self.what = what
+        self.facts: dict[str, Any] = {}
+        """What must be the same of all texts, such as the heads of the model; empty is unknown."""
+        self.lengths: Counter[int] = Counter()
+        """How many texts have each number of tokens."""
+        self._texts: set[int] = set()
+        self._documents: set[int] = set()
+        self._hashed = False
+        self._rows: dict[str, dict[str, np.ndarray]] = {}
+
+    def add(
+        self,
+        name: str,
+        document: str,
+        counts: Counts,
+        *,
+        length: int,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Add a text.
+
+        Args:
+            name: of the text, which no other text has.
+            document: that it is of.
+            counts: of the text; its document has no row where there are none.
+            length: of the text in tokens.
+            facts: that all texts must share.
+
+        Raises:
+            RecordError: where it was counted before, or the facts are others.
+        """
+        self.check(name, facts or {})
+        self._texts.add(key_of("text", name))
+        self.lengths[length] += 1
+        self.facts |= {fact: value for fact, value in (facts or {}).items() if value}
+        if counts:
+            self._documents.add(key_of("document", document))
+            self._add_row(self._row_of(document), counts)
+            self._hash_many()
+
+    def check(self, name: str, facts: Mapping[str, Any]) -> None:
+        """Raise where a text cannot be added.
+
+        Raises:
+            RecordError: where it was counted before, or the facts are others.
+        """
+        if name in self:
+            raise RecordError(
+                f"{self.what.capitalize()} {name!r} was counted before; each has a name of its own"
+            )
+        other = self._differing(facts)
+        if other:
+            raise RecordError(
+                f"{self.what.capitalize()} {name!r} is of other {other} than those before it; "
+                f"{self.what}s of one model are counted together"
+            )
+
+    def __contains__(self, name: str) -> bool:
+        return key_of("text", name) in self._texts
+
+    def __len__(self) -> int:
+        """Number of texts."""
+        return len(self._texts)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """A key of the name of each text."""
+        return tuple(f"{key:016x}" for key in sorted(self._texts))
+
+    @property
+    def documents(self) -> int:
+        """Number of documents that something was counted of."""
+        return len(self._documents)
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """Names of the rows: of documents, or of hashes."""
+        return tuple(sorted(self._rows))
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All that was counted."""
+        return frozenset(name for counts in self._rows.values() for name in counts)
+
+    def __getitem__(self, name: str) -> Shaped[np.ndarray, "group ..."]:
+        """What was counted in each row.
+
+        Raises:
+            KeyError: where nothing of this name was.
+        """
+        some = next((counts[name] for counts in self._rows.values() if name in counts), None)
+        if some is None:
+            raise KeyError(name)
+        nothing = np.zeros_like(some)
+        return np.stack([self._rows[row].get(name, nothing) for row in self.rows])
+
+    def total(self, name: str) -> Shaped[np.ndarray, "..."]:
+        """Sum over all texts."""
+        return self[name].sum(axis=0)
+
+    def __add__(self, other: Sums) -> Sums:
+        """The texts of both.
+
+        Raises:
+            RecordError: where they share a text, or their facts are others.
+        """
+        differing = self._differing(other.facts)
+        if differing or self._texts & other._texts:
+            why = f"are of other {differing}" if differing else f"share a {self.what}"
+            raise RecordError(f"These {why}; they cannot be added up")
+        both = Sums(self.what)
+        both.facts = self.facts | other.facts
+        both.lengths = self.lengths + other.lengths
+        both._texts = self._texts | other._texts
+        both._documents = self._documents | other._documents
+        both._hashed = self._hashed or other._hashed
+        for each in (self, other):
+            for row, counts in each._rows.items():
+                both._add_row(row if each._hashed else both._row_of(row), counts)
+        both._hash_many()
+        return both
+
+    def kept(self) -> Kept:
+        """What a file of it holds, for `of_kept`."""
+        document = {
+            "rows": self.rows,
+            "hashed": self._hashed,
+            "facts": self.facts,
+            "lengths": sorted(self.lengths.items()),
+        }
+        arrays = {f"counts.{name}": self[name] for name in sorted(self.names)}
+        for name, numbers in ((TEXTS, self._texts), (DOCUMENTS, self._documents)):
+            arrays[name] = np.array(sorted(numbers), np.uint64).view(np.int64)
+        return document, arrays
+
+    @staticmethod
+    def of_kept(kept: Kept, what: str = "text") -> Sums:
+        """What `kept` gave.
+
+        Raises:
+            TypeError: where something is of a wrong kind.
+            ValueError: where its parts do not fit each other.
+        """
+        document, arrays = kept
+        check_document(document, DOCUMENT)
+        sums = Sums(what)
+        sums.facts, sums._hashed = document["facts"], document["hashed"]
+        sums.lengths = Counter(dict(document["lengths"]))
+        sums._texts = set(arrays[TEXTS].view(np.uint64).tolist())
+        sums._documents = set(arrays[DOCUMENTS].view(np.uint64).tolist())
+        rows = document["rows"]
+        if len(set(rows)) < len(rows) or sums.lengths.total() != len(sums._texts):
+            raise ValueError("its rows or texts are not of one table")
+        sums._rows = {row: {} for row in rows}
+        for name, array in arrays.items():
+            if name in (TEXTS, DOCUMENTS):
+                continue
+            if len(array) != len(rows):
+                raise ValueError(f"{name} has {len(array)} rows, and there are {len(rows)}")
+            for at, row in enumerate(rows):
+                # Most rows have none of most counts; one row says that they are counted at all.
+                if not at or array[at].any():
+                    sums._rows[row][name.removeprefix("counts.")] = array[at]
+        return sums
+
+    def _differing(self, facts: Mapping[str, Any]) -> str:
+        """The first fact that is another; empty where none is."""
+        for name, value in facts.items():
+            if value and self.facts.get(name) and self.facts[name] != value:
+                return name
+        return ""
+
+    def _row_of(self, document: str) -> str:
+        return f"{key_of('row', document) % GROUPS}" if self._hashed else document
+
+    def _add_row(self, row: str, counts: Counts) -> None:
+        there = self._rows.setdefault(row, {})
+        for name, array in counts.items():
+            there[name] = there[name] + array if name in there else np.array(array)
+
+    def _hash_many(self) -> None:
+        """Where there are more documents than rows may be, each goes to the row of its hash."""
+        if self._hashed or len(self._rows) <= GROUPS:
+            return
+        named, self._rows, self._hashed = self._rows, {}, True
+        for document, counts in named.items():
+            self._add_row(self._row_of(document), counts)

@@ -1,0 +1,466 @@
+"""Which head looks from a mention at what it means, compared with rules that look at nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, Unpack
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from headscope.corpus import Counts, Sums
+from headscope.errors import RecordError
+from headscope.evidence import p_text, parse_groups
+from headscope.evidence.groups import group_of
+from headscope.linguistics import (
+    Mention,
+    Passage,
+    Question,
+    read_coreference,
+    source_name,
+)
+from headscope.linguistics.mentions import RULES, mention_answers, rule_hits
+from headscope.record import Record
+from headscope.results import TextTable, reads
+from headscope.studies.shared._chosen_head import ChosenHead, fields_of, places_of
+from headscope.studies.shared._corpus_job import check_unique
+from headscope.studies.shared._fold import Fold, Item, folded, maps_of_words, stack_of
+from headscope.studies.shared._head_answers import (
+    EvidenceOptions,
+    HeadAnswers,
+    load_answers,
+    taken_options,
+)
+from headscope.studies.shared._printing import above_of, left_out_lines, percent
+
+CANDIDATES = ("mentions", "words")
+"""What a mention chooses among: the heads of its candidates, or all other words of the passage."""
+ALL = "all"
+SAYS = {
+    "count": "how many were asked for",
+    "head": "layer-head, both from 0",
+    "accuracy": "% of mentions whose head word looks most at the right one",
+    "nearest": "% for which the nearest mention is right",
+    "head match": "% for which the nearest mention with the same head word is",
+    "sieves": "% for which rules are, one after the other",
+    "above": "points of head less nearest mention",
+    "splits": "standard deviation of these over splits",
+    "p": "of being no better than the nearest mention, corrected",
+    "random weights": "accuracy of the best head of the same architecture with random weights",
+}
+"""The legend of the tables."""
+HELD = {"head": "the one chosen most often"}
+
+
+def counts_of(
+    passage: Passage, record: Record, *, rows: str = "mean", stack: str | None = None
+) -> Counts:
+    """What every head, and every rule, answers right in one passage, by kind of question.
+
+    Args:
+        passage: its words and questions.
+        record: of its text.
+        rows: how rows of a word's tokens become one; see `headscope.linguistics.word_attention`.
+        stack: which stack of the record; by default the first.
+
+    Raises:
+        RecordError: where its words and the tokens cannot be aligned.
+    """
+    maps = maps_of_words(stack_of(record, stack), passage.spans, rows=rows)
+    heads, rules = _head_hits(passage, maps), rule_hits(passage)
+    groups = (passage.group,) if passage.group else ()
+    counts: dict[str, np.ndarray] = {}
+    for number, question in enumerate(passage.questions or ()):
+        for kind in (ALL, question.mention.kind, *groups):
+            asked = {f"asked/{kind}": np.int64(1)}
+            for index, candidates in enumerate(CANDIDATES):
+                asked[f"hits/{candidates}/{kind}"] = heads[index, :, number]
+                asked[f"rules/{candidates}/{kind}"] = rules[:, number]
+            for name, right in asked.items():
+                counts[name] = counts.get(name, 0) + np.asarray(right, np.int64)
+    return counts
+
+
+def _head_hits(
+    passage: Passage, maps: Float[np.ndarray, "head word word"]
+) -> Bool[np.ndarray, "candidates head question"]:
+    questions = passage.questions or ()
+    hits = np.zeros((len(CANDIDATES), len(maps), len(questions)), bool)
+    for number, question in enumerate(questions):
+        # A copy, in which the mention's own word is taken out of the choice among all words.
+        row = maps[:, question.mention.head].copy()
+        right = np.array(question.right)
+        hits[0, :, number] = right[mention_answers(row, question)]
+        row[:, question.mention.head] = -1
+        pairs = zip(question.candidates, question.right, strict=True)
+        heads = [each.head for each, is_right in pairs if is_right]
+        hits[1, :, number] = np.isin(row.argmax(axis=1), heads)
+    return hits
+
+
+@dataclass(frozen=True, kw_only=True)
+class AntecedentHead(ChosenHead):
+    """The head that answers most questions of one kind right; see `ChosenHead` for its numbers. The
+    question is what a mention means; the rule without a head takes the nearest mention.
+
+    Args:
+        kind: of the mentions that ask: all, pronoun, proper, nominal, or a group of passages.
+        candidates: one of `CANDIDATES`.
+        nearest: share that taking the nearest mention answers right.
+        head_match: the nearest with the same head word, where there is one.
+        sieves: see `headscope.linguistics.sieves`.
+        held_out_nearest: share that the nearest mention answers right.
+    """
+
+    kind: str
+    candidates: str
+    nearest: float
+    head_match: float
+    sieves: float
+    held_out_nearest: float
+
+
+FIELDS = fields_of(AntecedentHead, ("kind", "candidates"))
+
+
+class Coreference(HeadAnswers):
+    """Which questions every head answers right; prints itself, is added to others of the same
+    model, and kept.
+
+    Args:
+        rows: how rows of a word's tokens become one; see `headscope.linguistics.word_attention`.
+        stack: which stack of the records; by default the first.
+        **options: ``confidence`` of the intervals (0.95); ``correction`` for trying many things,
+            ``"holm"`` or ``"benjamini-hochberg"``; ``seed`` (0) and number (10) of the ``splits``
+            of documents into halves.
+
+    Raises:
+        RecordError: where confidence, correction or splits are not what they may be.
+
+    Example:
+        >>> Coreference()
+        <Coreference of 0 passages>
+    """
+
+    KIND: ClassVar[str] = "coreference"
+    ASKED_BY: ClassVar[tuple[str, str]] = ("kind", "candidates")
+    RULES: ClassVar[slice] = slice(1)  # the nearest mention
+
+    control: Coreference | None
+
+    def __init__(
+        self, *, rows: str = "mean", stack: str | None = None, **options: Unpack[EvidenceOptions]
+    ) -> None:
+        super().__init__({"rows": rows, "stack": stack}, options)
+
+    def check_text(self, passage: Passage, record: Record) -> None:
+        """Raise where a record is of another text than a passage.
+
+        Raises:
+            RecordError: naming the passage.
+        """
+        if stack_of(record, self.how["stack"]).query.texts[:1] != (passage.text,):
+            raise RecordError(f"The record is of another text than the passage {passage.name!r}")
+
+    @property
+    def passages(self) -> int:
+        """Number of passages counted."""
+        return len(self.sums)
+
+    @property
+    def questions(self) -> int:
+        """Number of mentions asked for."""
+        return self.counts.get(ALL, 0)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What can be asked for: all questions, kinds of mentions, groups of passages."""
+        return self.ordered(self.counts)
+
+    def ordered(self, counts: Collection[str], /) -> tuple[str, ...]:
+        """Kinds of questions in the order of a table."""
+        order = [name for name in (ALL, "pronoun", "proper", "nominal") if name in counts]
+        return (*order, *sorted(set(counts) - set(order)))
+
+    def accuracy(self, kind: str = ALL, candidates: str = "mentions") -> Float[np.ndarray, " head"]:
+        """Share of questions that each head answers right; heads as in ``cells``.
+
+        Raises:
+            RecordError: where there is no such kind of mention or candidates.
+        """
+        _check_candidates(candidates)
+        return self.shares(candidates, kind)
+
+    def rule(self, name: str, kind: str = ALL) -> float:
+        """Share of questions that a rule answers right: ``"nearest"``, ``"head match"`` or
+        ``"sieves"``.
+
+        Raises:
+            RecordError: where there is no such rule or kind.
+        """
+        if name not in RULES:
+            raise RecordError(f"There is no rule {name!r}; there are {', '.join(RULES)}")
+        return float(self.rule_shares(CANDIDATES[0], kind)[list(RULES).index(name)])
+
+    def heads_of(self, candidates: str = "mentions") -> tuple[AntecedentHead, ...]:
+        """The best head for every kind of mention, on the same data and held out, with interval,
+        baselines and test.
+
+        Raises:
+            RecordError: where there are no such candidates, or nothing was counted.
+        """
+        _check_candidates(candidates)
+        return self._best_heads(candidates)
+
+    def best(self, kind: str = ALL, candidates: str = "mentions") -> AntecedentHead:
+        """The best head for one kind of mention.
+
+        Raises:
+            RecordError: where there is no such kind of mention or candidates.
+        """
+        self.asked(kind)
+        return next(each for each in self.heads_of(candidates) if each.kind == kind)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The best head for every kind and both candidate sets as a table, one list for each
+        column.
+
+        If a model with random weights was measured too, ``random_accuracy`` and
+        ``random_held_out_accuracy`` are its own.
+        """
+        listed = [each for candidates in CANDIDATES for each in self.heads_of(candidates)]
+        return self._table(FIELDS, listed)
+
+    def __repr__(self) -> str:
+        return f"<Coreference of {self.passages} passages>"
+
+    @property
+    def summary(self) -> str:
+        """How often the best head, and how often the nearest mention, is what a mention means."""
+        if not self.questions:
+            return repr(self)
+        best, passages = self.best(), f"{self.passages} passages ({self.length_text})"
+        share, nearest = percent(best.held_out_accuracy), percent(best.held_out_nearest)
+        return (
+            f"{self.model or 'a model'}, {self.source or 'texts'}: {len(self.cells)} heads, "
+            f"{passages}, {self.questions} questions. On documents it was not chosen on, the best "
+            f"head looks most at what a mention means for {share} % of mentions; the nearest "
+            f"mention is right for {nearest} % (p {p_text(best.p_corrected)})"
+        )
+
+    def _blocks(self) -> list[TextTable | str]:
+        lines = left_out_lines(self.left_out, "passages are")
+        if not self.questions:
+            return ["\n".join(lines)]
+        tables = [table for candidates in CANDIDATES for table in self._tables(candidates)]
+        note = (
+            "Held out: the head is chosen on one half of the documents and measured on the other, "
+            f"both ways; mean over {self.splits} splits. Intervals do not hold the spread over "
+            f"splits. p: {self.correction} over kinds."
+        )
+        return [*tables, "\n".join([note, *lines])]
+
+    def _tables(self, candidates: str) -> list[TextTable]:
+        """The head that is best on all documents, and the one that was chosen on half of them."""
+        level = f"[{self.confidence:.0%}]"
+        accuracy, above = f"accuracy {level}", f"above {level}"
+        best = [("mention", "count", "head", accuracy, "nearest", "head match", "sieves")]
+        held = [("mention", "head", accuracy, "nearest", above, "splits", "p")]
+        held[0] += ("random weights",) * (self.control is not None)
+        for each in self.heads_of(candidates):
+            shares = percent(each.accuracy, (each.low, each.high)), percent(each.nearest)
+            rules = percent(each.head_match), percent(each.sieves)
+            best.append((each.kind, str(each.count), each.place, *shares, *rules))
+            cells = [each.kind, each.held_out_place]
+            cells += [percent(each.held_out_accuracy, (each.held_out_low, each.held_out_high))]
+            cells += [percent(each.held_out_nearest), *above_of(each), p_text(each.p_corrected)]
+            if self.control is not None:
+                cells.append(percent(self.control.best(each.kind, candidates).held_out_accuracy))
+            held.append(tuple(cells))
+        among = "the heads of the candidate mentions"
+        if candidates == "words":
+            among = "all other words"
+        says = SAYS | {accuracy: SAYS["accuracy"], above: SAYS["above"]}
+        return [
+            TextTable.of_rows(best, title=f"among {among}:", says=says),
+            TextTable.of_rows(held, title=f"among {among}, held out:", says=says | HELD),
+        ]
+
+    def _head(self, kind: str, candidates: str, numbers: dict[str, Any]) -> AntecedentHead:
+        best, held = numbers.pop("best"), numbers.pop("held_best")
+        for name in ("rule", "held_rule", "rule_share"):
+            # There is one rule alone, the nearest mention, so that its number says nothing.
+            numbers.pop(name)
+        return AntecedentHead(
+            kind=kind,
+            candidates=candidates,
+            nearest=self.rule("nearest", kind),
+            head_match=self.rule("head match", kind),
+            sieves=self.rule("sieves", kind),
+            held_out_nearest=numbers.pop("held_out_rule"),
+            **places_of(self.cells, best, held),
+            **numbers,
+        )
+
+
+def _check_candidates(candidates: str) -> None:
+    if candidates not in CANDIDATES:
+        raise RecordError(
+            f"candidates is {candidates!r}; it may be {' or '.join(map(repr, CANDIDATES))}"
+        )
+
+
+def _result_of(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]) -> Coreference:
+    study = Coreference(**how, **judging)
+    study.sums = sums
+    return study
+
+
+def _passage_of(given: Mapping[str, Any]) -> Passage:
+    """The passage that a mapping says."""
+    questions = given["questions"]
+    return Passage(
+        name=given["name"],
+        text=given["text"],
+        spans=tuple((start, stop) for start, stop in given["spans"]),
+        mentions=_mentions(given["mentions"]),
+        questions=None if questions is None else tuple(map(_question, questions)),
+        document=given["document"],
+        group=given["group"],
+    )
+
+
+def _mentions(given: Sequence[Mapping[str, Any]]) -> tuple[Mention, ...]:
+    return tuple(Mention(**each) for each in given)
+
+
+def _question(given: Mapping[str, Any]) -> Question:
+    return Question(
+        mention=Mention(**given["mention"]),
+        candidates=_mentions(given["candidates"]),
+        right=tuple(given["right"]),
+        by_start=given["by_start"],
+    )
+
+
+def _text_of(passage: Passage) -> str:
+    return passage.text
+
+
+FOLD = Fold(
+    name="coref",
+    what="passage",
+    counts_of=counts_of,
+    result_of=_result_of,
+    given_of=asdict,
+    item_of=_passage_of,
+    input_of=_text_of,
+)
+Coreference.FOLD = FOLD
+
+
+@reads(Coreference.KIND)
+def load_coref(path: str | os.PathLike[str]) -> Coreference:
+    """A saved coreference study, to resume or to add to others.
+
+    Raises:
+        FileError: where the file does not exist, is cut, or is none of ours.
+    """
+    return load_answers(path, Coreference)
+
+
+def coref(
+    model: Any,
+    tokenizer: Any = None,
+    passages: Iterable[Passage] | str | os.PathLike[str] | None = None,
+    *,
+    rows: str = "mean",
+    random_weights: bool = False,
+    reading: dict[str, Any] | None = None,
+    **options: Any,
+) -> Coreference:
+    """Which head looks from a mention at what it means, compared with the nearest mention and
+    simple rules.
+
+    Of every head the share of mentions whose head word (the last) looks most at the head word of an
+    antecedent: among the head words of the candidates, those that end before it, and among all
+    other words of the passage. Of candidates that share a head word the one that starts later is
+    taken, as by the rules. A passage that cannot be read, or whose words and tokens cannot be
+    aligned, is left out, counted and named.
+
+    Source: Clark et al. 2019, section 4.2, which does not say among which tokens the largest is
+    sought; there the best head is chosen and measured on the same texts.
+
+    Args:
+        model: loaded, its name or folder, or None for the demo model.
+        tokenizer: of the model; may be left out where that is named.
+        passages: a file or folder that `headscope.linguistics.read_coreference` reads, or passages.
+        rows: how rows of a word's tokens become one: ``"mean"``, ``"first"`` or ``"max"``.
+        random_weights: whether the same architecture with random weights reads them, too:
+            ``control`` of the result.
+        reading: options of `headscope.linguistics.read_coreference` for a file.
+        **options: ``groups``, the document of each passage where it is another than its own;
+            ``stack``, ``confidence``, ``correction``, ``seed`` and ``splits`` of `Coreference`;
+            ``truncate``, ``batch_tokens`` and ``progress`` of `headscope.capture_many`; ``out``,
+            ``workers``, ``executor`` and ``part_size`` of `headscope.corpus.RunOptions`, for a run
+            in parts, see docs page "Over many texts".
+
+    Raises:
+        FileError: where the file cannot be read, with the line and the reason.
+        RecordError: where no passage is left, or an option is not what it may be.
+        ModelError: where a named model cannot be loaded.
+        RunError: of a run, see `headscope.corpus.run`.
+
+    Example:
+        >>> coref("bert-base-uncased", passages="litbank/coref/tsv").best("pronoun").place
+        '4-3'
+    """
+    source, listed = _parsed(passages, reading or {})
+    listed = _grouped(listed, options.pop("groups", None))
+    # Before the model is loaded, since what is counted is kept by the name of its passage.
+    check_unique((each.name for each in listed), FOLD.what)
+    how = {"rows": rows, "stack": options.pop("stack", None)}
+    judging = taken_options(options)
+    items = [Item(each.name, each.document, each) for each in listed]
+    result = folded(
+        FOLD,
+        (model, tokenizer),
+        items,
+        options,
+        how=how,
+        judging=judging,
+        random_weights=random_weights,
+    )
+    for each in (result, result.control):
+        if each is not None:
+            each.source = source
+    return result
+
+
+def _parsed(passages: Any, reading: dict[str, Any]) -> tuple[str, tuple[Passage, ...]]:
+    """What the passages are called together, and the passages."""
+    if isinstance(passages, str | os.PathLike):
+        data, listed = source_name(passages), read_coreference(passages, **reading)
+    else:
+        data, listed = "passages", tuple(passages or ())
+    if not listed or not all(isinstance(each, Passage) for each in listed):
+        raise RecordError(
+            f"Passages were given as {type(passages).__name__}; expected a file, a folder, or a "
+            "list of Passage"
+        )
+    return data, listed
+
+
+def _grouped(passages: tuple[Passage, ...], groups: Iterable[Any] | None) -> tuple[Passage, ...]:
+    """The passages with the documents given for them."""
+    if groups is None:
+        return passages
+    listed = list(groups)
+    parse_groups(listed, len(passages), "passage")
+    documents = []
+    for passage, group in zip(passages, listed, strict=True):
+        # Without a document a passage is one by itself, and is drawn by itself.
+        documents.append(replace(passage, document=group_of(group) or passage.name))
+    return tuple(documents)

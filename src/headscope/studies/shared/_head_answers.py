@@ -1,0 +1,331 @@
+"""What studies share that ask every head about annotated texts: the answers of heads and of rules
+as sums by document, the best head of each question, and their file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, TypedDict, TypeVar
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.corpus import Sums
+from headscope.errors import RecordError
+from headscope.evidence import length_text
+from headscope.evidence.correction import CORRECTIONS
+from headscope.record import Record
+from headscope.results import Kept, Result
+from headscope.storage import Finite, Seed, check_document, load_kept, reading
+from headscope.studies.shared._chosen_head import columns_of
+from headscope.studies.shared._fold import Fold, Item
+from headscope.studies.shared._held_out import SPLITS, DocumentHits, halves_of, measured
+
+ASKED = "asked/"
+"""Prefix of the name of how often something was asked."""
+MOST_SPLITS = 10_000
+"""Of a file; a damaged number would keep a reader waiting for hours."""
+DOCUMENT: dict[str, Any] = {
+    "options": {str: (str, bool, int, float, None)},
+    "source": str,
+    "left_out": {str: str},
+    "sums": {},
+}
+
+
+class EvidenceOptions(TypedDict, total=False):
+    """How intervals are made, and the best head is chosen."""
+
+    confidence: float
+    """Of the intervals; 0.95."""
+    correction: str
+    """For trying many things, ``"holm"`` (by default) or ``"benjamini-hochberg"``."""
+    seed: int
+    """Of the first split of the documents into halves; 0."""
+    splits: int
+    """How many splits held-out numbers are means of; 10."""
+
+
+DEFAULTS: EvidenceOptions = {
+    "confidence": 0.95,
+    "correction": "holm",
+    "seed": 0,
+    "splits": SPLITS,
+}
+
+Same = TypeVar("Same", bound="HeadAnswers")
+
+
+class HeadAnswers(Result):
+    """The answers of every head on texts of a kind; those of other texts of the same model add up.
+
+    Args:
+        how: options that what is counted of a text depends on.
+        sums: what was counted; by default of no text.
+        options: see `EvidenceOptions`.
+
+    Raises:
+        RecordError: where an option is not what it may be.
+    """
+
+    FOLD: ClassVar[Fold]
+    ASKED_BY: ClassVar[tuple[str, str]]
+    """The attributes of a `ChosenHead` that its question is found by, as `best` takes them."""
+    RULES: ClassVar[slice] = slice(None)
+    """Which of the rules without a head are the baseline."""
+
+    def __init__(
+        self, how: Mapping[str, Any], options: Mapping[str, Any], sums: Sums | None = None
+    ) -> None:
+        self.how: dict[str, Any] = dict(how)
+        self.options: dict[str, Any] = checked_options(options)
+        self.sums: Sums = Sums(self.FOLD.what) if sums is None else sums
+        self.source: str = ""
+        self.left_out: dict[str, str] = {}
+        self.control: Any = None
+
+    def update(self, item: Any, record: Record, /) -> None:
+        """Count one text; it goes to ``left_out`` where its words and the tokens cannot be aligned.
+
+        Args:
+            item: the text, with its annotation.
+            record: of it.
+
+        Raises:
+            RecordError: where it was counted before, the record is of another text, or of another
+                model.
+        """
+        if item.name in self.left_out:
+            raise RecordError(
+                f"{self.FOLD.what.capitalize()} {item.name!r} was counted before; each has a name "
+                "of its own"
+            )
+        self.check_text(item, record)
+        try:
+            counted = self.FOLD.counted(item, record, **self.how)
+        except RecordError as error:
+            self.left_out[item.name] = str(error)
+            return
+        counted.add_to(self.sums, item.name, Item(item.name, item.document or None, item).unit)
+        # What was computed of fewer texts is forgotten.
+        self.__dict__.pop("counts", None)
+        self.__dict__.pop("_chosen", None)
+
+    def check_text(self, item: Any, record: Record, /) -> None:
+        """Raise where a record is of another text.
+
+        Raises:
+            RecordError: naming the text.
+        """
+        raise NotImplementedError
+
+    def __add__(self: Same, other: Same) -> Same:
+        """The texts of both.
+
+        Raises:
+            RecordError: where they share a text, or models or options differ.
+        """
+        if not isinstance(other, type(self)):
+            return NotImplemented
+        if self.how != other.how:
+            raise RecordError("These are of other options; they cannot be added up")
+        both = type(self)(**self.how, **self.options)
+        both.sums = self.sums + other.sums
+        both.left_out = self.left_out | other.left_out
+        named = dict.fromkeys(name for name in (self.source, other.source) if name)
+        both.source = " + ".join(named)
+        if self.control is not None and other.control is not None:
+            both.control = self.control + other.control
+        return both
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """A key of the name of each text that was counted."""
+        return self.sums.texts
+
+    @property
+    def model(self) -> str:
+        """Name of the model; empty where it is unknown."""
+        return self.sums.facts.get("model", "")
+
+    @property
+    def cells(self) -> tuple[tuple[int, int], ...]:
+        """Layer and head of every head."""
+        return tuple((layer, head) for layer, head in self.sums.facts.get("heads", ()))
+
+    @property
+    def confidence(self) -> float:
+        """Of the intervals."""
+        return self.options["confidence"]
+
+    @property
+    def correction(self) -> str:
+        """For trying many things."""
+        return self.options["correction"]
+
+    @property
+    def splits(self) -> int:
+        """How many splits held-out numbers are means of."""
+        return self.options["splits"]
+
+    @property
+    def documents(self) -> int:
+        """Number of documents that something was asked in."""
+        return self.sums.documents
+
+    @property
+    def length_text(self) -> str:
+        """How long the texts are, as tables print it."""
+        return length_text(self.sums.lengths)
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """How often everything was asked."""
+        names = (name for name in self.sums.names if name.startswith(ASKED))
+        return {name.removeprefix(ASKED): int(self.sums.total(name)) for name in names}
+
+    def asked(self, what: str) -> int:
+        """How often something was asked.
+
+        Raises:
+            RecordError: where it was not.
+        """
+        if not self.counts:
+            raise RecordError(f"No {self.FOLD.what} was counted")
+        if what not in self.counts:
+            there = ", ".join(self.ordered(self.counts))
+            raise RecordError(f"There is no question of the kind {what!r}; there are {there}")
+        return self.counts[what]
+
+    def ordered(self, counts: Collection[str], /) -> Sequence[str]:
+        """What was asked, in the order of a table."""
+        raise NotImplementedError
+
+    def shares(self, how: str, what: str) -> Float[np.ndarray, " choice"]:
+        """Share that every head, or head and direction, answers right.
+
+        Raises:
+            RecordError: where that was not asked.
+        """
+        asked = self.asked(what)
+        return self.sums.total(f"hits/{how}/{what}") / asked
+
+    def rule_shares(self, how: str, what: str) -> Float[np.ndarray, " rule"]:
+        """Share that every rule without a head answers right.
+
+        Raises:
+            RecordError: where that was not asked.
+        """
+        asked = self.asked(what)
+        return self.sums.total(f"rules/{how}/{what}") / asked
+
+    def _measured(self, how: str, asked: Iterable[str]) -> list[dict[str, Any]]:
+        """The numbers of `ChosenHead`, of everything that was asked in one way."""
+        halves = halves_of(len(self.sums.rows), self.options["seed"], self.splits)
+        hits = [
+            DocumentHits(
+                wholes=self.sums[f"{ASKED}{what}"].astype(np.float64),
+                hits=self.sums[f"hits/{how}/{what}"].T.astype(np.float64),
+                baselines=self.sums[f"rules/{how}/{what}"].T[self.RULES].astype(np.float64),
+            )
+            for what in asked
+        ]
+        return measured(hits, halves, confidence=self.confidence, correction=self.correction)
+
+    @cached_property
+    def _chosen(self) -> dict[str, tuple[Any, ...]]:
+        """The best heads, by how they were asked; worked out when they are wanted."""
+        return {}
+
+    def _best_heads(self, how: str) -> tuple[Any, ...]:
+        """The best head for everything that was asked in one way.
+
+        Raises:
+            RecordError: where nothing was counted.
+        """
+        if not self.counts:
+            raise RecordError(f"No {self.FOLD.what} was counted")
+        if how not in self._chosen:
+            asked = self.ordered(self.counts)
+            numbers = zip(asked, self._measured(how, asked), strict=True)
+            self._chosen[how] = tuple(self._head(what, how, each) for what, each in numbers)
+        return self._chosen[how]
+
+    def _head(self, what: str, how: str, numbers: dict[str, Any], /) -> Any:
+        raise NotImplementedError
+
+    def best(self, what: str, how: str, /) -> Any:
+        """The best head for one question, asked in one way."""
+        raise NotImplementedError
+
+    def _table(self, fields: tuple[str, ...], listed: Sequence[Any]) -> dict[str, list[Any]]:
+        """These heads as columns, with the numbers of the model with random weights, if any."""
+        twins = None
+        if self.control is not None:
+            what, how = self.ASKED_BY
+            twins = [self.control.best(getattr(each, what), getattr(each, how)) for each in listed]
+        return columns_of(fields, listed, twins)
+
+    def _kept(self) -> Kept:
+        sums, arrays = self.sums.kept()
+        known = {"source": self.source, "left_out": self.left_out, "sums": sums}
+        return known | {"options": self.how | self.options}, arrays
+
+
+def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """These `EvidenceOptions`, with those that were not given.
+
+    Raises:
+        RecordError: where one is not what it may be.
+    """
+    unknown = [name for name in options if name not in DEFAULTS]
+    if unknown:
+        raise RecordError(
+            f"There is no option {unknown[0]!r}; there are {', '.join(DEFAULTS)}; to count fewer "
+            "texts, give fewer"
+        )
+    all_: dict[str, Any] = {**DEFAULTS, **options}
+    confidence, correction, splits = (
+        all_["confidence"],
+        all_["correction"],
+        all_["splits"],
+    )
+    if isinstance(splits, bool) or not isinstance(splits, int) or splits < 1:
+        raise RecordError(f"splits is {splits!r}; expected a number from 1 on")
+    if not 0 < confidence < 1 or correction not in CORRECTIONS:
+        raise RecordError(
+            f"confidence {confidence} and correction {correction!r}: expected a number between 0 "
+            f"and 1, and {' or '.join(CORRECTIONS)}"
+        )
+    if all_["seed"] < 0:
+        raise RecordError(f"Expected a whole number from 0 on for seed, got {all_['seed']}")
+    return all_
+
+
+def taken_options(options: dict[str, Any]) -> dict[str, Any]:
+    """The `EvidenceOptions` among options, which are taken out of them.
+
+    Raises:
+        RecordError: where one is not what it may be.
+    """
+    return checked_options({name: options.pop(name) for name in DEFAULTS if name in options})
+
+
+def load_answers(path: str | os.PathLike[str], kind: type[Same]) -> Same:
+    """A study that was kept.
+
+    Raises:
+        FileError: where the file does not exist, is cut, or is none of ours.
+    """
+    document, arrays = load_kept(path, kind.KIND)
+    with reading(path, kind.KIND):
+        check_document(document, DOCUMENT)
+        check_document(document["options"], {"confidence": Finite, "seed": Seed, "splits": int})
+        if document["options"]["splits"] > MOST_SPLITS:
+            raise ValueError(f"splits is {document['options']['splits']}")
+        study = kind(**document["options"])
+        study.sums = Sums.of_kept((document["sums"], arrays), study.FOLD.what)
+        study.source, study.left_out = document["source"], document["left_out"]
+    return study
