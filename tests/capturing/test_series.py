@@ -121,3 +121,16 @@ def test_what_does_not_fit_is_refused():
             hs.capture(tiny_model(family), series=given)
     with pytest.raises(TextError, match="A time series is read alone"):
         hs.capture(tiny_model("patchtst"), None, "a text", series=series_of(2))
+
+
+@pytest.mark.parametrize("name", ["patchtst", "timesfm"])
+def test_a_series_that_is_too_long_is_refused_or_its_last_steps_are_read(name):
+    model, series = tiny_model(name), np.random.default_rng(0).normal(size=(56, 2))
+    with pytest.raises(CaptureError, match=r"56 steps and \w+ reads 40; .* truncate=True"):
+        hs.capture(model, series=series)
+    with pytest.warns(UserWarning, match="56 steps and .* reads 40: those before are cut off"):
+        record = hs.capture(model, series=series, truncate=True)
+    last = hs.capture(model, series=series[16:])
+    assert_close(record["self"].weights(), last["self"].weights())
+    assert record["self"].query.times[0] == (16.0, 24.0)
+    assert last["self"].query.times[0] == (0.0, 8.0)

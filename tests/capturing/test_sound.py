@@ -9,7 +9,7 @@ import torch
 import headscope as hs
 from headscope import CaptureError, FileError
 from headscope.capturing import capture_ids
-from headscope.capturing.media._sound import parse_sound
+from headscope.capturing.media._sound import parse_sound, samples_read
 from headscope.testing import tiny_model, tiny_tokenizer
 
 RATE = 8000
@@ -89,6 +89,61 @@ def test_whisper_writes_about_frames():
     assert record["cross"].key == frames
     np.testing.assert_allclose(frames.times, [(i / 100, (i + 1) / 100) for i in range(100)])
     assert record["cross"].query.labels[1:] == ("[CLS]", "s", "h", "e", "r", "a", "n")
+
+
+def whisper():
+    from transformers import WhisperFeatureExtractor
+
+    extractor = WhisperFeatureExtractor(feature_size=8, hop_length=80, chunk_length=1)
+    return tiny_model("whisper", max_source_positions=100), extractor
+
+
+def spectrogram():
+    from transformers import ASTFeatureExtractor
+
+    sizes = {"num_mel_bins": 12, "max_length": 100}
+    return tiny_model("audio-spectrogram-transformer", **sizes), ASTFeatureExtractor(**sizes)
+
+
+@pytest.mark.parametrize("make", [whisper, spectrogram])
+def test_a_sound_that_is_too_long_is_refused_or_cut(make):
+    model, extractor = make()
+    sound = np.random.default_rng(0).normal(size=40000).astype(np.float32)
+    options = {"sampling_rate": 16000}
+    if make is whisper:
+        options |= {"target_tokenizer": tiny_tokenizer(), "target": "she ran"}
+    with pytest.raises(CaptureError, match=r"2.50 s and the model reads 1.00 s; .*truncate=True"):
+        hs.capture(model, extractor, sound=sound, **options)
+    with pytest.warns(UserWarning, match=r"2.50 s and the model reads 1.00 s: the rest is cut off"):
+        record = hs.capture(model, extractor, sound=sound, truncate=True, **options)
+    alone = hs.capture(model, extractor, sound=sound[:16000], **options)
+    name = next(iter(record.stacks))
+    np.testing.assert_allclose(record[name].weights(0), alone[name].weights(0), atol=1e-6)
+    row = {"sound": sound, "sampling_rate": 16000, "target": options.get("target")}
+    with pytest.warns(UserWarning, match="input 0 was left out: The sound has 2.50 s"):
+        assert list(hs.capture_many(model, extractor, [row])) == []
+
+
+@pytest.mark.filterwarnings("ignore:At least one mel filter")
+def test_which_sounds_end_where():
+    """Extractors that fill a window cut what is longer; others read a sound of any length."""
+    import transformers
+
+    ends = {
+        "WhisperFeatureExtractor": 30.0,
+        "ClapFeatureExtractor": 10.0,
+        "Gemma3nAudioFeatureExtractor": 30.0,
+        "ClvpFeatureExtractor": 6.0,
+        "UnivNetFeatureExtractor": 10.0,
+        "ASTFeatureExtractor": 10.24,
+        "Wav2Vec2FeatureExtractor": None,
+        "SeamlessM4TFeatureExtractor": None,
+        "EncodecFeatureExtractor": None,
+    }
+    for name, seconds in ends.items():
+        extractor = getattr(transformers, name)()
+        most = samples_read(extractor)
+        assert (None if most is None else most / extractor.sampling_rate) == seconds, name
 
 
 def test_patches_of_a_spectrogram_have_places():

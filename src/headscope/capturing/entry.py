@@ -132,7 +132,7 @@ def prepared(
     with one_at_a_time(model), at_rest(model):
         reading = {name: options[name] for name in READING if name in options}
         if given.series is not None:
-            inputs = inputs_of_series(model, given.series)
+            inputs = inputs_of_series(model, given.series, truncate=options.get("truncate", False))
         elif given.has_media:
             inputs = inputs_of(model, tokenizer, given, **reading)
         else:

@@ -81,7 +81,9 @@ class CaptureOptions(KeepOptions, LoadOptions, total=False):
     capture is one pass without a key/value cache, and ``record.model.called_with`` says so.
     """
     truncate: bool
-    """Cut a text that is longer than the model's positions instead of raising."""
+    """Cut a text that is longer than the model's positions instead of raising, or a sound or time
+    series that is longer than the model reads (of a series the last steps stay).
+    """
 
 
 def keeping_of(options: Mapping[str, Any]) -> KeepChoice:

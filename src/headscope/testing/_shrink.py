@@ -123,6 +123,8 @@ class Shrinking:
             return RESNET | read
         if "depths" not in values:
             return self.of(values)
+        if "window_size" in values:
+            read["window_size"] = 4  # fills a picture of 64 x 64
         # Stages are its layers, and each that is read must stay.
         return self.of({name: each for name, each in values.items() if name != "num_layers"}) | read
 

@@ -20,7 +20,7 @@ from headscope.capturing.inputs.inputs import (
 from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.inputs.tokens import tokens_from_encoding, tokens_from_ids
 from headscope.capturing.media._pixels import Picture, frames_of, pictures_of
-from headscope.capturing.media._sound import ReadSound
+from headscope.capturing.media._sound import ReadSound, within
 from headscope.capturing.media.input_positions import tube_of
 from headscope.capturing.media.video_input import VideoInput
 from headscope.capturing.walk import reads_target
@@ -47,7 +47,7 @@ def inputs_of(
         model: that is to read them.
         processor: of transformers: of pictures, of sounds, or of several kinds.
         given: picture, video or sound, and text.
-        truncate: whether a text that is too long is cut.
+        truncate: whether a text or a sound that is too long is cut.
         target_tokenizer: of the target side; by default that of the processor.
 
     Raises:
@@ -55,7 +55,7 @@ def inputs_of(
     """
     _check_given(model, given)
     truncation = _truncation(model, processor, given, truncate=truncate)
-    asked, frame_numbers = _asks(model, processor, given)
+    asked, frame_numbers = _asks(model, processor, given, truncate=truncate)
     features = _asked(processor, given, asked | truncation)
     arguments = {
         name: _placed(values, model)
@@ -92,7 +92,9 @@ def inputs_of(
     )
 
 
-def _asks(model: Any, processor: Any, given: ParsedInput) -> tuple[dict[str, Any], tuple[int, ...]]:
+def _asks(
+    model: Any, processor: Any, given: ParsedInput, *, truncate: bool
+) -> tuple[dict[str, Any], tuple[int, ...]]:
     """What the processor is given, by the names of its arguments; and the numbers of the frames
     that are read of a video.
     """
@@ -105,7 +107,7 @@ def _asks(model: Any, processor: Any, given: ParsedInput) -> tuple[dict[str, Any
         channels = _channels(model)
         asked["images"] = [picture.read(channels) for picture in given.pictures]
     if given.sound is not None:
-        asked |= _checked_sound(processor, given.sound)
+        asked |= _checked_sound(processor, given.sound, truncate=truncate)
     return asked, tuple(numbers)
 
 
@@ -162,7 +164,7 @@ def _truncation(
     return {} if limit is None else {"truncation": True, "max_length": limit}
 
 
-def _checked_sound(processor: Any, sound: ReadSound) -> dict[str, Any]:
+def _checked_sound(processor: Any, sound: ReadSound, *, truncate: bool) -> dict[str, Any]:
     samples, rate = sound()
     wanted = getattr(getattr(processor, "feature_extractor", processor), "sampling_rate", rate)
     # Played at another speed it would sound higher or lower than what the model was trained on.
@@ -170,6 +172,7 @@ def _checked_sound(processor: Any, sound: ReadSound) -> dict[str, Any]:
         raise CaptureError(
             f"The sound has {rate} samples a second and the model reads {wanted}; resample it first"
         )
+    samples = within(samples, rate, processor, truncate=truncate)
     return {"audio": samples, "sampling_rate": rate}
 
 

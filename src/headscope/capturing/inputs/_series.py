@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ from headscope.capturing.walk import arguments_of
 from headscope.errors import CaptureError
 
 
-def inputs_of_series(model: Any, series: Float32[np.ndarray, "time channel"]) -> Inputs:
+def inputs_of_series(
+    model: Any, series: Float32[np.ndarray, "time channel"], *, truncate: bool = False
+) -> Inputs:
     """The arguments of a model of time series, and which value each of their entries is.
 
     A model of several channels (PatchTST) has them as an axis of its input, and others (TimesFM)
@@ -25,13 +28,22 @@ def inputs_of_series(model: Any, series: Float32[np.ndarray, "time channel"]) ->
     Args:
         model: of patches of time series.
         series: what it is to read.
+        truncate: whether of a series that is too long only the last steps are read.
 
     Raises:
         CaptureError: where the model reads no time series, or the series does not fit it.
     """
-    length, channels = series.shape
     reads, patch = arguments_of(model), _patch_of(model)
     wanted = getattr(model.config, "num_input_channels", None)
+    first = max(0, len(series) - model.config.context_length) if truncate else 0
+    if first:
+        warnings.warn(
+            f"The time series has {len(series)} steps and {type(model).__name__} reads "
+            f"{len(series) - first}: those before are cut off",
+            stacklevel=2,
+        )
+    series = series[first:]
+    length, channels = series.shape
     _check_size(model, series)
     values = torch.from_numpy(series).to(device_of(model), model.dtype)
     numbers = torch.arange(1, length * channels + 1, dtype=torch.int32).reshape(channels, length)
@@ -43,7 +55,9 @@ def inputs_of_series(model: Any, series: Float32[np.ndarray, "time channel"]) ->
     if "freq" in reads:
         # How often a value was taken: 0 stands for often, from every minute to every day.
         arguments["freq"] = torch.zeros(channels, 1, dtype=torch.long, device=values.device)
-    elements = elements_of(SERIES, [grid_of(channels, length)], [0])
+    # A step that is read keeps the number that it has in the whole series.
+    places = grid_of(channels, length) + np.array([0, first])
+    elements = elements_of(SERIES, [places], [0])
     positions = positions_of(model, 1, marks, elements, span=patch)
     return Inputs(arguments, (), (), positions)
 
@@ -63,6 +77,11 @@ def _check_size(model: Any, series: Float32[np.ndarray, "time channel"]) -> None
     length, channels = series.shape
     name, config = type(model).__name__, model.config
     wanted = getattr(config, "num_input_channels", None)
+    if length > config.context_length:
+        raise CaptureError(
+            f"The time series has {length} steps and {name} reads {config.context_length}; give "
+            "the last ones, or pass truncate=True to keep these"
+        )
     if wanted is None:
         if length % config.patch_length:
             raise CaptureError(
@@ -78,5 +97,5 @@ def _check_size(model: Any, series: Float32[np.ndarray, "time channel"]) -> None
     if length != config.context_length:
         raise CaptureError(
             f"The time series has {length} steps and {name} reads {config.context_length}; give "
-            "the last ones"
+            "as many"
         )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import io
+import warnings
 import wave
 from collections.abc import Callable
 from functools import partial
@@ -13,6 +15,10 @@ import numpy as np
 
 from headscope.errors import CaptureError, FileError
 
+WINDOWS = ("n_samples", "nb_max_samples", "num_max_samples")
+"""What extractors of features call the samples that they read of a sound (Whisper, CLAP ...)."""
+SPECTROGRAM_STEP = 0.01
+"""Seconds between the columns of a spectrogram whose extractor counts these (AST)."""
 SCALES = {1: np.uint8, 2: np.dtype("<i2"), 4: np.dtype("<i4")}
 
 
@@ -68,6 +74,44 @@ def _from_file(file: Path | io.IOBase, sampling_rate: int | None) -> tuple[np.nd
             "sampling_rate out"
         )
     return samples, rate
+
+
+def samples_read(processor: Any) -> int | None:
+    """The samples of a sound that a processor reads before it cuts the rest; None without end."""
+    extractor = getattr(processor, "feature_extractor", processor)
+    rate = getattr(extractor, "sampling_rate", 0)
+    # Some processors (Audio Flamingo 3) split a sound into windows of their extractor.
+    seconds = getattr(processor, "max_audio_len", getattr(extractor, "default_audio_length", None))
+    if seconds is not None:
+        return int(seconds * rate)
+    named = inspect.signature(extractor.__call__).parameters
+    columns = getattr(extractor, "max_length", None)
+    if "truncation" not in named:
+        return round(columns * SPECTROGRAM_STEP * rate) if isinstance(columns, int) else None
+    if named["truncation"].default is False:
+        return None
+    own = named["max_length"].default if "max_length" in named else None
+    return own or next(
+        (getattr(extractor, each) for each in WINDOWS if hasattr(extractor, each)), None
+    )
+
+
+def within(samples: np.ndarray, rate: int, processor: Any, *, truncate: bool) -> np.ndarray:
+    """The samples, or where that is asked for their beginning, that a processor reads.
+
+    Raises:
+        CaptureError: where there are more, with the seconds.
+    """
+    most = samples_read(processor)
+    if most is None or len(samples) <= most:
+        return samples
+    both = f"The sound has {len(samples) / rate:.2f} s and the model reads {most / rate:.2f} s"
+    if not truncate:
+        raise CaptureError(
+            f"{both}; shorten it, or pass truncate=True (--truncate) to keep its beginning"
+        )
+    warnings.warn(f"{both}: the rest is cut off", stacklevel=2)
+    return samples[:most]
 
 
 def times_of(
