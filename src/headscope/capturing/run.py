@@ -155,12 +155,6 @@ def _run(
             builder = _watched(modules, inputs, keeping, note)
         else:
             called_with["output_attentions"] = True
-    if not builder.seen:
-        raise CaptureError(
-            f"{type(model).__name__} computed no softmax attention that could be seen: it has "
-            "none (as state-space models do), or computes it in a form that headscope does not "
-            "know"
-        )
     records = builder.records(replace(facts, called_with=called_with))
     unread = not_read(modules.all, model, inputs.arguments)
     # Where sides are given, nobody asked for names.

@@ -169,21 +169,12 @@ class Builder:
             CaptureError: where a layer that waited differs from what the model computed, or calls
                 still wait for others.
         """
-        self.check_joined()
+        self._sides.check_joined()
         if self.norms is not None:
             self.norms.complete()
 
-    def check_joined(self) -> None:
-        """Raise where calls still wait for others.
-
-        Raises:
-            UnnamedPositions: with the name of their module.
-        """
-        self._sides.check_joined()
-
     def records(self, facts: ModelFacts) -> list[Record]:
         """One record for each example of the batch."""
-        self.check_joined()
         wanted, inventory = self._keeping.heads, self._inventory()
         if "norms" in self._keeping.what:
             self._refuse_unwatched_norms()

@@ -60,8 +60,13 @@ def inventory_of(
         wanted: the heads that alone are kept; None for all.
 
     Raises:
-        CaptureError: where a layer would be lost, or one of the heads does not exist.
+        CaptureError: where there is none, a layer would be lost, or a chosen head does not exist.
     """
+    if not seen:
+        raise CaptureError(
+            f"{type(model).__name__} computed no softmax attention that could be seen: it has none "
+            "(as state-space models do), or computes it in a form that headscope does not know"
+        )
     stacks = stacks_of(seen, wanted)
     kept = {stack.name: len(stack.layers) for stack in stacks}
     if sum(kept.values()) != len(seen):

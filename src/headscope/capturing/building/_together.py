@@ -54,7 +54,6 @@ class BatchBuilder(Builder):
         Raises:
             CaptureError: where some attention was not seen; a record could say so, an array cannot.
         """
-        self.check_joined()
         inventory = self._inventory()
         self._write_waiting()
         if not inventory.is_whole:
