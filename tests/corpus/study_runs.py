@@ -30,15 +30,6 @@ def columns_of(result):
     }
 
 
-def on_all_of(result):
-    """What does not depend on how documents are divided into halves."""
-    table = result.columns()
-    left = {name for name in table if "held_out" in name or name in ("p", "p_corrected")}
-    left |= {"low", "high"}
-    accuracies = {what: result.accuracy(what) for what in dict.fromkeys(next(iter(table.values())))}
-    return {name: column for name, column in table.items() if name not in left} | accuracies
-
-
 def counts_of(result):
     """What was counted in all sentences."""
     return {"counts": result.statistic.total, "diagonal": result.diagonal.total}
@@ -230,14 +221,6 @@ STUDIES = {
         hs.coref,
         {"splits": 2},
         bad=passage(1000, LONG),
-    ),
-    "relations in sums": StudyRun(
-        lambda count: [sentence(number) for number in range(count)],
-        relations,
-        {"splits": 2, "random_weights": True},
-        bad=sentence(1000, LONG),
-        numbers=on_all_of,
-        many=5,
     ),
     "norms": StudyRun(texts, hs.norm_study, bad=BAD),
     "norms in sums": StudyRun(texts, hs.norm_study, bad=BAD, many=5),

@@ -9,7 +9,7 @@ import pytest
 import headscope as hs
 from headscope.comparison import Effect, OutputChange
 from headscope.evidence import StatisticSums
-from headscope.linguistics import Mention, Passage, Sentence, Treebank
+from headscope.linguistics import Mention, Passage, Sentence
 from headscope.patterns import Mechanism
 from headscope.patterns._tally_sums import TallySums
 from headscope.studies import ExplainedText, Faithfulness, Probing
@@ -203,9 +203,6 @@ SUMS = {
     "Ablation": lambda: ablation().in_sums(),
     "AlignmentStudy": lambda: of_many(
         hs.alignment_study, *cipher_translator(steps=1)[:2], cipher_pairs(24)
-    ),
-    "Relations": lambda: of_many(
-        hs.relations, *tiny(), Treebank("made up", tuple(map(sentence, range(24)))), splits=3
     ),
     "NormStudy": norms_in_sums,
     "Faithfulness": lambda: faithfulness(control=faithfulness(seed=7)).in_sums(),

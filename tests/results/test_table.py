@@ -85,7 +85,7 @@ def test_notebooks_show_the_same_as_html():
 
 def test_strings_of_strangers_are_escaped():
     study = hs.load(KEPT / "relations.safetensors")
-    study.model = HOSTILE
+    study.sums.facts["model"] = HOSTILE
     study.left_out = {HOSTILE: HOSTILE}
     assert "<script>" not in study._repr_html_()
     assert Tags(study._repr_html_()).seen == {

@@ -34,7 +34,6 @@ from headscope.studies import (
     Relations,
     read_aligned_pairs,
 )
-from headscope.studies.dependencies._tally import SentenceHeads
 from headscope.tasks import read_labelled, read_pairs, read_rows
 from headscope.testing import random_weights
 
@@ -200,14 +199,16 @@ def kept_norms(path):
 
 def kept_relations(path):
     found, rng = Relations(), np.random.default_rng(0)
-    found.cells, found.model, found.treebank = ((0, 0), (0, 1)), "m", "made up"
+    found.source = "made up"
     for number in range(6):
-        size = 3 + number % 2
-        heads = np.array([-1, *range(size - 1)], np.int16)
-        predicted = rng.integers(0, size, (2, 2, 2, size)).astype(np.int16)
-        found._read[f"s{number}"] = SentenceHeads(
-            ("root", *["obj", "det", "obj"][: size - 1]), heads, predicted
-        )
+        counts = {}
+        for relation in ("all", "obj", "det"):
+            counts[f"asked/{relation}"] = np.array(3)
+            for score in ("max", "max undirected", "tree", "tree undirected"):
+                counts[f"hits/{score}/{relation}"] = rng.integers(0, 4, 4).astype(np.int32)
+                counts[f"rules/{score}/{relation}"] = rng.integers(0, 4, 5).astype(np.int32)
+        facts = {"heads": [[0, 0], [0, 1]], "model": "m"}
+        found.sums.add(f"s{number}", f"d{number}", counts, length=5, facts=facts)
     found.left_out["t"] = "why"
     return found.save(path)
 

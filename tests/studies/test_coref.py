@@ -238,7 +238,7 @@ def test_what_cannot_be_aligned_is_counted_and_named(passages):
 def test_what_is_not_there_is_refused(study, passages):
     with pytest.raises(RecordError, match="Two passages are called 'p0'"):
         hs.coref(None, passages=[*passages, passages[0]])
-    with pytest.raises(RecordError, match="kind 'verb'; there are all, pronoun"):
+    with pytest.raises(RecordError, match="about 'verb'; there are all, pronoun"):
         study.accuracy("verb")
     with pytest.raises(RecordError, match="candidates is 'letters'"):
         study.heads_of("letters")

@@ -23,10 +23,6 @@ from headscope.studies.alignment._word_alignment import WordAlignment, word_alig
 from headscope.studies.answering._file import load_answer
 from headscope.studies.answering._result import AnswerWord, PictureAnswer
 from headscope.studies.coref import AntecedentHead, Coreference, coref, load_coref
-from headscope.studies.dependencies._file import load_relations
-from headscope.studies.dependencies._head import RelationHead
-from headscope.studies.dependencies._result import Relations
-from headscope.studies.dependencies._study import relations
 from headscope.studies.explaining._explained import ExplainedText
 from headscope.studies.explaining._file import load_faithfulness
 from headscope.studies.explaining._result import Faithfulness
@@ -34,6 +30,7 @@ from headscope.studies.norms._file import load_norm_study
 from headscope.studies.norms._study import NormStudy, norm_study
 from headscope.studies.probes._file import load_probing
 from headscope.studies.probes._probing import Probing
+from headscope.studies.relations import RelationHead, Relations, load_relations, relations
 
 if TYPE_CHECKING:
     from headscope.studies._effect import effect

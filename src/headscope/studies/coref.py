@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Unpack
 
@@ -146,7 +146,8 @@ class Coreference(HeadAnswers):
 
     KIND: ClassVar[str] = "coreference"
     ASKED_BY: ClassVar[tuple[str, str]] = ("kind", "candidates")
-    RULES: ClassVar[slice] = slice(1)  # the nearest mention
+    RULE_COUNT: ClassVar[int] = len(RULES)
+    BASELINES: ClassVar[slice] = slice(1)  # the nearest mention
 
     control: Coreference | None
 
@@ -179,7 +180,12 @@ class Coreference(HeadAnswers):
         """What can be asked for: all questions, kinds of mentions, groups of passages."""
         return self.ordered(self.counts)
 
-    def ordered(self, counts: Collection[str], /) -> tuple[str, ...]:
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """What a mention chooses among."""
+        return CANDIDATES
+
+    def ordered(self, counts: Mapping[str, int], /) -> tuple[str, ...]:
         """Kinds of questions in the order of a table."""
         order = [name for name in (ALL, "pronoun", "proper", "nominal") if name in counts]
         return (*order, *sorted(set(counts) - set(order)))
@@ -345,7 +351,7 @@ def _question(given: Mapping[str, Any]) -> Question:
     )
 
 
-def _text_of(passage: Passage) -> str:
+def _text_of(passage: Passage, _: Mapping[str, Any]) -> str:
     return passage.text
 
 

@@ -8,7 +8,7 @@ half. Error rates are ratios, and have the Poisson bootstrap.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from headscope.corpus import key_of
 from headscope.evidence import PoissonSums, interval_of_draws
 from headscope.evidence.groups import added
 from headscope.studies.alignment._best_layer_or_head import BestLayerOrHead
 from headscope.studies.alignment._counts import rates_of
 from headscope.studies.alignment._word_alignment import BY, STATES
-from headscope.studies.shared._answer_sums import hashed_halves
 from headscope.studies.shared._held_out import SPLITS
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 Key = tuple[str, str, bool]
 """By what, in which state, and whether a head is chosen and not a layer."""
+BITS = 512
+"""Halves of so many splits come from one hash."""
 KEYS: tuple[Key, ...] = tuple(product(BY, STATES, (False, True)))
 
 
@@ -299,3 +301,20 @@ def _cells_of(
     chosen = values[:, :, STATES.index(state), BY.index(by)]
     chosen = chosen[..., :-1] if of_heads else chosen[..., -1:]
     return chosen.reshape(*values.shape[:2], -1)
+
+
+def hashed_halves(
+    documents: Sequence[str], seed: int, splits: int
+) -> Bool[np.ndarray, "split document"]:
+    """One half of the documents of every split, by their names alone: where a document belongs
+    does not depend on the others.
+    """
+    halves = np.zeros((splits, len(documents)), bool)
+    numbers = np.arange(seed, seed + splits)
+    for block in np.unique(numbers // BITS).tolist():
+        rows = np.flatnonzero(numbers // BITS == block)
+        places = numbers[rows] % BITS
+        for column, name in enumerate(documents):
+            bits = key_of("half", str(block), name, bits=BITS).to_bytes(BITS // 8, "big")
+            halves[rows, column] = np.unpackbits(np.frombuffer(bits, np.uint8))[places]
+    return halves

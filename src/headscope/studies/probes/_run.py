@@ -26,7 +26,7 @@ from headscope.studies.probes._read_sentences import mapped, with_embeddings, wi
 from headscope.studies.shared._corpus_job import check_measured, check_unique
 from headscope.studies.shared._corpus_run import RunSettings, checked_job
 from headscope.studies.shared._counted_texts import CountingMeasurer, OneByOneJob
-from headscope.studies.shared._sentence_json import given_of, sentence_of
+from headscope.studies.shared._sentences import given_of, sentence_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,7 +41,7 @@ class Fold:
         result_of: the result of the sums: ``result_of(sums, how, judging)``.
         given_of: what JSON can hold of an item, for runs; by default the item itself.
         item_of: the item, of what ``given_of`` gave.
-        input_of: what the model reads of an item; an error says why it cannot be read.
+        input_of: what the model reads of an item and ``how``; an error says why it cannot.
         keep: what the records keep.
     """
 
@@ -49,9 +49,9 @@ class Fold:
     what: str
     counts_of: Callable[..., Counts]
     result_of: Callable[[Sums, Mapping[str, Any], Mapping[str, Any]], Any]
+    input_of: Callable[[Any, Mapping[str, Any]], Any]
     given_of: Callable[[Any], Any] = as_given
     item_of: Callable[[Any], Any] = as_given
-    input_of: Callable[[Any], Any] = as_given
     keep: tuple[str, ...] = ("weights",)
 
     def counted(self, item: Any, record: Any, **how: Any) -> Counted:
@@ -189,7 +189,7 @@ def folded(
     readable, inputs, left_out = [], [], {}
     for item in items:
         try:
-            inputs.append(fold.input_of(item.what))
+            inputs.append(fold.input_of(item.what, how))
             readable.append(item)
         except HeadscopeError as error:
             left_out[item.name] = str(error)
@@ -234,10 +234,10 @@ def _in_memory(
     return sums, lost
 
 
-def _read(fold: Fold, text: CorpusText) -> Any:
+def _read(fold: Fold, text: CorpusText, how: Mapping[str, Any]) -> Any:
     """What the model reads of a text, or why it cannot be read."""
     try:
-        return fold.input_of(fold.item_of(text.given))
+        return fold.input_of(fold.item_of(text.given), how)
     except HeadscopeError as error:
         return error
 
@@ -283,7 +283,7 @@ class FoldJob(ModelJob):
 
     def texts_of(self, text: CorpusText) -> Sequence[str]:
         """What the tokenizer reads of a text."""
-        read = _read(self.fold, text)
+        read = _read(self.fold, text, dict(self.how))
         if isinstance(read, HeadscopeError):
             return []
         return [read] if isinstance(read, str) else read
@@ -327,7 +327,7 @@ class FoldMeasurer:
         from headscope.capturing import capture_batches
 
         fold, how = self._job.fold, dict(self._job.how)
-        given = [_read(fold, text) for text in texts]
+        given = [_read(fold, text, how) for text in texts]
         options: dict[str, Any] = self._job.reading | {"keep": fold.keep, "on_error": failed}
         with one_thread():
             for together in capture_batches(self.model, self.tokenizer, given, **options):

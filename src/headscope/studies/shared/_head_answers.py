@@ -5,7 +5,7 @@ as sums by document, the best head of each question, and their file.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, TypedDict, TypeVar
 
@@ -18,7 +18,7 @@ from headscope.evidence import length_text
 from headscope.evidence.correction import CORRECTIONS
 from headscope.record import Record
 from headscope.results import Kept, Result
-from headscope.storage import Finite, Seed, check_document, load_kept, reading
+from headscope.storage import Finite, Seed, array_of, check_document, load_kept, reading
 from headscope.studies.shared._chosen_head import columns_of
 from headscope.studies.shared._fold import Fold, Item
 from headscope.studies.shared._held_out import SPLITS, DocumentHits, halves_of, measured
@@ -73,8 +73,12 @@ class HeadAnswers(Result):
     FOLD: ClassVar[Fold]
     ASKED_BY: ClassVar[tuple[str, str]]
     """The attributes of a `ChosenHead` that its question is found by, as `best` takes them."""
-    RULES: ClassVar[slice] = slice(None)
-    """Which of the rules without a head are the baseline."""
+    CHOICES: ClassVar[int] = 1
+    """Choices for each head, such as its directions."""
+    RULE_COUNT: ClassVar[int]
+    """How many rules without a head there are."""
+    BASELINES: ClassVar[slice] = slice(None)
+    """Which of these are the baseline."""
 
     def __init__(
         self, how: Mapping[str, Any], options: Mapping[str, Any], sums: Sums | None = None
@@ -196,10 +200,15 @@ class HeadAnswers(Result):
             raise RecordError(f"No {self.FOLD.what} was counted")
         if what not in self.counts:
             there = ", ".join(self.ordered(self.counts))
-            raise RecordError(f"There is no question of the kind {what!r}; there are {there}")
+            raise RecordError(f"Nothing was asked about {what!r}; there are {there}")
         return self.counts[what]
 
-    def ordered(self, counts: Collection[str], /) -> Sequence[str]:
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """How heads were asked."""
+        raise NotImplementedError
+
+    def ordered(self, counts: Mapping[str, int], /) -> Sequence[str]:
         """What was asked, in the order of a table."""
         raise NotImplementedError
 
@@ -228,7 +237,7 @@ class HeadAnswers(Result):
             DocumentHits(
                 wholes=self.sums[f"{ASKED}{what}"].astype(np.float64),
                 hits=self.sums[f"hits/{how}/{what}"].T.astype(np.float64),
-                baselines=self.sums[f"rules/{how}/{what}"].T[self.RULES].astype(np.float64),
+                baselines=self.sums[f"rules/{how}/{what}"].T[self.BASELINES].astype(np.float64),
             )
             for what in asked
         ]
@@ -328,4 +337,10 @@ def load_answers(path: str | os.PathLike[str], kind: type[Same]) -> Same:
         study = kind(**document["options"])
         study.sums = Sums.of_kept((document["sums"], arrays), study.FOLD.what)
         study.source, study.left_out = document["source"], document["left_out"]
+        rows, heads = len(study.sums.rows), study.CHOICES * len(study.cells)
+        for what in study.counts:
+            array_of(arrays, f"counts.{ASKED}{what}", "i", (rows,))
+            for how in study.ways:
+                array_of(arrays, f"counts.hits/{how}/{what}", "i", (rows, heads))
+                array_of(arrays, f"counts.rules/{how}/{what}", "i", (rows, study.RULE_COUNT))
     return study

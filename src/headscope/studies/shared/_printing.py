@@ -6,21 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headscope.record import Stack
-
 NAMED_WITH_REASON = 20
-
-
-def cells_of(stack: Stack) -> tuple[tuple[int, int], ...]:
-    """Layer and head of every map of a stack."""
-    return tuple((layer.layer, head) for layer in stack for head in range(layer.heads))
-
-
-SUMMED = (
-    "Intervals are from sums over documents, divided into halves by their names: above the "
-    "rule by Poisson's bootstrap, else Wilson's."
-)
-"""A note below tables of more texts than are held."""
 
 
 def left_out_lines(left_out: Mapping[str, str], what: str) -> list[str]:

@@ -28,7 +28,7 @@ def relations_figure(
     Args:
         relations: a `Relations`.
         least: how many words a relation has that is drawn; by default 20, of few sentences 1.
-        score: how heads are read, such as ``"max"`` or ``"tree"``; see `Relations.scores`.
+        score: how heads are read, such as ``"max"`` or ``"tree"``; see `Relations.ways`.
         **options: see `ResultOptions`.
 
     Raises:
@@ -51,7 +51,7 @@ def relations_figure(
     shown.sort(key=lambda each: -each.held_out_accuracy)
     rows = [_row(relations, each) for each in shown]
     words: BestHeadsWords = {
-        "title": f"{relations.model or 'A model'}, {relations.treebank or 'a treebank'}: heads "
+        "title": f"{relations.model or 'A model'}, {relations.source or 'a treebank'}: heads "
         "that look along relations",
         "note": "share of words whose head the best attention head names, held out; "
         f"{relations.sentences:,} sentences",

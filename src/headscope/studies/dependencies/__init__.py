@@ -1,1 +1,0 @@
-"""Which heads look along dependency relations: the study that `headscope.relations` runs."""

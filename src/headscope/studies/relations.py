@@ -1,0 +1,484 @@
+"""Which head looks along each dependency relation, compared with position alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Unpack
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from headscope.corpus import Counts, Sums
+from headscope.errors import RecordError, TextError
+from headscope.linguistics import (
+    DIRECTIONS,
+    NEAREST_STANFORD,
+    OFFSETS,
+    Sentence,
+    Treebank,
+    decode_tree,
+    offset_heads,
+    predicted_heads,
+)
+from headscope.linguistics.dependencies import ALL, NO_PUNCT, NO_ROOT, groups_of
+from headscope.patterns import Heads
+from headscope.record import Record
+from headscope.results import TextTable, reads
+from headscope.studies._relations_shown import blocks_of, tally_of
+from headscope.studies.shared._chosen_head import ChosenHead, fields_of, places_of
+from headscope.studies.shared._corpus_job import check_unique
+from headscope.studies.shared._fold import Fold, Item, folded, maps_of_words, stack_of
+from headscope.studies.shared._head_answers import (
+    EvidenceOptions,
+    HeadAnswers,
+    load_answers,
+    taken_options,
+)
+from headscope.studies.shared._sentences import given_of, grouped, parse_treebank, sentence_of
+
+SCORES = ("max", "max undirected", "tree", "tree undirected")
+"""How heads are read: the largest value (Clark), the best tree (Htut); undirected, either end may
+name the other.
+"""
+GROUPS = (ALL, NO_PUNCT, NO_ROOT)
+TEXTS = ("words", "written")
+COMMON = 100
+"""How many words a relation has that is a label of heads."""
+ALPHA = 0.05
+"""For the sentence above the tables alone; p itself is in them."""
+
+
+def counts_of(
+    sentence: Sentence,
+    record: Record,
+    *,
+    rows: str = "mean",
+    trees: bool = True,
+    universal: bool = False,
+    stack: str | None = None,
+    text: str = "",
+) -> Counts:
+    """For how many words of each relation every head, and every offset, names the head.
+
+    Args:
+        sentence: its words and tree.
+        record: of its `text`, or of the text as it was `written`.
+        rows: how rows of a word's tokens become one; see `headscope.linguistics.word_attention`.
+        trees: whether the best trees are decoded, too.
+        universal: whether subtypes of relations are left off.
+        stack: which stack of the record; by default the first.
+        text: what the model read; the record says it too.
+
+    Raises:
+        RecordError: where its words and the tokens cannot be aligned.
+    """
+    own = stack_of(record, stack)
+    # Words joined by single spaces, or the text as it was written, with "don't" in one.
+    is_text = own.query.texts[0] == sentence.text
+    try:
+        spans = sentence.spans if is_text else sentence.written_spans()
+    except TextError as error:
+        raise RecordError(str(error)) from None
+    maps = maps_of_words(own, spans, rows=rows)
+    predicted = {"max": predicted_heads(maps)}
+    if trees:
+        both = np.concatenate([maps, maps.transpose(0, 2, 1)])
+        decoded = decode_tree(both, sentence.root)
+        predicted["tree"] = decoded.reshape(predicted["max"].shape)
+    gold, size = np.array(sentence.heads) - 1, len(sentence.heads)
+    offsets = np.stack([offset_heads(size, each) - 1 for each in OFFSETS])
+    groups = groups_of(np.array(sentence.relations), universal=universal)
+    counts: dict[str, np.ndarray] = {}
+    for relation, words in groups.items():
+        counts[f"asked/{relation}"] = np.array(len(words))
+    for score in scores_of(trees):
+        decoding, _, undirected = score.partition(" ")
+        # The root is no word that could be looked at; an offset may hit it, unless edges have no
+        # direction.
+        hits = _right(predicted[decoding], gold, bool(undirected)) & (gold >= 0)
+        rules = _right(offsets, gold, bool(undirected)) & ((gold >= 0) | (not undirected))
+        for relation, words in groups.items():
+            right = hits[..., words].sum(axis=-1, dtype=np.int32)
+            counts[f"hits/{score}/{relation}"] = right.reshape(-1)
+            counts[f"rules/{score}/{relation}"] = rules[:, words].sum(axis=-1, dtype=np.int32)
+    return counts
+
+
+def _right(
+    predicted: Int[np.ndarray, "*axes word"], gold: Int[np.ndarray, " word"], undirected: bool
+) -> Bool[np.ndarray, "*axes word"]:
+    right = predicted == gold
+    # Undirected, a head is right as well where it names the word for the head of its head.
+    if undirected:
+        right |= predicted[..., np.maximum(gold, 0)] == np.arange(len(gold))
+    return right
+
+
+def scores_of(trees: bool) -> tuple[str, ...]:
+    """How heads are read, of `SCORES`."""
+    return tuple(score for score in SCORES if trees or not score.startswith("tree"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelationHead(ChosenHead):
+    """The head that names the head of most words of one relation; see `ChosenHead` for its numbers.
+    The question is which word is the head of a word; the rule without a head is a fixed offset.
+
+    Args:
+        relation: which words; also all, all but punctuation, and of these all but the root.
+        score: one of `SCORES`.
+        stanford: the relation of the Penn Treebank that is next to it.
+        direction: who looks at whom.
+        offset: the best fixed offset on all sentences.
+        baseline: share of words whose head is there.
+        held_out_direction: who looks at whom.
+        held_out_offset: the best offset on one half, most often.
+        held_out_baseline: share of words whose head is at the offset of the other half, mean over
+            splits.
+    """
+
+    relation: str
+    score: str
+    stanford: str
+    direction: str
+    offset: int
+    baseline: float
+    held_out_direction: str | None
+    held_out_offset: int | None
+    held_out_baseline: float
+
+
+FIELDS = fields_of(RelationHead, ("relation", "score", "stanford"))
+
+
+class Relations(HeadAnswers):
+    """What every head says about the heads of words; prints itself, is added to others of the same
+    model, and kept.
+
+    Args:
+        rows: how rows of a word's tokens become one; see `headscope.linguistics.word_attention`.
+        trees: whether the best trees are decoded, too.
+        universal: whether subtypes of relations are left off.
+        stack: which stack of the records; by default the first.
+        **options: ``confidence`` of the intervals (0.95); ``correction`` for trying many things,
+            ``"holm"`` or ``"benjamini-hochberg"``; ``seed`` (0) and number (10) of the ``splits``
+            of documents into halves.
+
+    Raises:
+        RecordError: where confidence, correction or splits are not what they may be.
+
+    Example:
+        >>> Relations()
+        <Relations of 0 sentences>
+    """
+
+    KIND: ClassVar[str] = "relations"
+    ASKED_BY: ClassVar[tuple[str, str]] = ("relation", "score")
+    CHOICES: ClassVar[int] = len(DIRECTIONS)
+    RULE_COUNT: ClassVar[int] = len(OFFSETS)
+    LEAST_WORDS: ClassVar[int] = 20
+    """How many words a relation has that is printed and drawn; tables to export hold them all."""
+
+    control: Relations | None
+
+    def __init__(
+        self,
+        *,
+        rows: str = "mean",
+        trees: bool = True,
+        universal: bool = False,
+        stack: str | None = None,
+        **options: Unpack[EvidenceOptions],
+    ) -> None:
+        how = {"rows": rows, "trees": trees, "universal": universal, "stack": stack}
+        super().__init__(how, options)
+
+    def check_text(self, sentence: Sentence, record: Record) -> None:
+        """Raise where a record is of another text than a sentence.
+
+        Raises:
+            RecordError: naming the sentence.
+        """
+        texts = stack_of(record, self.how["stack"]).query.texts
+        if texts[:1] not in ((sentence.text,), (sentence.written,)):
+            raise RecordError(
+                f"The record is of {''.join(texts[:1])[:40]!r}, not of the sentence "
+                f"{sentence.name!r}: capture its text, or the text as it was written"
+            )
+
+    @property
+    def sentences(self) -> int:
+        """Number of sentences counted."""
+        return len(self.sums)
+
+    @property
+    def words(self) -> int:
+        """Number of words counted."""
+        return self.counts.get(ALL, 0)
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """How heads were read, of `SCORES`."""
+        return scores_of(self.how["trees"])
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """All that can be asked for: groups of words, then relations, the most frequent first."""
+        return self.ordered(self.counts)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The relations alone, without groups of words and the root."""
+        return tuple(name for name in self.relations if name not in (*GROUPS, "root"))
+
+    def ordered(self, counts: Mapping[str, int], /) -> tuple[str, ...]:
+        """Groups of words, then relations, the most frequent first."""
+        groups = [name for name in GROUPS if name in counts]
+        rest = sorted(set(counts) - set(groups), key=lambda name: (-counts[name], name))
+        return (*groups, *rest)
+
+    def accuracy(self, relation: str, score: str = "max") -> Float[np.ndarray, "direction head"]:
+        """Share of a relation's words whose head each head names, for both `DIRECTIONS`; heads as
+        in ``cells``.
+
+        Raises:
+            RecordError: where there is no such relation or score.
+        """
+        self._check_score(score)
+        return self.shares(score, relation).reshape(len(DIRECTIONS), -1)
+
+    def heads_of(self, score: str = "max") -> tuple[RelationHead, ...]:
+        """The best head of every relation, on the same data and held out, with interval, baseline
+        and test.
+
+        Raises:
+            RecordError: where there is no such score, or nothing was counted.
+        """
+        self._check_score(score)
+        return self._best_heads(score)
+
+    def best(self, relation: str, score: str = "max") -> RelationHead:
+        """The best head of one relation.
+
+        Raises:
+            RecordError: where there is no such relation or score.
+        """
+        self.asked(relation)
+        return next(each for each in self.heads_of(score) if each.relation == relation)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The best head of every relation by every score as a table, one list for each column.
+
+        If a model with random weights was measured too, ``random_accuracy`` and
+        ``random_held_out_accuracy`` are its own.
+        """
+        listed = [each for score in self.ways for each in self.heads_of(score)]
+        return self._table(FIELDS, listed)
+
+    def as_heads(self, *, least: int | None = None, threshold: float = 0.3) -> Heads:
+        """Relations as labels of heads, in the direction of the best head: ``hs.view(record,
+        evidence=...)``.
+
+        A label holds where the share of words, mean over the documents that have some, reaches the
+        threshold and lies above that of the best offset (and of the best head with random weights),
+        corrected for all heads and relations. Means over documents are near the accuracies of all
+        words, not equal to them.
+
+        Args:
+            least: how many words a relation has; by default 100, of few sentences a twentieth of
+                all words.
+            threshold: least share, of 1.
+
+        Raises:
+            RecordError: where no relation has so many words, or nothing was counted.
+        """
+        fewest = min(COMMON, max(1, self.words // 20)) if least is None else least
+        shown = []
+        for each in self.heads_of():
+            if each.count >= fewest and each.relation in self.named:
+                shown.append(each)
+        if not shown:
+            raise RecordError(f"No relation has {fewest} words or more; ask for fewer with least=")
+        # What chance gives on these sentences: a label must do better than random weights can.
+        levels = None
+        if self.control is not None:
+            levels = {each.relation: self.control.best(each.relation).accuracy for each in shown}
+        tally = tally_of(self, shown, threshold)
+        return Heads(tally, levels=levels, confidence=self.confidence, correction=self.correction)
+
+    def __repr__(self) -> str:
+        return f"<Relations of {self.sentences} sentences>"
+
+    @property
+    def summary(self) -> str:
+        """How many relations some head follows better than any fixed offset."""
+        if not self.sentences:
+            return repr(self)
+        of = "" if self.documents == self.sentences else f" of {self.documents} documents"
+        first = (
+            f"{self.model or 'a model'}, {self.source or 'a treebank'}: {len(self.cells)} heads, "
+            f"{self.sentences} sentences{of} ({self.length_text}), {self.words} words"
+        )
+        # Groups hold the words of many relations, and counting them too would count these twice.
+        tried = [each for each in self.shown() if each.relation not in GROUPS]
+        if not tried:
+            return (
+                f"{first}. No relation has {self.LEAST_WORDS} words, which is too few to judge any"
+            )
+        better = [each for each in tried if each.p_corrected < ALPHA and each.held_out_above > 0]
+        return (
+            f"{first}. {len(better)} of {len(tried)} relations with {self.LEAST_WORDS} words or "
+            "more have a head that names the head of a word more often than the best fixed offset "
+            f"does, on documents it was not chosen on (p < {ALPHA:g}, {self.correction})"
+        )
+
+    def shown(self) -> list[RelationHead]:
+        """The heads of groups, and of relations with enough words to be printed."""
+        return [
+            each
+            for each in self.heads_of()
+            if each.count >= self.LEAST_WORDS or each.relation in GROUPS
+        ]
+
+    def _blocks(self) -> list[TextTable | str]:
+        return blocks_of(self)
+
+    def _head(self, relation: str, score: str, numbers: dict[str, Any]) -> RelationHead:
+        # Choices are numbered by direction first, then by head.
+        heads = len(self.cells)
+        best, held = numbers.pop("best"), numbers.pop("held_best")
+        offset, held_offset = numbers.pop("rule"), numbers.pop("held_rule")
+        return RelationHead(
+            relation=relation,
+            score=score,
+            stanford=NEAREST_STANFORD.get(relation, ""),
+            direction=DIRECTIONS[best // heads],
+            offset=OFFSETS[offset],
+            baseline=numbers.pop("rule_share"),
+            held_out_direction=None if held is None else DIRECTIONS[held // heads],
+            held_out_offset=None if held_offset is None else OFFSETS[held_offset],
+            held_out_baseline=numbers.pop("held_out_rule"),
+            **places_of(self.cells, best % heads, None if held is None else held % heads),
+            **numbers,
+        )
+
+    def _check_score(self, score: str) -> None:
+        if score not in self.ways:
+            raise RecordError(f"score is {score!r}; it may be {', '.join(self.ways)}")
+
+
+def _result_of(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]) -> Relations:
+    own = dict(how)
+    del own["text"]
+    study = Relations(**own, **judging)
+    study.sums = sums
+    return study
+
+
+def _input_of(sentence: Sentence, how: Mapping[str, Any]) -> str:
+    """The sentence as the model reads it.
+
+    Raises:
+        TextError: where its words are not in the text as it was written.
+    """
+    if how["text"] == "words":
+        return sentence.text
+    sentence.written_spans()
+    return sentence.written or ""
+
+
+FOLD = Fold(
+    name="relations",
+    what="sentence",
+    counts_of=counts_of,
+    result_of=_result_of,
+    given_of=given_of,
+    item_of=sentence_of,
+    input_of=_input_of,
+)
+Relations.FOLD = FOLD
+
+
+@reads(Relations.KIND)
+def load_relations(path: str | os.PathLike[str]) -> Relations:
+    """Saved relations, to resume.
+
+    Raises:
+        FileError: where the file does not exist, is cut, or is none of ours.
+    """
+    return load_answers(path, Relations)
+
+
+def relations(
+    model: Any,
+    tokenizer: Any = None,
+    treebank: Treebank | Iterable[Sentence] | str | os.PathLike[str] | None = None,
+    *,
+    text: str = "words",
+    rows: str = "mean",
+    trees: bool = True,
+    random_weights: bool = False,
+    **options: Any,
+) -> Relations:
+    """Which head looks along each dependency relation, compared with position alone and a
+    choice that was held out.
+
+    Of every head and both directions the share of words whose head is looked at most (Clark), and
+    of those whose head is above them in the best tree (Htut), relation by relation. A sentence that
+    cannot be read, or whose words and tokens cannot be aligned, is left out, counted and named.
+
+    Source: Clark et al. 2019, section 4.2; Htut et al. 2019. There the best head is chosen and
+    measured on the same sentences; that number is given here, too, and with it one of documents
+    that it was not chosen on: chosen on one half and measured on the other, both ways, mean and
+    spread over several splits.
+
+    Args:
+        model: loaded, its name or folder, or None for the demo model.
+        tokenizer: of the model; may be left out where that is named.
+        treebank: a `Treebank`, its sentences, or a file in CoNLL-U.
+        text: ``"words"`` joined by spaces, so that no token is part of two; or the text as it was
+            ``"written"``.
+        rows: how rows of a word's tokens become one: ``"mean"``, ``"first"`` or ``"max"``.
+        trees: whether the best trees are decoded, too, from the gold root.
+        random_weights: whether the same architecture with random weights reads them, too:
+            ``control`` of the result.
+        **options: ``groups``, the document of each sentence where the treebank does not say, or
+            says it otherwise (``# newdoc``); ``universal``, ``stack``, ``confidence``,
+            ``correction``, ``seed`` and ``splits`` of `Relations`; ``truncate``, ``batch_tokens``
+            and ``progress`` of `headscope.capture_many`; ``out``, ``workers``, ``executor`` and
+            ``part_size`` of `headscope.corpus.RunOptions`, for a run in parts, see docs page "Over
+            many texts".
+
+    Raises:
+        FileError: where the treebank cannot be read, with the line and the reason.
+        RecordError: where no sentence is left, or an option is not what it may be.
+        ModelError: where a named model cannot be loaded.
+        RunError: of a run, see `headscope.corpus.run`.
+
+    Example:
+        >>> relations("bert-base-uncased", treebank="en_ewt-ud-dev.conllu").best("det").accuracy
+        0.94
+    """
+    if text not in TEXTS:
+        raise RecordError(f"text is {text!r}; it may be {' or '.join(map(repr, TEXTS))}")
+    bank = grouped(parse_treebank(treebank), options.pop("groups", None))
+    check_unique((sentence.name for sentence in bank), FOLD.what)
+    how = {"rows": rows, "trees": trees, "text": text}
+    how |= {"universal": options.pop("universal", False), "stack": options.pop("stack", None)}
+    judging = taken_options(options)
+    items = [Item(each.name, each.document or None, each) for each in bank]
+    result = folded(
+        FOLD,
+        (model, tokenizer),
+        items,
+        options,
+        how=how,
+        judging=judging,
+        random_weights=random_weights,
+    )
+    for each in (result, result.control):
+        if each is not None:
+            each.source = bank.name
+    return result
