@@ -47,6 +47,19 @@ test("a figure has the options of its view and no others", () => {
   expect(of("pair")).toEqual({ view: "pair", layer: 5, heads: [0, 2], query: 4, key: 6, quantity: "score" });
 });
 
+test("words and means of layers are those of the page", () => {
+  const chosen = figureOptions(facts({ view: "head", layer: 1, words: true, mean_layers: [2, 3] }));
+  expect(chosen).toEqual({ view: "head", layer: 1, words: true, mean_layers: [2, 3] });
+  expect(figureCall(chosen)).toBe('hs.figure(record, view="head", layer=1, words=True, mean_layers=[2, 3])');
+  expect(figureCommand(chosen)).toBe(
+    "headscope figure run.safetensors --view head --at 1 --words --mean-layers 2 3 --out figure.svg",
+  );
+  expect(figureOptions(facts({ view: "pair", layer: 1, words: true, mean_layers: [2] }))).not.toHaveProperty(
+    "mean_layers",
+  );
+  expect(figureOptions(facts({ view: "neuron", words: true }))).not.toHaveProperty("words");
+});
+
 test("the scatter has its axes, rings around chosen heads alone, and the evidence", () => {
   const plain = figureOptions(facts({ view: "scatter", layer: 5 }));
   expect(plain).toEqual({ view: "scatter" });

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typing_extensions import TypedDict
 
-from headscope.views.options import Default, DrawnOptions
+from headscope.views.options import Default, DrawnOptions, MeanOptions
 from headscope.views.view_table import FigureView
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ class FigurePlaces(TypedDict, total=False):
     """Query token: its position from 0, or its word; views ``neuron`` and ``pair`` need it."""
     key: int | str
     """Key token, likewise; view ``pair`` needs it."""
+    mean_heads: Annotated[bool, Default(False)]
+    """Whether the mean of the chosen heads is drawn, and not each of them."""
 
 
 class FigureLook(TypedDict, total=False):
@@ -96,7 +98,7 @@ class FigureLook(TypedDict, total=False):
     """Whether there are colours (default), or greys only."""
 
 
-class WrittenFigureOptions(FigurePlaces, DrawnOptions, FigureLook, total=False):
+class WrittenFigureOptions(FigurePlaces, MeanOptions, DrawnOptions, FigureLook, total=False):
     """All options of a figure that can be written in a line: those of a command."""
 
 

@@ -129,13 +129,18 @@ class KeptNumbers(TypedDict):
     """Pinned key tokens."""
 
 
-class MeanOptions(TypedDict, total=False):
-    """What is put together before it is drawn."""
+class PinnedOptions(TypedDict, total=False):
+    """What is put together of pinned tokens."""
 
     pinned: Annotated[Pinned, Default("mean")]
     """Whether several pinned tokens are shown by the ``"mean"`` (default) or the ``"sum"`` of what
     they have.
     """
+
+
+class MeanOptions(TypedDict, total=False):
+    """What is put together before it is drawn, of a page and of a figure."""
+
     words: Annotated[bool, Default(False)]
     """Join the pieces of a word: the sum over the word that is attended to, the mean over the word
     that looks.
@@ -241,7 +246,7 @@ class ViewOptions(TypedDict, total=False):
     """
 
 
-class PlainOptions(MeanOptions, DrawnOptions, ViewOptions, total=False):
+class PlainOptions(PinnedOptions, MeanOptions, DrawnOptions, ViewOptions, total=False):
     """What a page keeps as it is given; None stands for the default."""
 
 

@@ -45,36 +45,37 @@ HEADS = ("heads", "head")
 TOKENS = ("query", "key")
 QUANTITIES = ("quantity", "quantities")
 MASK = ("filter", "hide_special")
+WORDS, MEANS = ("words",), ("words", "mean_layers", "mean_heads")
 
 PrintedView = Literal["texts", "input"]
 """Views that exist only in print."""
 FigureView = ViewName | PrintedView
 VIEWS: Mapping[FigureView, ViewFacts] = {
     "overview": ViewFacts(
-        figure=(*HEADS, "layers", *MASK),
+        figure=(*HEADS, "layers", *WORDS, *MASK),
     ),
     "head": ViewFacts(
         mask=True,
         picture=True,
         tokens=True,
-        figure=(*HEADS, *TOKENS, *QUANTITIES, *MASK, "sinks", "top_percent"),
+        figure=(*HEADS, *TOKENS, *MEANS, *QUANTITIES, *MASK, "sinks", "top_percent"),
     ),
     "model": ViewFacts(
         wide=True,
         alone=True,
-        figure=(*HEADS, "layers", *QUANTITIES, *MASK),
+        figure=(*HEADS, "layers", *WORDS, "mean_heads", *QUANTITIES, *MASK),
     ),
     "matrix": ViewFacts(
         mask=True,
         picture=True,
         tokens=True,
-        figure=(*HEADS, *QUANTITIES, *MASK, "sinks"),
+        figure=(*HEADS, *MEANS, *QUANTITIES, *MASK, "sinks"),
     ),
     "text": ViewFacts(
         mask=True,
         picture=True,
         tokens=True,
-        figure=(*HEADS, *TOKENS, *QUANTITIES, *MASK, "sinks"),
+        figure=(*HEADS, *TOKENS, *MEANS, *QUANTITIES, *MASK, "sinks"),
     ),
     "neuron": ViewFacts(
         picture=True,
@@ -85,7 +86,7 @@ VIEWS: Mapping[FigureView, ViewFacts] = {
     ),
     "pair": ViewFacts(
         tokens=True,
-        figure=(*HEADS, "layers", *TOKENS, *QUANTITIES),
+        figure=(*HEADS, "layers", *TOKENS, *WORDS, "mean_heads", *QUANTITIES),
         needs=("query", "key"),
     ),
     "scatter": ViewFacts(
@@ -96,13 +97,14 @@ VIEWS: Mapping[FigureView, ViewFacts] = {
     "compare": ViewFacts(
         wide=True,
         alone=True,
-        figure=("tray", "beside", "quantities"),
+        figure=("tray", "beside", "words", "quantities"),
         needs=("tray",),
     ),
     "texts": ViewFacts(
         figure=(
             *HEADS,
             *TOKENS,
+            *MEANS,
             *QUANTITIES,
             *MASK,
             "sinks",

@@ -10,7 +10,7 @@ from headscope.views.figures._numbers import (
     pooled,
     top_share,
 )
-from headscope.views.figures._quantity import shown_quantity
+from headscope.views.figures._options import parse_options
 
 
 def test_the_top_share_is_the_fewest_keys_that_reach_it(rng):
@@ -70,7 +70,7 @@ def test_means_leave_hidden_numbers_out():
 
 
 def shown(record, quantity):
-    return shown_quantity(record, next(iter(record.stacks.values())), quantity, None)
+    return parse_options(record, {"view": "matrix", "quantity": quantity}).shown
 
 
 def test_masked_weights_and_scores_are_hidden_alike(grouped):

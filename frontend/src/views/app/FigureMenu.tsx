@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
+import type { Side } from "../../draw/place";
 import { withWords } from "../../draw/png";
 import { Save } from "../../parts/icons";
 import { snapshot } from "../../parts/snapshot";
@@ -104,13 +105,18 @@ function Words({ text, name, onCopy }: { text: string; name: string; onCopy: (te
 
 function optionsOf(store: Store) {
   const { selection, dark, page, heads, stack } = store;
-  const pair = chosenPair(store) ?? { query: 0, key: 0 };
+  const { query, key } = chosenPair(store) ?? { query: 0, key: 0 };
+  // Of words the first piece, by whose position Python finds them.
+  const at = (side: Side, token: number) => store.pieceAt({ side, token });
   return figureOptions({
     selection: selection.value,
     dark: dark.value,
     several: page.stacks.length > 1,
     head: stack.value.head_numbers[heads.value[0] ?? 0],
-    pair: selection.value.view === "neuron" ? { ...pair, query: queryShown(store) } : pair,
+    pair: {
+      query: at("query", selection.value.view === "neuron" ? queryShown(store) : query),
+      key: at("key", key),
+    },
   });
 }
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from jaxtyping import Float
 
+from headscope.views.figures._combined import WORDS_NOTE
 from headscope.views.figures._labels import readable
 from headscope.views.figures._options import FigurePlan
 from headscope.views.figures._palette import parse_hex
@@ -78,7 +79,7 @@ def panel_left(sheet: Sheet, letter: str) -> float:
 def where(plan: FigurePlan) -> str:
     """``"Layer 2 · head 0"``, ``"Cross · layer 2 · 12 heads"``; in view neuron the query too."""
     stack = "" if plan.stack.name == "self" else f"{plan.stack.name.capitalize()} · "
-    text = f"{stack}layer {plan.layer.layer} · {heads_in_words(plan)}"
+    text = f"{stack}{layers_in_words(plan)} · {heads_in_words(plan)}"
     if plan.view == "neuron":
         text += f" · query “{readable(plan.stack.query.labels[plan.query or 0])}”"
     return text[0].upper() + text[1:]
@@ -86,13 +87,25 @@ def where(plan: FigurePlan) -> str:
 
 def heads_in_words(plan: FigurePlan, *, mean: bool = False) -> str:
     """``"head 0"``, ``"heads 0, 3"`` or ``"12 heads"``; with ``mean``, ``"mean of 12 heads"``."""
-    if plan.shown.whole:
+    if plan.shown.whole and not plan.shown.combined.heads:
         return "all heads together"
-    if plan.head is not None:
-        return f"head {plan.head}"
+    if len(plan.heads) == 1:
+        return f"head {plan.heads[0]}"
     few = len(plan.heads) < plan.layer.heads and len(plan.heads) <= 6
     words = f"heads {', '.join(map(str, plan.heads))}" if few else f"{len(plan.heads)} heads"
-    return f"mean of {words}" if mean else words
+    return f"mean of {words}" if mean or plan.shown.whole else words
+
+
+def of_heads(plan: FigurePlan) -> str:
+    """The heads behind the word "of"."""
+    words = heads_in_words(plan)
+    return f"the {words}" if words.startswith("mean") else words
+
+
+def layers_in_words(plan: FigurePlan) -> str:
+    """``"layer 2"``, or ``"mean of layers 2, 3, 4"``."""
+    numbers = [str(layer.layer) for layer in plan.shown.combined.layers[plan.layer.layer]]
+    return f"mean of layers {', '.join(numbers)}" if len(numbers) > 1 else f"layer {numbers[0]}"
 
 
 def quoted(sheet: Sheet, plan: FigurePlan, side: str) -> str:
@@ -108,6 +121,7 @@ def closing(sheet: Sheet, plan: FigurePlan, y: float, notes: Iterable[str]) -> N
         for note in (
             plan.shown.explanation,
             *notes,
+            WORDS_NOTE if plan.shown.combined.words else "",
             *plan.hiding,
             most_note(sheet, plan),
             sinks_note(sheet, plan),
@@ -170,7 +184,7 @@ def _cut_of(sheet: Sheet, plan: FigurePlan, cut: Sequence[float]) -> tuple[float
     if plan.query is not None:
         return float(shares[plan.query]), f"what {quoted(sheet, plan, 'query')} looks at"
     rows = shares[plan.from_ & ~plan.layer.dead]
-    return float(rows.mean()) if rows.size else 0.0, f"the attention of {heads_in_words(plan)}"
+    return float(rows.mean()) if rows.size else 0.0, f"the attention of {of_heads(plan)}"
 
 
 def colour_bar(

@@ -22,13 +22,17 @@ NAMES = 11.0
 def first_written(plan: FigurePlan, tokens: Tokens) -> int | None:
     """Position of the first generated token among queries or keys; None where all were given."""
     generation = plan.record.generation
-    if (
-        generation is None
-        or tokens != plan.record[generation.stack].query
-        or generation.prompt >= len(tokens)
-    ):
+    if generation is None:
         return None
-    return generation.prompt
+    whole = plan.record[generation.stack].query
+    if generation.prompt >= len(whole):
+        return None
+    if plan.shown.combined.words is None:
+        return generation.prompt if tokens == whole else None
+    words = whole.whole_words
+    if tokens.labels != words.names:
+        return None
+    return next(at for at, run in enumerate(words.tokens) if generation.prompt in run)
 
 
 def generation_of(plan: FigurePlan) -> Generation | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headscope.views.figures._columns import GAP, Columns, bar_width, place_columns, write_names
-from headscope.views.figures._frame import closing, heading, heads_in_words, quoted, where
+from headscope.views.figures._frame import closing, heading, of_heads, quoted, where
 from headscope.views.figures._generation import draw_generation, generation_notes
 from headscope.views.figures._lines import Lines, draw_lines, draw_samples, lines_of
 from headscope.views.figures._options import FigurePlan
@@ -92,7 +92,7 @@ def _readouts(sheet: Sheet, plan: FigurePlan, lines: Lines, columns: Columns) ->
 
 
 def _notes(sheet: Sheet, plan: FigurePlan, lines: Lines, every: int) -> list[str]:
-    mass = f"{percent(lines.part)} of {plan.shown.mass} of {heads_in_words(plan)}"
+    mass = f"{percent(lines.part)} of {plan.shown.mass} of {of_heads(plan)}"
     notes = [f"{counted(int(lines.drawn.sum()), 'line')}, {mass}"]
     if plan.query is not None:
         notes.insert(0, f"only from {quoted(sheet, plan, 'query')}")

@@ -86,7 +86,9 @@ def draw_matrix(plan: FigurePlan) -> Sheet:
         :, plan.to
     ]
     if plan.shown.weights:
-        values = lifts_of(values, even_of(plan.layer, plan.without)[plan.from_][:, plan.to])
+        values = lifts_of(
+            values, even_of(plan.layer, plan.shown, plan.without)[plan.from_][:, plan.to]
+        )
     colour = plan.colours[plan.head] if plan.head is not None else None
     scale = plan.shown.scale(plan.style, largest_of(values), plan.layer.size[1], colour)
     y = heading(sheet, plan, where(plan))

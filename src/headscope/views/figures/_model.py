@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headscope.record import Layer
-from headscope.views.figures._frame import closing, colour_bar, heading
+from headscope.views.figures._frame import closing, colour_bar, heading, heads_in_words
 from headscope.views.figures._numbers import (
     even_of,
     largest_of,
@@ -69,7 +69,9 @@ def draw_model(plan: FigurePlan) -> Sheet:
     """
     sheet = Sheet(plan.width, plan.style)
     heads = max(layer.heads for layer in plan.layers)
-    columns = f"· {plan.shown.label}" if plan.shown.whole else f"× {counted(heads, 'head')}"
+    columns = f"× {counted(heads, 'head')}"
+    if plan.shown.whole:
+        columns = f"· {heads_in_words(plan) if plan.shown.combined.heads else plan.shown.label}"
     y = heading(sheet, plan, f"{_stack(plan)}{counted(len(plan.layers), 'layer')} {columns}")
     thumbnails = [thumbnails_of(layer, plan) for layer in plan.layers]
     largest = max(largest_of(thumbnail) for row in thumbnails for thumbnail in row)
@@ -218,7 +220,7 @@ def thumbnails_of(layer: Layer, plan: FigurePlan) -> list[np.ndarray]:
     """Each head of a layer as a small matrix: of weights, multiples of the even share."""
     values = numbers_of(layer, layer.head_numbers, plan.shown)[:, plan.from_][:, :, plan.to]
     if plan.shown.weights:
-        values = lifts_of(values, even_of(layer)[plan.from_][:, plan.to])
+        values = lifts_of(values, even_of(layer, plan.shown)[plan.from_][:, plan.to])
     return [pooled(head, CELLS, mean=plan.shown.weights) for head in values]
 
 

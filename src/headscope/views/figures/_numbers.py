@@ -34,18 +34,26 @@ def numbers_of(
     return without_keys(values, without) if without and shown.weights else values
 
 
-def even_of(layer: Layer, without: tuple[int, ...] = ()) -> Float[np.ndarray, "query key"]:
+def even_of(
+    layer: Layer, shown: DrawnQuantity, without: tuple[int, ...] = ()
+) -> Float[np.ndarray, "query key"]:
     """What even attention gives: each query the same to every key that it sees; NaN where it may
     not look.
 
     Args:
         layer: the layer.
+        shown: the quantity.
         without: keys whose weights are left out.
     """
-    seen = np.asarray(layer.visible, bool)
-    shares = 1 / np.maximum(seen.sum(axis=-1, keepdims=True), 1)
-    even = np.where(seen, shares, np.nan)
+    even = shown.combined.of(layer, _even)[0]
+    even = np.where(np.asarray(layer.visible, bool), even, np.nan)
     return without_keys(even[None], without)[0] if without else even
+
+
+def _even(layer: Layer) -> Numbers:
+    """Even attention between the tokens of a layer, 0 where a query may not look."""
+    seen = np.asarray(layer.visible, bool)
+    return (seen / np.maximum(seen.sum(axis=-1, keepdims=True), 1))[None]
 
 
 def lifts_of(values: np.ndarray, even: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ from headscope.record import Layer, Record, Stack, Tokens
 from headscope.views._token_words import token_positions
 from headscope.views.constants import SCATTER_AXES
 from headscope.views.figure_options import FigureOptions, FigureTheme, Neurons
+from headscope.views.figures._combined import Combined, mean_layer
 from headscope.views.figures._labels import readable
 from headscope.views.figures._panel import Panel
 from headscope.views.figures._quantity import DrawnQuantity, shown_quantity
@@ -126,12 +127,24 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> FigurePlan:
     """
     view = check_names(options)
     stack = record[options["stack"]] if "stack" in options else next(iter(record.stacks.values()))
-    layer = stack.layer(options["layer"]) if "layer" in options else stack.layers[0]
-    from_, to, hiding = _parts(stack, options)
-    heads = _heads(layer, view, options)
+    number = options.get("layer", stack.layers[0].layer)
+    heads = _heads(stack.layer(number), view, options)
+    combined = _combined(stack, number, heads, options)
     shown = shown_quantity(
-        record, stack, str(options.get("quantity", "weight")), options.get("quantities")
+        record,
+        stack,
+        str(options.get("quantity", "weight")),
+        options.get("quantities"),
+        combined=combined,
     )
+    query = _position("query", options.get("query"), stack.query, combined)
+    key = _position("key", options.get("key"), stack.key, combined)
+    means = [layer.layer for layer in combined.layers[number]]
+    if combined.words:
+        grid = combined.layers if "layers" in VIEWS[view].figure else ()
+        stack = stack.words(sorted({*means, *grid}))
+    layer = mean_layer([stack.layer(each) for each in means])
+    from_, to, hiding = _parts(stack, options)
     without, words = _without(stack, layer, heads, options)
     to = to & ~np.isin(np.arange(len(to)), without)
     if not to.any():
@@ -144,8 +157,8 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> FigurePlan:
         layers=_layers(stack, options.get("layers")),
         heads=heads,
         chosen=bool({"layer", "heads", "head"} & set(options)),
-        query=_position("query", options.get("query"), stack.query),
-        key=_position("key", options.get("key"), stack.key),
+        query=query,
+        key=key,
         shown=shown,
         from_=from_,
         to=to,
@@ -160,6 +173,21 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> FigurePlan:
         title=options.get("title"),
         width=between("width", options.get("width", WIDTH), NARROWEST, WIDEST),
         style=_style(options),
+    )
+
+
+def _combined(
+    stack: Stack, number: int, heads: tuple[int, ...], options: Mapping[str, Any]
+) -> Combined:
+    """What the numbers of each layer that may be drawn are put together from."""
+    grid = _layers(stack, options.get("layers"))
+    layers: dict[int, tuple[Layer, ...]] = {each.layer: (each,) for each in grid}
+    others = sorted({*options.get("mean_layers", ())} - {number})
+    layers[number] = tuple(map(stack.layer, (number, *others)))
+    return Combined(
+        layers=layers,
+        words=(stack.query.whole_words, stack.key.whole_words) if options.get("words") else None,
+        heads=heads if options.get("mean_heads") else (),
     )
 
 
@@ -294,7 +322,9 @@ def _layers(stack: Stack, wanted: Sequence[int] | None) -> tuple[Layer, ...]:
     return tuple(stack.layer(number) for number in sorted(set(wanted)))
 
 
-def _position(name: str, wanted: Any, tokens: Tokens) -> int | None:
+def _position(name: str, wanted: Any, tokens: Tokens, combined: Combined) -> int | None:
+    """Where a token, given by its position or word, stands in what is drawn."""
+    side = ("query", "key").index(name)
     if wanted is None:
         return None
     if isinstance(wanted, str):
@@ -304,7 +334,7 @@ def _position(name: str, wanted: Any, tokens: Tokens) -> int | None:
             )
         except PageError as error:
             raise FigureError(str(error)) from None
-        if len(positions) > 1:
+        if len({combined.position(side, each) for each in positions}) > 1:
             raise FigureError(
                 f"{name}={wanted!r} is the tokens {positions}; give the position of one of them"
             )
@@ -317,7 +347,7 @@ def _position(name: str, wanted: Any, tokens: Tokens) -> int | None:
         raise FigureError(
             f"{name}={wanted!r}: give the position of a token, 0 to {len(tokens) - 1}"
         )
-    return int(wanted)
+    return combined.position(side, int(wanted))
 
 
 def _parts(

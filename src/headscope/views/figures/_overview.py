@@ -26,7 +26,8 @@ def draw_overview(plan: FigurePlan) -> Sheet:
     of each kind on this text.
     """
     sheet = Sheet(plan.width, plan.style)
-    kinds = head_kinds(plan.stack)
+    # What heads do is told of tokens, also where words are drawn.
+    kinds = head_kinds(plan.record[plan.stack.name])
     heads = max(layer.heads for layer in plan.layers)
     y = heading(
         sheet, plan, f"{counted(len(plan.layers), 'layer')} × {counted(heads, 'head')} on this text"

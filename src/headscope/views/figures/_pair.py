@@ -37,7 +37,7 @@ def draw_pair(plan: FigurePlan) -> Sheet:
     scale = plan.shown.scale(style, largest, len(plan.stack.key))
     drawn = rows
     if plan.shown.weights:
-        evens = [even_of(layer)[plan.query, plan.key] for layer in plan.layers]
+        evens = [even_of(layer, plan.shown)[plan.query, plan.key] for layer in plan.layers]
         drawn = [lifts_of(row, even) for row, even in zip(rows, evens, strict=True)]
     y = heading(sheet, plan, _title(sheet, plan))
     wide = LARGEST_THUMBNAIL

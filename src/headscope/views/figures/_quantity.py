@@ -16,6 +16,7 @@ from headscope.views._quantity_arrays import (
     quantities_of,
     seen_names,
 )
+from headscope.views.figures._combined import Combined
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._words import short_score, short_weight
 from headscope.views.quantities import (
@@ -40,7 +41,8 @@ class DrawnQuantity:
         explanation: what it is, for quantities that not every reader knows; else empty.
         given: quantities from the call, by `given_quantities`.
         signed: whether some numbers are below 0.
-        whole: whether it is one map for all heads together.
+        whole: whether it is one map for all heads together, or of the mean of heads.
+        combined: what the numbers are put together from.
     """
 
     name: str
@@ -49,6 +51,7 @@ class DrawnQuantity:
     given: Given
     signed: bool
     whole: bool
+    combined: Combined
 
     @property
     def weights(self) -> bool:
@@ -98,15 +101,21 @@ class DrawnQuantity:
 
     def of(self, layer: Layer, heads: tuple[int, ...]) -> np.ndarray:
         """``[head query key]`` of some heads in float64, or ``[1 query key]`` of all together."""
+        of = self.combined
+        chosen = of.heads or heads
+        values = of.of(
+            layer, lambda each: self._of_tokens(each, chosen), scores=self.name == "score"
+        )
+        return values.mean(axis=0, keepdims=True) if of.heads else values
+
+    def _of_tokens(self, layer: Layer, heads: tuple[int, ...]) -> np.ndarray:
         if self.name in BUILT_IN:
             read = layer.weights_of if self.weights else layer.scores_of
             return np.stack([np.asarray(read(head), np.float64) for head in heads])
         known = quantities_of(layer, self.given)
         if self.name in known:
             array = np.asarray(known[self.name], np.float64)
-            # Copies, because the caller marks masked pairs in the array, which may be the record's
-            # own.
-            return array[None].copy() if array.ndim == 2 else array[list(heads)]
+            return array[None] if array.ndim == 2 else array[list(heads)]
         norms = np.asarray(layer.part("value_norms", list(heads)), np.float64)
         return (
             np.stack([np.asarray(layer.weights_of(head), np.float64) for head in heads])
@@ -129,7 +138,12 @@ def _check_there(stack: Stack, wanted: str, given: Mapping[str, Any]) -> None:
 
 
 def shown_quantity(
-    record: Record, stack: Stack, wanted: str, quantities: Mapping[str, Any] | None
+    record: Record,
+    stack: Stack,
+    wanted: str,
+    quantities: Mapping[str, Any] | None,
+    *,
+    combined: Combined,
 ) -> DrawnQuantity:
     """The quantity of that name.
 
@@ -138,6 +152,7 @@ def shown_quantity(
         stack: the stack that is drawn.
         wanted: its name.
         quantities: arrays that are given, as for a view.
+        combined: what the numbers are put together from.
 
     Raises:
         FigureError: where a layer of the stack does not have it.
@@ -163,5 +178,6 @@ def shown_quantity(
         explanation=explanation,
         given=given,
         signed=signed,
-        whole=whole,
+        whole=whole or bool(combined.heads),
+        combined=combined,
     )

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from importlib.metadata import version
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from headscope._version import __version__
 from headscope.record import Record
@@ -29,6 +29,12 @@ class Recipe(TypedDict):
     query: int | None
     key: int | None
     quantity: str
+    words: NotRequired[bool]
+    """Whether pieces were joined to words."""
+    mean_layers: NotRequired[list[int]]
+    """The layers whose mean was drawn; empty for one layer."""
+    mean_heads: NotRequired[bool]
+    """Whether the mean of ``heads`` was drawn."""
     model: str
     revision: str | None
     model_type: str
@@ -50,7 +56,9 @@ def recipe_of(plan: FigurePlan, options: Mapping[str, Any]) -> Recipe:
         if name not in TOO_LONG:
             arguments.append(f"{name}={_literal(value)}")
     arguments += [f"{name}=..." for name in TOO_LONG if name in options]
-    layers, heads = [plan.layer.layer], list(plan.heads)
+    combined = plan.shown.combined
+    layers = [layer.layer for layer in combined.layers[plan.layer.layer]]
+    heads, means = list(plan.heads), layers if len(layers) > 1 else []
     if plan.view in (*OF_ALL_LAYERS, "scatter"):
         layers, heads = [layer.layer for layer in plan.layers], list(range(plan.stack.heads))
     ours = {"headscope": __version__, "matplotlib": version("matplotlib")}
@@ -63,6 +71,9 @@ def recipe_of(plan: FigurePlan, options: Mapping[str, Any]) -> Recipe:
         "query": plan.query,
         "key": plan.key,
         "quantity": plan.shown.name,
+        "words": combined.words is not None,
+        "mean_layers": means,
+        "mean_heads": bool(combined.heads) or _is_mean_of_heads(plan),
         "model": model.name,
         "revision": model.revision,
         "model_type": model.model_type,
@@ -73,6 +84,10 @@ def recipe_of(plan: FigurePlan, options: Mapping[str, Any]) -> Recipe:
         "fonts": list(plan.style.families[:2]),
         "versions": {**model.versions, **ours},
     }
+
+
+def _is_mean_of_heads(plan: FigurePlan) -> bool:
+    return plan.view in ("matrix", "text", "texts") and len(plan.heads) > 1 and not plan.shown.whole
 
 
 def _literal(value: Any) -> str:

@@ -128,7 +128,7 @@ def heat_of(plan: FigurePlan) -> Float[np.ndarray, " token"]:
     """
     heat = _of_tokens(plan, mean_of(numbers_of(plan.layer, plan.heads, plan.shown, plan.without)))
     if plan.shown.weights:
-        return lifts_of(heat, _of_tokens(plan, even_of(plan.layer, plan.without)))
+        return lifts_of(heat, _of_tokens(plan, even_of(plan.layer, plan.shown, plan.without)))
     return heat
 
 

@@ -12,7 +12,13 @@ import numpy as np
 
 from headscope.errors import FigureError
 from headscope.record import Record, Tokens
-from headscope.views.figures._frame import closing, colour_bar, heading, heads_in_words
+from headscope.views.figures._frame import (
+    closing,
+    colour_bar,
+    heading,
+    heads_in_words,
+    layers_in_words,
+)
 from headscope.views.figures._numbers import largest_of
 from headscope.views.figures._options import FigurePlan, parse_options
 from headscope.views.figures._scale import Scale
@@ -73,7 +79,7 @@ def draw_texts(record: Record, options: Mapping[str, Any]) -> tuple[Sheet, Figur
         sheet,
         first,
         y,
-        [f"layer {first.layer.layer}, {mean}", "all texts on one scale", scale.words, differ],
+        [f"{layers_in_words(first)}, {mean}", "all texts on one scale", scale.words, differ],
     )
     return sheet, first
 

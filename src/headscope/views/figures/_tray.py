@@ -46,7 +46,9 @@ def draw_tray(
     width = between("width", options.get("width", WIDTH), NARROWEST, WIDEST)
     each = (width - GAP * (len(entries) - 1)) / len(entries)
     common = {
-        name: options[name] for name in ("theme", "font", "font_size", "colour") if name in options
+        name: options[name]
+        for name in ("theme", "font", "font_size", "colour", "words")
+        if name in options
     }
     if each < SMALL_TYPE:
         # In this order, so that a size that the caller gave wins.

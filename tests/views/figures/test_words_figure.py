@@ -1,0 +1,135 @@
+"""Figures of whole words, and of means of layers and heads; what their files say of it."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import headscope as hs
+from headscope import FigureError, RecordError
+from headscope.cli import run
+from headscope.record import Layer, Record, Stack, Tokens
+from headscope.testing import random_weights
+from headscope.views.figures._numbers import even_of, numbers_of
+from headscope.views.figures._options import parse_options
+
+PIECES = ("[CLS]", "straw", "##berr", "##ies", "taste", "[SEP]")
+WORDS = ["[CLS]", "strawberries", "taste", "[SEP]"]
+RUNS = ((0,), (1, 2, 3), (4,), (5,))
+
+
+@pytest.fixture
+def record(rng):
+    """Three layers of two heads."""
+    return hs.from_weights(random_weights(rng, (3, 2, 6, 6)), Tokens(pieces=PIECES))
+
+
+def between_words(weights):
+    rows = [np.mean([weights[..., at, :] for at in run], axis=0) for run in RUNS]
+    columns = [np.sum([np.stack(rows, -2)[..., at] for at in run], axis=0) for run in RUNS]
+    return np.stack(columns, -1)
+
+
+@pytest.mark.parametrize("view", ["head", "matrix", "text", "texts", "model", "overview", "pair"])
+def test_every_view_draws_words(view, record, see):
+    chosen = {"query": 2, "key": "taste"} if view == "pair" else {}
+    figure = hs.figure(record, view=view, words=True, width=150, **chosen)
+    said = see(figure).said
+    assert "whole words: the sum of what their pieces get" in said
+    if view in ("head", "matrix", "text", "texts", "pair"):
+        assert "strawberries" in said
+        assert "berr" not in said.replace("strawberries", "")
+    assert figure.recipe["words"]
+    assert "words=True" in figure.recipe["call"]
+    assert not hs.figure(record, view=view, **chosen).recipe["words"]
+
+
+def test_numbers_are_those_of_the_arrays(record):
+    plan = parse_options(record, {"view": "matrix", "layer": 1, "words": True})
+    drawn = numbers_of(plan.layer, (0, 1), plan.shown)
+    np.testing.assert_allclose(drawn, record["self"].weights(1, words=True), atol=1e-6)
+    np.testing.assert_allclose(drawn, between_words(record["self"].weights(1)), atol=1e-6)
+
+
+def test_the_even_share_of_a_word_is_that_of_its_pieces(record):
+    plan = parse_options(record, {"view": "matrix", "words": True})
+    np.testing.assert_allclose(even_of(plan.layer, plan.shown)[0], np.array([1, 3, 1, 1]) / 6)
+
+
+def test_scores_are_means_over_the_pairs_that_may_be_seen(rng):
+    queries, keys = rng.standard_normal((2, 6, 8)), rng.standard_normal((1, 6, 8))
+    layer = Layer(layer=0, queries=queries, keys=keys, visible=np.tril(np.ones((6, 6), bool)))
+    tokens = Tokens(pieces=PIECES)
+    record = Record(stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=(layer,))})
+    plan = parse_options(record, {"view": "matrix", "words": True, "quantity": "score"})
+    drawn = numbers_of(plan.layer, (1,), plan.shown)[0]
+    scores = layer.scores_of(1)
+    block = scores[1:4, 1:4]
+    assert drawn[1, 1] == pytest.approx(block[np.isfinite(block)].mean())
+    assert np.isnan(drawn[0, 1])
+
+
+def test_means_of_layers_and_heads(record, see):
+    weights = record["self"].weights()
+    options = {"view": "head", "layer": 0, "mean_layers": [2], "mean_heads": True}
+    plan = parse_options(record, options)
+    drawn = numbers_of(plan.layer, plan.maps, plan.shown)
+    np.testing.assert_allclose(drawn[0], weights[[0, 2]].mean(axis=(0, 1)), atol=1e-6)
+    figure = hs.figure(record, **options)
+    assert "Mean of layers 0, 2 · mean of 2 heads" in see(figure).texts
+    assert figure.recipe["mean_layers"] == figure.recipe["layers"] == [0, 2]
+    assert figure.recipe["mean_heads"]
+    plain = hs.figure(record, view="head", layer=0).recipe
+    assert plain["mean_layers"] == []
+    assert not plain["mean_heads"]
+    # A matrix of several heads always is their mean.
+    assert hs.figure(record, view="matrix").recipe["mean_heads"]
+    assert not hs.figure(record, view="matrix", head=1).recipe["mean_heads"]
+    assert (
+        "3 layers · mean of 2 heads" in see(hs.figure(record, view="model", mean_heads=True)).texts
+    )
+
+
+def test_means_of_words_are_words_of_means(record):
+    options = {"view": "matrix", "layer": 1, "mean_layers": [0], "words": True}
+    plan = parse_options(record, options)
+    drawn = numbers_of(plan.layer, (0, 1), plan.shown)
+    wanted = between_words(record["self"].weights()[:2].mean(axis=0))
+    np.testing.assert_allclose(drawn, wanted, atol=1e-6)
+
+
+def test_a_token_of_a_word_is_chosen_by_its_position_or_by_the_word(record, see):
+    for query in (1, 3, "strawberries"):
+        said = see(hs.figure(record, view="head", words=True, query=query)).said
+        assert "only from “strawberries”" in said
+
+
+def test_each_file_and_the_command_line_say_it(record, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    hs.save(record, "run.safetensors")
+    flags = ["--view", "head", "--at", "0", "--words", "--mean-layers", "1", "2", "--mean-heads"]
+    for kind in ("svg", "pdf", "png"):
+        assert run(["figure", "run.safetensors", "--out", f"f.{kind}", *flags]) == 0
+    recipe = json.loads(
+        Image.open(io.BytesIO((tmp_path / "f.png").read_bytes())).text["Description"]
+    )
+    assert (recipe["words"], recipe["mean_layers"], recipe["mean_heads"]) == (True, [0, 1, 2], True)
+    for kind in ("svg", "pdf"):
+        assert "mean_layers" in (tmp_path / f"f.{kind}").read_bytes().decode("latin-1")
+
+
+def test_what_has_no_mean_is_refused(record, rng):
+    with pytest.raises(RecordError, match="has layers 0 to 2, not 7"):
+        hs.figure(record, view="head", mean_layers=[7])
+    with pytest.raises(FigureError, match="View 'neuron' has no option 'words'"):
+        hs.figure(record, view="neuron", query=1, words=True)
+    layers = tuple(
+        Layer(layer=number, weights=random_weights(rng, (heads, 6, 6)))
+        for number, heads in enumerate((2, 3))
+    )
+    tokens = Tokens(pieces=PIECES)
+    other = Record(stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=layers)})
+    with pytest.raises(FigureError, match="Layers 0, 1 have no mean head by head"):
+        hs.figure(other, view="matrix", mean_layers=[1])
