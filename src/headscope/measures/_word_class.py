@@ -70,9 +70,7 @@ def word_classes(tokens: Tokens) -> list[str]:
         ['special', 'determiner', 'more often', 'once', 'determiner', 'more often', 'punctuation']
     """
     words = whole_words(tokens)
-    starts = [not continues for continues in tokens.continues]
-    # Each word once and not once for each of its pieces, all of which have the whole word here.
-    counts = Counter(form(word) for word, begins in zip(words, starts, strict=True) if begins)
+    counts = Counter(form(name.strip()) for name in tokens.whole_words.names)
     classes = []
     for word, special in zip(words, tokens.special, strict=True):
         if special:

@@ -116,12 +116,9 @@ class _Related:
                 f"Token {max(tokens.ids)} has no embedding: {len(self.embeddings)} were given; "
                 "give those of the model"
             )
-        starts = ~np.array(tokens.continues, bool)
-        numbers = np.cumsum(starts) - 1
-        joined: list[tuple[int, ...]] = [()] * int(starts.sum())
-        for number, identity in zip(numbers, tokens.ids, strict=True):
-            joined[number] += (identity,)
-        return [joined[number] for number in numbers]
+        runs = tokens.whole_words.tokens
+        words = [tuple(tokens.ids[position] for position in run) for run in runs]
+        return [word for word in words for _ in word]
 
     def _vector(self, word: tuple[int, ...]) -> Float[np.ndarray, " feature"]:
         return self.embeddings[list(word)].mean(axis=0)

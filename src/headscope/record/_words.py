@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError
+from headscope.record._layer_checks import ARRAYS
 
 if TYPE_CHECKING:
     from headscope.record._layer import Layer
@@ -98,30 +99,15 @@ def word_layer(layer: Layer, query: Words, key: Words) -> Layer:
     for axis, words in enumerate((query, key)):
         starts = [run[0] for run in words.tokens]
         seen = np.logical_or.reduceat(seen, starts, axis=axis)
-    tokens = dict.fromkeys(OF_TOKENS)
+    of_tokens = {*ARRAYS} - {"weights", "sinks"} | {"contributions", "statistics", "rotary"}
     # Rows of tokens that see nothing are zero, so that the mean may sum to less than 1.
     return replace(
         layer,
         weights=word_maps(layer.held_weights(), query.tokens, key.tokens),
         visible=seen,
         partial=layer.partial or bool(layer.dead.any()),
-        **tokens,
+        **dict.fromkeys(of_tokens),
     )
-
-
-OF_TOKENS = (
-    "queries",
-    "keys",
-    "values",
-    "queries_before",
-    "keys_before",
-    "value_norms",
-    "contributions",
-    "bias",
-    "statistics",
-    "rotary",
-)
-"""What a layer has of tokens, and not of words."""
 
 
 def word_maps(
