@@ -88,9 +88,9 @@ def _pictures(model: Any, examples: int) -> Inputs:
         pixels = torch.randn(sum(a * b * c for a, b, c in sizes), features, generator=_drawn(2))
         return {"pixel_values": pixels, "image_grid_thw": torch.tensor(sizes)}
     backbone = getattr(config, "backbone_config", None)
-    # One of convolutions makes one patch of 32 x 32 pixels.
-    size = getattr(backbone, "image_size", (64, 96)) if backbone else 32
-    size = getattr(config, "image_size", size)
+    # Convolutions make one patch of 32 x 32 pixels.
+    convolves = backbone is not None and not hasattr(backbone, "num_attention_heads")
+    size = getattr(config, "image_size", (64, 96) if convolves else 32)
     height, width = size if isinstance(size, list | tuple) else (size, size)
     frames = [model.config.num_frames] if hasattr(model.config, "num_frames") else []
     return {
