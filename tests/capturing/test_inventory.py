@@ -289,3 +289,23 @@ def test_a_picture_that_no_attention_works_on_is_named():
             model, tiny_tokenizer(), {"input_ids": ids, "pixel_values": torch.randn(1, 3, 16, 16)}
         )
     assert [len(stack.query) for stack in record.stacks.values()] == [3]
+
+
+class Forgetful(Captioned):
+    """Reads a picture, and the first two words of a text."""
+
+    def forward(self, input_ids=None, pixel_values=None):
+        patches = self.patches(pixel_values).flatten(2).mT
+        states = torch.cat([patches, self.words(input_ids[:, :2])], dim=1)
+        for block in self.blocks:
+            states = block(states)
+        return BaseModelOutput(last_hidden_state=states)
+
+
+def test_words_that_a_model_drops_are_named():
+    model, ids = Forgetful().eval(), torch.tensor([[5, 6, 7, 8], [9, 6, 7, 8]])
+    lost = r"^Tokens of the input are in no stack: 2 of 4 of input 1, 2 of 4 of input 2$"
+    with pytest.warns(UserWarning, match=lost):
+        capture_encoded(
+            model, tiny_tokenizer(), {"input_ids": ids, "pixel_values": torch.randn(2, 3, 16, 16)}
+        )

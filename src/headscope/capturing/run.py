@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn.modules.module import _has_any_global_hook
 
 from headscope.capturing.building._build import Builder
-from headscope.capturing.building._inventory import not_read, warn_of_gaps
+from headscope.capturing.building._inventory import lost_tokens, not_read, warn_of_gaps
 from headscope.capturing.building._order import check_order
 from headscope.capturing.building._outputs import take_returned
 from headscope.capturing.building._short_text import ShortTextBuilder
@@ -159,7 +159,8 @@ def _run(
     unread = not_read(modules.all, model, inputs.arguments)
     # Where sides are given, nobody asked for names.
     is_named = inputs.sides is None
-    warn_of_gaps(records[0], unread, builder.unattended, numbered=is_named)
+    lost = lost_tokens(records, inputs)
+    warn_of_gaps(records[0], unread, builder.unattended, lost, numbered=is_named)
     return records
 
 

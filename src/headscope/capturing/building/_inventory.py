@@ -6,22 +6,26 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic
+from itertools import chain
+from typing import Any, Generic
 
 from torch import nn
 
 from headscope.capturing._chosen_heads import ChosenHeads
 from headscope.capturing.building.layers import Seen, SeenLayer, SeenStack, stacks_of
+from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.walk import BlockPlace, arguments_of, block_of, place_of
 from headscope.errors import CaptureError
-from headscope.record import Record
+from headscope.record import Record, Tokens
 
 MIXER = re.compile(
     r"mamba|delta|linear.?attention|retention|recurrent|rwkv|conv|ssm|mixer|attention",
     re.IGNORECASE,
 )
+MASK = "attention_mask"
 LINEAR = re.compile(r"linear|delta|retention", re.IGNORECASE)
 
 
@@ -86,6 +90,7 @@ def warn_of_gaps(
     record: Record,
     unread: Sequence[str] = (),
     unattended: Sequence[str] = (),
+    lost: Sequence[str] = (),
     *,
     numbered: bool = False,
 ) -> None:
@@ -95,6 +100,7 @@ def warn_of_gaps(
         record: the first of the batch.
         unread: names of inputs that the model does not read.
         unattended: kinds of inputs, of which no attention was seen.
+        lost: what `lost_tokens` found.
         numbered: whether positions without names are a gap.
     """
     gaps = []
@@ -107,6 +113,8 @@ def warn_of_gaps(
         gaps.append(f"{record.model.class_name} does not read {', '.join(unread)}")
     if unattended:
         gaps.append(f"No attention was seen that works on its {' and '.join(unattended)}")
+    if lost:
+        gaps.append(f"Tokens of the input are in no stack: {', '.join(lost)}")
     if numbered and record.numbered:
         gaps.append(f"Some positions have no names and are numbered: {record.numbered}")
     if gaps:
@@ -120,6 +128,35 @@ def not_read(modules: Iterable[nn.Module], model: nn.Module, given: Iterable[str
         kinds = {type(module) for module in modules}
         left = left.difference(*map(arguments_of, kinds))
     return sorted(left)
+
+
+def lost_tokens(records: Sequence[Record], inputs: Inputs) -> list[str]:
+    """How many words of each text no side of any stack of its record holds; of nothing where
+    positions are numbered.
+    """
+    lost, sides = [], []
+    for record in records:
+        both = [(stack.query.pieces, stack.key.pieces) for stack in record.stacks.values()]
+        sides.append(set(chain(*both)))
+    for texts, mask in ((inputs.source, MASK), (inputs.target, f"decoder_{MASK}")):
+        for number, (record, tokens) in enumerate(zip(records, texts, strict=False)):
+            if record.numbered or tokens.pieces in sides[number]:
+                continue
+            real = _real_words(tokens, inputs.arguments.get(mask), number)
+            held = max((real & Counter(side)).total() for side in sides[number])
+            if held < real.total():
+                lost.append(f"{real.total() - held} of {real.total()} of input {number + 1}")
+    return lost
+
+
+def _real_words(tokens: Tokens, mask: Any, example: int) -> Counter[str]:
+    """The pieces of words of an example, without padding."""
+    is_real = [True] * len(tokens)
+    if mask is not None and mask.shape[-1] == len(tokens):
+        # Its axes of heads and queries, where it has them, hide padding from all.
+        is_real = (mask[example].reshape(-1, len(tokens)) > 0).any(dim=0).tolist()
+    marked = zip(tokens.pieces, tokens.special, is_real, strict=True)
+    return Counter(piece for piece, special, real in marked if real and not special)
 
 
 def _unseen_in(others: dict[int, str]) -> list[int]:
