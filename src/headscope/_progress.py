@@ -44,6 +44,8 @@ class Progress:
             done,
             shows,
         )
+        self.left_out: int = 0
+        """How many of those that are done were left out."""
         self._begun = self._last = time.monotonic()
         self._bar: Any = None
         if shows and sys.stderr.isatty():

@@ -118,7 +118,19 @@ def test_a_causal_model_looks_back_only_and_shared_keys_are_there_for_every_head
     assert np.tril(weights).any()
     assert np.array(found["all"]["keys"]).shape == np.array(found["all"]["queries"]).shape
     record = hs.capture(tiny_model("llama"), tiny_tokenizer(), "the cat sat")
-    assert record["self"].layer(0).kv_heads < record["self"].heads
+    assert 1 < record["self"].layer(0).kv_heads < record["self"].heads
+
+
+def test_the_keys_of_grouped_heads_are_those_that_their_weights_come_of():
+    """Each group has one key; heads 0 and 1 share the first, and not heads 0 and 2."""
+    found = get_attention(
+        tiny_model("llama"), "llama", tiny_tokenizer(), "the cat sat", include_queries_and_keys=True
+    )["all"]
+    queries, keys = np.array(found["queries"]), np.array(found["keys"])
+    scores = queries @ keys.swapaxes(-1, -2) / np.sqrt(queries.shape[-1])
+    scores = np.where(np.tri(scores.shape[-1], dtype=bool), scores, -np.inf)
+    raised = np.exp(scores - scores.max(-1, keepdims=True))
+    assert_close(raised / raised.sum(-1, keepdims=True), np.array(found["attn"]), atol=1e-5)
 
 
 def test_tokens_are_named_as_bertviz_names_them():

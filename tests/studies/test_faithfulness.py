@@ -469,7 +469,7 @@ def test_the_command_says_the_same(folder, model, tokenizer, capsys):
         (["a", "--model", "tiny"], "'a' has 1 tokens that are not special; give at least two"),
         (
             ["--texts", "none.pdf", "--model", "tiny"],
-            "Expected .txt, .jsonl, .csv, .tsv, .parquet for --texts, got none.pdf",
+            "none.pdf is not a file of texts; expected .txt, .jsonl, .csv, .tsv, .parquet",
         ),
         (
             ["the cat", "--model", "tiny", "--permutations", "-1"],

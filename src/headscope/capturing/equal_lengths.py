@@ -27,6 +27,7 @@ from headscope.capturing.seam import sessions
 from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError, HeadscopeError
 from headscope.record import Record, TextBatch
+from headscope.results import check_conserved
 
 AHEAD = 2048
 """How many texts are read ahead. The more, the more there are of each length: of sentences of a
@@ -154,7 +155,7 @@ class _Batches:
 
     def stream(self, given: Iterable[Outcome]) -> Iterator[BatchOutcome]:
         """All texts, some at a time."""
-        numbered = iter(enumerate(given))
+        numbered, count, captured = iter(enumerate(given)), 0, 0
         with self.progress:
             while ahead := list(islice(numbered, AHEAD)):
                 by_length: dict[int, list[EncodedText]] = defaultdict(list)
@@ -163,7 +164,10 @@ class _Batches:
                 for length in sorted(by_length):
                     for outcome in self._of_length(length, by_length[length]):
                         self.progress.step(len(outcome.numbers))
+                        captured += len(outcome.numbers)
                         yield outcome
+                count += len(ahead)
+                check_conserved(count, captured, self.progress.left_out)
 
     def _of_length(self, length: int, texts: list[EncodedText]) -> Iterator[BatchOutcome]:
         while texts:

@@ -32,6 +32,7 @@ from headscope.capturing.run import at_rest, run
 from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError, HeadscopeError
 from headscope.record import Record
+from headscope.results import check_conserved
 
 AT_ONCE = 64
 """How many inputs are read ahead, so that those of similar length can share a batch."""
@@ -148,7 +149,7 @@ class _Many:
     lengths: dict[tuple, int] = field(default_factory=dict)
 
     def stream(self, outcomes: Iterable[Outcome]) -> Iterator[Record]:
-        numbered = iter(enumerate(outcomes))
+        numbered, given, captured = iter(enumerate(outcomes)), 0, 0
         waiting = WaitingRecords(getattr(self.model, "config", None))
         with self.progress:
             while ahead := list(islice(numbered, AT_ONCE)):
@@ -166,7 +167,10 @@ class _Many:
                             waiting.put(number, record)
                     record = waiting.take(index)
                     if record is not None:
+                        captured += 1
                         yield record
+                given += len(ahead)
+                check_conserved(given, captured, self.progress.left_out)
 
     def _groups(
         self, items: Mapping[int, ParsedInput], waiting: WaitingRecords
@@ -351,6 +355,7 @@ def counted(shown: Progress, on_error: Report | None) -> Report:
 
     def report_and_count(index: int, error: HeadscopeError) -> None:
         shown.step()
+        shown.left_out += 1
         report(index, error)
 
     return report_and_count

@@ -22,6 +22,7 @@ from headscope.corpus._folder import RunFolder, differing
 from headscope.corpus._journal import PartJournal
 from headscope.corpus._measurer import Job, Measurer, PartTally
 from headscope.corpus._text import CorpusText
+from headscope.results import check_conserved
 
 FORMAT = 1
 """Of the files of a run."""
@@ -210,6 +211,7 @@ def _measure(
         owners.setdefault(text.name, []).append(text)
     names = sorted(owners)
     failed: dict[str, str] = {}
+    counted: set[str] = set()
     for name in journal.killers & set(names):
         failed[name] = f"it ended its worker, each of {journal.deaths} times"
     # Where batches change numbers, a part is first tried once more as it was.
@@ -223,6 +225,7 @@ def _measure(
         for count, (index, values) in enumerate(measurer.values_of(some, fail), 1):
             for text in owners[some[index].name]:
                 tally.update(text, values)
+            counted.add(some[index].name)
             journal.done(some[index].name)
             if count % LOOK_EVERY == 0 and anonymous_bytes() - held > GROWTH_ALLOWED:
                 give_back_memory()
@@ -233,6 +236,7 @@ def _measure(
     for text in alone:
         journal.alone(text.name)
         measured([text])
+    check_conserved(len(names), len(counted), len(failed))
     return [_failure(text, failed[name]) for name in sorted(failed) for text in owners[name]]
 
 

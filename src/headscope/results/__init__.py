@@ -2,7 +2,7 @@
 
 from headscope.results._file import load, save
 from headscope.results._registry import EVERY_KIND, drawing_of, draws, reads, shows, view_of
-from headscope.results._result import Kept, Result, no_figure
+from headscope.results._result import Kept, Result, check_conserved, no_figure
 from headscope.results._table import WIDTH, Column, TextTable, aligned, wrapped
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Result",
     "TextTable",
     "aligned",
+    "check_conserved",
     "drawing_of",
     "draws",
     "load",

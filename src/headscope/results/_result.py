@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from headscope._missing_packages import library
-from headscope.errors import FigureError, FileError, PageError
+from headscope.errors import FigureError, FileError, HeadscopeError, PageError
 from headscope.results._registry import drawing_of, view_of
 from headscope.results._table import TextTable, wrapped
 from headscope.storage import is_address, save_kept, saved_at
@@ -50,7 +50,8 @@ class Result:
         return []
 
     def __str__(self) -> str:
-        return "\n\n".join(part for part in (wrapped(self.summary), self.table()) if part)
+        lost = self.__dict__.get("left_out_of", "")
+        return "\n\n".join(part for part in (wrapped(self.summary), lost, self.table()) if part)
 
     def _repr_html_(self) -> str:
         """As notebooks show it; every string is escaped."""
@@ -91,6 +92,17 @@ class Result:
             HeadscopeError: without pyarrow.
         """
         return library("pyarrow").table(self.columns())
+
+    def conserved(self, given: int, counted: int, left_out: int, what: str = "texts") -> None:
+        """Check that everything was counted or left out; the printed result then names how many
+        were left out.
+
+        Raises:
+            HeadscopeError: where something is lost.
+        """
+        check_conserved(given, counted, left_out, what)
+        if left_out:
+            self.__dict__["left_out_of"] = f"Left out: {left_out} of {given} {what}"
 
     def save(self, path: str | os.PathLike[str]) -> Path | str:
         """Save the result as one .safetensors file, for `headscope.load`; whole or not at all.
@@ -173,3 +185,16 @@ def no_figure(result: Any) -> str:
     """The error for a kind of result without a figure, with what to use instead."""
     name = type(result).__name__
     return f"A {name} has no figure: print it, or take its table, to_pandas()"
+
+
+def check_conserved(given: int, counted: int, left_out: int, what: str = "texts") -> None:
+    """Raise where something was neither counted nor left out with a reason.
+
+    Raises:
+        HeadscopeError: with the three numbers.
+    """
+    if given != counted + left_out:
+        raise HeadscopeError(
+            f"Of {given} {what}, {counted} were counted and {left_out} left out, so that "
+            f"{given - counted - left_out} are lost; this is a bug in headscope, please report it"
+        )

@@ -141,7 +141,8 @@ def _heads(
     }
     if not source.is_text:
         records = source.grouped()
-        return heads_of(**records, random_weights=random_weights, **counting, **options)
+        result = heads_of(**records, random_weights=random_weights, **counting, **options)
+        return source.conserved(result, result.texts)
     check_heads_options(options)
     tally = Tally(**counting)
     for together in source.batches():
@@ -155,7 +156,7 @@ def _heads(
             tally.update(names[0], batch, group=None if groups is None else groups[0])
         else:
             tally.update_batch(names, batch, groups=groups)
-    return heads_of(tally, random_weights=random_weights, **options)
+    return source.conserved(heads_of(tally, random_weights=random_weights, **options), tally.texts)
 
 
 def _over_corpus(

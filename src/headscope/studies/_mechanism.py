@@ -62,6 +62,7 @@ def mechanism(
             )
         return mechanism_of(records, **options)
     result = mechanism_of(**source.grouped(keep="qk"), **options)
+    source.conserved(result, result.texts)
     if not random_weights:
         return result
     return replace(

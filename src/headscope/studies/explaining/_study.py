@@ -17,6 +17,7 @@ from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.capturing.run import at_rest, unwrapped
 from headscope.corpus import asks_for_run
 from headscope.errors import CaptureError, HeadscopeError, RecordError, TextError
+from headscope.results import check_conserved
 from headscope.studies.explaining._counterfactual import CounterfactualAttention
 from headscope.studies.explaining._explained import ExplainedText
 from headscope.studies.explaining._explaining import TextExplainer
@@ -119,6 +120,7 @@ def faithfulness(
     if not anyway:
         check_fit(source.model, CLASS)
     texts, groups = _explained(source, (layer, query), how)
+    check_conserved(len(source.inputs), len(texts), len(source.left_out))
     if not texts:
         raise TextError("None of the texts can be explained; give texts of two words or more")
     control = None
@@ -153,7 +155,12 @@ def _explained(
     """Each text that can be explained, and the documents that these are of."""
     model, tokenizer, options = unwrapped(source.model), source.tokenizer, source.options
     texts, kept = [], []
-    on_error = options.get("on_error") or (_stop if len(source.inputs) == 1 else _left_out)
+    report = options.get("on_error") or (_stop if len(source.inputs) == 1 else _left_out)
+
+    def on_error(number: int, error: HeadscopeError) -> None:
+        source.left_out[number] = str(error)
+        report(number, error)
+
     with at_rest(model):
         inputs = counted(source.inputs, "Explaining", "text", shows=options.get("progress", False))
         for number, given in enumerate(inputs):

@@ -364,6 +364,7 @@ def norm_study(
             )
         return _counted(records, groups, stack=stack, confidence=confidence)
     study = _counted(**source.grouped(keep=KEPT), stack=stack, confidence=confidence)
+    source.conserved(study, study.texts)
     if random_weights:
         study.control = _counted(
             **source.random_twin().grouped(keep=KEPT), stack=stack, confidence=confidence

@@ -23,6 +23,7 @@ from headscope.corpus import (
 from headscope.errors import HeadscopeError, RecordError, RunError
 from headscope.linguistics import word_attention, words_at
 from headscope.record import Stack
+from headscope.results import check_conserved
 from headscope.studies.shared._corpus_job import ModelJob, as_given
 from headscope.studies.shared._corpus_model import one_thread
 from headscope.studies.shared._corpus_run import run_study
@@ -229,6 +230,7 @@ def _in_memory(
             fold.counted(item.what, together.batch, **how).add_to(sums, item.name, item.unit)
         except RecordError as error:
             lose(together.numbers[0], error)
+    check_conserved(len(items), len(sums), len(lost), f"{fold.what}s")
     if not len(sums):
         raise RecordError(f"No {fold.what} is left: {next(iter(lost.values()))}")
     return sums, lost

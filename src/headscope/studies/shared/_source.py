@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headscope.errors import RecordError
 from headscope.evidence import parse_groups
 from headscope.record import Record
+from headscope.results import Result
 
 if TYPE_CHECKING:
     from headscope.capturing import Outcome
@@ -29,6 +30,7 @@ LOADING = (
 """Names of `headscope.capturing.LoadOptions`, for studies of records, which do without torch."""
 FEW = "are too few to tell up to"
 """The words about too few texts, before the number of scores."""
+Same = TypeVar("Same", bound=Result)
 LOOKED_AT = 256
 """So many texts are looked at for unknown tokens before any is run."""
 
@@ -43,6 +45,7 @@ class Source:
         inputs: texts, pairs of them, pictures or sounds, or why one of them cannot be read.
         options: of `headscope.capture_many`.
         groups: the document that each text is of; None where none was given.
+        left_out: why texts were left out when they were read last, by their numbers.
     """
 
     model: Any
@@ -50,6 +53,24 @@ class Source:
     inputs: tuple[Outcome, ...]
     options: dict[str, Any] = field(default_factory=dict)
     groups: tuple | None = None
+    left_out: dict[int, str] = field(default_factory=dict)
+
+    def conserved(self, result: Same, count: int) -> Same:
+        """The result of so many of the texts; see `headscope.results.Result.conserved`."""
+        result.conserved(len(self.inputs), count, len(self.left_out))
+        return result
+
+    def _reporting(self, more: dict[str, Any]) -> dict[str, Any]:
+        """Options with which texts that are left out are noted, and reported as was asked."""
+        options = self.options | more
+        on_error = options.get("on_error") or _warn
+        self.left_out.clear()
+
+        def lose(number: int, error: Any) -> None:
+            self.left_out[number] = str(error)
+            on_error(number, error)
+
+        return options | {"on_error": lose}
 
     @property
     def has_media(self) -> bool:
@@ -64,7 +85,7 @@ class Source:
             self.model if model is None else model,
             self.tokenizer,
             ParsedInputs(self.inputs, len(self.inputs)),
-            **(self.options | more),
+            **self._reporting(more),
         )
 
     def grouped(self, model: Any = None, **more: Any) -> dict[str, Any]:
@@ -75,19 +96,11 @@ class Source:
         """
         if self.groups is None:
             return {"records": self.records(model, **more), "groups": None}
-        lost: set[int] = set()
         groups = self.groups
-        on_error = {**self.options, **more}.get("on_error") or _warn
-
-        def lose(number: int, error: Any) -> None:
-            lost.add(number)
-            on_error(number, error)
-
-        more["on_error"] = lose
 
         def left() -> Iterator[Any]:
             # A text that is left out is reported before any later record comes.
-            yield from (group for number, group in enumerate(groups) if number not in lost)
+            yield from (group for number, group in enumerate(groups) if number not in self.left_out)
 
         return {"records": self.records(model, **more), "groups": left()}
 
@@ -103,7 +116,7 @@ class Source:
         from headscope.capturing import ParsedInputs, capture_batches
 
         given = ParsedInputs(self.inputs, len(self.inputs))
-        return capture_batches(self.model, self.tokenizer, given, **(self.options | more))
+        return capture_batches(self.model, self.tokenizer, given, **self._reporting(more))
 
     def random_twin(self) -> Source:
         """The same texts for the same architecture with random weights, which is silent on texts it
@@ -112,7 +125,10 @@ class Source:
         from headscope.capturing import random_twin
 
         return replace(
-            self, model=random_twin(self.model), options=self.options | {"on_error": passed}
+            self,
+            model=random_twin(self.model),
+            options=self.options | {"on_error": passed},
+            left_out={},
         )
 
 
