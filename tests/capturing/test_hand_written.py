@@ -398,3 +398,23 @@ def test_pieces_of_one_layer_are_not_shown_as_layers(states):
         hs.watch(model := Blocks(), batch=BATCH),
     ):
         model(states)
+
+
+def in_chunks(q, k, v):
+    return torch.cat([(part @ k.mT / 2).softmax(-1) @ v for part in q.chunk(2, dim=2)], dim=2)
+
+
+def folded(q, k, v):
+    rows = q.flatten(1, 2).unsqueeze(1)
+    return ((rows @ k.mT / 2).softmax(-1) @ v).unflatten(2, (HEADS, -1))[:, 0]
+
+
+@pytest.mark.parametrize(
+    ("form", "kv_heads", "told"),
+    [(in_chunks, HEADS, "goes over its queries in chunks"), (folded, 1, "heads as rows of one")],
+)
+@torch.no_grad()
+def test_parts_of_a_layer_are_not_taken_for_layers(form, kv_heads, told):
+    model, states = drawn(Attention(form, kv_heads)), torch.randn(1, 8, WIDTH)
+    with pytest.raises(CaptureError, match=told), hs.watch(model, list("abcdefgh")):
+        model(states)

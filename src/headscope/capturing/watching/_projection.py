@@ -17,6 +17,7 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.layout import with_heads_first
 from headscope.capturing.watching._joined_heads import are_heads_of_one, put_together
 from headscope.capturing.watching.tape import ModuleUse
+from headscope.errors import CaptureError
 
 REMEMBERED = 8
 """How many calls may wait for their projection at once; more would be compared, and held in memory,
@@ -46,6 +47,9 @@ def find_projected(use: ModuleUse, waiting: Sequence[Call]) -> ProjectedCalls | 
     Args:
         use: of a matrix, with its input.
         waiting: calls whose projection was not seen yet, the latest first.
+
+    Raises:
+        CaptureError: where heads are folded into the queries of a call.
     """
     if use.given is None:
         return None
@@ -53,6 +57,7 @@ def find_projected(use: ModuleUse, waiting: Sequence[Call]) -> ProjectedCalls | 
         order = _order_in(use.given, call)
         if order is not None:
             return ProjectedCalls([call], order)
+        _refuse_folded(use.given, call)
     for count in range(2, len(waiting) + 1):
         heads = waiting[:count][::-1]
         if not are_heads_of_one(heads):
@@ -78,6 +83,20 @@ def with_projection(
     call.projection, call.projection_name = use.module, names[id(use.module)]
     call.output = use.output
     return call
+
+
+def _refuse_folded(given: torch.Tensor, call: Call) -> None:
+    """Raise where an input is a context of one head whose rows are those of several heads."""
+    queries, heads, features = call.context.shape[1:]
+    folded = given.shape[-1] // features
+    if heads > 1 or folded < 2 or queries % folded or given.numel() != call.context.numel():
+        return
+    unfolded = call.context.reshape(len(call.context), folded, -1, features).transpose(1, 2)
+    if torch.equal(given, unfolded.reshape(given.shape)):
+        raise CaptureError(
+            f"{call.name} computes {folded} heads as rows of one (multi-query attention), which "
+            "cannot be taken apart yet; give keys and values to each head"
+        )
 
 
 def too_many(waiting: Sequence[Call]) -> bool:
