@@ -265,7 +265,8 @@ def test_a_longer_sentence_takes_room_from_the_cards(show, record):
         view.settle()
         box = view.page.locator(".full-head").bounding_box()
         ends[lines] = box["y"] + box["height"]
-    assert ends[4] < ends[1] + 40
+    # Three lines more, of which the card gives some: how many depends on the font.
+    assert ends[4] < ends[1] + 3 * 26 - 8
     assert ends[4] <= 900
 
 
