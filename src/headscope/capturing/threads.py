@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
 
+from headscope.capturing.observers import SharedPatch
 from headscope.capturing.walk import modules_of
 
 # Held for moments. Reentrant, because a generator that is collected in between leaves its block,
@@ -102,40 +103,17 @@ def _leave(module: nn.Module, block: object) -> None:
         del _resting[module]
 
 
-class _Stance:
-    """``torch.compiler``'s stance is one for the whole process: the first block sets it, the last
-    one resets it.
-    """
-
-    def __init__(self) -> None:
-        self._open = 0
-        self._set: Any = None
-
-    def enter(self) -> None:
-        with _table:
-            if self._open == 0:
-                self._set = torch.compiler.set_stance("force_eager")
-            self._open += 1
-
-    def leave(self) -> None:
-        with _table:
-            self._open -= 1
-            if self._open == 0 and self._set is not None:
-                self._set.__exit__(None, None, None)
-                self._set = None
+def _run_as_written() -> Callable[[], None]:
+    stance: Any = torch.compiler.set_stance("force_eager")
+    return lambda: stance.__exit__(None, None, None)
 
 
-_stance = _Stance()
+_STANCE = SharedPatch(_run_as_written)
 
 
-@contextmanager
-def not_compiling() -> Generator[None]:
+def not_compiling() -> AbstractContextManager[None]:
     """Run what was compiled as it is written, in all threads, while any such block is open."""
-    _stance.enter()
-    try:
-        yield
-    finally:
-        _stance.leave()
+    return _STANCE.applied()
 
 
 def _forget_other_threads() -> None:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
 
 from headscope.capturing._call_of_heads import call_of_heads, each_once, held_heads
 from headscope.capturing.building._call_tokens import CallTokens
 from headscope.capturing.building._checks import (
+    Keys,
+    check_chunks,
     check_sizes,
     check_weights,
     explained,
@@ -56,7 +57,6 @@ from headscope.capturing.walk import modules_of
 from headscope.capturing.watching._joined_heads import check_joined
 from headscope.capturing.watching._routers import routers_of
 from headscope.capturing.watching.deferred_work import AT_ONCE, DeferredWork
-from headscope.errors import CaptureError
 from headscope.record import CONTRIBUTION_KINDS as KINDS
 from headscope.record import (
     Contributions,
@@ -104,7 +104,7 @@ class Builder:
         self._visibilities: dict[tuple, tuple[tuple, Visibility]] = {}
         self._rotations = Rotations()
         self._computed = ComputedEarly()
-        self._keys: dict[str, tuple[tuple, StorageWeakRef]] = {}
+        self._keys: dict[str, Keys] = {}
         self.deferred: DeferredWork = AT_ONCE
         self.seen: dict[int, SeenLayer] = {}
         self.samples: list[OrderSample] = []
@@ -136,7 +136,7 @@ class Builder:
                 computed.
         """
         check_sizes(call)
-        self._refuse_chunks(call)
+        check_chunks(call, self._keys)
         if call.layout.open:
             if self._count_of_texts not in (None, call.size[0]):
                 raise not_proved(call.name, self._count_of_texts or 0)
@@ -165,20 +165,6 @@ class Builder:
             self.norms.mark(whole, call, sides)
             self.norms.expect(call, visibility, weights, seen.layers)
         put_away(seen.all_layers, self._keeping.put)
-
-    def _refuse_chunks(self, call: Call) -> None:
-        """Raise where a module has used these very keys before, with others of its queries."""
-        if call.key is None or call.size[2] >= call.size[3]:
-            return
-        keys = call.key.data_ptr(), call.key.shape
-        known, storage = self._keys.get(call.name, (None, None))
-        if known == keys and storage is not None and not storage.expired():
-            raise CaptureError(
-                f"{call.name} goes over its queries in chunks, which cannot be put together yet; "
-                "run it on fewer tokens than a chunk has, or without chunks"
-            )
-        # Other memory may come to lie where theirs was.
-        self._keys[call.name] = keys, StorageWeakRef(call.key.untyped_storage())
 
     def complete(self) -> None:
         """All calls of the pass were seen.

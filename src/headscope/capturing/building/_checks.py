@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from headscope.capturing.calls.attention import (
     EXACT,
@@ -23,6 +24,13 @@ from headscope.errors import CaptureError
 TOLERANCE = 1e-4
 """Difference allowed in single precision, relative to the largest value of the layer output."""
 EXPLAINED_WITHIN = 2e-5
+
+
+class Keys(NamedTuple):
+    """Where the keys of a call lie, and whether they still do."""
+
+    at: tuple[int, torch.Size]
+    storage: StorageWeakRef
 
 
 def verified(call: Call, weights: torch.Tensor, rows: QueryRows) -> list[dict[str, Any]]:
@@ -99,6 +107,28 @@ def check_weights(weights: torch.Tensor, padding: torch.Tensor | None, name: str
         )
     if padding is not None:
         check_lost(lost, name)
+
+
+def check_chunks(call: Call, known: dict[str, Keys]) -> None:
+    """Raise where a module has used these very keys before, with others of its queries.
+
+    Args:
+        call: with fewer queries than keys, else it has no others.
+        known: the latest keys of each module, by name.
+
+    Raises:
+        CaptureError: naming the module.
+    """
+    if call.key is None or call.size[2] >= call.size[3]:
+        return
+    before, keys = known.get(call.name), (call.key.data_ptr(), call.key.shape)
+    # Other memory may come to lie where theirs was.
+    if before is not None and before.at == keys and not before.storage.expired():
+        raise CaptureError(
+            f"{call.name} goes over its queries in chunks, which cannot be put together yet; "
+            "run it on fewer tokens than a chunk has, or without chunks"
+        )
+    known[call.name] = Keys(keys, StorageWeakRef(call.key.untyped_storage()))
 
 
 def check_sizes(call: Call) -> None:
