@@ -11,6 +11,7 @@ from torch.nn import functional
 
 import headscope as hs
 from headscope import CaptureError
+from headscope.testing import tiny_tokenizer
 
 from ..close import assert_close
 
@@ -234,6 +235,27 @@ def test_places_of_a_unet_follow_the_size_of_its_picture():
         apart = np.square(after - before).sum(axis=(0, 2))
         middle = apart @ np.array(stacks[0].query.places) / apart.sum()
         assert np.abs(middle - (5, 9)).max() < 1.5
+
+
+def test_words_are_those_of_the_pipelines_tokenizer():
+    """Of the prompt, and of the negative prompt in its own rows."""
+    from transformers import CLIPTextConfig, CLIPTextModel
+
+    pipe, *_, size = unet()
+    sizes = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2}
+    config = CLIPTextConfig(
+        vocab_size=64, num_attention_heads=3, max_position_embeddings=WORDS, **sizes
+    )
+    tokenizer = tiny_tokenizer()
+    tokenizer.model_max_length = WORDS
+    pipe.register_modules(text_encoder=CLIPTextModel(config).eval(), tokenizer=tokenizer)
+    with hs.watch_pipeline(pipe, steps=[1]) as seen:
+        ran(pipe, {"prompt": "a cat", "negative_prompt": "dog"}, size, 2)
+    block = next(name for name in seen.blocks if name.endswith("attn2"))
+    rows = [seen.stack(block, 1, row).key for row in (0, 1)]
+    assert rows[0].labels == ("[CLS]", "d", "o", "g", "[SEP]", "[PAD]", "[PAD]")
+    assert rows[1].labels == ("[CLS]", "a", "c", "a", "t", "[SEP]", "[PAD]")
+    assert rows[1].special == (True, False, False, False, False, True, True)
 
 
 def test_what_is_kept_is_chosen(tmp_path):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import headscope as hs
 from headscope import RecordError
 from headscope.norms import flow, rollout
-from headscope.testing import random_record
+from headscope.testing import random_record, tiny_model, tiny_tokenizer
 
 from .conftest import weights_of
 from .plain import rolled
@@ -130,3 +130,14 @@ def test_layers_without_attention_break_the_way_back():
     )
     with pytest.raises(RecordError, match=r"no attention in layers \[1\]"):
         rollout(stack)
+
+
+def test_a_stack_of_several_is_named():
+    model = tiny_model("bart")
+    record = hs.capture(model, tiny_tokenizer(), "a cat", target="the dog")
+    with pytest.raises(RecordError, match="'encoder', 'decoder', 'cross'; give one with stack="):
+        rollout(record)
+    np.testing.assert_array_equal(rollout(record, stack="encoder"), rollout(record["encoder"]))
+    np.testing.assert_array_equal(flow(record, stack="decoder"), flow(record["decoder"]))
+    with pytest.raises(RecordError, match="none"):
+        rollout(record, stack="none")

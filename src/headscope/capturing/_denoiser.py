@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
 import torch
 
 from headscope.capturing.inputs.inputs import Inputs
+from headscope.capturing.inputs.tokens import joined_tokens
+from headscope.capturing.media._position_marks import marks_of
 from headscope.capturing.media.input_positions import (
     TEXT,
     VISION,
@@ -25,14 +28,20 @@ WORDS = "encoder_hidden_states"
 
 
 def denoiser_inputs(
-    model: Any, arguments: Mapping[str, Any], words: Sequence[str] | None = None
+    model: Any,
+    arguments: Mapping[str, Any],
+    words: Sequence[str] | None = None,
+    encoded: Sequence[Tokens] = (),
 ) -> Inputs:
     """The arguments of a denoiser, with the place that each entry of the picture and each word has.
 
     Args:
         model: a UNet or a transformer of diffusers.
         arguments: of its forward, by name.
-        words: names of the positions of the text; by default they are counted.
+        words: names of the positions of the text; by default those of the tokens that they come
+            from, or they are counted.
+        encoded: tokens of the texts whose positions were followed from their encoders, numbered
+            through from 1 on.
 
     Raises:
         CaptureError: where there is no picture, or it is unknown where its parts lie; where there
@@ -55,9 +64,27 @@ def denoiser_inputs(
     elements.append(elements_of(TEXT, [grid_of(1, length)] * batch, range(batch)))
     clips = (None,) * batch
     positions = positions_of(model, batch, marks, np.concatenate(elements), clips=clips)
-    names = tuple(words or (f"w{number}" for number in range(length)))
-    source = (Tokens(pieces=names, special=(False,) * length),) * batch if length else ()
+    source: tuple[Tokens, ...] = ()
+    if length:
+        numbers = tuple(words or (f"w{number}" for number in range(length)))
+        named = Tokens(pieces=numbers, labels=numbers, special=(False,) * length)
+        source = (named,) * batch
+        if not words and text is not None:
+            source = tuple(_read(text, named, encoded))
     return Inputs(dict(arguments), source, (), positions)
+
+
+def _read(text: torch.Tensor, named: Tokens, encoded: Sequence[Tokens]) -> Iterator[Tokens]:
+    """The tokens of each row of a text; positions that were not followed keep their names."""
+    known = reduce(joined_tokens, encoded, named)
+    marks = marks_of(text)
+    for row in range(len(text)):
+        at = np.arange(len(named))
+        if marks is not None:
+            followed = marks[row, :, 0].cpu().numpy()
+            at = np.where(followed > 0, len(named) + followed - 1, at)
+        own = known.take(at.tolist())
+        yield Tokens(pieces=own.pieces, labels=own.labels, special=own.special)
 
 
 def _picture_name(model: Any, arguments: Mapping[str, Any]) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import Any, Literal
 
@@ -16,7 +17,10 @@ from torch import nn
 from typing_extensions import Unpack
 
 from headscope.capturing._denoiser import denoiser_inputs
+from headscope.capturing.hooks import hook_before
+from headscope.capturing.inputs.tokens import tokens_from_ids
 from headscope.capturing.keep import KeepChoice
+from headscope.capturing.media._position_marks import PositionMarks, marked
 from headscope.capturing.options import RecordOptions, keeping_of
 from headscope.capturing.run import at_rest, run, unwrapped
 from headscope.errors import CaptureError
@@ -25,6 +29,8 @@ from headscope.record import Record, Stack, Tokens
 Part = Literal["picture", "text"]
 """Patches of the picture, or words."""
 PARTS = ("picture", "text")
+ENCODERS = ("", "_2", "_3")
+"""What pipelines append to the names of their text encoders and their tokenizers."""
 DENOISERS = ("transformer", "unet")
 """What pipelines call the part that takes noise away."""
 
@@ -147,7 +153,9 @@ def watch_pipeline(
         steps: numbers of the steps to keep, from 0; by default all.
         blocks: the modules to keep, by the beginning of their names, such as
             ``["transformer_blocks.3"]``; by default all.
-        words: names of the positions of the text, padding included; by default ``w0``, ``w1`` ...
+        words: names of the positions of the text, padding included; by default those of the
+            tokenizers of the pipeline, or where its own text encoders did not run, ``w0``, ``w1``
+            ...
         **options: see `RecordOptions`; ``keep`` is ``"qk"`` by default, from which weights follow
             exactly. Of n positions and heads of d features that is 8 n d bytes for each head of
             each block, step and row of the batch; ``"weights"`` takes 4 n**2.
@@ -168,7 +176,8 @@ def watch_pipeline(
     original = denoiser.__dict__.get("forward")
     denoiser.forward = watched.forward
     try:
-        yield seen
+        with watched.reading(pipe):
+            yield seen
     finally:
         if original is None:
             del denoiser.forward
@@ -211,6 +220,33 @@ class _KeptSteps:
         self._steps, self._blocks, self._words = steps, blocks, words
         self._forward: Callable = model.forward
         self._inside = False
+        self._texts: list[Tokens] = []
+        self._follow = PositionMarks(())
+
+    @contextmanager
+    def reading(self, pipe: Any) -> Generator[None]:
+        """Follow the tokens of the pipeline's text encoders to the denoiser while it is open."""
+        with ExitStack() as undo:
+            for name in ENCODERS if self._words is None else ():
+                encoder = getattr(pipe, f"text_encoder{name}", None)
+                tokenizer = getattr(pipe, f"tokenizer{name}", None)
+                if isinstance(encoder, nn.Module) and tokenizer is not None:
+                    undo.callback(hook_before(encoder, partial(self._read, tokenizer)).remove)
+            undo.enter_context(self._follow)
+            yield
+
+    def _read(self, tokenizer: Any, _: nn.Module, args: tuple, options: dict) -> Any:
+        """A text encoder begins: its ids, marked, take their own place."""
+        given = [*args, *options.values()]
+        ids = next((each for each in given if isinstance(each, torch.Tensor)), None)
+        if ids is None or ids.ndim != 2 or ids.is_floating_point():
+            return None
+        first = 1 + sum(map(len, self._texts))
+        self._texts += [tokens_from_ids(tokenizer, row) for row in ids.tolist()]
+        marks = torch.arange(first, first + ids.numel(), dtype=torch.int32).reshape(ids.shape)
+        view = marked(ids, marks)
+        swapped = [view if each is ids else each for each in given]
+        return tuple(swapped[: len(args)]), dict(zip(options, swapped[len(args) :], strict=True))
 
     @property
     def count(self) -> int:
@@ -231,13 +267,13 @@ class _KeptSteps:
         step = self.count - 1
         if self._steps is not None and step not in self._steps:
             return
-        self._inside = True
+        self._inside = self._follow.away = True
         try:
             with at_rest(self._model):
-                inputs = denoiser_inputs(self._model, arguments, self._words)
+                inputs = denoiser_inputs(self._model, arguments, self._words, self._texts)
                 records = run(self._model, inputs, self._keeping, numbers=False)
         finally:
-            self._inside = False
+            self._inside = self._follow.away = False
         order = {name: number for number, (name, _) in enumerate(self._model.named_modules())}
         held = [_by_block(record, self._blocks, order) for record in records]
         self.kept.setdefault(step, []).extend(held)

@@ -22,6 +22,7 @@ def flow(
     layer: int = -1,
     queries: Iterable[int] | None = None,
     residual: bool | None = None,
+    stack: str | None = None,
 ) -> Float[np.ndarray, "query key"]:
     """The most that could flow from each token after a layer back to each input token, rows divided
     by their sums.
@@ -42,6 +43,7 @@ def flow(
         layer: after which layer.
         queries: which tokens; by default all.
         residual: as of `rollout`.
+        stack: as of `rollout`.
 
     Raises:
         RecordError: as of `rollout`, or where there is no such layer or token.
@@ -51,7 +53,7 @@ def flow(
         >>> flow(np.array([[[1.0, 0.0], [0.5, 0.5]]]), layer=0).tolist()
         [[1.0, 0.0], [0.25, 0.75]]
     """
-    steps = steps_of(source, quantity, residual)
+    steps = steps_of(source, quantity, residual, stack)
     layers, size = steps.shape[:2]
     last = layer + layers if layer < 0 else layer
     chosen = list(range(size)) if queries is None else list(queries)

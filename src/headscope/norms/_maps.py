@@ -16,7 +16,7 @@ RESIDUAL_INSIDE = ("residual", "output", "alti", "globenc")
 
 
 def steps_of(
-    source: Any, quantity: Quantity, residual: bool | None
+    source: Any, quantity: Quantity, residual: bool | None, stack: str | None = None
 ) -> Float[np.ndarray, "layer query key"]:
     """What each layer passes on, rows summing to 1: ``A + I`` or ``A``, divided by the sums of
     rows.
@@ -25,6 +25,7 @@ def steps_of(
         source: a record with one stack, a stack, or an array ``[layer query key]``.
         quantity: of a record: the mean of the weights over heads, or a map of its contributions.
         residual: whether I is added; None for where the quantity does not hold it.
+        stack: name of a stack of the record; None where it has one alone.
 
     Raises:
         RecordError: where there is no map for each layer, or queries and keys are different tokens.
@@ -34,7 +35,7 @@ def steps_of(
             f"There is no quantity {quantity!r}; there are {', '.join(get_args(Quantity))}"
         )
     if isinstance(source, Record | Stack):
-        maps = _maps_of(_stack_of(source), quantity)
+        maps = _maps_of(_stack_of(source, stack), quantity)
     else:
         maps = np.array(source, np.float64)
     if maps.ndim != 3 or maps.shape[1] != maps.shape[2]:
@@ -59,14 +60,14 @@ def _even(maps: np.ndarray) -> np.ndarray:
     return np.divide(maps, sums, out=np.zeros_like(maps), where=sums > 0)
 
 
-def _stack_of(source: Record | Stack) -> Stack:
+def _stack_of(source: Record | Stack, name: str | None) -> Stack:
     if isinstance(source, Stack):
         return source
+    if name is not None:
+        return source[name]
     if len(source.stacks) > 1:
-        raise RecordError(
-            f"This record has the stacks {', '.join(map(repr, source.stacks))}; give one: "
-            "record[...]"
-        )
+        listed = ", ".join(map(repr, source.stacks))
+        raise RecordError(f"This record has the stacks {listed}; give one with stack=")
     return next(iter(source.stacks.values()))
 
 

@@ -75,8 +75,8 @@ def sharpen(model: Any) -> None:
         with torch.no_grad():
             # By the width of the input, so that outputs are about as large whatever the layer.
             if parameter.ndim >= 2 and "embed" not in name.lower():
-                inputs = parameter[0].numel() if has_backbone else parameter.shape[-1]
-                parameter.normal_(std=SHARPNESS / inputs**0.5)
+                inputs = parameter.shape[1:].numel() if has_backbone else parameter.shape[-1]
+                parameter.normal_(std=SHARPNESS / max(1, inputs) ** 0.5)
             elif name.endswith(("bias", "sinks")):
                 parameter.normal_(std=0.3)
 

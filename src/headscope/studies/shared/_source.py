@@ -275,7 +275,8 @@ def check_known_texts(tokenizer: Any, texts: Iterable[str], what: str = "the tex
     tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
     # Not verbose, or the tokenizer warns of texts that are longer than the model takes.
     read = [tokenizer(text, verbose=False)["input_ids"] for text in islice(texts, LOOKED_AT)]
-    check_known(tokenizer, chain.from_iterable(read), what, MOST_UNKNOWN, texts=len(read))
+    if read:  # of pictures alone the processor has no words
+        check_known(tokenizer, chain.from_iterable(read), what, MOST_UNKNOWN, texts=len(read))
     return MOST_UNKNOWN
 
 
