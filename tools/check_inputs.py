@@ -14,6 +14,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src/headscope"
 DOOR = {
+    "capturing/inputs/chat.py",
     "capturing/inputs/parse.py",
     "capturing/media/picture_input.py",
     "capturing/media/_sound.py",

@@ -27,6 +27,7 @@ export const FACTS: LiveFacts = {
   failed: "",
   threads: 1,
   text: "we went home",
+  messages: [],
   beside: "",
   atlas: 0,
   versions: { headscope: "0.0.0" },

@@ -74,7 +74,7 @@ def models(tmp_path_factory):
     gpt2 = tiny_model("gpt2", writes=True, n_positions=256)
     clip, llava, translator = tiny_clip(), tiny_chat_llava(), cipher_translator(steps=2)[:2]
     made = {
-        "my-model": (llama, tiny_tokenizer()),
+        "my-model": (llama, _talking()),
         "path/to/a/llama": (llama, tiny_tokenizer()),
         "path/to/a/model": (tiny_model("bert"), tiny_tokenizer()),
         "path/to/a/classifier": (
@@ -103,6 +103,16 @@ def models(tmp_path_factory):
         for part in parts:
             part.save_pretrained(folder / name)
     return folder
+
+
+def _talking():
+    """A tokenizer with a chat template."""
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = (
+        "{% for each in messages %}[CLS]{{ each['role'] }}, {{ each['content'] }}[SEP]{% endfor %}"
+        "{% if add_generation_prompt %}[CLS]assistant,{% endif %}"
+    )
+    return tokenizer
 
 
 def _numbered_words():

@@ -256,7 +256,7 @@ def test_a_processor_without_a_template_reads_the_marks_and_the_question():
         ({"heads": []}, RecordError, "an empty list"),
         ({"heads": ["1-2"], "layers": [1]}, RecordError, "leave out layers"),
         ({"heads": ["a-b"]}, RecordError, "Expected a head such as"),
-        ({"num_beams": 3}, CaptureError, "beams"),
+        ({"num_beam_groups": 3}, CaptureError, "beams"),
         ({"max_new_tokens": 0}, CaptureError, "max_new_tokens must be"),
         ({"max_new_tokens": 900}, TextError, "After 34 tokens the model has positions"),
         ({"device": "cpu"}, ModelError, "device"),

@@ -102,6 +102,10 @@ export interface LiveFacts {
    */
   text: string;
   /**
+   * The conversation that it was started with; empty without one.
+   */
+  messages: LiveMessage[];
+  /**
    * Name of the second model, which the first can be compared with; empty without one.
    */
   beside: string;
@@ -157,6 +161,13 @@ export interface LiveStack {
   heads: number;
 }
 /**
+ * One turn of a conversation, for a model that has a form for them.
+ */
+export interface LiveMessage {
+  role: string;
+  content: string;
+}
+/**
  * ``POST /ask``: read this, with these changes.
  */
 export interface LiveQuestion {
@@ -197,13 +208,6 @@ export interface LiveInput {
    * The bytes of a WAV in base64, of as many samples a second as the model hears.
    */
   audio?: string;
-}
-/**
- * One turn of a conversation, for a model that has a form for them.
- */
-export interface LiveMessage {
-  role: string;
-  content: string;
 }
 /**
  * A change of some heads. ``from`` is the other text that patch takes values from, or several

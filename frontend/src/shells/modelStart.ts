@@ -72,7 +72,8 @@ async function askWithFile(model: Model, facts: LiveFacts, element: HTMLElement,
 }
 
 /** What is read first where the address says nothing; a model of pictures or sounds is given one. */
-function firstInput({ text, fields }: LiveFacts, chosen: Partial<LiveInput>): LiveInput {
+function firstInput({ text, messages, fields }: LiveFacts, chosen: Partial<LiveInput>): LiveInput {
+  if (messages.length > 0) return { messages, ...chosen };
   return fields.includes("text") ? { text: text || FIRST_TEXT, ...chosen } : chosen;
 }
 

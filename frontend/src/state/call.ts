@@ -24,5 +24,10 @@ export function literal(value: unknown): string {
   if (value === null || value === undefined) return "None";
   if (typeof value === "boolean") return value ? "True" : "False";
   if (Array.isArray(value)) return `[${value.map(literal).join(", ")}]`;
+  if (typeof value === "object") {
+    return `{${Object.entries(value)
+      .map(([name, each]) => `${literal(name)}: ${literal(each)}`)
+      .join(", ")}}`;
+  }
   return typeof value === "string" ? JSON.stringify(value) : String(value);
 }

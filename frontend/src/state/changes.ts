@@ -1,4 +1,4 @@
-import type { ModelChange } from "../contract/live";
+import type { LiveInput, ModelChange } from "../contract/live";
 import type { PageStack } from "../contract/page";
 import { literal } from "./call";
 import { readable } from "./label";
@@ -131,8 +131,9 @@ function decoded(text: string): string {
 }
 
 /** The line of Python that makes the shown record. */
-export function pythonLine(text: string, second: string | undefined, python: string): string {
-  const texts = [text, ...(second === undefined ? [] : [second])].map(literal).join(", ");
+export function pythonLine({ text = "", text_b, messages }: LiveInput, python: string): string {
+  const given = messages ? [messages] : text_b === undefined ? [text] : [text, text_b];
+  const texts = given.map(literal).join(", ");
   if (!python) return `record = hs.capture(model, tokenizer, ${texts})`;
   return `effect = hs.effect(model, tokenizer, ${texts}, ${python})`;
 }

@@ -69,8 +69,11 @@ test("a text and its changes stand in the fragment, as far as they fit", () => {
 });
 
 test("the line of Python says the texts and the changes", () => {
-  expect(pythonLine('say "a"', undefined, "")).toBe('record = hs.capture(model, tokenizer, "say \\"a\\"")');
-  expect(pythonLine("a", "b", "interventions=[]")).toBe(
+  expect(pythonLine({ text: 'say "a"' }, "")).toBe('record = hs.capture(model, tokenizer, "say \\"a\\"")');
+  expect(pythonLine({ text: "a", text_b: "b" }, "interventions=[]")).toBe(
     'effect = hs.effect(model, tokenizer, "a", "b", interventions=[])',
+  );
+  expect(pythonLine({ messages: [{ role: "user", content: "hi" }] }, "")).toBe(
+    'record = hs.capture(model, tokenizer, [{"role": "user", "content": "hi"}])',
   );
 });

@@ -79,11 +79,11 @@ def capture_many(
             Encoder-decoders go one input at a time.
         tokenizer: its tokenizer, which need not know how to pad; its processor for pictures and
             sounds; may be left out if the model is given by name.
-        texts: texts, pairs of them, or rows such as ``{"image": "cat.png", "text": "a photo of a
-            cat"}``, with ``text``, ``text_pair``, ``image``, ``sound``, ``sampling_rate`` and
-            ``target`` of `capture`, or texts as data sets call them (``sentence1``, ``premise``,
-            ``question`` ...), other columns left aside; from any iterable: a list,
-            ``datasets.Dataset``, a table of pandas, polars or Arrow.
+        texts: texts, pairs of them, conversations, or rows such as ``{"image": "cat.png", "text":
+            "a photo of a cat"}``, with ``text``, ``text_pair``, ``image``, ``sound``,
+            ``sampling_rate`` and ``target`` of `capture`, or texts as data sets call them
+            (``sentence1``, ``premise``, ``question``, ``messages`` ...), other columns left aside;
+            from any iterable: a list, ``datasets.Dataset``, a table of pandas, polars or Arrow.
         out: a folder for the records of texts and pairs of them; pictures and sounds are left out.
         batch_tokens: most tokens in a batch, padding included; a longer input is a batch of its
             own.

@@ -76,6 +76,7 @@ def masking_drops(
     else:
         check_not_loaded(model, options)
     masking = Masking(model, tokenizer, batch_tokens=batch_tokens)
+    given = given.read_with(tokenizer)
     encoding = encode(masking.model, tokenizer, given.texts)
     return masking(tokens_from_encoding(tokenizer, encoding, given.texts))
 

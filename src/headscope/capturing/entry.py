@@ -65,7 +65,9 @@ def capture(
         model: a loaded transformers model, a hub name, a folder, or None for the demo model.
         tokenizer: its tokenizer, or its processor for pictures and sounds; may be left out if
             the model is given by name.
-        text: the text; leave it out for models that read only pictures or sounds.
+        text: the text, or a conversation, a list of ``{"role": ..., "content": ...}`` that the
+            tokenizer's chat template makes a text of; leave it out for models that read only
+            pictures or sounds.
         text_pair: the second text of a sentence pair.
         out: a file (``.safetensors``) that the record is written to layer by layer, whole or not at
             all, so that it may be larger than memory. While the model runs, as much again is taken
@@ -128,6 +130,8 @@ def prepared(
         raise CaptureError(
             f"capture needs the {what} of {type(model).__name__}: capture(model, {what}, ...)"
         )
+    check_reads(model, given)
+    given = given.read_with(tokenizer)
     # An encoder-decoder may write its target here, which runs the model.
     with one_at_a_time(model), at_rest(model):
         reading = {name: options[name] for name in READING if name in options}
@@ -330,7 +334,6 @@ def _inputs_of_text(
     truncate: bool = False,
     target_tokenizer: Any = None,
 ) -> Inputs:
-    check_reads(model, given)
     encoding = encode(model, tokenizer, given.texts, truncate=truncate)
     check_known(tokenizer, encoding["input_ids"], "the text", None)
     named = {

@@ -19,7 +19,7 @@ from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs.inputs import Inputs, encode, position_limit
 from headscope.capturing.inputs.parse import parse_many
 from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs, Report
-from headscope.capturing.inputs.tokens import SpecialTokens
+from headscope.capturing.inputs.tokens import SpecialTokens, once
 from headscope.capturing.many import OF_ONE_INPUT, counted, leaving_out
 from headscope.capturing.options import RecordOptions, keeping_of, kept_of
 from headscope.capturing.run import at_rest, run, run_together
@@ -211,7 +211,7 @@ class _Batches:
         if not given.is_text:
             raise CaptureError("A picture, a sound or a target cannot be read among texts")
         check_reads(self.model, given)
-        return given
+        return given.read_with(self.tokenizer)
 
     def _together(
         self, items: list[tuple[int, ParsedInput]], *, pairs: bool
@@ -219,26 +219,30 @@ class _Batches:
         """Texts, or pairs, encoded in one call, which is many times faster than one by one; only
         those that fit the model.
         """
-        chosen = [(number, item) for number, item in items if (len(item.texts) == 2) == pairs]
+        chosen = [
+            (number, item)
+            for number, item in items
+            if (len(item.texts) == 2) == pairs and not item.is_rendered
+        ]
         if len(chosen) < 2 or not getattr(self._words, "is_fast", False):
             return {}
         limit = position_limit(self.model)
         cut = {"truncation": False}
         if self.options.get("truncate", False) and limit:
             cut = {"truncation": True, "max_length": limit}
-        sides = [[str(item.text) for _, item in chosen]]
-        if pairs:
-            sides.append([str(item.text_pair) for _, item in chosen])
+        sides = list(map(list, zip(*(item.texts for _, item in chosen), strict=True)))
         try:
             encoding = self._words(*sides, padding=False, return_tensors=None, **cut)
         except OF_ONE_INPUT:
             # One text stopped it; running each by itself shows which.
             return {}
         fits = {}
-        for example, ((number, _), ids) in enumerate(
+        for example, ((number, item), ids) in enumerate(
             zip(chosen, encoding["input_ids"], strict=True)
         ):
-            if ids and (limit is None or len(ids) <= limit):
+            # Where the text has a special token that was put before it too, it is read alone.
+            is_whole = once(self._words, ids, *item.texts, **cut) == slice(0, len(ids))
+            if ids and is_whole and (limit is None or len(ids) <= limit):
                 fits[number] = encoding, example
         return fits
 

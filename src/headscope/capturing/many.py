@@ -155,10 +155,10 @@ class _Many:
             while ahead := list(islice(numbered, AT_ONCE)):
                 items: dict[int, ParsedInput] = {}
                 for index, outcome in ahead:
-                    if isinstance(outcome, HeadscopeError):
-                        self.report(index, outcome)
-                    else:
-                        items[index] = outcome
+                    with leaving_out(index, self.report):
+                        if isinstance(outcome, HeadscopeError):
+                            raise outcome
+                        items[index] = outcome.read_with(self.tokenizer)
                 groups = self._groups(items, waiting)
                 for index in items:
                     if index not in waiting:

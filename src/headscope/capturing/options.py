@@ -55,9 +55,9 @@ class CaptureOptions(KeepOptions, LoadOptions, total=False):
 
     target: str | None
     """Text for the decoder of an encoder-decoder; by default what the model itself generates,
-    greedily. As in training the decoder reads it shifted: the start token and all tokens but the
-    last, and the row of each token is where the next one is written. The last token, the end where
-    the tokenizer adds one, has no row.
+    without sampling. As in training the decoder reads it shifted: the start token and all tokens
+    but the last, and the row of each token is where the next one is written. The last token, the
+    end where the tokenizer adds one, has no row.
     """
     target_tokenizer: Any
     """Tokenizer of the target side, if it differs from that of the source."""

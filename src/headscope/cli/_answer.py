@@ -41,7 +41,7 @@ def answer(
     at: Words = (),
     keep_sinks: Annotated[bool, Parameter(negative="")] = False,
     relative: Annotated[bool, Parameter(negative="")] = False,
-    max_new_tokens: Annotated[int, Parameter(validator=Number(gte=1))] = 32,
+    max_new_tokens: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
     sample: Annotated[bool, Parameter(negative="")] = False,
     temperature: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
     top_p: Annotated[float | None, Parameter(validator=Number(gt=0, lte=1))] = None,
@@ -68,7 +68,8 @@ def answer(
         keep_sinks: Keep patches that get outsized attention whatever is written; by default they
             are blank.
         relative: Draw the difference to the mean over all words of the answer.
-        max_new_tokens: Maximum number of tokens to generate.
+        max_new_tokens: Maximum number of tokens to generate; by default that of the model's own
+            generation_config, or 32.
         sample: Sample tokens instead of taking the most probable one.
         temperature: Sampling temperature: above 1 more random, below 1 less.
         top_p: Sample from the most probable tokens that together have this probability.

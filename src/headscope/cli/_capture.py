@@ -12,7 +12,7 @@ from headscope.cli._corpus import CorpusOptions, is_folder
 from headscope.cli._media import Media
 from headscope.cli._page import Words
 from headscope.cli._run import ModelOptions, captured, check_record_name, say, say_checked, say_what
-from headscope.cli._study import outcomes_of
+from headscope.cli._study import outcomes_of, text_or_chat
 from headscope.errors import CaptureError, FileError, RunError, TextError
 
 HEAD = re.compile(r"(?:(.+):)?(\d+)-(\d+)")
@@ -23,6 +23,7 @@ def capture(
     text_b: str | None = None,
     /,
     *,
+    chat: Path | None = None,
     out: Path,
     texts: Path | None = None,
     model: ModelOptions | None = None,
@@ -43,6 +44,8 @@ def capture(
     Args:
         text: The text to read; leave it out for models of pictures or sounds alone.
         text_b: The second text of a sentence pair.
+        chat: A conversation to read in place of a text: a .json file with a list of messages, each
+            with role and content.
         out: Write the record to this file (.safetensors), or the records of --texts and their
             index, records.jsonl, into this folder; the same command resumes after what is there.
         texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
@@ -75,6 +78,7 @@ def capture(
         "heads": [parse_head(each) for each in keep_heads] or None,
     }
     parse_keep(**kept)
+    text = text_or_chat(text, chat, text_b, texts)
     options, run_options = model or ModelOptions(), corpus or CorpusOptions()
     if texts is not None:
         check_none_beside_texts(text, media, options)

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from headscope.cli._layers_and_heads import parse_layer_and_heads
 from headscope.cli._media import Media
 from headscope.cli._run import ModelOptions, quiet, say, status
-from headscope.cli._study import check_result, write_result
+from headscope.cli._study import check_result, text_or_chat, write_result
 from headscope.errors import InterventionError
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def effect(
     text_b: str | None = None,
     /,
     *,
+    chat: Path | None = None,
     model: ModelOptions | None = None,
     media: Media | None = None,
     zero: Places = (),
@@ -42,6 +43,8 @@ def effect(
     Args:
         text: The text to read; leave it out for models of pictures or sounds alone.
         text_b: The second text of a sentence pair.
+        chat: A conversation to read in place of a text: a .json file with a list of messages, each
+            with role and content.
         model: Model, and how it runs.
         media: Pictures and sound that the model reads.
         zero: Heads whose output is set to zero: layer and heads, such as 2-0, 2-0,3,5, or 2 for all
@@ -62,6 +65,7 @@ def effect(
             "Expected heads to disable with --zero or --uniform, such as --zero 2-0"
         )
     options, media = model or ModelOptions(), media or Media()
+    text = text_or_chat(text, chat, text_b)
     media.check(text, text_b)
     from headscope.capturing import parse_call
 

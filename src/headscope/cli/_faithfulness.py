@@ -21,6 +21,7 @@ def faithfulness(
     /,
     *,
     texts: Path | None = None,
+    chat: Path | None = None,
     model: ModelOptions | None = None,
     layer: int = -1,
     query: str = "0",
@@ -46,6 +47,8 @@ def faithfulness(
         text_b: The second text of a sentence pair.
         texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
             text, text_b and group (the document of a text; intervals are then over documents).
+        chat: A conversation to read in place of a text: a .json file with a list of messages, each
+            with role and content.
         model: Classifier, and how it runs; the demo model is none.
         layer: Layer number, from 0; -1 is the last.
         query: Token that the classifier reads: its position from 0 (-1 is the last), or its word,
@@ -64,7 +67,7 @@ def faithfulness(
     """
     table = table_of(out)
     check_results(table, plot, texts)
-    given, options = parse_texts(text, text_b, texts), model or ModelOptions()
+    given, options = parse_texts(text, text_b, texts, chat), model or ModelOptions()
     running = corpus or CorpusOptions()
     reading = running.reading(options, out, given=given, texts=texts, classifies=True)
     with reading as (source, how):

@@ -25,7 +25,7 @@ from headscope.cli._run import (
     say_what,
     status,
 )
-from headscope.cli._study import warnings_as_lines
+from headscope.cli._study import text_or_chat, warnings_as_lines
 from headscope.errors import HeadscopeError, TextError
 
 if TYPE_CHECKING:
@@ -42,10 +42,11 @@ ENDED = {
 def generate(
     *prompts: str,
     texts: Path | None = None,
+    chat: Path | None = None,
     model: str,
     out: Path,
     target_tokenizer: str | None = None,
-    max_new_tokens: Annotated[int, Parameter(validator=Number(gte=1))] = 32,
+    max_new_tokens: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
     sample: Annotated[bool, Parameter(negative="")] = False,
     temperature: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
     top_p: Annotated[float | None, Parameter(validator=Number(gt=0, lte=1))] = None,
@@ -65,12 +66,15 @@ def generate(
     Args:
         prompts: The text to continue, or several; for an encoder-decoder, the source.
         texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the field
-            text or prompt.
+            text or prompt, or messages.
+        chat: A conversation to read in place of a text: a .json file with a list of messages, each
+            with role and content.
         model: Hub name or folder of a generative model.
         out: Write the record to this file (.safetensors); for several prompts or --texts a folder,
             with 1.safetensors, 2.safetensors ...
         target_tokenizer: Hub name or folder of the tokenizer of the target side, if it has its own.
-        max_new_tokens: Maximum number of tokens to generate.
+        max_new_tokens: Maximum number of tokens to generate; by default that of the model's own
+            generation_config, or 32.
         sample: Sample tokens instead of taking the most probable one.
         temperature: Sampling temperature: above 1 more random, below 1 less.
         top_p: Sample from the most probable tokens that together have this probability.
@@ -85,7 +89,7 @@ def generate(
         machine: Where and how the model runs.
     """
     chosen = [parse_head(each) for each in keep_heads]
-    given = _prompts_of(prompts, texts)
+    given = _prompts_of(prompts, texts, chat)
     in_folder = texts is not None or len(given) > 1
     if in_folder:
         check_folder(out)
@@ -120,17 +124,19 @@ def generate(
             _write(record, path)
 
 
-def _prompts_of(prompts: tuple[str, ...], texts: Path | None) -> list[Outcome]:
+def _prompts_of(prompts: tuple[str, ...], texts: Path | None, chat: Path | None) -> list[Outcome]:
     """The prompts from the command line or from a file.
 
     Raises:
         TextError: where there is no prompt, or both are given.
         FileError: where the file cannot be read.
     """
-    if bool(prompts) == (texts is not None):
-        raise TextError("Expected one or more prompts, or a file of them with --texts")
     from headscope.capturing import parse_prompt, parse_prompts
 
+    if chat is not None:
+        return [parse_prompt(text_or_chat(None, chat, prompts, texts))]
+    if bool(prompts) == (texts is not None):
+        raise TextError("Expected one or more prompts, or a file of them with --texts")
     if texts is None:
         return [parse_prompt(prompt, "prompt") for prompt in prompts]
     given = list(parse_prompts(texts))

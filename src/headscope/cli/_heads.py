@@ -25,6 +25,7 @@ def heads(
     /,
     *,
     texts: Path | None = None,
+    chat: Path | None = None,
     model: ModelOptions | None = None,
     out: Path | None = None,
     stack: str | None = None,
@@ -52,6 +53,8 @@ def heads(
         text_b: The second text of a sentence pair.
         texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
             text, text_b and group (the document of a text; intervals are then over documents).
+        chat: A conversation to read in place of a text: a .json file with a list of messages, each
+            with role and content.
         model: Model, and how it runs.
         out: Write every pattern of every head with its evidence to this file (.csv, .json or
             .parquet), besides printing it; or keep the finished parts of a run in this folder, so
@@ -82,7 +85,7 @@ def heads(
         raise FigureError(
             "--classes needs a file to draw to; add --plot, such as --plot classes.svg"
         )
-    given, options = parse_texts(text, text_b, texts), model or ModelOptions()
+    given, options = parse_texts(text, text_b, texts, chat), model or ModelOptions()
     judged: dict[str, Any] = {
         "stack": stack,
         "confidence": confidence,

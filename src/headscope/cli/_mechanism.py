@@ -29,6 +29,7 @@ def mechanism(
     /,
     *,
     texts: Path | None = None,
+    chat: Path | None = None,
     model: ModelOptions | None = None,
     at: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")] = (),
     pattern: str | None = None,
@@ -50,6 +51,8 @@ def mechanism(
         text_b: The second text of a sentence pair.
         texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
             text, text_b and group (the document of a text; intervals are then over documents).
+        chat: A conversation to read in place of a text: a .json file with a list of messages, each
+            with role and content.
         model: Model, and how it runs.
         at: Layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads of layer 2; by default all
             heads.
@@ -68,7 +71,7 @@ def mechanism(
     running = corpus or CorpusOptions()
     check_results(table_of(out), plot, texts)
     by_layer = [parse_layer_and_heads(each, "--at") for each in at]
-    given, options = parse_texts(text, text_b, texts), model or ModelOptions()
+    given, options = parse_texts(text, text_b, texts, chat), model or ModelOptions()
     shared = {"stack": stack, "confidence": confidence, "random_weights": random_weights}
     count = sum(len(heads) for _, heads in by_layer)
     if plot is not None and not (0 < count <= MOST_DRAWN and all(heads for _, heads in by_layer)):

@@ -55,7 +55,7 @@ class Media:
                 raise FileError(f"The {what} {path} does not exist")
         if text_b is not None and self.given:
             raise TextError(f"A picture, video or sound goes with one text only; remove {text_b!r}")
-        if text is not None and text.endswith(RECORD_SUFFIX) and self.given:
+        if str(text).endswith(RECORD_SUFFIX) and self.given:
             raise TextError(
                 f"{text} is a record file and already holds its input; remove --image, "
                 "--video and --sound"

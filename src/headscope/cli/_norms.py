@@ -18,6 +18,7 @@ def norms(
     /,
     *,
     texts: Path | None = None,
+    chat: Path | None = None,
     model: ModelOptions | None = None,
     out: Path | None = None,
     plot: Path | None = None,
@@ -38,6 +39,8 @@ def norms(
         text_b: The second text of a sentence pair.
         texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
             text, text_b and group (the document of a text; intervals are then over documents).
+        chat: A conversation to read in place of a text: a .json file with a list of messages, each
+            with role and content.
         model: Model, and how it runs.
         out: Write every mean with its interval to this file (.csv, .json or .parquet), besides
             printing it; or keep the finished parts of a run in this folder, so that the same
@@ -52,7 +55,7 @@ def norms(
 
     table = table_of(out)
     check_results(table, plot, texts)
-    given, options = parse_texts(text, text_b, texts), model or ModelOptions()
+    given, options = parse_texts(text, text_b, texts, chat), model or ModelOptions()
     reading = (corpus or CorpusOptions()).reading(options, out, given=given, texts=texts)
     with reading as (source, how):
         study = norm_study(

@@ -22,6 +22,7 @@ from headscope.cli._run import (
     say_what,
     status,
 )
+from headscope.cli._study import text_or_chat
 from headscope.errors import HeadscopeError
 from headscope.views.listening import (
     address_of,
@@ -102,6 +103,7 @@ def serve(
     /,
     *,
     port: int = 0,
+    chat: Path | None = None,
     page: PageChoices | None = None,
     files: ServedFiles | None = None,
     model: ModelOptions | None = None,
@@ -123,6 +125,8 @@ def serve(
             tree of HeadVis; with --model the text that the page begins with.
         other: The folder of a second atlas, to compare the first with.
         port: Port to listen on; by default any free one.
+        chat: A conversation to read in place of a text: a .json file with a list of messages, each
+            with role and content.
         page: What can be looked at, and what is shown first; of a record file.
         files: What can be looked at besides; of a record file.
         model: Model that reads what is typed; with a record file the one that reads the texts of
@@ -141,6 +145,7 @@ def serve(
             f"Expected the folders of two atlases, got {record} and {other}; to see another record "
             f"beside the first, give --beside {other}"
         )
+    begins = text_or_chat(record, chat)
     # With --model a file's name is still a record; any other text is what the page begins with.
     is_file = record is not None and (record.endswith(RECORD_SUFFIX) or options.model is None)
     if is_file and choices.atlas is not None:
@@ -162,7 +167,7 @@ def serve(
             raise HeadscopeError(NOT_OF_MODELS)
         from headscope.live.serving import UnloadedModel
 
-        named = UnloadedModel(options.model, record or "", choices.limits, second, choices.atlas)
+        named = UnloadedModel(options.model, begins or "", choices.limits, second, choices.atlas)
         _serve_model(named, options, listening, opens=open_)
 
 
@@ -210,11 +215,11 @@ def _view_of(file: Path, choices: Any, files: PageFiles, options: ModelOptions) 
 def _serve_model(
     model: UnloadedModel, options: ModelOptions, listening: socket.socket, *, opens: bool
 ) -> None:
-    from headscope.capturing import check_text
+    from headscope.capturing import parse_call
     from headscope.live.serving import serve_named
 
     if model.text:
-        check_text(model.text)
+        parse_call(model.text)
     options.check()
     with quiet():
         serve_named(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
@@ -31,20 +32,58 @@ FEW = "are too few to tell up to"
 PICTURES = (".svg", ".pdf", ".png")
 
 
-def parse_texts(text: str | None, text_b: str | None, texts: Path | None) -> list[Outcome]:
-    """One text, a pair, or the texts of a file.
+def parse_texts(
+    text: str | None, text_b: str | None, texts: Path | None, chat: Path | None = None
+) -> list[Outcome]:
+    """One text, a pair, a conversation, or the texts of a file.
 
     Raises:
         TextError: where both a text and a file are given, or neither.
         FileError: where the file cannot be read.
     """
+    text = text_or_chat(text, chat, text_b, texts)
     if (text is None) == (texts is None):
-        raise TextError("Expected a text (or a pair), or a file of texts with --texts")
+        raise TextError(
+            "Expected a text (or a pair), or a file of texts with --texts, or of a conversation "
+            "with --chat"
+        )
     if texts is not None:
         return outcomes_of(texts)
     from headscope.capturing import parse_call
 
     return [parse_call(text or "", text_b)]
+
+
+def text_or_chat(text: str | None, chat: Path | None, *others: object) -> Any:
+    """The text of a command, or the messages of a file, which may hold them in a field "messages".
+
+    Args:
+        text: that was given, or None.
+        chat: the file, or None.
+        *others: what else was given in its place.
+
+    Raises:
+        TextError: where a text is given with the file.
+        FileError: where the file cannot be read, or holds something else.
+    """
+    if chat is None:
+        return text
+    if text is not None or any(others):
+        raise TextError("Expected --chat alone, got a text with it; leave one of them out")
+    from headscope.capturing.inputs.parse import is_conversation
+
+    try:
+        held = json.loads(chat.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FileError(f"Cannot read {chat}: {error}") from None
+    if isinstance(held, dict):
+        held = held.get("messages")
+    if not is_conversation(held):
+        raise FileError(
+            f"Expected a conversation in {chat}: a list such as "
+            '[{"role": "user", "content": "Hello"}]'
+        )
+    return held
 
 
 def outcomes_of(texts: Path) -> list[Outcome]:

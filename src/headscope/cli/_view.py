@@ -20,7 +20,7 @@ from headscope.cli._run import (
     say_where,
     status,
 )
-from headscope.cli._study import capturing, loaded, parse_texts
+from headscope.cli._study import capturing, loaded, parse_texts, text_or_chat
 from headscope.errors import FileError, HeadscopeError, TextError
 
 PAGE = ".html"
@@ -32,6 +32,7 @@ def view(
     text_b: str | None = None,
     /,
     *,
+    chat: Path | None = None,
     out: Path | None = None,
     texts: Path | None = None,
     model: ModelOptions | None = None,
@@ -48,6 +49,8 @@ def view(
         text: The text to read, or a record file (.safetensors) to show; by default the sentence of
             --treebank.
         text_b: The second text of a sentence pair.
+        chat: A conversation to read in place of a text: a .json file with a list of messages, each
+            with role and content.
         out: Write the page to this file (.html); by default headscope.html. With --texts a folder,
             by default headscope-pages, with 1.html, 2.html ...
         texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
@@ -64,6 +67,7 @@ def view(
 
     files, model, media = files or PageFiles(), model or ModelOptions(), media or Media()
     files.check()
+    text = text_or_chat(text, chat, text_b, texts)
     if texts is not None:
         if text is not None or media.given or open_:
             raise TextError("--texts replaces a text, a picture, a sound and --open; remove those")
@@ -78,7 +82,7 @@ def view(
     if text is None and files.treebank is not None:
         text = files.gold.text
     media.check(text, text_b)
-    if text is not None and text.endswith(RECORD_SUFFIX):
+    if str(text).endswith(RECORD_SUFFIX):
         if text_b is not None:
             raise TextError(
                 f"{text} is a record file, which already holds its texts; remove {text_b!r}"

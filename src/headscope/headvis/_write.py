@@ -181,7 +181,7 @@ def _counted(
             sample = SampleOfTexts(len(stack.cells), settled["top_samples"])
         maxima = sums.update([layer.weights for layer in stack.layers], ids_of(stack))
         for row, (number, given) in enumerate(together):
-            sample.add(key_of("headvis", *given.texts), (number, given), maxima[row])
+            sample.add(key_of("headvis", *map(str, given.texts)), (number, given), maxima[row])
     if sums is None or sample is None:
         raise RecordError("A tree is made over texts of at least two tokens; none could be read")
     return sums, sample.chosen(settled["intervals"], settled["samples"])

@@ -15,6 +15,7 @@ from torch.nn import functional
 from headscope.capturing import check_known, parse_text, several_of
 from headscope.capturing.device import device_of
 from headscope.capturing.fitness import CLASS, MASKED, NEXT, check_fit, first_ids, logits_of
+from headscope.capturing.inputs.tokens import tokenized
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.errors import HeadscopeError, InterventionError, TextError
 
@@ -228,7 +229,7 @@ def _read(
 
 def _row(tokenizer: Any, text: Any, nothing_but: Collection[int]) -> dict[str, list[int]]:
     """The arguments that the tokenizer makes of one text, or of a pair."""
-    made = tokenizer(*parse_text(text).texts)
+    made = tokenized(tokenizer, *parse_text(text).read_with(tokenizer).texts)
     row = {name: list(made[name]) for name in made if name in tokenizer.model_input_names}
     if len(row["input_ids"]) < 2:
         raise TextError("The text has fewer than two tokens")

@@ -34,8 +34,7 @@ class AnswerRequest:
 
     Args:
         asked: text and picture, and the changes.
-        question: with its picture: what is asked, or the whole prompt where it is a conversation.
-        is_prompt: whether it is in the model's form for messages already.
+        question: with its picture: what is asked, or a conversation.
         tokens: how many to write at most.
         shown: which heads the attention is the mean of, and whether sinks stay, as of
             `headscope.studies.PictureAnswer.with_heads`.
@@ -43,7 +42,6 @@ class AnswerRequest:
 
     asked: Asked
     question: ParsedInput
-    is_prompt: bool
     tokens: int
     shown: Mapping[str, Any]
 
@@ -83,17 +81,16 @@ def parse_answer(live: LiveModel, given: Any) -> AnswerRequest:
     read = asked.read.parsed
     if not read.pictures:
         raise CaptureError("An answer is about a picture; choose one first")
-    is_prompt = "messages" in given["input"]
-    question = read.text or ""
-    if not is_prompt and getattr(live.reads_with, "chat_template", None):
-        # The template puts the picture in its place itself.
-        question = question.replace(live.facts["picture_mark"], " ").strip()
-    check_text(question, "question")
+    if "messages" not in given["input"]:
+        question = read.text or ""
+        if getattr(live.reads_with, "chat_template", None):
+            # The template puts the picture in its place itself.
+            question = question.replace(live.facts["picture_mark"], " ").strip()
+        read = replace(read, text=check_text(question, "question"))
     tokens = number_of("tokens", given.get("tokens"), 1, MOST_WRITTEN)
     return AnswerRequest(
         asked,
-        replace(read, text=question),
-        is_prompt,
+        read,
         TOKENS if tokens is None else tokens,
         {
             "layers": _numbers("layers", given.get("layers")),
@@ -155,9 +152,9 @@ def _answered(
             live.reads_with,
             None,
             request.question,
-            chat_template=not request.is_prompt,
             max_new_tokens=request.tokens,
             do_sample=False,
+            num_beams=1,
             logits_processor=[look],
             stopping_criteria=[watch.wrote],
             allow_unfit=True,

@@ -7,14 +7,23 @@ from typing import Any
 
 import torch
 
+from headscope.capturing import parse_call
 from headscope.capturing.facts import facts_of
 from headscope.capturing.fitness import CLASS, MASKED, NEXT, TRANSLATION, check_fit
+from headscope.capturing.inputs.chat import Conversation, chat_form_of
 from headscope.capturing.inputs.inputs import position_limit
 from headscope.capturing.loading.load import head_of
 from headscope.capturing.media.input_positions import ARGUMENTS, AUDIO, TEXT, VISION
 from headscope.capturing.walk import arguments_of, reads_target
-from headscope.errors import ModelError
-from headscope.live.contract import AnswerKind, InputField, LiveFacts, LiveLimits, LiveStack
+from headscope.errors import ModelError, TextError
+from headscope.live.contract import (
+    AnswerKind,
+    InputField,
+    LiveFacts,
+    LiveLimits,
+    LiveMessage,
+    LiveStack,
+)
 from headscope.record import Record
 
 LIMITS: LiveLimits = {
@@ -37,7 +46,7 @@ KINDS: Mapping[str, AnswerKind] = {
 }
 
 
-def loading_facts(name: str, text: str, limits: LiveLimits, failed: str = "") -> LiveFacts:
+def loading_facts(name: str, text: Any, limits: LiveLimits, failed: str = "") -> LiveFacts:
     """What is known of a model that is not there yet.
 
     Args:
@@ -68,21 +77,25 @@ def loading_facts(name: str, text: str, limits: LiveLimits, failed: str = "") ->
         "loading": not failed,
         "failed": failed,
         "threads": torch.get_num_threads(),
-        "text": text,
+        "text": text if isinstance(text, str) else "",
+        "messages": [],
         "beside": "",
         "atlas": 0,
         "versions": {},
     }
 
 
-def live_facts(model: Any, reads_with: Any, limits: LiveLimits, text: str) -> LiveFacts:
+def live_facts(model: Any, reads_with: Any, limits: LiveLimits, text: Any) -> LiveFacts:
     """What a loaded model says of itself.
 
     Args:
         model: loaded.
         reads_with: its tokenizer or processor.
         limits: of its requests.
-        text: that the server was started with.
+        text: or conversation that the server was started with.
+
+    Raises:
+        TextError: where it is neither, or the model has no form for a conversation.
     """
     own, tokenizer = facts_of(model), tokenizer_of(reads_with)
     kind, untrained = _kind(model), _untrained(model)
@@ -90,6 +103,7 @@ def live_facts(model: Any, reads_with: Any, limits: LiveLimits, text: str) -> Li
     positions = position_limit(model)
     chat = kind == "next-token" and chat_form_of(reads_with) is not None
     fields = _fields(model, kind, chat=chat)
+    first, messages = _beginning(text, chat=chat)
     return {
         "name": own.name,
         "device": own.device,
@@ -112,25 +126,28 @@ def live_facts(model: Any, reads_with: Any, limits: LiveLimits, text: str) -> Li
         "loading": False,
         "failed": "",
         "threads": torch.get_num_threads(),
-        "text": text,
+        "text": first,
+        "messages": messages,
         "beside": "",
         "atlas": 0,
         "versions": dict(own.versions),
     }
 
 
+def _beginning(given: Any, *, chat: bool) -> tuple[str, list[LiveMessage]]:
+    """The text that a page begins with, or the messages."""
+    text = parse_call(given).text if given else ""
+    if not isinstance(text, Conversation):
+        return text, []
+    if not chat or text.has_media:
+        raise TextError("The page begins with a text: this model reads no conversation like this")
+    return "", [{"role": each["role"], "content": each["content"]} for each in text.plain]
+
+
 def tokenizer_of(reads_with: Any) -> Any:
     """The tokenizer of a processor, or what is one; None where there is none."""
     tokenizer = getattr(reads_with, "tokenizer", reads_with)
     return tokenizer if hasattr(tokenizer, "decode") else None
-
-
-def chat_form_of(reads_with: Any) -> Any:
-    """The processor or tokenizer that has a form for messages; None where neither has one."""
-    for each in (reads_with, tokenizer_of(reads_with)):
-        if getattr(each, "chat_template", None):
-            return each
-    return None
 
 
 def stacks_of(record: Record) -> list[LiveStack]:

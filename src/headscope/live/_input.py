@@ -12,7 +12,7 @@ from typing import Any
 
 from headscope.capturing import ParsedInput, parse_call
 from headscope.errors import TextError
-from headscope.live._facts import chat_form_of, picture_mark_of
+from headscope.live._facts import picture_mark_of
 from headscope.live.contract import InputField, LiveLimits
 
 TEXTS: tuple[InputField, ...] = ("text", "text_b", "target")
@@ -21,7 +21,6 @@ MOST_PIXELS = 2**24
 MOST_SECONDS = 30
 """Of a sound: what Whisper hears at a time; a frame of wav2vec 2.0 is 20 ms."""
 MOST_MESSAGES = 64
-ROLES = ("system", "user", "assistant")
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ def parse_input(
         given: what came.
         fields: what the model takes.
         limits: what it may be at most.
-        reads_with: tokenizer or processor of the model, which puts messages into its form.
+        reads_with: tokenizer or processor of the model.
 
     Raises:
         TextError: a field that the model does not take, or a value that cannot be one.
@@ -67,8 +66,7 @@ def parse_input(
     if "messages" in given:
         if text is not None:
             raise TextError("Give a text or messages, not both")
-        listed = _messages(given["messages"], limits["characters"])
-        text = _in_form(listed, reads_with, has_picture="image" in given)
+        text = _messages(given["messages"], limits["characters"])
     elif text is not None and "image" in given:
         text = _with_mark(text, picture_mark_of(reads_with))
     options = _options(given, limits["picture_bytes"])
@@ -100,15 +98,14 @@ def _check_text(name: str, given: Any, most: int) -> None:
 
 
 def _messages(given: Any, most: int) -> list[dict[str, Any]]:
-    """The turns of a conversation."""
+    """The turns of a conversation, of texts alone: no page names files of this machine."""
     listed = given if isinstance(given, list) else []
     if not listed or len(listed) > MOST_MESSAGES or not all(map(_is_message, listed)):
         raise TextError(
-            f'messages is a list of up to {MOST_MESSAGES} of {{"role": one of '
-            f'{", ".join(ROLES)}, "content": a text}}'
+            f'messages is a list of up to {MOST_MESSAGES} of {{"role": ..., "content": a text}}'
         )
     _check_text("messages", "".join(each["content"] for each in listed), most)
-    return [dict(each) for each in listed]
+    return listed
 
 
 def _with_mark(text: str, mark: str) -> str:
@@ -116,31 +113,10 @@ def _with_mark(text: str, mark: str) -> str:
     return text if not mark or mark in text else f"{mark} {text}".strip()
 
 
-def _in_form(messages: list[dict[str, Any]], reads_with: Any, *, has_picture: bool) -> str:
-    """A conversation as one text, in the form that its model was trained on; a picture belongs to
-    its first question.
-    """
-    form = chat_form_of(reads_with)
-    if has_picture and form is reads_with:
-        # Forms with a place for pictures may take no turn that is a bare text.
-        for each in messages:
-            each["content"] = [{"type": "text", "text": each["content"]}]
-        asked = next((each for each in messages if each["role"] == "user"), None)
-        if asked is not None:
-            asked["content"].insert(0, {"type": "image"})
-    try:
-        text = form.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-    except Exception as error:  # noqa: BLE001 - templates are programs that come with a model
-        raise TextError(f"The model's form for messages refuses these: {error}") from None
-    # The tokenizer puts its own first token before a text, and the form has it already.
-    begin = getattr(getattr(reads_with, "tokenizer", reads_with), "bos_token", None)
-    return text.removeprefix(begin) if begin else text
-
-
 def _is_message(given: Any) -> bool:
     if not isinstance(given, Mapping) or given.keys() != {"role", "content"}:
         return False
-    return given["role"] in ROLES and isinstance(given["content"], str)
+    return isinstance(given["content"], str)
 
 
 def _decoded(given: Any, most: int, what: str) -> bytes:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from headscope.capturing.entry import prepared
 from headscope.capturing.inputs.inputs import Inputs, position_limit
+from headscope.capturing.inputs.tokens import tokenized
 from headscope.capturing.options import keeping_of
 from headscope.capturing.run import unwrapped
 from headscope.comparison import Effect, compare
@@ -97,7 +98,7 @@ class LiveModel:
         reads_with: Any,
         *,
         limits: LiveLimits = LIMITS,
-        text: str = "",
+        text: Any = "",
         records: KeptRecords | None = None,
     ) -> None:
         self.model: Any = unwrapped(model)
@@ -226,11 +227,10 @@ class LiveModel:
         Raises:
             TextError: where there are more tokens than are read.
         """
-        parsed = read.parsed
+        parsed = read.parsed.read_with(self.reads_with)
         if parsed.texts and not parsed.has_media:
             # Before it is run: an encoder-decoder writes its target while its input is made.
-            encoding = self.tokenizer(*parsed.texts, padding=False, truncation=False)
-            self._check_length(len(encoding["input_ids"]))
+            self._check_length(len(tokenized(self.tokenizer, *parsed.texts)["input_ids"]))
         _, inputs = prepared(self.model, self.reads_with, parsed, {})
         # A large picture is many tokens of its text.
         for tokens in inputs.source:

@@ -79,7 +79,7 @@ class LiveHost:
     """
 
     name: str
-    text: str = ""
+    text: Any = ""
     limits: LiveLimits = field(default_factory=lambda: LIMITS)
     live: LiveModel | None = None
     failed: str = ""

@@ -87,6 +87,7 @@ def write(live: LiveModel, request: WriteRequest, signal: StopSignal, tell: Tell
             prompt,
             max_new_tokens=request.tokens,
             do_sample=False,
+            num_beams=1,
             logits_processor=[watch.look],
             stopping_criteria=[watch.wrote],
             allow_unfit=True,
@@ -105,19 +106,21 @@ def _prompt(live: LiveModel, request: WriteRequest) -> str:
     Raises:
         TextError: where nothing is left, or there is no room for what is to be written.
     """
-    texts = request.asked.read.parsed.texts
-    if len(texts) != 1 or request.asked.read.parsed.has_media:
+    parsed = request.asked.read.parsed
+    if len(parsed.texts) != 1 or parsed.has_media:
         raise TextError(
             "Writing continues one text; ask for an answer where the question is about a picture"
         )
+    parsed = parsed.read_with(live.reads_with, writes=True)
+    texts, skips = parsed.texts, not parsed.is_rendered
     text = texts[0]
     ids = list(encode(live.model, live.tokenizer, texts, truncate=False)["input_ids"])
     if request.at is not None:
         ids = ids[: request.at]
-        text = live.tokenizer.decode(ids, skip_special_tokens=True)
+        text = type(text)(live.tokenizer.decode(ids, skip_special_tokens=skips))
     if request.choice is not None:
         ids = [*ids, request.choice]
-        text = live.tokenizer.decode(ids, skip_special_tokens=True)
+        text = type(text)(live.tokenizer.decode(ids, skip_special_tokens=skips))
     most = live.facts["limits"]["tokens"]
     if len(ids) + request.tokens > most + 1:
         raise TextError(

@@ -47,6 +47,13 @@ class LiveStack(TypedDict):
     """The most that one of them has."""
 
 
+class LiveMessage(TypedDict):
+    """One turn of a conversation, for a model that has a form for them."""
+
+    role: str
+    content: str
+
+
 class LiveFacts(TypedDict):
     """``GET /model.json``: what the model is, and what can be asked of it."""
 
@@ -93,19 +100,14 @@ class LiveFacts(TypedDict):
     """Of torch."""
     text: str
     """The text that the server was started with; empty without one."""
+    messages: list[LiveMessage]
+    """The conversation that it was started with; empty without one."""
     beside: str
     """Name of the second model, which the first can be compared with; empty without one."""
     atlas: int
     """Number of texts of the atlas that drawings can be compared with; 0 without one."""
     versions: dict[str, str]
     """Of headscope, torch and transformers."""
-
-
-class LiveMessage(TypedDict):
-    """One turn of a conversation, for a model that has a form for them."""
-
-    role: str
-    content: str
 
 
 class LiveInput(TypedDict):

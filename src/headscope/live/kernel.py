@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def live_widget(
     model: Any,
     tokenizer: Any,
-    text: str = "",
+    text: Any = "",
     *,
     max_tokens: int = LIMITS["tokens"],
     seconds: float = LIMITS["seconds"],
@@ -34,7 +34,7 @@ def live_widget(
     Args:
         model: a loaded transformers model, best with the head that it was trained with.
         tokenizer: its tokenizer, or its processor.
-        text: that the page begins with.
+        text: that the page begins with, or a conversation, a list of messages.
         max_tokens: most tokens that are read at a time.
         seconds: most seconds that a run may take.
         atlas: the model's atlas, or the folder of one, to compare drawings with.

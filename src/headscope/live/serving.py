@@ -59,7 +59,7 @@ class ServeOptions(TypedDict, total=False):
 def serve(
     model: Any,
     tokenizer: Any,
-    text: str = "",
+    text: Any = "",
     *,
     port: int = 0,
     open_: bool = False,
@@ -74,7 +74,7 @@ def serve(
     Args:
         model: a loaded transformers model, best with the head that it was trained with.
         tokenizer: its tokenizer, or its processor.
-        text: that the page begins with.
+        text: that the page begins with, or a conversation, a list of messages.
         port: to listen on; 0 for any free one.
         open_: whether to open the page in the browser.
         **options: see `headscope.live.serving.ServeOptions`.
@@ -125,7 +125,7 @@ class UnloadedModel:
     """
 
     name: str | Path | None
-    text: str = ""
+    text: Any = ""
     limits: Mapping[str, Any] = field(default_factory=dict)
     beside: str | Path | None = None
     atlas: Path | None = None

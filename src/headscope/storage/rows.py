@@ -25,8 +25,8 @@ FIRST = (
     "question1",
     "sentence_good",
     "source",
-    "content",
     "prompt",
+    "messages",
     "#1 String",
 )
 SECOND = (
@@ -226,6 +226,8 @@ def _jsonl(path: Path) -> Iterator[dict[str, Any]]:
             raise ValueError(f"line {number}: {error}") from None
         if isinstance(row, str):
             row = {"text": row}
+        elif isinstance(row, list) and any(isinstance(each, dict) for each in row):
+            row = {"messages": row}
         elif isinstance(row, list):
             if len(row) > 2:
                 raise ValueError(

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from headscope.capturing import check_known, parse_text, several_of
+from headscope.capturing.inputs.tokens import tokenized
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.errors import HeadscopeError, TextError
 
@@ -129,20 +130,20 @@ def encoded(tokenizer: Any, text: Any, *, truncate: bool = False, least: int = 1
 
     Args:
         tokenizer: of the model.
-        text: a text, or a pair of them.
+        text: a text, a pair of them, or a conversation.
         truncate: whether a text that is too long is cut.
         least: how many tokens a text must have.
 
     Raises:
         TextError: where it is not a text, is blank, or is too long or too short.
     """
-    parts = parse_text(text).texts
+    parts = parse_text(text).read_with(tokenizer).texts
     limit = getattr(tokenizer, "model_max_length", None) or NO_LIMIT
     if truncate and limit < NO_LIMIT:
-        one = tokenizer(*parts, truncation=True, max_length=limit)
+        one = tokenized(tokenizer, *parts, truncation=True, max_length=limit)
     else:
         # verbose=False: the tokenizer would warn of a text that is too long, which raises below.
-        one = tokenizer(*parts, verbose=False)
+        one = tokenized(tokenizer, *parts, verbose=False)
     count = len(one["input_ids"])
     if count > limit:
         raise TextError(

@@ -14,6 +14,7 @@ from typing_extensions import Unpack
 
 from headscope.capturing import MOST_UNKNOWN, check_known, parse_text
 from headscope.capturing.fitness import MASKED, NEXT, TRANSLATION, logits_of
+from headscope.capturing.inputs.tokens import tokenized
 from headscope.errors import InterventionError, TextError
 from headscope.interventions.objective import IGNORED, masked_batch, masking, mean_loss
 from headscope.tasks._batches import (
@@ -249,8 +250,8 @@ def _likely(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
 
 def _target_ids(tokenizer: Any, target_tokenizer: Any, text: str) -> Sequence[int]:
     if target_tokenizer is not None:
-        return target_tokenizer(text)["input_ids"]
-    return tokenizer(text_target=text)["input_ids"]
+        return tokenized(target_tokenizer, text)["input_ids"]
+    return tokenized(tokenizer, text_target=text)["input_ids"]
 
 
 def _task(

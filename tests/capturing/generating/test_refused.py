@@ -115,7 +115,7 @@ def test_a_model_without_attention_is_refused(tokenizer):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"num_beams": 4}, "num_beams=4 cannot be recorded: beams read several texts at once"),
+        ({"num_beam_groups": 2}, "num_beam_groups=2 cannot be recorded: beams in groups"),
         (
             {"num_return_sequences": 2},
             "num_return_sequences=2 .* one text; call generate once for each, with another",
@@ -170,14 +170,19 @@ def test_an_assisting_model_is_one_clear_error(tokenizer):
         hs.generate(model, tokenizer, PROMPT, max_new_tokens=4, assistant_model=assistant)
 
 
-def test_beams_in_the_models_own_configuration_are_not_used(tokenizer):
-    model = model_of("bart")
-    greedy = hs.generate(model, tokenizer, PROMPT, max_new_tokens=4, eos_token_id=NEVER)
-    model.generation_config.num_beams = 4
-    assert (
-        hs.generate(model, tokenizer, PROMPT, max_new_tokens=4, eos_token_id=NEVER).generation
-        == greedy.generation
-    )
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"num_return_sequences": 2, "num_beams": 2},
+        {"penalty_alpha": 0.6},
+        {"prompt_lookup_num_tokens": 3},
+    ],
+)
+def test_what_the_models_own_configuration_asks_for_is_refused_by_name(own, tokenizer):
+    model = model_of("llama")
+    model.generation_config.update(**own)
+    with pytest.raises(CaptureError, match=f"{next(iter(own))}=.* cannot be recorded"):
+        hs.generate(model, tokenizer, PROMPT, max_new_tokens=4)
 
 
 @pytest.mark.parametrize(

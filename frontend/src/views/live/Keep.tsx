@@ -8,7 +8,7 @@ const FILES = { download: ["record", "safetensors"], page: ["page", "html"] } as
 export function Keep({ live, store }: LiveParts) {
   const said = useSignal("");
   const { asked, opening } = live.answer.value;
-  const line = pythonLine(asked.input.text ?? "", asked.input.text_b, opening.python);
+  const line = pythonLine(asked.input, opening.python);
   const save = async (kind: keyof typeof FILES) => {
     said.value = "on its way …";
     try {

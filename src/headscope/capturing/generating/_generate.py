@@ -25,7 +25,7 @@ def generate(
     tokenizer: Any = None,
     prompt: str | None = None,
     *,
-    max_new_tokens: int = 32,
+    max_new_tokens: int | None = None,
     alternatives: int = 5,
     seed: int | None = None,
     batch_size: int | None = None,
@@ -39,7 +39,7 @@ def generate(
     tokenizer: Any = None,
     prompt: list[str] | tuple[str, ...] = ...,
     *,
-    max_new_tokens: int = 32,
+    max_new_tokens: int | None = None,
     alternatives: int = 5,
     seed: int | None = None,
     batch_size: int | None = None,
@@ -52,7 +52,7 @@ def generate(
     tokenizer: Any = None,
     prompt: str | list[str] | tuple[str, ...] | None = None,
     *,
-    max_new_tokens: int = 32,
+    max_new_tokens: int | None = None,
     alternatives: int = 5,
     seed: int | None = None,
     batch_size: int | None = None,
@@ -72,16 +72,19 @@ def generate(
 
     Several prompts are generated from together, padded on the left, and each record equals that of
     its prompt alone. Prompts are run one at a time where a batch would give other numbers:
-    encoder-decoders, sampling (a seed then gives each prompt the text that it gives it alone),
-    ``routers=True``, interventions, other fields of the generation config that look at tokens
-    before (``repetition_penalty`` ...), and models whose numbers change with padding.
+    encoder-decoders, beams, sampling (a seed then gives each prompt the text that it gives it
+    alone), ``routers=True``, interventions, other fields of the generation config that look at
+    tokens before (``repetition_penalty`` ...), and models whose numbers change with padding.
 
     Args:
         model: a loaded transformers model that writes, a hub name, or a folder.
         tokenizer: its tokenizer; may be left out where the model is named.
-        prompt: the text to continue; for an encoder-decoder, the source. A list of texts gives a
-            list of records.
-        max_new_tokens: how many tokens to write at most.
+        prompt: the text to continue, or a conversation to answer, a list of ``{"role": ...,
+            "content": ...}``; for an encoder-decoder, the source. A list of them gives a list of
+            records.
+        max_new_tokens: how many tokens to write at most; by default as many as the model's own
+            configuration says (``max_new_tokens``; of an encoder-decoder also ``max_length``), or
+            32.
         alternatives: how many of the most probable candidates to note for each token.
         seed: of the random numbers, where tokens are sampled (``do_sample=True``); the caller's are
             left as they were.
@@ -90,8 +93,8 @@ def generate(
         **options: ``target_tokenizer``, the tokenizer of what is written, where that is another
             one; ``keep``, ``precision``, ``routers`` and ``heads`` of `KeepOptions`; and any field
             of ``transformers.GenerationConfig`` such as ``do_sample``, ``temperature``, ``top_p``
-            or ``cache_implementation``; where not given, the model's own decide, but for beams:
-            there is always one. `LoadOptions` for a model that is named; ``allow_unfit=True`` for
+            or ``num_beams``; where not given, the model's own decide, so that the text is that of
+            ``model.generate``. `LoadOptions` for a model that is named; ``allow_unfit=True`` for
             one whose head was not trained, or that sees ahead.
 
     Returns:
@@ -102,8 +105,8 @@ def generate(
         TextError: an empty prompt, or one that leaves no room for so many tokens.
         ModelError: a model that cannot be loaded, whose head was not trained, or that sees the
             words it is to predict.
-        CaptureError: a model that cannot write, an option whose steps cannot be recorded (beams,
-            assisted decoding), or attention that could not be captured exactly.
+        CaptureError: a model that cannot write, an option whose steps cannot be recorded (assisted
+            decoding, several texts), or attention that could not be captured exactly.
 
     Example:
         >>> record = generate("gpt2", prompt="Once upon a time", max_new_tokens=20)
@@ -125,7 +128,7 @@ def generate(
     if prompt is None:
         raise CaptureError("generate needs a prompt: generate(model, tokenizer, prompt)")
     given = parse_prompt(prompt)
-    return parsed(model, tokenizer, named | options, given).alone(given.texts[0])
+    return parsed(model, tokenizer, named | options, given).alone(given)
 
 
 def generate_many(
@@ -170,8 +173,7 @@ def generate_many(
         raise TextError("There is no prompt to generate from; give at least one")
     run = parsed(model, tokenizer, options, first)
     shown = Progress("Generating", "prompt", len(outcomes), shows=progress)
-    texts = {index: prompt.texts[0] for index, prompt in given.items()}
-    return _counted(shown, run.each(texts, batch_size, report))
+    return _counted(shown, run.each(given, batch_size, report))
 
 
 def _counted(shown: Progress, records: Iterable[Record | None]) -> Iterator[Record]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headscope.capturing.keep import KeepChoice, parse_keep
+from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError
 
 OBJECTS = ("logits_processor", "prefix_allowed_tokens_fn", "stopping_criteria", "streamer")
@@ -25,16 +26,12 @@ CAPTURE_ONLY = {
 """What of a capture is not kept of a generation, and what to do instead."""
 
 ONE_TEXT = "a record is of one text; call generate once for each"
-BEAMS = (
-    "beams read several texts at once and swap their caches, so that no text has one row for "
-    "each token"
-)
+BEAMS = "beams in groups or under constraints are not followed; num_beams alone is"
 ASSISTED = (
     "assisted decoding reads tokens that it takes back, so that no text has one row for each token"
 )
 OURS = "generate returns a Record"
 REFUSED: dict[str, tuple[tuple, str]] = {
-    "num_beams": ((1,), BEAMS),
     "num_beam_groups": ((1,), BEAMS),
     "constraints": ((), BEAMS),
     "force_words_ids": ((), BEAMS),
@@ -64,9 +61,6 @@ REFUSED: dict[str, tuple[tuple, str]] = {
 """Options that are refused, with the values at which they have no effect, and the reason."""
 
 OVERRIDDEN = {
-    "num_beams": 1,
-    "num_beam_groups": 1,
-    "num_return_sequences": 1,
     "use_cache": True,
     "return_dict_in_generate": False,
     "output_attentions": False,
@@ -75,8 +69,11 @@ OVERRIDDEN = {
     "output_logits": False,
     "disable_compile": True,
 }
-"""What a model's own configuration does not decide here: one text, one row for each token, seen."""
-UNMEANT = {"max_length", "min_length"}
+"""What a model's own configuration does not decide here; the text is the same."""
+LENGTH = 32
+"""How many tokens are written at most where neither the call nor the model's own configuration
+limits them.
+"""
 
 
 def parse_options(options: Mapping[str, Any], model: Any) -> tuple[KeepChoice, dict[str, Any]]:
@@ -114,13 +111,24 @@ def _check_names(options: Mapping[str, Any], known: set[str]) -> None:
 def _check_refused(options: Mapping[str, Any], own: Mapping[str, Any]) -> None:
     """Raise where the user, or the model's own configuration, asks for what cannot be recorded."""
     for name, (idle, why) in REFUSED.items():
-        # Many models come with beams or a length of their own, which were not the user's wish.
-        default = None if name in OVERRIDDEN or name in UNMEANT else own.get(name)
+        # A length of the model's own is that of `length_of`.
+        default = None if name in OVERRIDDEN or name == "max_length" else own.get(name)
         asked = options.get(name, default)
         if asked is not None and asked not in idle:
             is_plain = isinstance(asked, int | float | str)
             shown = repr(asked) if is_plain else type(asked).__name__
             raise CaptureError(f"{name}={shown} cannot be recorded: {why}")
+
+
+def length_of(model: Any) -> int:
+    """How many tokens a model writes at most by its own configuration.
+
+    Its ``max_length`` counts the prompt where there is only a decoder, and is often all that the
+    model has positions for; there it is no wish for so long a text.
+    """
+    own = model.generation_config
+    whole = own.max_length - 1 if reads_target(model) and own.max_length else LENGTH
+    return own.max_new_tokens or whole
 
 
 def deep_cache(model: Any, arguments: dict[str, Any]) -> dict[str, Any]:

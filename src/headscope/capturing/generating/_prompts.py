@@ -12,8 +12,8 @@ from typing import Any
 from headscope.capturing._encoded_texts import batches_of
 from headscope.capturing.building._inventory import warn_of_gaps
 from headscope.capturing.fitness import NEXT, check_fit, check_known
-from headscope.capturing.generating._options import KEPT, OVERRIDDEN, parse_options
-from headscope.capturing.generating._run import GenerationRun
+from headscope.capturing.generating._options import KEPT, OVERRIDDEN, length_of, parse_options
+from headscope.capturing.generating._run import GenerationRun, beams_of
 from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs.inputs import encode, position_limit
 from headscope.capturing.inputs.parsed_input import ParsedInput, Report
@@ -67,7 +67,8 @@ def parsed(
         HeadscopeError: see `generate`.
     """
     options = dict(options)
-    count = check_count("max_new_tokens", options.pop("max_new_tokens", 32))
+    count = options.pop("max_new_tokens", None)
+    count = None if count is None else check_count("max_new_tokens", count)
     alternatives = check_count("alternatives", options.pop("alternatives", 5), 0)
     seed, target = options.pop("seed", None), options.pop("target_tokenizer", None)
     loading = {name: options.pop(name) for name in LOADING if name in options}
@@ -86,7 +87,7 @@ def parsed(
         )
     check_reads(model, prompt)
     keeping, arguments = parse_options(options, model)
-    arguments["max_new_tokens"] = count
+    arguments["max_new_tokens"] = length_of(model) if count is None else count
     run = GenerationRun(
         model, tokenizer, target or tokenizer, keeping, alternatives, arguments, seed
     )
@@ -107,13 +108,12 @@ class PromptRunner:
     given: set[str]
     checks_fitness: bool
 
-    def alone(self, prompt: str) -> Record:
+    def alone(self, prompt: ParsedInput) -> Record:
         """The record of one prompt."""
-        self._length_of(prompt)
-        return self._warned(self.run.records([prompt]))[0]
+        return self._warned(self.run.records([self._read(prompt)]))[0]
 
     def each(
-        self, prompts: Mapping[int, str], size: int | None, report: Report
+        self, prompts: Mapping[int, ParsedInput], size: int | None, report: Report
     ) -> Iterator[Record | None]:
         """The records in the order of the prompts; None for one that is left out.
 
@@ -129,28 +129,17 @@ class PromptRunner:
         most = 1 if reason else size
         numbered = iter(prompts.items())
         while ahead := dict(islice(numbered, AT_ONCE)):
+            read = self._all_read(ahead, report)
+            # What is to be written takes room too.
+            written = self.run.arguments["max_new_tokens"]
+            lengths = {index: len(each["input_ids"]) + written for index, (_, each) in read.items()}
             done: dict[int, Record] = {}
-            for batch in self._batches(ahead, most, report):
-                done |= self._batch({index: ahead[index] for index in batch}, report)
+            for batch in batches_of(lengths, BATCH_TOKENS, most):
+                done |= self._batch({index: read[index] for index in batch}, report)
             for index in ahead:
                 yield done.get(index)
 
-    def _batches(
-        self, prompts: Mapping[int, str], most: int | None, report: Report
-    ) -> list[list[int]]:
-        """Numbers of prompts of like length, as many as fit; those that cannot be read are
-        reported.
-        """
-        lengths: dict[int, int] = {}
-        for index, prompt in prompts.items():
-            try:
-                # What is to be written takes room too.
-                lengths[index] = self._length_of(prompt) + self.run.arguments["max_new_tokens"]
-            except HeadscopeError as error:
-                report(index, error)
-        return batches_of(lengths, BATCH_TOKENS, most)
-
-    def _batch(self, prompts: Mapping[int, str], report: Report) -> dict[int, Record]:
+    def _batch(self, prompts: Mapping[int, tuple[str, Any]], report: Report) -> dict[int, Record]:
         """Records of prompts that are run together; one by one where that cannot be recorded."""
         if len(prompts) > 1:
             try:
@@ -172,22 +161,36 @@ class PromptRunner:
         warn_of_gaps(records[0])
         return records
 
-    def _length_of(self, prompt: str) -> int:
-        """How many tokens a prompt has.
+    def _all_read(
+        self, prompts: Mapping[int, ParsedInput], report: Report
+    ) -> dict[int, tuple[str, Any]]:
+        """Text and encoding of the prompts that can be read; the others are reported."""
+        read: dict[int, tuple[str, Any]] = {}
+        for index, prompt in prompts.items():
+            try:
+                read[index] = self._read(prompt)
+            except HeadscopeError as error:
+                report(index, error)
+        return read
+
+    def _read(self, prompt: ParsedInput) -> tuple[str, Any]:
+        """The text of a prompt, and its encoding.
 
         Raises:
             TextError: where it is empty, or leaves no room for what is to be written.
             ModelError: where the model is not fit to continue a text.
         """
-        model = self.run.model
-        ids = encode(model, self.run.tokenizer, (prompt,))["input_ids"]
-        check_known(self.run.tokenizer, ids, "the prompt", None)
+        model, tokenizer = self.run.model, self.run.tokenizer
+        texts = prompt.read_with(tokenizer, writes=True).texts
+        encoding = encode(model, tokenizer, texts)
+        ids = encoding["input_ids"]
+        check_known(tokenizer, ids, "the prompt", None)
         if self.checks_fitness:
             check_fit(model, NEXT, ids, generates=True)
             self.checks_fitness = False
         before = 1 if reads_target(model) else len(ids)
         check_room(model, before, self.run.arguments["max_new_tokens"])
-        return len(ids)
+        return texts[0], encoding
 
     def _alone_because(self) -> str:
         """Why prompts cannot be run together; empty where they can."""
@@ -197,6 +200,8 @@ class PromptRunner:
             return "an encoder-decoder reads one source at a time"
         if arguments.get("do_sample", own.do_sample):
             return "each is sampled with the seed that it would have alone"
+        if beams_of(model, arguments) > 1:
+            return "its beams are a batch"
         if self.run.keeping.routers:
             return "router scores are kept"
         if sessions():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+import math
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from headscope.capturing.generating._step_joiner import StepJoiner
 from headscope.capturing.generating._text import GeneratedText, check_same_text
 from headscope.capturing.generating._token_probabilities import TokenProbabilities
 from headscope.capturing.hooks import hook_after, hook_before
-from headscope.capturing.inputs.inputs import Inputs, encode, ends_of
+from headscope.capturing.inputs.inputs import Inputs, ends_of
 from headscope.capturing.inputs.tokens import tokens_from_ids
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.run import at_rest, uncompiled
@@ -67,13 +68,16 @@ class GenerationRun:
     arguments: dict[str, Any]
     seed: int | None
 
-    def records(self, prompts: Sequence[str]) -> list[Record]:
+    def records(self, prompts: Sequence[tuple[str, Any]]) -> list[Record]:
         """The records of texts that are written together; of one, as the model reads it alone.
+
+        Args:
+            prompts: the text and the encoding of each.
 
         Raises:
             CaptureError: where they cannot be recorded, or padding changes what the model computes.
         """
-        texts = [self._begun(prompt) for prompt in prompts]
+        texts = [self._begun(*prompt) for prompt in prompts]
         longest = max(len(text.source) for text in texts)
         for text in texts:
             text.padding = longest - len(text.source)
@@ -95,10 +99,10 @@ class GenerationRun:
             self._check_padding(texts, written, records)
         return records
 
-    def _begun(self, prompt: str) -> GeneratedText:
+    def _begun(self, prompt: str, encoding: Any) -> GeneratedText:
         return GeneratedText(
             prompt=prompt,
-            encoding=encode(self.model, self.tokenizer, (prompt,)),
+            encoding=encoding,
             tokenizer=self.tokenizer,
             target_tokenizer=self.target_tokenizer,
             joiner=StepJoiner(self.keeping, self.model),
@@ -115,8 +119,13 @@ class GenerationRun:
             tokens = (tokens_from_ids(self.tokenizer, texts[0].source),)
             session.prepare(model, Inputs(prompt, tokens))
         steps = _Steps(texts, ends_of(model, self.arguments))
-        with Watch(model, len(texts), steps.take, readers=[routers]) as watch:
-            written = self._generated(prompt, steps, watch)
+        arguments = padded(dict(self.arguments), model)
+        if "stop_strings" in arguments or model.generation_config.stop_strings:
+            arguments["tokenizer"] = self.target_tokenizer
+        with explained(model, "generate"):
+            arguments = by_beams(model, prompt, arguments)
+            with Watch(model, len(texts), steps.take, readers=[routers]) as watch:
+                written = self._generated(prompt, arguments, steps, watch)
         for text in texts:
             text.joiner.left_out = watch.left_out
         if len(texts) == 1:
@@ -128,10 +137,10 @@ class GenerationRun:
             for text, ids in zip(texts, written.tolist(), strict=True)
         ]
 
-    def _generated(self, prompt: dict[str, Any], steps: _Steps, watch: Watch) -> torch.Tensor:
-        from transformers import LogitsProcessorList, StoppingCriteriaList
-
-        model, arguments = self.model, dict(self.arguments)
+    def _generated(
+        self, prompt: dict[str, Any], arguments: dict[str, Any], steps: _Steps, watch: Watch
+    ) -> torch.Tensor:
+        model = self.model
         name = "decoder_input_ids" if reads_target(model) else "input_ids"
 
         def end_step(options: dict, output: Any) -> None:
@@ -140,16 +149,9 @@ class GenerationRun:
             steps.end_pass(options[name].shape[1], output.logits)
 
         criteria = [*(arguments.get("stopping_criteria") or ()), steps.wrote]
-        arguments |= {
-            "stopping_criteria": StoppingCriteriaList(criteria),
-            "logits_processor": LogitsProcessorList(arguments.get("logits_processor") or ()),
-        }
-        if "stop_strings" in arguments:
-            arguments["tokenizer"] = self.target_tokenizer
-        with explained(model, "generate"):
-            arguments = padded(arguments, model) | deep_cache(model, arguments)
-            with _each_pass(model, end_step):
-                return model.generate(**prompt, **arguments)
+        arguments = arguments | {"stopping_criteria": criteria}
+        with _each_pass(model, end_step):
+            return model.generate(**prompt, **arguments, **deep_cache(model, arguments))
 
     def _prompts(self, texts: list[GeneratedText]) -> dict[str, torch.Tensor]:
         """The prompts, shorter ones with padding on their left, and where they are tokens."""
@@ -310,6 +312,38 @@ def explained(model: Any, what: str) -> Generator[None]:
         why = " ".join(str(error).split())
         name = type(model).__name__
         raise CaptureError(f"{name} cannot {what} like this: {why}") from error
+
+
+def beams_of(model: Any, arguments: Mapping[str, Any]) -> int:
+    """How many beams a model writes with."""
+    return arguments.get("num_beams", model.generation_config.num_beams) or 1
+
+
+def by_beams(model: Any, given: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of ``generate`` that write the text that its beams choose, with one beam, a token
+    each step; as they are where there is one beam.
+
+    Args:
+        model: that writes.
+        given: its prompt.
+        arguments: of its ``generate``.
+    """
+    if beams_of(model, arguments) == 1:
+        return arguments
+    made = model.generate(**given, **arguments, **deep_cache(model, arguments))
+    chosen = made[0].tolist()
+
+    def force(read: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        forced = torch.full_like(scores, -torch.inf)
+        forced[:, chosen[read.shape[1]]] = 0
+        return forced
+
+    def end(read: torch.Tensor, _: object, **__: object) -> torch.Tensor:
+        return torch.full(read.shape[:1], read.shape[1] >= len(chosen), device=read.device)
+
+    alone = {"num_beams": 1, "early_stopping": False, "length_penalty": 1.0, "do_sample": False}
+    calls = {"logits_processor": [force], "stopping_criteria": [end], "max_time": math.inf}
+    return arguments | alone | calls
 
 
 def seeded(seed: int | None, device: torch.device) -> AbstractContextManager[None]:

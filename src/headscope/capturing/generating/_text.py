@@ -17,6 +17,7 @@ from headscope.capturing.generating._token_probabilities import TokenProbabiliti
 from headscope.capturing.inputs.inputs import ends_of
 from headscope.capturing.inputs.tokens import (
     joined_tokens,
+    tokenized,
     tokens_from_encoding,
     tokens_from_ids,
 )
@@ -136,8 +137,9 @@ class GeneratedText:
         With offsets into the whole text, where the tokenizer cuts that text into the same tokens.
         """
         source = self.source
-        text = self.prompt + added_text(self.target_tokenizer, source, ids)
-        encoding = self.tokenizer(text, padding=False, truncation=False)
+        text = type(self.prompt)(self.prompt + added_text(self.target_tokenizer, source, ids))
+        whole = {"padding": False, "truncation": False}
+        encoding = tokenized(self.tokenizer, text, warns=False, **whole)
         if list(encoding["input_ids"])[: len(ids) - 1] == ids[:-1]:
             return tokens_from_encoding(self.tokenizer, encoding, (text,)).take(range(len(ids) - 1))
         return joined_tokens(given, tokens_from_ids(self.tokenizer, ids[len(source) : -1]))

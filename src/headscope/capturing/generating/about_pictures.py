@@ -17,13 +17,20 @@ import torch
 
 from headscope.capturing.device import device_of
 from headscope.capturing.fitness import NEXT, check_fit
-from headscope.capturing.generating._options import parse_options
+from headscope.capturing.generating._options import length_of, parse_options
 from headscope.capturing.generating._prompts import check_room, check_writes
-from headscope.capturing.generating._run import explained, left_as_it_was, padded, seeded
+from headscope.capturing.generating._run import (
+    by_beams,
+    explained,
+    left_as_it_was,
+    padded,
+    seeded,
+)
 from headscope.capturing.generating._text import check_same_text, generation_of
 from headscope.capturing.generating._token_probabilities import TokenProbabilities
 from headscope.capturing.hooks import hook_after
-from headscope.capturing.inputs._processor import inputs_of
+from headscope.capturing.inputs._processor import AS_LONG_AS_TEXT, inputs_of, marks_of
+from headscope.capturing.inputs.chat import Conversation
 from headscope.capturing.inputs.inputs import Inputs, followed_inputs
 from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.inputs.tokens import joined_tokens, tokens_from_ids
@@ -39,8 +46,6 @@ APART = 1e-3, 0.1
 """How far the probability of a written token may differ between the steps that wrote it and the one
 pass that reads it again, in single and in half precision; ours.
 """
-AS_LONG_AS_TEXT = ("ids", "mask")
-"""How arguments are called that have an entry for each token of the text."""
 
 
 def written_about(
@@ -48,7 +53,7 @@ def written_about(
     processor: Any,
     given: ParsedInput,
     *,
-    max_new_tokens: int = 32,
+    max_new_tokens: int | None = None,
     alternatives: int = 5,
     seed: int | None = None,
     allow_unfit: bool = False,
@@ -60,7 +65,7 @@ def written_about(
         model: loaded; with a decoder alone, that reads pictures among its words.
         processor: of the model.
         given: the prompt, with the marks of its pictures, and the pictures.
-        max_new_tokens: how many tokens to write at most.
+        max_new_tokens: how many tokens to write at most; by default as of `headscope.generate`.
         alternatives: how many of the most probable candidates to note for each token.
         seed: of the random numbers, where tokens are sampled.
         allow_unfit: whether the head may be untrained.
@@ -81,14 +86,15 @@ def written_about(
     _check_writes(model)
     if not allow_unfit:
         check_fit(model, NEXT)
-    check_count("max_new_tokens", max_new_tokens)
+    length = length_of(model) if max_new_tokens is None else max_new_tokens
+    check_count("max_new_tokens", length)
     check_count("alternatives", alternatives, 0)
     keeping, arguments = parse_options(options, model)
-    arguments["max_new_tokens"] = max_new_tokens
+    arguments["max_new_tokens"] = length
     with one_at_a_time(model), at_rest(model), left_as_it_was(model):
         inputs = inputs_of(model, processor, given)
         prompt = inputs.arguments["input_ids"].shape[1]
-        check_room(model, prompt, max_new_tokens)
+        check_room(model, prompt, length)
         odds = TokenProbabilities(alternatives)
         with uncompiled(model), seeded(seed, device_of(model)):
             ids = _written(model, inputs, arguments, odds)
@@ -115,6 +121,28 @@ def written_about(
     return replace(record, generation=generation), apart
 
 
+def prompt_about(processor: Any, given: ParsedInput, *, chat_template: bool = True) -> ParsedInput:
+    """The input with its question as the prompt that the model reads.
+
+    Without a chat template that is the mark of each picture, followed by the question.
+
+    Args:
+        processor: the model's processor.
+        given: pictures, and a question or a conversation.
+        chat_template: whether a question is put into the template.
+
+    Raises:
+        TextError: where the template refuses it.
+    """
+    asked, marks = given.text, marks_of(processor, "picture")
+    if chat_template and not isinstance(asked, Conversation):
+        if getattr(processor, "chat_template", None):
+            asked = Conversation(({"role": "user", "content": asked},))
+        elif marks and marks[0] not in asked:
+            asked = marks[0] * len(given.pictures) + asked
+    return replace(given, text=asked).read_with(processor, writes=True)
+
+
 def _check_writes(model: Any) -> None:
     """Raise where a model cannot write a text about pictures that it reads among its words.
 
@@ -137,9 +165,9 @@ def _written(
     prompt = given["input_ids"].shape[1]
     for session in sessions():
         session.prepare(model, inputs)
-    asked = padded(dict(arguments), model)
-    asked |= {"return_dict_in_generate": True, "output_logits": True}
     with explained(model, "answer"):
+        asked = by_beams(model, given, padded(dict(arguments), model))
+        asked |= {"return_dict_in_generate": True, "output_logits": True}
         made = model.generate(**given, **asked)
     ids = made.sequences[0]
     if ids[:prompt].tolist() != given["input_ids"][0].tolist() or len(ids) <= prompt:

@@ -18,7 +18,7 @@ from headscope.capturing.inputs.inputs import (
     with_target,
 )
 from headscope.capturing.inputs.parsed_input import ParsedInput
-from headscope.capturing.inputs.tokens import tokens_from_encoding, tokens_from_ids
+from headscope.capturing.inputs.tokens import once, tokenized, tokens_from_encoding, tokens_from_ids
 from headscope.capturing.media._pixels import Picture, frames_of, pictures_of
 from headscope.capturing.media._sound import ReadSound, within
 from headscope.capturing.media.input_positions import tube_of
@@ -29,6 +29,8 @@ from headscope.record import Tokens
 
 PLACEHOLDERS = {"picture": ("image_token", "boi_token"), "video": ("video_token",)}
 """What processors call the mark that stands for a picture, or a video, in a text."""
+AS_LONG_AS_TEXT = ("ids", "mask")
+"""How arguments are called that have an entry for each token of the text."""
 SAMPLES = "do_sample_frames"
 """The argument that decides whether a processor of videos may leave frames out."""
 
@@ -57,6 +59,8 @@ def inputs_of(
     truncation = _truncation(model, processor, given, truncate=truncate)
     asked, frame_numbers = _asks(model, processor, given, truncate=truncate)
     features = _asked(processor, given, asked | truncation)
+    if given.text is not None:
+        features = _once(processor.tokenizer, features, given.text, truncation)
     arguments = {
         name: _placed(values, model)
         for name, values in features.items()
@@ -239,6 +243,17 @@ def _asked(processor: Any, given: ParsedInput, asked: dict[str, Any]) -> Any:
         ) from error
 
 
+def _once(tokenizer: Any, features: Any, text: str, truncation: Mapping[str, Any]) -> Any:
+    """The same without a special token that the text begins or ends with, and got once more."""
+    ids = features["input_ids"][0].tolist()
+    kept = once(tokenizer, ids, text, **truncation)
+    if kept != slice(0, len(ids)):
+        for name, values in features.items():
+            if name.endswith(AS_LONG_AS_TEXT) and list(values.shape) == [1, len(ids)]:
+                features[name] = values[:, kept]
+    return features
+
+
 def _placed(values: torch.Tensor, model: Any) -> torch.Tensor:
     # Pixels and samples are computed with, so they need the precision of the weights; ids do not.
     return values.to(device_of(model), model.dtype if values.is_floating_point() else None)
@@ -270,7 +285,7 @@ def _seconds(processor: Any, arguments: dict, asked: Mapping[str, Any]) -> float
 
 def _tokens(tokenizer: Any, text: str, ids: list[int], truncation: Mapping[str, Any]) -> Tokens:
     """Tokens with their character offsets, where the processor put nothing else between them."""
-    own = tokenizer(text, **truncation)
+    own = tokenized(tokenizer, text, **truncation)
     if list(own["input_ids"]) == ids:
         return tokens_from_encoding(tokenizer, own, (text,))
     return tokens_from_ids(tokenizer, ids, texts=(text,))

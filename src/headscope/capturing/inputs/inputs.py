@@ -12,6 +12,7 @@ from torch import nn
 from headscope.capturing.device import device_of
 from headscope.capturing.inputs.tokens import (
     joined_tokens,
+    tokenized,
     tokens_from_encoding,
     tokens_from_ids,
 )
@@ -108,11 +109,11 @@ def encode(model: Any, tokenizer: Any, texts: tuple[str, ...], *, truncate: bool
         TextError: where the tokenizer finds no token, or more than the model has positions for.
     """
     limit = position_limit(model)
-    truncation = (
-        {"truncation": True, "max_length": limit} if truncate and limit else {"truncation": False}
-    )
     # Not verbose, or the tokenizer warns of texts that are too long, which raises below.
-    encoding = tokenizer(*texts, padding=False, return_tensors=None, verbose=False, **truncation)
+    cut: dict[str, Any] = {"padding": False, "verbose": False, "truncation": False}
+    if truncate and limit:
+        cut |= {"truncation": True, "max_length": limit}
+    encoding = tokenized(tokenizer, *texts, **cut)
     count = len(encoding["input_ids"])
     if not count:
         raise TextError(f"The tokenizer finds no token in {texts[0]!r}; give another text")
@@ -158,14 +159,14 @@ def with_target(
     Args:
         model: the encoder-decoder.
         inputs: its source.
-        target: the target text; None for what the model itself generates, greedily.
+        target: the target text; None for what the model itself generates, without sampling.
         tokenizer: of the target side.
 
     Raises:
         CaptureError: where no target was given and the model cannot generate.
     """
     if target is not None:
-        encoding = tokenizer(text_target=target, padding=False, truncation=False)
+        encoding = tokenized(tokenizer, text_target=target, padding=False, truncation=False)
         labels = torch.tensor([encoding["input_ids"]], device=device_of(model))
         check_length(model, labels.shape[1])
         start, read = model.config.decoder_start_token_id, labels
@@ -179,9 +180,7 @@ def with_target(
             return inputs | {"decoder_input_ids": read}, tokens
     elif hasattr(model, "generate") and model.can_generate():
         longest = min(GENERATED_AT_MOST, position_limit(model) or GENERATED_AT_MOST)
-        read = model.generate(
-            **inputs, use_cache=False, do_sample=False, num_beams=1, max_length=longest
-        )
+        read = model.generate(**inputs, use_cache=False, do_sample=False, max_length=longest)
         # The decoder writes the end and never reads it.
         if read.shape[1] > 1 and read[0, -1].item() in ends_of(model):
             read = read[:, :-1]

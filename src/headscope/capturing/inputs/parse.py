@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from headscope.capturing.inputs.chat import Conversation
 from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs
 from headscope.capturing.media._sound import parse_sound_input
 from headscope.capturing.media.picture_input import parse_pictures
@@ -20,9 +21,11 @@ from headscope.storage import names_file, read_groups, read_rows, read_texts
 
 NAMES = ("text", "text_pair", "image", "video", "sound", "sampling_rate", "target")
 """Arguments of `capture` that may differ from input to input."""
-FIRST = ("text", "sentence1", "sentence", "premise", "question", "question1", "content", "prompt")
+FIRST = ("text", "sentence1", "sentence", "premise", "question", "question1", "prompt", "messages")
 SECOND = ("text_pair", "text_b", "sentence2", "hypothesis", "question2", "context")
 """What the texts are called in rows of data sets; the first that is there counts."""
+ROLES = ("system", "developer", "user", "assistant")
+"""Who speaks in a conversation."""
 MISSPELT = 0.8
 """Likeness (difflib) from which on an unknown name is taken for a slip of one that is missing;
 ours.
@@ -48,11 +51,11 @@ def parse_call(
     if isinstance(text, ParsedInput):
         return text
     _check_no_ids(text)
-    if isinstance(text, tuple | list):
+    if isinstance(text, tuple | list) and not is_conversation(text):
         raise TextError(
             f"capture reads one text, and was given {len(text)} in a {type(text).__name__}; of "
             "many give capture_many(model, tokenizer, texts), of a pair capture(model, "
-            "tokenizer, text, text_pair)"
+            "tokenizer, text, text_pair); of a conversation each is {'role': ..., 'content': ...}"
         )
     if isinstance(text, Mapping):
         raise TextError(
@@ -86,10 +89,13 @@ def parse_input(given: Any) -> ParsedInput:
     if isinstance(given, Mapping):
         return _from_mapping(given)
     _check_no_ids(given)
+    if is_conversation(given):
+        return _made(given, None, {})
     if not isinstance(given, tuple | list):
         raise CaptureError(
-            "An input is a text, a pair of texts, or a mapping such as {'image': 'cat.png'}, "
-            f"not {type(given).__name__}; give a file of texts alone, not in a list"
+            "An input is a text, a pair of texts, a conversation, or a mapping such as "
+            f"{{'image': 'cat.png'}}, not {type(given).__name__}; give a file of texts alone, not "
+            "in a list"
         )
     if len(given) not in (1, 2):
         raise CaptureError(f"A text is a string or a pair of strings, not {len(given)} of them")
@@ -99,10 +105,11 @@ def parse_input(given: Any) -> ParsedInput:
 
 
 def parse_text(given: Any, name: str = "text") -> ParsedInput:
-    """A text, or a pair of texts in a tuple, and nothing else: an example of a task.
+    """A text, a pair of texts in a tuple, or a conversation, and nothing else: an example of a
+    task.
 
     Args:
-        given: the text or the pair.
+        given: the text, the pair or the messages.
         name: it is called in messages.
 
     Raises:
@@ -110,13 +117,15 @@ def parse_text(given: Any, name: str = "text") -> ParsedInput:
     """
     if isinstance(given, ParsedInput):
         return given
+    if is_conversation(given):
+        return _made(given, None, {})
     if isinstance(given, tuple) and len(given) == 2:
         return ParsedInput(check_text(given[0], name), check_text(given[1], name))
     return ParsedInput(check_text(given, name))
 
 
 def parse_prompt(given: Any, name: str = "text") -> ParsedInput:
-    """A prompt of `generate`: a text, or a row of a data set with one.
+    """A prompt of `generate`: a text, a conversation, or a row of a data set with one.
 
     Args:
         given: the prompt.
@@ -135,7 +144,8 @@ def parse_prompt(given: Any, name: str = "text") -> ParsedInput:
 
 def is_one_prompt(given: Any) -> bool:
     """Whether `generate` was given one prompt, and not several."""
-    return given is None or isinstance(given, str | Path | ParsedInput)
+    is_plain = given is None or isinstance(given, str | Path | ParsedInput)
+    return is_plain or is_conversation(given)
 
 
 def parse_many(texts: Any) -> ParsedInputs:
@@ -147,6 +157,7 @@ def parse_many(texts: Any) -> ParsedInputs:
     rows = rows_of(texts)
     if not _are_several(rows):
         what = "one text" if isinstance(rows, str) else f"{type(rows).__name__}"
+        what = "one conversation" if is_conversation(rows) else what
         raise TextError(
             f"capture_many reads many inputs and was given {what}; give a list, such as [text], "
             "or use capture(model, tokenizer, text)"
@@ -157,7 +168,7 @@ def parse_many(texts: Any) -> ParsedInputs:
 
 def are_several_inputs(given: Any) -> bool:
     """Whether `budget` was given a list of inputs, and not one."""
-    return isinstance(given, list)
+    return isinstance(given, list) and not is_conversation(given)
 
 
 def parse_prompts(prompts: Any) -> tuple[Outcome, ...]:
@@ -184,14 +195,15 @@ def parse_texts(texts: Any) -> tuple[Outcome, ...]:
 
 
 def several_of(texts: Any) -> Any:
-    """The rows of what was given to a study; a single text is one row."""
+    """The rows of what was given to a study; a single text or conversation is one row."""
     rows = rows_of(texts)
-    return (rows,) if isinstance(rows, str | Mapping | ParsedInput) else rows
+    is_one = isinstance(rows, str | Mapping | ParsedInput) or is_conversation(rows)
+    return (rows,) if is_one else rows
 
 
 def parse_shared(texts: Any, shared: Mapping[str, Any]) -> tuple[Outcome, ...]:
-    """The inputs of `effect`: a text, a pair in a tuple, or a list of them, all with the same
-    picture, sound and target.
+    """The inputs of `effect`: a text, a pair in a tuple, a conversation, or a list of them, all
+    with the same picture, sound and target.
 
     Args:
         texts: that were given; None for a picture or a sound alone.
@@ -300,6 +312,68 @@ def _check_no_ids(given: Any) -> None:
         )
 
 
+def is_conversation(given: Any) -> bool:
+    """Whether a list is of messages, and not of rows of a data set that has such columns."""
+    return isinstance(given, list | tuple) and any(
+        isinstance(each, Mapping)
+        and ("role" in each or each.keys() == {"content"})
+        and not set(FIRST) & set(each)
+        for each in given
+    )
+
+
+def _conversation(given: Any, image: Any) -> tuple[Conversation, Any]:
+    """The conversation of some messages, and the pictures in it, or those that were given with it.
+
+    Raises:
+        TextError: naming the message that cannot be read.
+    """
+    pictures: list[Any] = []
+    messages = [_message(each, f"Message {n}", pictures) for n, each in enumerate(given, 1)]
+    conversation = Conversation(tuple(messages))
+    if not pictures:
+        check_text("\n".join(conversation.texts), "conversation")
+    if pictures and image is not None:
+        raise TextError("The conversation holds its pictures itself; leave image out")
+    return conversation, pictures or image
+
+
+def _message(given: Any, name: str, pictures: list[Any]) -> dict[str, Any]:
+    """One message, its pictures put to the others."""
+    held = list(given) if isinstance(given, Mapping) else type(given).__name__
+    if not {"role", "content"} <= set(held):
+        raise TextError(
+            f"{name} is {{'role': ..., 'content': ...}} in a conversation, and {held} was given"
+        )
+    role, content = given["role"], given["content"]
+    if role == "tool" or given.get("tool_calls") or given.get("function_call"):
+        raise TextError(
+            f"{name} is of a tool, whose calls are not rendered here; give the text that "
+            "apply_chat_template(messages, tools=..., tokenize=False) makes"
+        )
+    if role not in ROLES:
+        raise TextError(f"{name} has the role {role!r}; there are {', '.join(ROLES)}")
+    if isinstance(content, list | tuple):
+        content = [_part(each, name, pictures) for each in content]
+    elif not isinstance(content, str):
+        raise TextError(f"The content of {name.lower()} is not a text: {type(content).__name__}")
+    return {**given, "content": content}
+
+
+def _part(given: Any, name: str, pictures: list[Any]) -> dict[str, Any]:
+    """A part of a message: a text, or the place of a picture."""
+    kind = given.get("type") if isinstance(given, Mapping) else type(given).__name__
+    if kind == "text" and isinstance(given.get("text"), str):
+        return {"type": "text", "text": given["text"]}
+    if kind != "image":
+        raise TextError(
+            f"{name} has a part of type {kind!r}; there are {{'type': 'text', 'text': ...}} and "
+            "{'type': 'image', 'image': ...}"
+        )
+    pictures += [given[key] for key in ("image", "path", "url") if key in given]
+    return {"type": "image"}
+
+
 def rows_of(texts: Any) -> Any:
     """The rows of a file of texts, or of a table (pandas, polars, Arrow), which itself would give
     its columns; anything else as it is.
@@ -324,11 +398,12 @@ def _renamed(given: Mapping) -> Mapping:
     """The same with texts under our names, whatever a data set calls them; its other columns
     stay.
     """
+    renamed = dict(given)
+    wanted = {"text": FIRST, "text_pair": SECOND}
     # A picture is read without a text too, so a column is its text only where it is called so.
     if {"image", "video", "sound"} & set(given):
-        return dict(given)
-    renamed = dict(given)
-    for ours, names in (("text", FIRST), ("text_pair", SECOND)):
+        wanted = {"text": ("text", "messages")}
+    for ours, names in wanted.items():
         theirs = next((name for name in names if name in given), None)
         # A second text alone, such as the context of a row without a question, is no pair.
         is_needed = ours == "text" or "text" in renamed
@@ -348,6 +423,11 @@ def _check_spelling(given: Mapping) -> None:
 
 def _from_mapping(given: Mapping) -> ParsedInput:
     given = _renamed(given)
+    if "text" not in given and "content" in given:
+        raise TextError(
+            "A content is read as a message of a conversation, a list of {'role': ..., 'content': "
+            "...}; a text of its own is called text"
+        )
     _check_spelling(given)
     if not {"text", "image", "video", "sound"} & set(given):
         listed = " nor ".join(map(repr, given)) or "text"
@@ -364,6 +444,11 @@ def _made(text: Any, text_pair: Any, more: Mapping[str, Any]) -> ParsedInput:
     """An input of texts, and of picture, video, sound and target among other arguments of
     `capture`.
     """
+    shown = more.get("image")
+    if is_conversation(text):
+        text, shown = _conversation(text, shown)
+    elif text is not None:
+        check_text(text)
     sound, video, series = more.get("sound"), more.get("video"), more.get("series")
     target, target_error = more.get("target"), None
     try:
@@ -371,9 +456,9 @@ def _made(text: Any, text_pair: Any, more: Mapping[str, Any]) -> ParsedInput:
     except TextError as error:
         target, target_error = None, error
     return ParsedInput(
-        text=None if text is None else check_text(text),
+        text=text,
         text_pair=None if text_pair is None else check_text(text_pair, "second text"),
-        pictures=parse_pictures(more.get("image")),
+        pictures=parse_pictures(shown),
         sound=None if sound is None else parse_sound_input(sound, more.get("sampling_rate")),
         video=None if video is None else parse_video(video),
         series=None if series is None else parse_series(series),
@@ -383,5 +468,5 @@ def _made(text: Any, text_pair: Any, more: Mapping[str, Any]) -> ParsedInput:
 
 
 def _are_several(rows: Any) -> bool:
-    is_one = isinstance(rows, str | bytes | Mapping | ParsedInput)
+    is_one = isinstance(rows, str | bytes | Mapping | ParsedInput) or is_conversation(rows)
     return isinstance(rows, Iterable) and not is_one

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float32
 
+from headscope.capturing.inputs.chat import Conversation, RenderedText
 from headscope.capturing.media._sound import ReadSound
 from headscope.capturing.media.picture_input import PictureInput
 from headscope.capturing.media.video_input import VideoInput
@@ -22,7 +24,7 @@ class ParsedInput:
     take it in its place; whoever has one need not check again what kind of input it is.
 
     Args:
-        text: the text, or None.
+        text: the text; a conversation until it is known what it is read with; or None.
         text_pair: the second text of a pair, or None.
         pictures: in the order in which the text names them.
         sound: gives the sound, or None.
@@ -37,7 +39,7 @@ class ParsedInput:
             anything else.
     """
 
-    text: str | None = None
+    text: Any = None
     text_pair: str | None = None
     pictures: tuple[PictureInput, ...] = ()
     sound: ReadSound | None = None
@@ -49,6 +51,8 @@ class ParsedInput:
     def __post_init__(self) -> None:
         if self.series is not None and (self.texts or self.has_media):
             raise TextError("A time series is read alone; leave texts, pictures and sounds out")
+        if self.text_pair is not None and isinstance(self.text, Conversation):
+            raise TextError("A conversation is read alone; leave text_pair out")
         if self.text_pair is not None and self.has_media:
             raise TextError("A picture, video or sound goes with one text; leave text_pair out")
 
@@ -56,6 +60,11 @@ class ParsedInput:
     def texts(self) -> tuple[str, ...]:
         """The texts that there are."""
         return tuple(text for text in (self.text, self.text_pair) if text is not None)
+
+    @property
+    def is_rendered(self) -> bool:
+        """Whether the text is that of a conversation."""
+        return isinstance(self.text, RenderedText)
 
     @property
     def has_media(self) -> bool:
@@ -87,6 +96,23 @@ class ParsedInput:
         if self.target_error is not None:
             raise self.target_error
         return self.target
+
+    def read_with(self, reads_with: Any, *, writes: bool = False) -> ParsedInput:
+        """The same with a conversation as the text that a model reads.
+
+        Args:
+            reads_with: the model's tokenizer or processor.
+            writes: whether the text is to be continued.
+
+        Raises:
+            TextError: where there is no chat template, or it does not take the conversation.
+        """
+        if not isinstance(self.text, Conversation):
+            return self
+        kinds = ["image"] * len(self.pictures)
+        kinds += ["video"] * (self.video is not None) + ["audio"] * (self.sound is not None)
+        placed = self.text.with_media(kinds)
+        return replace(self, text=placed.rendered(reads_with, writes=writes))
 
     def in_memory(self) -> ParsedInput:
         """The same with its files read, so that nothing can be wrong with them later.

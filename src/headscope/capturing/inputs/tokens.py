@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+import warnings
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import takewhile
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 from unicodedata import category, east_asian_width
 from weakref import WeakKeyDictionary
 
+from headscope.capturing.inputs.chat import RenderedText
 from headscope.record import Tokens
 
 UNDECODABLE = "\ufffd"
@@ -95,6 +99,71 @@ _of_tokenizers: WeakKeyDictionary[Any, SpecialTokens] = WeakKeyDictionary()
 """What was last known of each tokenizer, for other captures."""
 
 
+def tokenized(tokenizer: Any, *texts: str, warns: bool = True, **options: Any) -> Any:
+    """The tokenizer's encoding of a text or a pair; special tokens that the text itself begins or
+    ends with are not put there a second time, with a warning; around a rendered conversation none
+    are put.
+
+    Args:
+        tokenizer: of the model.
+        *texts: a text, or two.
+        warns: whether nobody was warned yet.
+        **options: of the tokenizer's call.
+    """
+    if any(isinstance(text, RenderedText) for text in texts):
+        return tokenizer(*texts, **options | {"add_special_tokens": False})
+    encoding = tokenizer(*texts, **options)
+    ids = encoding["input_ids"]
+    kept = once(tokenizer, ids, *texts, **options)
+    if kept == slice(0, len(ids)):
+        return encoding
+    if warns:
+        _warn_of_doubled(tokenizer, ids, kept)
+    from transformers import BatchEncoding
+
+    rows = None
+    if encoding.is_fast:
+        names = ("offsets", "sequence_ids", "word_ids")
+        rows = [SimpleNamespace(**{name: getattr(encoding[0], name)[kept] for name in names})]
+    cut = {name: values[kept] for name, values in encoding.items()}
+    return BatchEncoding(cut, encoding=rows, n_sequences=len(texts))  # ty: ignore[invalid-argument-type]
+
+
+def once(tokenizer: Any, ids: list[int], *texts: str, **options: Any) -> slice:
+    """The part of an encoding without a first or last special token that the tokenizer put where
+    the text has it already.
+
+    Args:
+        tokenizer: that made it.
+        ids: of the encoding.
+        *texts: that were encoded.
+        **options: of the tokenizer's call.
+    """
+    if len(ids) < 2 or (ids[0] != ids[1] and ids[-1] != ids[-2]):
+        return slice(0, len(ids))
+    roles, bare = roles_of(tokenizer), options | {"add_special_tokens": False}
+    own = tokenizer(*texts, **bare)["input_ids"]
+
+    def is_doubled(mark: int, written: list[int], read: list[int]) -> bool:
+        counts = [len(list(takewhile(mark.__eq__, each))) for each in (written, read)]
+        return mark in roles and 0 < counts[0] < counts[1]
+
+    first = is_doubled(ids[0], own, ids)
+    last = is_doubled(ids[-1], own[::-1], ids[::-1])
+    return slice(int(first), len(ids) - last)
+
+
+def _warn_of_doubled(tokenizer: Any, ids: Sequence[int], kept: slice) -> None:
+    """Warn of special tokens that are read once, where the tokenizer would read them twice."""
+    lost = [*ids[: kept.start], *ids[kept.stop :]]
+    marks = " and ".join(map(repr, tokenizer.convert_ids_to_tokens(lost)))
+    warnings.warn(
+        f"The text holds {marks} already, which {type(tokenizer).__name__} puts around every text: "
+        "they are read once, not twice",
+        stacklevel=4,
+    )
+
+
 def tokens_from_encoding(
     tokenizer: Any,
     encoding: Any,
@@ -116,8 +185,13 @@ def tokens_from_encoding(
     # Only the tokenizers written in Rust know from which characters a token comes.
     if not getattr(encoding, "is_fast", False):
         return tokens_from_ids(tokenizer, ids, texts=texts, specials=specials)
-    one = encoding[example]
-    sources, words = one.sequence_ids, one.word_ids
+    one, specials = encoding[example], specials or SpecialTokens.of(tokenizer)
+    # A special token that is written in the text is no word of it.
+    words = [
+        None if number in specials.ids else word
+        for number, word in zip(ids, one.word_ids, strict=True)
+    ]
+    sources = one.sequence_ids
     segments = _filled(sources)
     if not texts:
         known: dict[str, Any] = {"segments": segments, "words": tuple(words)}

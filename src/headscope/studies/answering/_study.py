@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from headscope.capturing.generating.about_pictures import written_about
-from headscope.capturing.inputs.chat import question_prompt
-from headscope.capturing.inputs.parse import check_text, parse_call
+from headscope.capturing.generating.about_pictures import prompt_about, written_about
+from headscope.capturing.inputs.parse import check_text, is_conversation, parse_call
 from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.loading.load import display_name, load_for
 from headscope.capturing.loading.options import LOADING, check_not_loaded
@@ -25,7 +24,7 @@ def answer(
     model: Any,
     processor: Any = None,
     image: Any = None,
-    question: str | ParsedInput | None = None,
+    question: str | list[dict[str, Any]] | ParsedInput | None = None,
     *,
     layers: Sequence[int] | None = None,
     heads: Sequence[HeadNumber] | None = None,
@@ -44,15 +43,16 @@ def answer(
         model: a loaded model that reads pictures and writes, a hub name, or a folder.
         processor: its processor; may be left out where the model is named.
         image: the picture, or a list of them: as of `headscope.capture`.
-        question: a text; it is put into the processor's chat template, behind the picture.
+        question: a text, which is put into the processor's chat template behind the picture; or a
+            conversation, a list of ``{"role": ..., "content": ...}``, which may hold its pictures.
         layers: numbers of the layers that the mean is over; by default all.
         heads: numbers of the heads in each of these layers, or layer and head of each, ``(12, 7)``
             or ``"12-7"``; by default all.
         keep_sinks: whether patches stay in heat that get outsized attention from at least three
             quarters of all text after the pictures; by default they are blank.
         **options: ``chat_template=False`` for a question that is read as it is, with the mark of
-            each picture in it, and not put into the processor's chat template; ``max_new_tokens``
-            (32), ``seed``, ``alternatives``, ``keep``, ``precision`` and fields of
+            each picture in it, and not put into the processor's chat template; ``max_new_tokens``,
+            ``seed``, ``alternatives``, ``keep``, ``precision`` and fields of
             ``transformers.GenerationConfig``, as of `headscope.generate`; `LoadOptions` for a model
             that is named; ``allow_unfit=True`` for one whose head was not trained.
 
@@ -71,19 +71,15 @@ def answer(
     choice = parse_choice(layers, heads)
     given = _parsed(image, question)
     model, processor = _loaded(model, processor, given, options)
-    asked = given.text or ""
-    prompt = asked
-    if options.pop("chat_template", True):
-        prompt = question_prompt(processor, asked, len(given.pictures))
-    read = ParsedInput(text=prompt, pictures=given.pictures)
+    read = prompt_about(processor, given, chat_template=options.pop("chat_template", True))
     record, apart = written_about(model, processor, read, **options)
     return _result(
         record,
         processor,
         choice=choice,
         facts={
-            "question": asked,
-            "prompt": prompt,
+            "question": getattr(given.text, "question", given.text),
+            "prompt": read.text,
             "model": display_name(model),
             "keep_sinks": bool(keep_sinks),
             "given": len(given.pictures),
@@ -100,10 +96,12 @@ def _parsed(image: Any, question: Any) -> ParsedInput:
     """
     if isinstance(question, ParsedInput):
         return question.in_memory()
-    if image is None:
+    if not is_conversation(question):
+        check_text("" if question is None else question, "question")
+    given = parse_call(question, None, {"image": image}).in_memory()
+    if not given.pictures:
         raise CaptureError("answer needs a picture: answer(model, processor, image, question)")
-    check_text("" if question is None else question, "question")
-    return parse_call(question, None, {"image": image}).in_memory()
+    return given
 
 
 def _loaded(model: Any, processor: Any, given: ParsedInput, options: dict[str, Any]) -> tuple:

@@ -43,6 +43,7 @@ class ClassifiedText:
             TextError: where it is longer than the model's positions, or has fewer than two tokens
                 to rank.
         """
+        given = given.read_with(tokenizer)
         encoding = encode(model, tokenizer, given.texts, truncate=truncate)
         ids = encoding["input_ids"]
         special = tokenizer.get_special_tokens_mask(ids, already_has_special_tokens=True)

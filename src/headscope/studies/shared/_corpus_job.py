@@ -74,7 +74,9 @@ class ModelJob:
 
     def texts_of(self, text: CorpusText) -> Sequence[str]:
         """What the tokenizer reads of a text."""
-        return [text.given] if isinstance(text.given, str) else text.given
+        from headscope.capturing import parse_input
+
+        return parse_input(as_given(text.given)).texts
 
     def check(self, measurer: Any, texts: Sequence[CorpusText]) -> dict[str, Any]:
         """Raise where the texts are mostly unknown to the tokenizer."""

@@ -238,5 +238,6 @@ def _corpus_text(given: Any, group: Any) -> CorpusText | HeadscopeError:
     if not parsed.is_text:
         return TextError("A run over a corpus reads texts and pairs of them, no pictures or sounds")
     # As it is written to the file of its part, and read from it.
-    plain = parsed.text if parsed.text_pair is None else [parsed.text, parsed.text_pair]
+    plain = list(parsed.texts) if parsed.text_pair is not None else parsed.text
+    plain = list(getattr(plain, "messages", ())) or plain
     return CorpusText(plain, group_of(group))

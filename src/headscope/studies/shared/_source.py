@@ -271,10 +271,13 @@ def check_known_texts(tokenizer: Any, texts: Iterable[str], what: str = "the tex
         TextError: with the share.
     """
     from headscope.capturing import MOST_UNKNOWN, check_known
+    from headscope.capturing.inputs.chat import Conversation
 
     tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
+    # A conversation is looked at by itself, once it is rendered.
+    plain = (text for text in texts if not isinstance(text, Conversation))
     # Not verbose, or the tokenizer warns of texts that are longer than the model takes.
-    read = [tokenizer(text, verbose=False)["input_ids"] for text in islice(texts, LOOKED_AT)]
+    read = [tokenizer(text, verbose=False)["input_ids"] for text in islice(plain, LOOKED_AT)]
     if read:  # of pictures alone the processor has no words
         check_known(tokenizer, chain.from_iterable(read), what, MOST_UNKNOWN, texts=len(read))
     return MOST_UNKNOWN
