@@ -17,7 +17,7 @@ from torch import nn
 from typing_extensions import Unpack
 
 from headscope.capturing._denoiser import denoiser_inputs
-from headscope.capturing.hooks import hook_before
+from headscope.capturing.hooks import hook_before, swapped
 from headscope.capturing.inputs.tokens import tokens_from_ids
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.media._position_marks import PositionMarks, marked
@@ -244,9 +244,7 @@ class _KeptSteps:
         first = 1 + sum(map(len, self._texts))
         self._texts += [tokens_from_ids(tokenizer, row) for row in ids.tolist()]
         marks = torch.arange(first, first + ids.numel(), dtype=torch.int32).reshape(ids.shape)
-        view = marked(ids, marks)
-        swapped = [view if each is ids else each for each in given]
-        return tuple(swapped[: len(args)]), dict(zip(options, swapped[len(args) :], strict=True))
+        return swapped(args, options, ids, marked(ids, marks))
 
     @property
     def count(self) -> int:

@@ -44,6 +44,12 @@ def hook_after(
     return module.register_forward_hook(hook, with_kwargs=True, always_call=always, prepend=first)
 
 
+def swapped(args: tuple, options: dict, one: Any, other: Any) -> tuple[tuple, dict]:
+    """Arguments of a module with one of them in the place of another; for `hook_before`."""
+    named = {name: other if each is one else each for name, each in options.items()}
+    return tuple(other if each is one else each for each in args), named
+
+
 # Not functions within functions: there is a hook for every module of a model and every capture, and
 # under test each function is prepared anew for the checks of its types, which took nine tenths of
 # the time.

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Int
 from torch import nn
 
-from headscope.capturing.hooks import hook_after, hook_before
+from headscope.capturing.hooks import hook_after, hook_before, swapped
 from headscope.capturing.media._position_marks import PositionMarks, marked
 from headscope.capturing.walk import modules_of
 from headscope.errors import CaptureError
@@ -310,9 +310,7 @@ class _GivenPixels:
             self._begin(pixels)
         if pixels.shape[2:] != self._size:
             return None
-        view = marked(pixels, self._marks)
-        swapped = [view if each is pixels else each for each in given]
-        return tuple(swapped[: len(args)]), dict(zip(options, swapped[len(args) :], strict=True))
+        return swapped(args, options, pixels, marked(pixels, self._marks))
 
     def leave(self, *_: Any) -> None:
         """A module has ended."""
