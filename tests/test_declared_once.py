@@ -63,9 +63,9 @@ EDITS = {
 STUDY_EDITS = {
     "studies/__init__.py": [
         (
-            "from headscope.studies.norms._study import",
+            "from headscope.studies.norm_study import",
             "from headscope.studies.lengths._study import Lengths, lengths\n"
-            "from headscope.studies.norms._study import",
+            "from headscope.studies.norm_study import",
         ),
         ('    "NormStudy",\n', '    "Lengths",\n    "NormStudy",\n'),
         ('    "mechanism",\n', '    "lengths",\n    "mechanism",\n'),

@@ -223,7 +223,6 @@ STUDIES = {
         bad=passage(1000, LONG),
     ),
     "norms": StudyRun(texts, hs.norm_study, bad=BAD),
-    "norms in sums": StudyRun(texts, hs.norm_study, bad=BAD, many=5),
     "mechanism": StudyRun(texts, hs.mechanism, {"at": [(0, 1), (1, 0)], "pattern": "sep"}, bad=BAD),
     "mechanism in sums": StudyRun(
         texts, hs.mechanism, {"at": [(0, 1), (1, 0)], "pattern": "sep"}, bad=BAD, many=5

@@ -183,12 +183,6 @@ def of_many(run, *given, **options):
     return result
 
 
-def norms_in_sums():
-    summed = hs.load(KEPT / "norms.safetensors").in_sums()
-    summed.control = hs.load(KEPT / "norms.safetensors").in_sums()
-    return summed
-
-
 def is_in_sums(result):
     """Whether no text has numbers of its own in it."""
     counted = getattr(result, "tally", result)
@@ -204,7 +198,6 @@ SUMS = {
     "AlignmentStudy": lambda: of_many(
         hs.alignment_study, *cipher_translator(steps=1)[:2], cipher_pairs(24)
     ),
-    "NormStudy": norms_in_sums,
     "Faithfulness": lambda: faithfulness(control=faithfulness(seed=7)).in_sums(),
 }
 """Every kind that is made of sums alone where there are more than 2,000 texts."""

@@ -1,4 +1,6 @@
 import csv
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -7,11 +9,12 @@ from scipy.stats import spearmanr
 import headscope as hs
 from headscope import FigureError, RecordError
 from headscope.cli import run
-from headscope.evidence import Statistic, StatisticSums
+from headscope.linguistics import read_treebank
 from headscope.record import Contributions
 from headscope.studies import NormStudy, load_norm_study
-from headscope.studies.norms._values import (
+from headscope.studies._norm_values import (
     CLASSES,
+    ROWS,
     _agreement,
     _within_heads,
     classes_of,
@@ -58,40 +61,45 @@ def study(records):
     return hs.norm_study(records)
 
 
-def test_a_run_over_many_texts_keeps_sums_alone(tmp_path, monkeypatch):
+def test_numbers_of_real_texts_stay_what_they_were(minilm, shared):
+    """Every third row of the table, as it was before documents had rows of their own."""
+    bank = list(read_treebank(shared / "ud-english-ewt" / "en_ewt-ud-dev.conllu"))[:24]
+    documents = list(dict.fromkeys(sentence.document for sentence in bank))
+    groups = [f"d{documents.index(sentence.document):03}" for sentence in bank]
+    texts = [sentence.text for sentence in bank]
+    columns = hs.norm_study(*minilm, texts, groups=groups, progress=False).columns()
+    wanted = json.loads((Path(__file__).parent / "numbers" / "norm_study.json").read_text())
+    assert columns.keys() == wanted.keys()
+    for name, column in columns.items():
+        for value, before in zip(column[::3], wanted[name], strict=True):
+            if isinstance(value, float):
+                number = np.nan if before is None else before
+                assert value == pytest.approx(number, abs=1e-9, nan_ok=True)
+            else:
+                assert value == before
+
+
+def test_a_run_says_what_the_same_texts_in_memory_say(tmp_path, monkeypatch):
+    """Of more documents than have rows of their own, too."""
     model, tokenizer = tiny_model("bert"), tiny_tokenizer()
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice(["the", "cat", "sat", "."], 2 + n % 5)) for n in range(60)]
     groups = [f"d{number % 25}" if number % 3 else None for number in range(60)]
     given = {"texts": texts, "groups": groups, "random_weights": True, "progress": False}
-    held = hs.norm_study(model, tokenizer, part_size=20, **given)
-    assert isinstance(held.statistic, Statistic)
-    monkeypatch.setattr("headscope.studies.shared._counted_texts.MANY", 59)
-    summed = hs.norm_study(model, tokenizer, part_size=20, out=tmp_path / "run", **given)
-    assert isinstance(summed.statistic, StatisticSums)
-    assert (summed.texts, summed.statistic.documents) == (60, held.statistic.documents)
-    np.testing.assert_allclose(summed.statistic.mean, held.statistic.mean, rtol=1e-13)
-    # Of so few documents the two intervals differ by some hundredths of their width.
-    apart = np.abs(summed.intervals - held.intervals).max(axis=-1)
-    wide = np.ptp(held.intervals, axis=-1)
-    assert np.nanmax(apart[wide > 1e-9] / wide[wide > 1e-9]) < 0.15
-    assert "95% t interval over 45 documents]" in summed.summary
-    assert "95% interval over 45 documents]" in held.summary
-    again = hs.load(tmp_path / "run")
-    assert again.summary == summed.summary
-    assert_close(again.statistic.mean, summed.statistic.mean)
-    assert_close(again.intervals, summed.intervals)
-
-
-def test_sums_and_texts_are_added_up(records):
-    one, other = hs.norm_study(records[:2]).in_sums(), NormStudy()
-    other.update("else", records[2])
-    both, turned = one + other, other + one
-    assert both.texts == turned.texts == 3
-    assert_close(both.statistic.mean, turned.statistic.mean)
-    np.testing.assert_allclose(both.statistic.mean, hs.norm_study(records[:3]).statistic.mean)
-    with pytest.raises(RecordError, match="Of 3 texts sums alone are known; count others"):
-        both.update("more", records[3])
+    held = hs.norm_study(model, tokenizer, **given)
+    ran = hs.norm_study(model, tokenizer, part_size=20, out=tmp_path / "run", **given)
+    monkeypatch.setattr("headscope.corpus._sums.GROUPS", 40)
+    hashed = hs.norm_study(model, tokenizer, part_size=20, out=tmp_path / "hashed", **given)
+    for study in (ran, hashed):
+        assert (study.texts, study.sums.documents) == (60, held.sums.documents)
+        np.testing.assert_allclose(study.means, held.means, atol=1e-6)
+        # Documents are drawn in another order, and in groups.
+        apart = np.abs(study.intervals - held.intervals).max(axis=-1)
+        wide = np.ptp(held.intervals, axis=-1)
+        assert np.nanmax(apart[wide > 1e-6] / wide[wide > 1e-6]) < 0.3
+        assert "95% interval over 45 documents]" in study.summary
+    assert len(hashed.sums.rows) <= 40
+    assert hs.load(tmp_path / "run").summary == ran.summary
 
 
 def test_every_token_is_in_one_class():
@@ -186,12 +194,12 @@ def test_parts_of_the_texts_add_up_whatever_the_order(records, tmp_path):
         whole.update(str(number), record)
         (first if number % 2 else second).update(str(number), record)
     for both in (first + second, second + first, NormStudy() + first + second):
-        assert_close(both.statistic.mean, whole.statistic.mean)
+        assert_close(both.means, whole.means)
         assert str(both) == str(whole)
     again = load_norm_study(first.save(tmp_path / "half.safetensors"))
-    assert_close((again + second).statistic.mean, whole.statistic.mean)
+    assert_close((again + second).means, whole.means)
     assert again.layers == (0, 1)
-    with pytest.raises(RecordError, match="counted before"):
+    with pytest.raises(RecordError, match="share a text"):
         first + whole
     assert first.texts == 2
 
@@ -203,8 +211,8 @@ def test_intervals_hold_the_means_and_are_those_of_evidence(study):
     mean, ends = study.mean(row), study.interval(row)
     assert (ends[:, 0] <= mean).all()
     assert (mean <= ends[:, 1]).all()
-    place = study.statistic.names.index(row)
-    assert_close(ends, interval(study.statistic.values[:, place]))
+    values = study.sums["values"][:, ROWS.index(row)]
+    assert_close(ends, interval(values, method="expanded"))
     assert study.columns()["low"][0] == study.interval("share by weight: cls")[0, 0]
 
 
@@ -299,7 +307,7 @@ def test_a_model_is_read_and_its_random_twin_beside_it():
     given = tiny_model("bert"), tiny_tokenizer(), ["the cat sat", "a dog ran", "it sat on us"]
     found = hs.norm_study(*given, random_weights=True)
     same = hs.norm_study(hs.capture_many(*given, keep=("weights", "norms")))
-    assert_close(found.statistic.values, same.statistic.values)
+    assert_close(found.sums["values"], same.sums["values"])
     control = found.control.mean("share by norm: cls")
     assert found.control.texts == 3
     assert not np.allclose(control, found.mean("share by norm: cls"))

@@ -14,7 +14,7 @@ from headscope.evidence._difference import difference_interval
 from headscope.evidence._effect import effect_size, p_above, superiority
 from headscope.evidence._flips import least_p, p_flipped
 from headscope.evidence._group_sums import GroupSums
-from headscope.evidence._interval import interval
+from headscope.evidence._interval import interval, interval_of_sums
 from headscope.evidence._lengths import length_text, median_of
 from headscope.evidence._map_sum import MapSum, position_map
 from headscope.evidence._p_text import p_text
@@ -44,6 +44,7 @@ __all__ = [
     "holm",
     "interval",
     "interval_of_draws",
+    "interval_of_sums",
     "least_p",
     "length_text",
     "load_beside",

@@ -87,12 +87,46 @@ def interval(
         )
     if not ones.all():
         how = "expanded" if method == "auto" else method
-        drawn = _redrawn(sums[:, ~ones], sizes[:, ~ones], resamples, seed)
-        ends[~ones] = _quantiles(drawn, (sums[:, ~ones], sizes[:, ~ones]), how, confidence)
-        # Where all texts have one value, the ends are that value and not what rounding makes of it.
-        ends[~ones] = np.where(
-            _alike(values[:, ~ones])[:, None], _first(values[:, ~ones])[:, None], ends[~ones]
+        ends[~ones] = interval_of_sums(
+            sums[:, ~ones],
+            sizes[:, ~ones],
+            method=how,
+            confidence=confidence,
+            resamples=resamples,
+            seed=seed,
         )
+    return np.where((sizes > 0).sum(axis=0)[:, None] > 1, ends, np.nan)
+
+
+def interval_of_sums(
+    sums: Float[np.ndarray, "group head"],
+    sizes: Float[np.ndarray, "group head"],
+    *,
+    method: Method = "expanded",
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Float[np.ndarray, "head 2"]:
+    """`interval` of the mean over texts that are known by their sums over documents.
+
+    Args:
+        sums: of the known values of each document.
+        sizes: how many these are.
+        method: any but ``auto`` and ``wilson``.
+        confidence: as of `interval`.
+        resamples: as of `interval`.
+        seed: as of `interval`.
+
+    Example:
+        >>> interval_of_sums(np.array([[0.5], [0.25]]), np.array([[2.0], [1.0]])).tolist()
+        [[0.25, 0.25]]
+    """
+    drawn = _redrawn(sums, sizes, resamples, seed)
+    ends = _quantiles(drawn, (sums, sizes), method, confidence)
+    # Where all documents have one mean, the ends are that and not what rounding makes of it.
+    means = np.divide(sums, sizes, out=np.full(sums.shape, np.nan), where=sizes > 0)
+    alike, first = _alike(means), _first(means)
+    ends = np.where(alike[:, None], first[:, None], ends)
     return np.where((sizes > 0).sum(axis=0)[:, None] > 1, ends, np.nan)
 
 
@@ -131,7 +165,7 @@ def _alike(values: Float[np.ndarray, "text head"]) -> Bool[np.ndarray, " head"]:
     rounding.
     """
     first = _first(values)
-    return (np.isnan(values) | (values == first)).all(axis=0)
+    return (np.isnan(values) | np.isclose(values, first, rtol=1e-12, atol=0)).all(axis=0)
 
 
 def _first(values: Float[np.ndarray, "text head"]) -> Float[np.ndarray, " head"]:

@@ -26,8 +26,7 @@ from headscope.studies.coref import AntecedentHead, Coreference, coref, load_cor
 from headscope.studies.explaining._explained import ExplainedText
 from headscope.studies.explaining._file import load_faithfulness
 from headscope.studies.explaining._result import Faithfulness
-from headscope.studies.norms._file import load_norm_study
-from headscope.studies.norms._study import NormStudy, norm_study
+from headscope.studies.norm_study import NormStudy, load_norm_study, norm_study
 from headscope.studies.probes._file import load_probing
 from headscope.studies.probes._probing import Probing
 from headscope.studies.relations import RelationHead, Relations, load_relations, relations

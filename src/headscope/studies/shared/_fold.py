@@ -21,11 +21,13 @@ from headscope.corpus import (
     asks_for_run,
 )
 from headscope.errors import HeadscopeError, RecordError, RunError
+from headscope.evidence.groups import group_of
 from headscope.linguistics import word_attention, words_at
+from headscope.patterns.records import with_groups
 from headscope.record import Stack
 from headscope.results import check_conserved
 from headscope.studies.shared._corpus_job import ModelJob, as_given
-from headscope.studies.shared._corpus_model import one_thread
+from headscope.studies.shared._corpus_model import corpus_texts, one_thread
 from headscope.studies.shared._corpus_run import run_study
 from headscope.studies.shared._source import CAPTURING, LOADING, Source, parse_source
 
@@ -211,6 +213,74 @@ def folded(
     return result
 
 
+def folded_texts(
+    fold: Fold,
+    given: tuple[Any, Any],
+    texts: Any,
+    options: dict[str, Any],
+    *,
+    how: Mapping[str, Any],
+    judging: Mapping[str, Any],
+    random_weights: bool = False,
+) -> Any:
+    """The result of a study over texts that are known by what they say, or over records.
+
+    Args:
+        fold: the study.
+        given: records; or a model and its tokenizer, see `folded`.
+        texts: for the model to read, as of `headscope.capture_many`; None for records.
+        options: as of `folded`, with ``groups``, the document of each text.
+        how: options that the counts depend on.
+        judging: options that they do not depend on.
+        random_weights: whether the same architecture with random weights reads the texts, too.
+
+    Raises:
+        RecordError: where no text is left, or random weights are asked of records.
+        RunError: of a run, see `headscope.corpus.run`.
+    """
+    if asks_for_run(options):
+        return run_study(
+            FoldJob,
+            given,
+            corpus_texts(texts, options.pop("groups", None)),
+            options,
+            how={"fold": fold, "how": tuple(sorted(how.items()))},
+            judging=judging,
+            random_weights=random_weights,
+        )
+    source = parse_source(*given, texts, options)
+    groups = options.pop("groups", None)
+    if options:
+        raise RecordError(f"{fold.name} has no option {', '.join(options)}")
+
+    def result_of(records: Any, groups: Any) -> Any:
+        sums = Sums(fold.what)
+        for number, (record, group) in enumerate(with_groups(records, groups, fold.name)):
+            # Records have no names of their own; numbers of six digits sort as they were counted.
+            item = Item(f"{number:06}", group_of(group), None)
+            fold.counted(item.what, record, **how).add_to(sums, item.name, item.unit)
+        if not len(sums):
+            raise RecordError(f"{fold.name} was given no record; capture at least one text")
+        return fold.result_of(sums, how, judging)
+
+    if source is None:
+        if random_weights:
+            raise RecordError(
+                f"random_weights=True needs a model to run: {fold.name}(model, tokenizer, texts)"
+            )
+        return result_of(given[0], groups)
+    result = result_of(**source.grouped(keep=fold.keep))
+    source.conserved(result, result.texts)
+    if random_weights:
+        result.control = result_of(**source.random_twin().grouped(keep=fold.keep))
+    return result
+
+
+def input_as_given(item: Any, _: Mapping[str, Any]) -> Any:
+    """What the model reads of an item that is a text, or a pair of them."""
+    return item
+
+
 def _in_memory(
     fold: Fold, source: Source, items: Sequence[Item], how: Mapping[str, Any]
 ) -> tuple[Sums, dict[str, str]]:
@@ -288,7 +358,9 @@ class FoldJob(ModelJob):
         read = _read(self.fold, text, dict(self.how))
         if isinstance(read, HeadscopeError):
             return []
-        return [read] if isinstance(read, str) else read
+        from headscope.capturing import parse_input
+
+        return parse_input(as_given(read)).texts
 
     def made(self, finished: FinishedRun, judging: Mapping[str, Any]) -> Any:
         """The result of the sums of all parts."""

@@ -66,7 +66,7 @@ def norms_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
         note=f"share of a row, mean over heads; {study.texts:,} text{'s' * (study.texts != 1)}",
         model=study.model,
         layers=study.layers,
-        texts=study.statistic.texts,
+        texts=study.sums.texts,
     )
     return draw_result(drawn, options, lambda sheet, y: _draw(sheet, study, y))
 

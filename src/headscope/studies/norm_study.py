@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from copy import copy
+import os
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
-from headscope.corpus import asks_for_run
+from headscope.corpus import Counts, Sums
 from headscope.errors import RecordError
-from headscope.evidence import Statistic, StatisticSums, interval, length_text
-from headscope.patterns.records import OneModelStudy, with_groups
-from headscope.record import Record, Stack
-from headscope.results import Kept, Result, TextTable
-from headscope.studies.norms._values import ALL, BY, CLASSES, MIXINGS, ROWS, values_of
-from headscope.studies.shared._source import parse_source
+from headscope.evidence import interval_of_sums, length_text
+from headscope.evidence.groups import group_of
+from headscope.record import Record
+from headscope.results import Kept, Result, TextTable, reads
+from headscope.storage import Finite, array_of, check_document, load_kept, reading
+from headscope.studies._norm_values import ALL, BY, CLASSES, MIXINGS, ROWS, values_of
+from headscope.studies.shared._fold import Fold, Item, folded_texts, input_as_given, stack_of
 
 SHOWN = {"cls": "[CLS]", "sep": "[SEP]", "first": "first", "stop": ". ,", "other": "other"}
 FIELDS = ("quantity", "of", "layer", "mean", "low", "high", "texts")
-LAYER = "layer "
 SAYS = {
     "a ": "share of the weight of a row that goes to these tokens, mean over heads and texts",
     "||af||": "the same of the norms of what is added",
@@ -34,10 +34,38 @@ SAYS = {
     "expansion": "how much f lengthens what it takes",
 }
 """The legend of the tables, by how their columns begin."""
-KEPT = ("weights", "norms")
+REFUSED = "refused/"
+"""Prefix of a count of texts in which the norms of a layer were not to be had: layer and reason."""
+DOCUMENT: dict[str, Any] = {"stack": (str, None), "confidence": Finite, "sums": {}}
 
 
-class NormStudy(OneModelStudy, Result):
+def counts_of(text: Any, record: Record, *, stack: str | None = None) -> Counts:
+    """The values of one text, and which of them there are: ``[row column]``, a column for each
+    layer and one for all layers together.
+
+    Args:
+        text: that was read.
+        record: captured with ``keep=("weights", "norms")``.
+        stack: which stack of the record; by default the first.
+
+    Raises:
+        RecordError: where norms were not kept.
+    """
+    own = stack_of(record, stack)
+    counts: dict[str, np.ndarray] = {}
+    for layer in own:
+        if layer.has("value_norms"):
+            continue
+        if layer.contributions is None:
+            raise RecordError(
+                "A text was captured without norms; capture with keep=('weights', 'norms')"
+            )
+        counts[f"{REFUSED}{layer.layer}/{layer.contributions.missing['attention']}"] = np.array(1)
+    values = values_of(own)
+    return counts | {"values": np.nan_to_num(values), "known": (~np.isnan(values)).astype(np.int64)}
+
+
+class NormStudy(Result):
     """What was counted; prints itself as tables, is added to others of the same model, saved and
     resumed.
 
@@ -58,12 +86,9 @@ class NormStudy(OneModelStudy, Result):
             raise RecordError(f"confidence is a number between 0 and 1, not {confidence}")
         self.stack: str | None = stack
         self.confidence: float = confidence
-        self.model: str = ""
-        self.layers: tuple[int, ...] = ()
-        self.refused: dict[int, str] = {}
+        self.sums: Sums = Sums()
+        self.left_out: dict[str, str] = {}
         self.control: NormStudy | None = None
-        self.statistic: Statistic | StatisticSums = Statistic((len(ROWS), 0))
-        """What was counted of each text; of a run over many texts its sums."""
 
     def update(self, text: str, record: Record, *, group: Any = None) -> None:
         """Count one text.
@@ -75,62 +100,65 @@ class NormStudy(OneModelStudy, Result):
                 other.
 
         Raises:
-            RecordError: where norms were not kept, the text was counted before, layers differ, or
-                the study has sums alone.
+            RecordError: where norms were not kept, the text was counted before, or it is of another
+                model.
         """
-        if not isinstance(self.statistic, Statistic):
-            raise RecordError(
-                f"Of {self.texts} texts sums alone are known; count others in a NormStudy of their "
-                "own, and add the two"
-            )
-        stack = record[self.stack or next(iter(record.stacks))]
-        layers = tuple(layer.layer for layer in stack)
-        self._check(text, stack, layers)
-        self._check_model(text, record, stack)
-        if not self.layers:
-            self.layers, self.model = layers, record.model.name
-            self.statistic = Statistic((len(ROWS), len(layers) + 1), (*ROWS, *columns_of(layers)))
-        self.statistic.update(text, values_of(stack), group=group, length=len(stack.query))
+        item = Item(text, group_of(group), text)
+        FOLD.counted(text, record, stack=self.stack).add_to(self.sums, text, item.unit)
         self.__dict__.pop("intervals", None)
 
     def __add__(self, other: NormStudy) -> NormStudy:
         """The texts of both.
 
         Raises:
-            RecordError: where they share a text or have other layers.
+            RecordError: where they share a text or are of other models.
         """
         if not isinstance(other, NormStudy):
             return NotImplemented
-        if not other.layers or not self.layers:
-            return self if self.layers else other
-        self._check_models(other)
         both = NormStudy(stack=self.stack, confidence=self.confidence)
-        both.statistic = self.statistic + other.statistic
-        both.layers, both.model = self.layers, self.model or other.model
-        both.refused = self.refused | other.refused
+        both.sums = self.sums + other.sums
         if self.control is not None and other.control is not None:
             both.control = self.control + other.control
         return both
 
-    def in_sums(self) -> NormStudy:
-        """The same without the values of single texts: sums, which do not grow with the texts, and
-        Student's intervals.
-        """
-        summed = copy(self)
-        summed.__dict__.pop("intervals", None)
-        if isinstance(self.statistic, Statistic):
-            summed.statistic = StatisticSums.of(self.statistic)
-        return summed
-
     def _kept(self) -> Kept:
-        from headscope.studies.norms._file import kept_of
-
-        return kept_of(self)
+        sums, arrays = self.sums.kept()
+        return {"stack": self.stack, "confidence": self.confidence, "sums": sums}, arrays
 
     @property
     def texts(self) -> int:
         """Number of texts."""
-        return len(self.statistic)
+        return len(self.sums)
+
+    @property
+    def model(self) -> str:
+        """Name of the model; empty where it is unknown."""
+        return self.sums.facts.get("model", "")
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """The layers that were asked."""
+        return tuple(dict.fromkeys(layer for layer, _ in self.sums.facts.get("heads", ())))
+
+    @property
+    def refused(self) -> dict[int, str]:
+        """The layers whose norms were not to be had, and why."""
+        names = sorted(name for name in self.sums.names if name.startswith(REFUSED))
+        named = [name.removeprefix(REFUSED).split("/", 1) for name in names]
+        return {int(layer): reason for layer, reason in named}
+
+    @property
+    def means(self) -> Float[np.ndarray, "row column"]:
+        """Mean over texts, each weighing the same; NaN where none has a value."""
+        if not self.texts:
+            return np.full((len(ROWS), 1), np.nan)
+        total, known = self.sums.total("values"), self.counts
+        return np.divide(total, known, out=np.full(total.shape, np.nan), where=known > 0)
+
+    @property
+    def counts(self) -> Int[np.ndarray, "row column"]:
+        """How many texts have a value."""
+        return self.sums.total("known")
 
     def mean(self, row: str) -> Float[np.ndarray, " column"]:
         """Mean over texts of one of the rows: a value for each layer, and one for all layers
@@ -139,19 +167,19 @@ class NormStudy(OneModelStudy, Result):
         Raises:
             RecordError: where there is no such row.
         """
-        return self.statistic.mean[_row(row)]
+        return self.means[_row(row)]
 
     @cached_property
     def intervals(self) -> Float[np.ndarray, "row column 2"]:
         """Interval of every mean over texts, or over documents where these are known."""
-        if isinstance(self.statistic, StatisticSums):
-            return self.statistic.interval(self.confidence)
-        values = self.statistic.values
-        rows = values.reshape(len(values), -1)
-        ends = interval(
-            rows, groups=self.statistic.groups, method="expanded", confidence=self.confidence
+        sums, known = self.sums["values"], self.sums["known"]
+        ends = interval_of_sums(
+            sums.reshape(len(sums), -1),
+            known.reshape(len(sums), -1).astype(np.float64),
+            method="expanded",
+            confidence=self.confidence,
         )
-        return ends.reshape(*self.statistic.shape, 2)
+        return ends.reshape(*sums.shape[1:], 2)
 
     def interval(self, row: str) -> Float[np.ndarray, "column 2"]:
         """The interval of `mean`."""
@@ -173,7 +201,7 @@ class NormStudy(OneModelStudy, Result):
 
         With a model with random weights beside it, ``random_mean`` is its own.
         """
-        means, counts = self.statistic.mean, self.statistic.count
+        means, counts = self.means, self.counts
         columns: dict[str, list[Any]] = {name: [] for name in FIELDS}
         for number, row in enumerate(ROWS):
             quantity, _, of = row.partition(": ")
@@ -191,7 +219,7 @@ class NormStudy(OneModelStudy, Result):
                 for name, cell in zip(FIELDS, cells, strict=True):
                     columns[name].append(cell.item() if isinstance(cell, np.generic) else cell)
         if self.control is not None:
-            columns["random_mean"] = self.control.statistic.mean.ravel().tolist()
+            columns["random_mean"] = self.control.means.ravel().tolist()
             columns["random_low"] = self.control.intervals[..., 0].ravel().tolist()
             columns["random_high"] = self.control.intervals[..., 1].ravel().tolist()
         return columns
@@ -214,16 +242,15 @@ class NormStudy(OneModelStudy, Result):
         """Shares of the classes of tokens by weight and by norm, and how these go together."""
         if not self.texts:
             return repr(self)
-        length = length_text(self.statistic.lengths)
+        length = length_text(self.sums.lengths)
         first = (
             f"{self.model or 'a model'}: {len(self.layers)} layers, {self.texts} texts, {length}"
         )
         # Texts of one document are alike, so that documents are drawn where they are known.
         over = "texts"
-        if self.statistic.documents != self.texts:
-            over = f"{self.statistic.documents} documents"
-        kind = "t interval" if isinstance(self.statistic, StatisticSums) else "interval"
-        level = f"{self.confidence:.0%} {kind} over {over}"
+        if self.sums.documents != self.texts:
+            over = f"{self.sums.documents} documents"
+        level = f"{self.confidence:.0%} interval over {over}"
         pooled = self._ranks("all heads pooled", "spearman")
         within = self._ranks("within heads", "spearman within heads")
         return "\n".join([f"{first}; [{level}]", *map(self._shares, BY), *pooled, *within])
@@ -237,7 +264,7 @@ class NormStudy(OneModelStudy, Result):
         return f"all layers by {by}: {', '.join(cells)}"
 
     def _ranks(self, what: str, row: str) -> list[str]:
-        """Rank correlations of the classes in a line; none of files from before they were kept."""
+        """Rank correlations of the classes in a line; none where no class has any."""
         cells = []
         for name in (*self.classes, ALL):
             if not np.isnan(self.mean(f"{row}: {name}")[-1]):
@@ -282,19 +309,50 @@ class NormStudy(OneModelStudy, Result):
         ends = "" if np.isnan(low) else f" [{_cell(low, style)}, {_cell(high, style)}]"
         return f"{_cell(mean, style)}{ends}"
 
-    def _check(self, text: str, stack: Stack, layers: tuple[int, ...]) -> None:
-        if self.layers and layers != self.layers:
-            raise RecordError(
-                f"Text {text!r} has layers {layers}, the texts before it {self.layers}; one model "
-                "at a time"
-            )
-        if any(not layer.has("value_norms") and layer.contributions is None for layer in stack):
-            raise RecordError(
-                f"Text {text!r} was captured without norms; capture with keep=('weights', 'norms')"
-            )
-        for layer in stack:
-            if not layer.has("value_norms") and layer.contributions is not None:
-                self.refused[layer.layer] = layer.contributions.missing["attention"]
+
+def _result_of(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]) -> NormStudy:
+    study = NormStudy(**how, **judging)
+    study.sums = sums
+    return study
+
+
+FOLD = Fold(
+    name="norm_study",
+    what="text",
+    counts_of=counts_of,
+    result_of=_result_of,
+    input_of=input_as_given,
+    keep=("weights", "norms"),
+)
+
+
+@reads(NormStudy.KIND)
+def load_norm_study(
+    path: str | os.PathLike[str], *, stack: str | None = None, confidence: float | None = None
+) -> NormStudy:
+    """A saved study, to resume.
+
+    Args:
+        path: of the file.
+        stack: which stack of the records; by default the one that was kept.
+        confidence: of the intervals; by default the one that was kept.
+
+    Raises:
+        FileError: where the file does not exist or is none of ours.
+    """
+    document, arrays = load_kept(path, NormStudy.KIND)
+    with reading(path, NormStudy.KIND):
+        check_document(document, DOCUMENT)
+        study = NormStudy(
+            stack=document["stack"] if stack is None else stack,
+            confidence=document["confidence"] if confidence is None else confidence,
+        )
+        study.sums = Sums.of_kept((document["sums"], arrays))
+        if study.texts:
+            shape = len(study.sums.rows), len(ROWS), len(study.layers) + 1
+            array_of(arrays, "counts.values", "f", shape)
+            array_of(arrays, "counts.known", "i", shape)
+    return study
 
 
 def norm_study(
@@ -347,45 +405,17 @@ def norm_study(
         >>> norm_study(capture_many(model, tokenizer, texts, keep=("weights", "norms")))
         <NormStudy of 300 texts>
     """
-    if asks_for_run(options):
-        # Runs are read with what reads models; records alone do without it.
-        from headscope.studies.norms._run import norms_over
-
-        judged = {"stack": stack, "confidence": confidence, "random_weights": random_weights}
-        return norms_over((records, tokenizer), texts, options, **judged)
-    source = parse_source(records, tokenizer, texts, options)
-    groups = options.pop("groups", None)
-    if options:
-        raise RecordError(f"norm_study has no option {', '.join(options)}")
-    if source is None:
-        if random_weights:
-            raise RecordError(
-                "random_weights=True needs a model to run: norm_study(model, tokenizer, texts, ...)"
-            )
-        return _counted(records, groups, stack=stack, confidence=confidence)
-    study = _counted(**source.grouped(keep=KEPT), stack=stack, confidence=confidence)
-    source.conserved(study, study.texts)
-    if random_weights:
-        study.control = _counted(
-            **source.random_twin().grouped(keep=KEPT), stack=stack, confidence=confidence
-        )
-    return study
-
-
-def _counted(
-    records: Any, groups: Iterable[Any] | None, *, stack: str | None, confidence: float
-) -> NormStudy:
-    study = NormStudy(stack=stack, confidence=confidence)
-    for number, (record, group) in enumerate(with_groups(records, groups, "norm_study")):
-        # Records have no names of their own; numbers of six digits sort as they were counted.
-        study.update(f"{number:06}", record, group=group)
-    if not study.texts:
-        raise RecordError("norm_study was given no record; capture at least one text")
-    return study
-
-
-def columns_of(layers: tuple[int, ...]) -> tuple[str, ...]:
-    return (*(f"{LAYER}{layer}" for layer in layers), ALL)
+    # Before the run: whatever is wrong with the options is said here.
+    NormStudy(stack=stack, confidence=confidence)
+    return folded_texts(
+        FOLD,
+        (records, tokenizer),
+        texts,
+        options,
+        how={"stack": stack},
+        judging={"confidence": confidence},
+        random_weights=random_weights,
+    )
 
 
 def _row(name: str) -> int:

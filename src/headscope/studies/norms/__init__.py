@@ -1,1 +1,0 @@
-"""The weight is not the contribution: Kobayashi's study of norms."""
