@@ -17,6 +17,7 @@ from headscope.corpus import OPTIONS, RunOptions, asks_for_run
 from headscope.errors import HeadscopeError, RecordError, TextError
 from headscope.linguistics import Sentence, read_treebank
 from headscope.record import held
+from headscope.results import check_conserved
 from headscope.studies.probes._edges import edge_scores
 from headscope.studies.probes._heads import head_scores
 from headscope.studies.probes._items import ProbeData, ProbeItem, parts_of
@@ -347,7 +348,9 @@ def _both(
         if name not in left_out and plan.on_error is not None:
             plan.on_error(name, error)
         left_out[name] = str(error)
+        lost.add(number)
 
+    lost: set[int] = set()
     read = _read(kind, source, sentences, plan, note=note, put=put)
     beside = read
     if random_weights:
@@ -355,6 +358,7 @@ def _both(
         beside = _read(kind, other, sentences, plan, note=note, put=put)
     # Scores of the two are compared, and so must be of the same sentences.
     numbers = [number for number in read if number in beside]
+    check_conserved(len(sentences), len(numbers), len(lost), "sentences")
     if kind == "attention-words" and plan.vectors is None:
         read = with_embeddings(source.model, source.tokenizer, read, put)
     items: Sequence[ProbeItem] = [read[number] for number in numbers]
