@@ -23,7 +23,7 @@ def project(tmp_path, monkeypatch):
 
 
 def committed(folder, limit):
-    (folder / "tools" / "code_budget.json").write_text(json.dumps({"src": limit}))
+    (folder / "tools" / "lines_of_code.json").write_text(json.dumps({"src": limit}))
     git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b.c"]
     for given in (["init", "-q"], ["add", "-A"], ["commit", "-q", "--allow-empty", "-m", "a"]):
         subprocess.run([*git, *given], check=True)
@@ -41,7 +41,7 @@ def test_a_planted_file_is_told(project, capsys):
 def test_a_limit_is_lowered_and_never_raised(project, capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["check_budget.py", "--lower"])
     assert main(project) == 0
-    assert json.loads((project / "tools" / "code_budget.json").read_text()) == {"src": 2}
+    assert json.loads((project / "tools" / "lines_of_code.json").read_text()) == {"src": 2}
     committed(project, 2)
     committed(project, 9)
     monkeypatch.setattr(sys, "argv", ["check_budget.py"])

@@ -3,7 +3,7 @@
     python tools/check_budget.py            # 1 where there is more
     python tools/check_budget.py --lower    # first lower each limit to what there is
 
-`tools/code_budget.json` holds the most lines of code of each folder, without blank lines, comments
+`tools/lines_of_code.json` holds the most lines of code of each folder, without blank lines, comments
 and docstrings. A change may lower a limit and never raise one; a new folder takes its lines from
 others, because the limit of `src/headscope` is that of all of them together.
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 from source_statements import statements_of
 
 ROOT = Path(__file__).parents[1]
-BUDGET = Path("tools/code_budget.json")
+BUDGET = Path("tools/lines_of_code.json")
 COMMENTS = re.compile(r"/\*.*?\*/|^\s*//.*?$", re.DOTALL | re.MULTILINE)
 
 

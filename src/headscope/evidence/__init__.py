@@ -27,7 +27,6 @@ from headscope.evidence._ratio import (
 )
 from headscope.evidence._statistic import Statistic, load_beside, load_statistic
 from headscope.evidence._statistic_sums import StatisticSums
-from headscope.evidence._wilson import wilson_of_sums
 from headscope.evidence.correction import benjamini_hochberg, holm
 from headscope.evidence.groups import effective_groups, parse_groups
 
@@ -66,5 +65,4 @@ __all__ = [
     "superiority",
     "times_drawn",
     "uniform_map",
-    "wilson_of_sums",
 ]

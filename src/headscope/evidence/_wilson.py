@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from headscope.evidence.groups import effective_groups, group_variance
-
-TOLERANCE = 1e-12
-"""Least spread that is more than rounding, as a share of the sum of squares."""
 
 
 def wilson(
@@ -48,46 +45,6 @@ def wilson(
         confidence=confidence,
         variance=variance,
         groups=(there, effective_groups(counts)),
-    )
-
-
-def wilson_of_sums(
-    of: tuple[Float[np.ndarray, " head"], Float[np.ndarray, " head"]],
-    squares: Float[np.ndarray, " head"],
-    products: Float[np.ndarray, " head"],
-    sizes: Float[np.ndarray, " head"],
-    *,
-    groups: Int[np.ndarray, " head"],
-    confidence: float = 0.95,
-) -> Float[np.ndarray, "head 2"]:
-    """Wilson's interval of shares over groups of which sums alone are known; see `wilson`, whose
-    variance leaves out one group after the other: here it is that of a ratio, linearised (Cochran
-    1977, section 6.5).
-
-    Args:
-        of: sums of what was right and of how much was asked.
-        squares: sum over groups of the square of what was right.
-        products: of what was right times how much was asked.
-        sizes: of the square of how much was asked.
-        groups: how many have a question.
-        confidence: how often the interval should hold the true share.
-
-    Example:
-        >>> hits, counts = np.array([[3.0], [1.0]]), np.array([[4.0], [4.0]])
-        >>> sums = (hits**2).sum(0), (hits * counts).sum(0), (counts**2).sum(0)
-        >>> wilson_of_sums((hits.sum(0), counts.sum(0)), *sums, groups=np.array([2])).round(2)
-        array([[0.01, 0.99]])
-    """
-    right, whole = of
-    share = np.divide(right, whole, out=np.full(whole.shape, np.nan), where=whole > 0)
-    # Rounding may leave a little less than nothing.
-    spread = np.maximum(squares - 2 * share * products + share**2 * sizes, 0.0)
-    # Groups that all agree have no spread but for rounding.
-    spread = np.where(spread > TOLERANCE * squares, spread, 0.0)
-    variance = spread * groups / np.maximum(groups - 1, 1) / np.maximum(whole, 1) ** 2
-    effective = np.divide(whole**2, sizes, out=np.zeros(whole.shape), where=sizes > 0)
-    return wilson_ends(
-        share, whole, confidence=confidence, variance=variance, groups=(groups, effective)
     )
 
 
