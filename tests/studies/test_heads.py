@@ -213,3 +213,16 @@ def test_too_few_texts_are_told_before_any_is_read(model, tokenizer, monkeypatch
     (line,) = heads(["the cat sat", "it ran off", "she was"], groups=["a", "a", "b"])
     assert line.startswith("2 documents are too few to tell up to ")
     assert heads(["the cat sat"] * 40) == []
+
+
+def test_copies_of_a_text_are_one_document(model, tokenizer):
+    text = "the cat sat on the mat"
+    copies = hs.heads(model, tokenizer, [text] * 24, battery=False)
+    assert not copies.labels
+    assert copies.documents == 1
+    assert "24 texts, 1 different" in copies.summary
+    mixed = hs.heads(model, tokenizer, [*TEXTS, TEXTS[0]], battery=False)
+    assert mixed.documents == len(TEXTS)
+    documents = ["a", "a", "b", "b", "c"]
+    grouped = hs.heads(model, tokenizer, [*TEXTS, TEXTS[0]], groups=documents, battery=False)
+    assert grouped.documents == 2

@@ -28,9 +28,10 @@ from headscope.evidence._ratio import (
 from headscope.evidence._statistic import Statistic, load_beside, load_statistic
 from headscope.evidence._statistic_sums import StatisticSums
 from headscope.evidence.correction import benjamini_hochberg, holm
-from headscope.evidence.groups import effective_groups, parse_groups
+from headscope.evidence.groups import COPIES, effective_groups, group_of, parse_groups
 
 __all__ = [
+    "COPIES",
     "GroupSums",
     "MapSum",
     "PoissonSums",
@@ -40,6 +41,7 @@ __all__ = [
     "difference_interval",
     "effect_size",
     "effective_groups",
+    "group_of",
     "holm",
     "interval",
     "interval_of_draws",

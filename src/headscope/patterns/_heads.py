@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import HeadscopeError, RecordError
+from headscope.evidence import COPIES
 from headscope.evidence.correction import CORRECTIONS
 from headscope.measures import head_map
 from headscope.patterns._card import HeadCard
@@ -103,7 +104,10 @@ class Heads(Result):
         if self.candidates:
             listed += f" (candidates: {_counted(self.candidates)})"
         texts = f"{self.texts} text{'s' * (self.texts != 1)}"
-        if self.documents != self.texts:
+        names = self.tally.statistic.groups if isinstance(self.tally, Tally) else None
+        if names and all(name is None or name.startswith(COPIES) for name in names):
+            texts += f", {self.documents} different"
+        elif self.documents != self.texts:
             texts += f" of {self.documents} document{'s' * (self.documents != 1)}"
         length = "length not known" if np.isnan(self.tokens) else f"median {self.tokens:.0f} tokens"
         model = self.tally.model or "a model"

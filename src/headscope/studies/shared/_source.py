@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headscope.errors import RecordError
-from headscope.evidence import parse_groups
+from headscope.evidence import COPIES, group_of, parse_groups
 from headscope.record import Record
 from headscope.results import Result
 
@@ -185,7 +185,7 @@ def parse_source(
 
     inputs = parse_texts(texts)
     # Documents are counted before a model is loaded, which may take minutes.
-    groups = _grouped(options, texts, len(inputs)) if inputs else None
+    groups = with_copies(inputs, _grouped(options, texts, len(inputs))) if inputs else None
     model, tokenizer = _ready(records, tokenizer, inputs, load=load, loading=loading)
     if not inputs:
         raise RecordError(
@@ -244,6 +244,24 @@ def _grouped(options: dict[str, Any], texts: Any, count: int) -> tuple | None:
     groups = tuple(groups)
     parse_groups(groups, count)
     return groups
+
+
+def with_copies(inputs: Sequence[Outcome], groups: tuple | None) -> tuple | None:
+    """The document of each text, where copies of a text are of the document of the first of them:
+    what is said twice proves no more than once.
+    """
+    first: dict[tuple, int] = {}
+    documents = list(groups or [None] * len(inputs))
+    for number, given in enumerate(inputs):
+        if not getattr(given, "is_text", False):
+            continue
+        one = first.setdefault(getattr(given, "texts", ()), number)
+        if one == number:
+            continue
+        if group_of(documents[one]) is None:
+            documents[one] = f"{COPIES}{one + 1}"
+        documents[number] = documents[one]
+    return groups if all(each is None for each in documents) else tuple(documents)
 
 
 def check_texts(tokenizer: Any, inputs: Iterable[Outcome], what: str = "the texts") -> float:
