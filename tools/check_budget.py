@@ -3,9 +3,9 @@
     python tools/check_budget.py            # 1 where there is more
     python tools/check_budget.py --lower    # first lower each limit to what there is
 
-`tools/lines_of_code.json` holds the most lines of code of each folder, without blank lines, comments
-and docstrings. A change may lower a limit and never raise one; a new folder takes its lines from
-others, because the limit of `src/headscope` is that of all of them together.
+`tools/lines_of_code.json` holds the most lines of code of each folder, without blank lines,
+comments and docstrings. A change may lower a limit and never raise one; a new folder takes its
+lines from others, because the limit of `src/headscope` is that of all of them together.
 """
 
 from __future__ import annotations
