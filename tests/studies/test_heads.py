@@ -226,3 +226,11 @@ def test_copies_of_a_text_are_one_document(model, tokenizer):
     documents = ["a", "a", "b", "b", "c"]
     grouped = hs.heads(model, tokenizer, [*TEXTS, TEXTS[0]], groups=documents, battery=False)
     assert grouped.documents == 2
+
+
+def test_copies_of_a_conversation_are_one_document(model):
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = "{% for one in messages %}{{ one['content'] }} {% endfor %}"
+    chat = [{"role": "user", "content": "the cat sat"}, {"role": "assistant", "content": "it sat"}]
+    found = hs.heads(model, tokenizer, [chat, chat, TEXTS[0]], battery=False)
+    assert (found.texts, found.documents) == (3, 2)

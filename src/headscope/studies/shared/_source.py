@@ -250,12 +250,13 @@ def with_copies(inputs: Sequence[Outcome], groups: tuple | None) -> tuple | None
     """The document of each text, where copies of a text are of the document of the first of them:
     what is said twice proves no more than once.
     """
-    first: dict[tuple, int] = {}
+    first: dict[str, int] = {}
     documents = list(groups or [None] * len(inputs))
     for number, given in enumerate(inputs):
         if not getattr(given, "is_text", False):
             continue
-        one = first.setdefault(getattr(given, "texts", ()), number)
+        # A conversation holds dictionaries, which are no keys.
+        one = first.setdefault(repr(getattr(given, "texts", ())), number)
         if one == number:
             continue
         if group_of(documents[one]) is None:
