@@ -80,6 +80,19 @@ def test_turns_are_read_in_the_form_of_the_model(talking):
     assert head["header"]["title"].strip() == "u. a cat. a. no."
 
 
+def test_a_page_may_begin_with_a_conversation(talking):
+    from headscope.errors import TextError
+    from headscope.live._model import LiveModel
+
+    turns = [{"role": "user", "content": [{"type": "text", "text": "a cat"}]}]
+    model, tokenizer = talking.live.model, talking.live.reads_with
+    facts = LiveModel(model, tokenizer, text=turns).facts
+    assert (facts["text"], facts["messages"]) == ("", [{"role": "user", "content": "a cat"}])
+    assert LiveModel(model, tokenizer, text="a cat").facts["messages"] == []
+    with pytest.raises(TextError, match="reads no conversation"):
+        LiveModel(model, tiny_tokenizer(), text=turns)
+
+
 def test_a_pair_and_a_target_are_read(bare):
     head, _ = bare.ask(input={"text": "a cat", "text_b": "it"})
     assert head["header"]["title"] == "a cat / it"
@@ -103,6 +116,7 @@ def test_a_pair_and_a_target_are_read(bare):
         ("hearing", {"audio": coded(b"RIFF")}, "cannot be read"),
         ("hearing", {"audio": coded(wav(rate=16000))}, "16000 samples a second"),
         ("talking", {"messages": []}, "messages is a list"),
+        ("talking", {"messages": [{"role": "user", "content": [{"type": "image"}]}]}, "a text"),
         ("talking", {"messages": [{"role": "cat", "content": "a"}]}, "role"),
         ("talking", {"messages": [{"role": "user", "content": "a" * 40}]}, "at most 32 are read"),
     ],

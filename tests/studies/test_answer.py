@@ -242,6 +242,34 @@ def test_a_processor_without_a_template_reads_the_marks_and_the_question():
     )
 
 
+def test_a_conversation_is_read_as_the_template_of_the_processor_is(llava, tmp_path):
+    from PIL import Image
+
+    (model, processor), file = llava, tmp_path / "cat.png"
+    picture = Image.fromarray(PIXELS)
+    picture.save(file)
+    asked = {"type": "text", "text": QUESTION}
+    whole = [{"role": "user", "content": [{"type": "image", "image": picture}, asked]}]
+    wanted = processor.apply_chat_template(
+        whole, tokenize=True, return_dict=True, add_generation_prompt=True, return_tensors="pt"
+    )["input_ids"][0]
+    held = [{"role": "user", "content": [{"type": "image", "image": str(file)}, asked]}]
+    beside = [{"role": "user", "content": QUESTION}]
+    for messages, image in ((held, None), (beside, PIXELS)):
+        given = {} if image is None else {"image": image}
+        (stack,) = (
+            each
+            for each in hs.capture(model, processor, messages, **given).stacks.values()
+            if each.query.ids
+        )
+        assert stack.query.ids == tuple(wanted.tolist())
+        answer = hs.answer(model, processor, image, messages, max_new_tokens=1, allow_unfit=True)
+        assert answer.question == QUESTION
+        assert answer.prompt == processor.apply_chat_template(
+            whole, tokenize=False, add_generation_prompt=True
+        )
+
+
 @pytest.mark.parametrize(
     ("given", "error", "told"),
     [

@@ -23,7 +23,7 @@ from headscope.record import Record
 def generate(
     model: Any,
     tokenizer: Any = None,
-    prompt: str | None = None,
+    prompt: str | list[dict[str, Any]] | None = None,
     *,
     max_new_tokens: int | None = None,
     alternatives: int = 5,
@@ -50,7 +50,7 @@ def generate(
 def generate(
     model: Any,
     tokenizer: Any = None,
-    prompt: str | list[str] | tuple[str, ...] | None = None,
+    prompt: Any = None,
     *,
     max_new_tokens: int | None = None,
     alternatives: int = 5,

@@ -144,8 +144,7 @@ def parse_prompt(given: Any, name: str = "text") -> ParsedInput:
 
 def is_one_prompt(given: Any) -> bool:
     """Whether `generate` was given one prompt, and not several."""
-    is_plain = given is None or isinstance(given, str | Path | ParsedInput)
-    return is_plain or is_conversation(given)
+    return given is None or _is_one(given)
 
 
 def parse_many(texts: Any) -> ParsedInputs:
@@ -197,8 +196,7 @@ def parse_texts(texts: Any) -> tuple[Outcome, ...]:
 def several_of(texts: Any) -> Any:
     """The rows of what was given to a study; a single text or conversation is one row."""
     rows = rows_of(texts)
-    is_one = isinstance(rows, str | Mapping | ParsedInput) or is_conversation(rows)
-    return (rows,) if is_one else rows
+    return (rows,) if _is_one(rows) else rows
 
 
 def parse_shared(texts: Any, shared: Mapping[str, Any]) -> tuple[Outcome, ...]:
@@ -468,5 +466,10 @@ def _made(text: Any, text_pair: Any, more: Mapping[str, Any]) -> ParsedInput:
 
 
 def _are_several(rows: Any) -> bool:
-    is_one = isinstance(rows, str | bytes | Mapping | ParsedInput) or is_conversation(rows)
-    return isinstance(rows, Iterable) and not is_one
+    return isinstance(rows, Iterable) and not _is_one(rows)
+
+
+def _is_one(given: Any) -> bool:
+    """Whether this is one text, conversation or row, and not several."""
+    is_plain = isinstance(given, str | bytes | Path | Mapping | ParsedInput)
+    return is_plain or is_conversation(given)
