@@ -146,7 +146,10 @@ def once(tokenizer: Any, ids: list[int], *texts: str, **options: Any) -> slice:
 
     def is_doubled(mark: int, written: list[int], read: list[int]) -> bool:
         counts = [len(list(takewhile(mark.__eq__, each))) for each in (written, read)]
-        return mark in roles and 0 < counts[0] < counts[1]
+        # Words that a tokenizer does not know may become the same token; the text does not hold it.
+        given = (*texts, options.get("text_target") or "")
+        is_written = any(tokenizer.convert_ids_to_tokens(mark) in text for text in given)
+        return is_written and mark in roles and 0 < counts[0] < counts[1]
 
     first = is_doubled(ids[0], own, ids)
     last = is_doubled(ids[-1], own[::-1], ids[::-1])
