@@ -36,7 +36,7 @@ EDITS = {
             '    focus: Annotated[list[int], Default((), picture=True, of="key")]\n'
             '    """Tokens that shine."""',
         ),
-        ('    "overview", "head", "model"', '    "globe", "overview", "head", "model"'),
+        ('Literal["overview", "head"', 'Literal["globe", "overview", "head"'),
     ],
     "views/view_table.py": [
         (
@@ -239,7 +239,7 @@ def test_an_option_that_names_tokens_takes_no_more_edits(facts):
 def test_a_view_is_in_page_contract_and_figure(facts):
     assert facts["selection"]["view"] == "globe"
     assert '  view: ["globe", "overview",' in facts["values"]
-    assert '  wide: ["globe", "model",' in facts["values"]
+    assert '  wide: ["globe", "neuron",' in facts["values"]
     assert facts["figure"].startswith("View 'globe' has no option 'sinks'; it has view,")
 
 

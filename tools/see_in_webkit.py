@@ -30,7 +30,7 @@ from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 
 ROOT = "document.querySelector('#headscope').shadowRoot"
 MAIN = f"{ROOT}.querySelector('[data-headscope]')"
-VIEWS = ("head", "model", "matrix", "text", "neuron", "pair")
+VIEWS = ("overview", "head", "matrix", "text", "neuron")
 INKED = """
 return [...%s.querySelectorAll('.stage canvas')].some((canvas) => canvas.width * canvas.height > 0 && new Set(
   new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer)).size > 5);
@@ -90,7 +90,7 @@ class Reader:
         """Every view is drawn."""
         for view in VIEWS:
             self.open(f"view={view}")
-            canvas = view in {"head", "model", "matrix", "neuron"}
+            canvas = view in {"overview", "head", "matrix", "neuron"}
             self.see(
                 f"the {view} view opens",
                 lambda view=view: self.js(f"return {MAIN}?.dataset.view") == view,

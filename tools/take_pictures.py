@@ -52,18 +52,15 @@ PICTURES = {
     "overview_by_kind": ("order=kind", "light"),
     "head_view": ("view=head&layer=1&heads=8&hide_special=1", "light"),
     "head_view_dark": ("view=head&layer=1&heads=8&hide_special=1", "dark"),
-    "head_view_pinned": ("view=head&layer=3&heads=1,5,8&query=15", "light"),
-    "model_view": ("view=model", "light"),
+    "head_view_pinned": ("view=head&layer=3&heads=5&query=15", "light"),
+    "model_view": ("tiles=lines", "light"),
     "matrix_view": ("view=matrix&layer=3&heads=8&query=15&key=14", "light"),
     "neuron_view": ("view=neuron&layer=3&heads=8&query=15&key=14", "dark"),
     "text_view": ("view=text&layer=3&heads=8&query=15", "light"),
-    "pair_view": ("view=pair&query=15&key=2", "light"),
+    "pair_view": ("view=head&layer=3&heads=8&query=15&key=2", "light"),
 }
 """File name: what the page's address says, and the colours."""
 WITH_EVIDENCE = {
-    "model_view_labels": ("view=model&label=delimiter", "light"),
-    "scatter_view": ("view=scatter&layer=1&heads=8", "light"),
-    "scatter_view_map": ("view=scatter&x=map&label=delimiter&layer=4&heads=5", "dark"),
     "head_card": ("view=head&layer=1&heads=8", "light"),
 }
 """The same of the page with evidence."""

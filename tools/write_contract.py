@@ -18,6 +18,7 @@ from headscope.views import constants
 from headscope.views import contract as _contract
 from headscope.views.options import (
     DEFAULTS,
+    MOVED_VIEWS,
     NUMBERS_OF,
     PICTURE_OPTIONS,
     PageSelection,
@@ -33,7 +34,7 @@ VALUES_HEAD = """\
 import type { PageQuantity, PageSelection } from "./page";
 
 """
-FACTS = ("mask", "picture", "wide", "alone", "tokens", "evidence")
+FACTS = ("mask", "picture", "wide", "alone", "tokens")
 """What the browser asks of a view; the rest is of figures, which Python draws."""
 
 PAGE_TYPES = ("Page", "PageMoved")
@@ -101,6 +102,12 @@ def values() -> str:
             {fact: views_with(fact) for fact in FACTS},
             "The views that have something: see `ViewFacts` in view_table.py.",
             f': Readonly<Record<{facts}, readonly PageSelection["view"][]>>',
+        ),
+        _const(
+            "MOVED_VIEWS",
+            {name: dict(place) for name, place in MOVED_VIEWS.items()},
+            "What a page shows for the names of views that are drawn only for print.",
+            ": Readonly<Record<string, Partial<PageSelection>>>",
         ),
         _const(
             "RECORD_QUANTITIES",

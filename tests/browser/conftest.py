@@ -70,8 +70,16 @@ class Opened:
     def token(self, side, number):
         return self.page.locator(f'[data-side="{side}"][data-token="{number}"]')
 
+    def more(self):
+        """Open the menu of what is shown and left out."""
+        if self.page.locator(".more[open]").count() == 0:
+            self.page.locator("[data-menu]").click()
+        return self
+
     def choose(self, view):
-        """Change to another view and wait until it has been drawn."""
+        """Change to another place or drawing and wait until it has been drawn."""
+        if view not in ("overview", "compare") and self.state("view") in ("overview", "compare"):
+            self.page.locator('[data-option="one"]').click()
         self.page.locator(f'[data-option="{view}"]').click()
         self.page.locator(f'[data-headscope][data-view="{view}"]').wait_for(state="attached")
         self.settle()

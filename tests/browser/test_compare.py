@@ -16,7 +16,7 @@ def record_of(pieces, rng):
 
 def test_one_selection_shows_both_records_and_their_difference(show, rng):
     found = hs.compare(record_of("uvwxyz", rng), record_of("uvtwxyz", rng))
-    page = show(found, layer=1, head=2).page
+    page = show(found, layer=1, head=2).more().page
     assert "1 only in B (aligned by edit distance)" in page.locator("[data-note]").inner_text()
     assert page.locator('[data-column="key"] .label').all_inner_texts() == [
         "u",

@@ -42,16 +42,13 @@ def words(view, name="call"):
 CHOSEN = {
     "head": {
         "layer": 1,
-        "heads": [0, 2],
+        "heads": [2],
         "query": 2,
         "hide_special": True,
         "filter": "aa",
-        "top_percent": 80,
     },
-    "model": {"layer": 2, "head": 3},
     "matrix": {"layer": 1, "head": 1, "hide_special": True},
-    "text": {"layer": 0, "key": 2},
-    "pair": {"layer": 1, "query": 5, "key": 2},
+    "text": {"layer": 0, "head": 1, "key": 2},
 }
 
 
@@ -60,9 +57,9 @@ def test_the_server_gives_the_figure_that_python_draws(kind, served, record):
     with served(record, view="head", theme="dark", **CHOSEN["head"]) as view:
         view.page.locator("[data-figure-menu]").click()
         name, data = saved(view, kind)
-    wanted = hs.figure(record, view="head", layer=1, heads=[0, 2], query=2, filter="aa", hide_special=True,
-                       top_percent=80, theme="dark")  # fmt: skip
-    assert name == f"head-1.{kind}"
+    wanted = hs.figure(record, view="head", layer=1, head=2, query=2, filter="aa", hide_special=True,
+                       theme="dark")  # fmt: skip
+    assert name == f"head-1-2.{kind}"
     assert data == wanted.to_bytes(kind)
 
 
@@ -91,7 +88,7 @@ def test_the_page_alone_gives_the_picture_and_says_what_draws_the_figure(
     image = Image.open(io.BytesIO(data))
     image.load()
     recipe = json.loads(image.text["Description"])
-    assert (name, image.text["Software"]) == ("head-1.png", f"headscope {hs.__version__}")
+    assert (name, image.text["Software"]) == ("head-1-2.png", f"headscope {hs.__version__}")
     assert recipe["call"] == words(view)
     assert (recipe["model"], recipe["headscope"]) == ("org/tiny", hs.__version__)
     stage = view.page.locator(".stage")
@@ -141,10 +138,8 @@ def test_numbers_of_your_own_are_drawn_where_python_has_them(opener, request, re
         view.root.and_(view.page.locator('[data-quantity="mine"]')).wait_for(state="attached")
         view.page.locator("[data-figure-menu]").click()
         call = view.text('[data-figure-words="call"]')
-        assert (
-            call
-            == 'hs.figure(record, view="matrix", layer=0, quantity="mine", quantities=quantities)'
-        )
+        assert call.startswith('hs.figure(record, view="matrix", layer=0, head=')
+        assert call.endswith('quantity="mine", quantities=quantities)')
         assert view.page.locator('[data-figure-words="command"]').count() == 0
         if opener == "show":
             _, data = saved(view, "picture")
@@ -153,5 +148,5 @@ def test_numbers_of_your_own_are_drawn_where_python_has_them(opener, request, re
         else:
             drawn = eval(call, {"hs": hs, "record": record, "quantities": quantities})
             assert saved(view, "svg")[1] == drawn.to_bytes("svg")
-        view.page.locator('[data-option="weight"]').click()
+        view.more().page.locator('[data-option="weight"]').click()
         view.page.locator('[data-figure-words="call"]').wait_for()

@@ -34,8 +34,8 @@ def is_high_enough(page, number):
 def test_it_works_as_on_a_page(record, notebook):
     page = notebook(hs.view(record, view="head"))
     frame = frame_of(page, 0)
-    frame.locator('button[data-head="1"]').click()
-    frame.locator('[data-headscope][data-heads="0,2,3"]').wait_for(state="attached")
+    frame.locator('[data-cell="0-1"]').click()
+    frame.locator('[data-headscope][data-heads="1"]').wait_for(state="attached")
 
 
 def test_each_frame_gets_the_height_of_what_it_shows(record, notebook):
@@ -105,8 +105,8 @@ def test_a_host_that_strips_scripts_shows_it_all_the_same(record, notebook):
     page = notebook(outputs=text[text.index("<iframe") :])
     page.wait_for_timeout(200)
     assert height(page, 0) == 720
-    frame_of(page, 0).locator('button[data-head="1"]').click()
-    frame_of(page, 0).locator('[data-headscope][data-heads="0,2,3"]').wait_for(state="attached")
+    frame_of(page, 0).locator('[data-cell="0-1"]').click()
+    frame_of(page, 0).locator('[data-headscope][data-heads="1"]').wait_for(state="attached")
 
 
 def test_a_host_that_strips_frames_and_styles_says_what_to_do(record, notebook):

@@ -20,7 +20,7 @@ from headscope.testing import random_weights
 
 from ..hostile import HALVES, NAME
 
-VIEWS = ("head", "model", "matrix", "text", "neuron", "pair")
+VIEWS = ("head", "matrix", "text", "neuron")
 HEADS, FEATURES = 1, 4
 CENSUS = """() => {
     const found = { broken: String(window.broken) };
@@ -92,39 +92,30 @@ ALL = {
     "head": ("[data-column=query] .label", "[data-column=key] .label"),
     "text": (".word .label",),
     "neuron": (".query-option .label",),
-    "pair": ("[data-pair-side=query] option", "[data-pair-side=key] option"),
 }
 """Where a view shows all tokens at once."""
 
 PINNED = {
-    "head": "[data-inspector] .heading bdi",
+    "head": "[data-inspector] [data-chosen]",
     "matrix": "[data-status] bdi, .axis [data-at] bdi",
-    "text": "[data-option=pinned], [data-inspector] .heading bdi",
+    "text": "[data-option=pinned]",
     "neuron": ".query-name bdi, .formula bdi",
-    "pair": "[data-pair-side] option:checked",
 }
 """Where a view shows the tokens that are pinned."""
 
 
 def wanted_all(view_name, hostile):
-    if view_name == "pair":
-        return [
-            f"{number} {cut(token, shown, 40)}"
-            for number, (token, shown) in enumerate(hostile.items())
-        ]
     return [shown.page for shown in hostile.values()]
 
 
 def wanted_pinned(view_name, hostile, query, key):
     tokens = list(hostile)
     first, second = hostile[tokens[query]].page, hostile[tokens[key]].page
-    options = wanted_all("pair", hostile)
     return {
-        "head": [first],
+        "head": [f"“\u2068{first}\u2069” looks at"],
         "matrix": [first, second, second, first],
-        "text": [f"from {first}", first],
+        "text": [f"from {first}"],
         "neuron": [first, first, second],
-        "pair": [options[query], options[key]],
     }[view_name]
 
 
@@ -235,19 +226,13 @@ def test_names_of_labels_are_text(show, hostile, evidence_of):
     for names in (tuple(hostile), tuple(f"w{number}" for number in range(len(hostile)))):
         record, found = evidence_of(names)
         options = {"x": names[0], "y": names[1], "layer": 0, "head": 1}
-        opened.append(show(record, evidence=found, view="scatter", **options))
+        opened.append(show(record, evidence=found, view="head", **options))
     page, valid = opened[0].page, [name.encode("utf-8", "replace").decode() for name in hostile]
-    for view_name in ("scatter", "model", "head"):
+    for view_name in ("matrix", "head"):
         for view in opened:
-            if view_name != "scatter":
-                view.choose(view_name)
+            view.choose(view_name)
         check_same(*(view.page for view in opened))
         assert sorted(page.evaluate(TEXTS, ".label-evidence h2 bdi") or valid) == sorted(valid)
-        if view_name != "head":
-            assert page.evaluate(TEXTS, ".label-chip bdi") == valid
-        if view_name == "scatter":
-            options = "[data-axis='x axis'] [label='scores of patterns'] option"
-            assert page.evaluate(TEXTS, options) == valid
         width = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         assert page.evaluate(width) <= 0
 
@@ -352,7 +337,7 @@ SHELLS = ("widget", "server", "frame", "bertviz head_view", "bertviz model_view"
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_tokens_are_text_in_every_live_shell(shell, request, hostile):
-    views = ("head", "model", "matrix", "text") if shell.startswith("bertviz") else VIEWS
+    views = ("head", "matrix", "text") if shell.startswith("bertviz") else VIEWS
     with opened_in(shell, request, list(hostile), NAME) as page:
         for view_name in views:
             frame = page.frames[-1]
@@ -422,7 +407,7 @@ def test_a_page_from_the_command_line_is_inert(open_file, hostile, tmp_path):
 
 
 @pytest.mark.usefixtures("chromium_only")
-@pytest.mark.parametrize("view_name", ["head", "text", "neuron", "pair"])
+@pytest.mark.parametrize("view_name", ["head", "text", "neuron"])
 def test_a_picture_of_hostile_tokens_is_saved(view_name, page_and_twin):
     """As XML, which may hold less than HTML."""
     view, _ = page_and_twin

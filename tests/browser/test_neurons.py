@@ -138,4 +138,4 @@ def test_a_word_of_several_pieces_has_their_mean_and_says_so(show, rng):
     assert float(weight) == pytest.approx(weights[:, 3:5].sum(axis=1).mean(), abs=0.006)
     assert view.text("[data-words-note]").startswith("Whole words:")
     view.choose("overview")
-    assert view.page.locator(".tiles-bar [data-words]").is_checked()
+    assert view.more().page.locator("[data-words]").is_checked()

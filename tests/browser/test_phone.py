@@ -7,7 +7,7 @@ import headscope as hs
 from headscope import Layer, Record, Stack, Tokens
 
 WORDS = ("[CLS]", "one", "two", "three", "four", "five", "[SEP]", "six", "seven", "[SEP]")
-DATA = ("tile", "grid-cell")
+DATA = ("tile", "grid-cell", "pair-cell")
 """Heads of a map are as small as there are many, and can be walked with arrows."""
 
 pytestmark = pytest.mark.usefixtures("chromium_only")
@@ -39,16 +39,16 @@ def phone(browser, rng, tmp_path):
 
 
 def test_the_picture_begins_in_the_upper_third(phone):
-    for view in ("head", "matrix", "text", "neuron&heads=3", "pair"):
+    for view in ("head", "matrix", "text", "neuron&heads=3"):
         page = phone(f"view={view}")
         assert page.locator("#view").bounding_box()["y"] < 844 / 3, view
 
 
 def test_all_else_is_behind_more(phone):
     page = phone("view=head")
-    assert not page.locator("[data-top-percent]").is_visible()
-    page.locator("[data-more]").tap()
-    for tool in ("[data-filter]", "[data-hide-special]", "[data-top-percent]", "[data-freeze]"):
+    assert not page.locator("[data-filter]").is_visible()
+    page.locator("[data-menu]").tap()
+    for tool in ("[data-filter]", "[data-hide-special]"):
         box = page.locator(tool).bounding_box()
         assert box["x"] >= 0, tool
         assert box["x"] + box["width"] <= 390, tool
@@ -66,7 +66,7 @@ def test_the_drawer_of_a_pair_covers_no_row_and_comes_into_sight(phone):
 
 
 @pytest.mark.parametrize(
-    "view", ["overview", "head", "text", "neuron&heads=3&query=4&key=3", "pair"]
+    "view", ["overview", "head", "text", "neuron&heads=3&query=4&key=3", "head&query=2"]
 )
 def test_a_finger_hits_every_button(phone, view):
     page = phone(f"view={view}")

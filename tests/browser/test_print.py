@@ -6,7 +6,7 @@ import pytest
 
 import headscope as hs
 
-VIEWS = ("overview", "head", "model", "matrix", "text", "neuron", "pair")
+VIEWS = ("overview", "head", "matrix", "text", "neuron")
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +33,8 @@ def test_every_view_is_one_sheet_without_controls(view, printed):
     page, sheets = printed(view)
     assert sheets == 1
     assert page.locator("[data-headscope]").is_visible()
-    for controls in (".toolbar", "header .segmented"):
-        assert not page.locator(controls).is_visible()
+    for controls in ("header .segmented", ".more"):
+        assert not page.locator(controls).first.is_visible()
 
 
 def test_paper_lies_across_as_a_window_does(printed):

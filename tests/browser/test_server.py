@@ -25,10 +25,10 @@ def chunks(view):
 
 
 def test_it_opens_works_and_follows_its_address(served, record):
-    with served(record, fragment="#v=2&layer=3&heads=0,2") as view:
-        assert (view.state("layer"), view.state("heads")) == ("3", "0,2")
+    with served(record, fragment="#v=2&layer=3&heads=2") as view:
+        assert (view.state("layer"), view.state("heads")) == ("3", "2")
         assert view.colours() > 20
-        view.head(2).click()
+        view.page.locator('[data-cell="3-0"]').click()
         view.root.and_(view.page.locator('[data-heads="0"]')).wait_for(state="attached")
         assert view.page.evaluate("location.hash") == "#v=2&layer=3&heads=0"
 
@@ -70,7 +70,7 @@ def test_layers_are_sent_when_they_are_looked_at(served, record):
         assert {name for name in chunks(view) if name.startswith("thumbs")} == {
             f"thumbs/self/{n}" for n in range(6)
         }
-        view.page.get_by_role("button", name="Next layer").click()
+        view.page.keyboard.press("]")
         view.root.and_(view.page.locator('[data-layer="1"]')).wait_for(state="attached")
         view.page.wait_for_timeout(1500)
         assert layers(view) == {"0", "1", "2"}
@@ -81,15 +81,19 @@ def test_heads_are_sent_when_they_are_looked_at(served, record):
     with served(record, layer=0, heads=[2]) as view:
         view.page.wait_for_timeout(1500)
         assert heads(view, 0) == heads(view, 1) == {"2"}
-        view.head(0).click()
-        view.root.and_(view.page.locator('[data-heads="0,2"]')).wait_for(state="attached")
+        view.page.locator('[data-cell="0-0"]').click()
+        view.root.and_(view.page.locator('[data-heads="0"]')).wait_for(state="attached")
         assert heads(view, 0) == {"0", "2"}
         assert view.colours() > 20
 
 
 def test_a_pair_is_shown_from_rows_alone(served, record):
-    with served(record, view="pair", layer=0, heads=[2], query=5, key=3) as view:
-        shown = view.page.locator(".pair-cell").all_inner_texts()
+    with served(record, view="head", layer=0, heads=[2], query=5, key=3) as view:
+        view.page.locator('[data-pair-cell="5-3"]:not([title$="not in this page"])').wait_for()
+        titles = view.page.locator(".pair-cell").evaluate_all(
+            "cells => cells.map(cell => cell.title)"
+        )
+        shown = [title.split(": ")[1] for title in titles]
         assert {name for name in chunks(view) if name.startswith("row")} == {
             f"row-weight/self/{n}/5" for n in range(6)
         }
@@ -105,10 +109,10 @@ def test_a_pair_is_shown_from_rows_alone(served, record):
 
 
 def test_evidence_is_served(served, record):
-    with served(record, evidence=hs.heads(record), view="scatter") as view:
-        dots = view.page.locator('.stage [role="group"] button[aria-label^="Head "]')
-        dots.first.wait_for()
-        assert dots.count() == 24
+    with served(record, evidence=hs.heads(record), view="overview") as view:
+        tiles = view.page.locator("[data-tile]")
+        tiles.first.wait_for()
+        assert tiles.count() == 24
         assert {name.split("/")[0] for name in chunks(view)} >= {
             "status",
             "numbers",
@@ -121,7 +125,7 @@ def test_what_is_waited_for_is_said(served, record):
     with served(record) as view:
         held = []
         view.page.route("**/chunk/layer/self/4", lambda route: held.append(route))
-        view.page.locator('select[aria-label="Layer"]').select_option("4")
+        view.page.locator('[data-cell="4-0"]').click()
         said = view.page.locator("[data-loading] span")
         said.wait_for()
         assert said.inner_text() == "Loading layer 4 …"
@@ -291,7 +295,7 @@ def test_a_server_that_has_ended_is_said(serving, browser, record):
         page.goto(f"http://127.0.0.1:{port}/?token=right-token")
         page.locator('[data-ready="true"]').wait_for(state="attached")
         page.wait_for_timeout(1500)
-    page.locator('select[aria-label="Layer"]').select_option("5")
+    page.locator('[data-cell="5-0"]').click()
     failure = page.locator("[data-failure]")
     failure.wait_for()
     assert "Start `headscope serve` again" in failure.inner_text()

@@ -30,15 +30,15 @@ def scored(rng):
 def test_back_forward_and_undo_lead_through_the_steps(show, record):
     view = show(record)
     view.page.keyboard.press("]")
-    assert view.address() == "#v=2&layer=1"
+    assert view.address() == "#v=2&layer=1&heads=0"
     view.choose("matrix")
     view.choose("text")
     view.page.go_back()
     view.page.locator('[data-headscope][data-view="matrix"]').wait_for(state="attached")
-    assert view.address() == "#v=2&view=matrix&layer=1"
+    assert view.address() == "#v=2&view=matrix&layer=1&heads=0"
     view.page.keyboard.press("Control+z")
     view.page.locator('[data-headscope][data-view="head"]').wait_for(state="attached")
-    assert view.address() == "#v=2&layer=1"
+    assert view.address() == "#v=2&layer=1&heads=0"
     view.page.keyboard.press("Control+z")
     view.page.locator('[data-headscope][data-layer="0"]').wait_for(state="attached")
     view.page.keyboard.press("Control+z")
@@ -46,13 +46,12 @@ def test_back_forward_and_undo_lead_through_the_steps(show, record):
     view.page.locator('[data-headscope][data-layer="1"]').wait_for(state="attached")
     view.page.go_forward()
     view.page.locator('[data-headscope][data-view="matrix"]').wait_for(state="attached")
-    assert view.text("[data-call]") == 'hs.view(record, view="matrix", layer=1)'
+    assert view.text("[data-call]") == 'hs.view(record, view="matrix", layer=1, heads=[0])'
 
 
 CHOICES = (
-    ("model", '[data-option="lines"]', "tiles=lines", 'tiles="lines"'),
+    ("overview", '[data-option="lines"]', "tiles=lines", 'tiles="lines"'),
     ("text", '[data-option="given"]', "direction=given", 'direction="given"'),
-    ("head", "[data-per-head]", "per_head=1", "per_head=True"),
 )
 
 
@@ -92,17 +91,9 @@ def test_the_order_of_neurons_is_in_the_address(show, scored):
 
 
 @pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
-def test_the_stage_stands_still_when_sinks_come_and_go(show, record, size):
+def test_the_stage_stands_still_from_layer_to_layer(show, record, size):
     view = show(record, size=size)
     before = view.token("query", 1).bounding_box()
-    assert view.page.locator("[data-sinks]").count() == 0
     view.page.keyboard.press("]")
-    view.page.locator("[data-sinks]").wait_for()
+    view.page.locator('[data-headscope][data-layer="1"]').wait_for(state="attached")
     assert view.token("query", 1).bounding_box() == before
-
-
-@pytest.mark.parametrize("wide", [True, False])
-def test_lines_are_drawn_in_tiles_of_eighty_pixels_only(show, record, wide):
-    view = show(record, view="model", tiles="lines", size=(1280, 800) if wide else (240, 800))
-    view.settle()
-    assert view.page.locator("[data-too-small]").count() == (0 if wide else 1)

@@ -17,7 +17,8 @@ def record(rng):
 
 def test_two_in_one_notebook_do_not_hear_each_other(record, widgets):
     page = widgets(hs.view(record, view="head"), hs.view(record, view="head", layer=3))
-    page.get_by_role("button", name="Next layer").nth(1).click()
+    page.locator("[data-headscope]").nth(1).locator('[data-side="query"]').first.focus()
+    page.keyboard.press("]")
     page.locator('[data-headscope][data-layer="4"]').wait_for(state="attached")
     assert page.locator('[data-headscope][data-layer="0"]').count() == 1
     assert page.evaluate("models.map((model) => [model.state.selection.layer, model.saved])") == [
@@ -40,14 +41,20 @@ def test_only_layers_that_are_near_are_asked_for(record, widgets):
     page = widgets(hs.view(record, view="head", layer=2))
     page.wait_for_timeout(1500)
     asked = set(page.evaluate("models[0].asked"))
-    assert asked == {"thumbs/self", "weights/self/1", "weights/self/2", "weights/self/3"}
+    assert asked == {
+        "thumbs/self",
+        "kinds/self",
+        "weights/self/1",
+        "weights/self/2",
+        "weights/self/3",
+    }
 
 
 def test_styles_of_the_notebook_do_not_reach_in_and_its_colours_do(record, widgets):
     page = widgets(hs.view(record, view="head"))
     page.locator('[data-headscope][data-theme="dark"]').wait_for(state="attached")
     style = "(element) => [getComputedStyle(element).fontSize, getComputedStyle(element).display]"
-    size, display = page.locator('button[data-head="1"]').evaluate(style)
+    size, display = page.locator('[data-cell="0-1"]').evaluate(style)
     assert (size != "40px", display != "none") == (True, True)
 
 
@@ -55,5 +62,5 @@ def test_closing_one_leaves_the_other(record, widgets):
     page = widgets(hs.view(record, view="head"), hs.view(record, view="head"))
     page.evaluate("models[0].close()")
     assert page.locator("[data-headscope]").count() == 1
-    page.locator('button[data-head="1"]').click()
-    page.locator('[data-headscope][data-heads="0,2,3"]').wait_for(state="attached")
+    page.locator('[data-cell="0-1"]').click()
+    page.locator('[data-headscope][data-heads="1"]').wait_for(state="attached")

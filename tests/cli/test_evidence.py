@@ -18,7 +18,7 @@ def test_evidence_of_this_text_alone(here, folder, capsys):
         folder,
         "--evidence",
         "--view",
-        "scatter",
+        "matrix",
         "--x",
         "map",
     ]
@@ -26,7 +26,7 @@ def test_evidence_of_this_text_alone(here, folder, capsys):
     header = header_of(here / "page.html")
     assert header["evidence"]["texts"] == 1
     assert header["evidence"]["caution"].startswith("Seen on one text only")
-    assert (header["selection"]["view"], header["selection"]["x"]) == ("scatter", "map")
+    assert (header["selection"]["view"], header["selection"]["x"]) == ("matrix", "map")
     assert capsys.readouterr().err == ""
 
 
@@ -42,7 +42,7 @@ def test_evidence_of_a_file_of_texts(here, folder):
         "--evidence-of",
         "texts.jsonl",
         "--view",
-        "model",
+        "matrix",
     ]
     assert (
         run([*asked, "--label", "next", "--min-score", "30", "--sort", "-entropy", "--y", "same"])
@@ -101,7 +101,6 @@ def test_evidence_of_a_record_and_of_a_tally_that_were_kept(here):
             "headscope: Expected .txt, .jsonl",
         ),
         (["--evidence-of", "empty.txt"], "headscope: empty.txt holds no example"),
-        (["--view", "scatter"], "headscope: view='scatter' needs evidence of what heads do"),
         (
             ["--evidence", "--label", "nxt"],
             "headscope: label='nxt': this evidence has next, previous",

@@ -116,10 +116,6 @@ def test_a_port_that_is_taken_is_one_line(file, capsys):
         ),
         (["FILE", "--quantity", "alti"], "headscope: quantity='alti': this record has 'weight'"),
         (
-            ["FILE", "--view", "scatter"],
-            "headscope: view='scatter' needs evidence of what heads do",
-        ),
-        (
             ["FILE", "--evidence-of", "a.docx"],
             "headscope: Expected .txt, .jsonl, .csv",
         ),
@@ -132,7 +128,7 @@ def test_a_port_that_is_taken_is_one_line(file, capsys):
             "headscope: Cannot listen on port -1: a port is a number from 0 to 65535",
         ),
     ],
-    ids=["no file", "no layer", "no quantity", "no evidence", "no texts", "no port", "negative"],
+    ids=["no file", "no layer", "no quantity", "no texts", "no port", "negative"],
 )
 def test_bad_input_is_one_line(arguments, line, file, capsys):
     assert (
@@ -160,7 +156,7 @@ def test_it_shows_what_headscope_view_can_show(file, monkeypatch):
                 "serve",
                 file,
                 "--view",
-                "scatter",
+                "matrix",
                 "--evidence",
                 "--x",
                 "entropy",
@@ -171,7 +167,7 @@ def test_it_shows_what_headscope_view_can_show(file, monkeypatch):
         == 0
     )
     options = seen[0].options
-    assert (options["view"], options["x"], options["sort"]) == ("scatter", "entropy", "-entropy")
+    assert (options["view"], options["x"], options["sort"]) == ("matrix", "entropy", "-entropy")
     assert options["evidence"].texts == 1
 
 

@@ -96,4 +96,4 @@ def test_an_opening_holds_the_quantity_of_all_heads_where_all_heads_are_looked_a
     assert everywhere < names(view="overview")
     assert "weights/cross/2/0" not in names(view="overview")
     monkeypatch.setattr("headscope.views.answers.OF_ALL_HEADS", 100)
-    assert not everywhere < names(view="model")
+    assert not everywhere < names(view="overview")

@@ -360,10 +360,9 @@ def test_evidence_of_a_second_stack(rng):
 
 def test_what_stands_out_first_can_be_chosen(records, found):
     chosen = {"label": "next", "min_score": 60, "sort": "-class vertical", "x": "map", "y": "same"}
-    view = hs.scatter_view(records[0], evidence=found, **chosen)
+    view = hs.view(records[0], evidence=found, **chosen)
     selection = view.header["selection"]
     assert {name: selection[name] for name in chosen} == chosen
-    assert selection["view"] == "scatter"
     usual = hs.view(records[0], evidence=found).header["selection"]
     assert {name: usual[name] for name in chosen} == {
         "label": None,
@@ -393,7 +392,6 @@ def test_what_the_evidence_does_not_have_cannot_be_shown(options, message, recor
 @pytest.mark.parametrize(
     "options",
     [
-        {"view": "scatter"},
         {"label": "next"},
         {"min_score": 5},
         {"sort": "entropy"},
@@ -424,13 +422,12 @@ def test_a_live_view_may_change_what_stands_out(records, found):
     header = hs.view(records[0], evidence=found).header
     now = header["selection"]
     assert (
-        changed_selection(header, now, {"view": "scatter", "x": "map", "label": "next"})["x"]
+        changed_selection(header, now, {"view": "matrix", "x": "map", "label": "next"})["x"]
         == "map"
     )
     with pytest.raises(PageError, match="label='film'"):
         changed_selection(header, now, {"label": "film"})
     plain = hs.view(records[0]).header
-    with pytest.raises(PageError, match="view='scatter' needs evidence"):
-        changed_selection(plain, plain["selection"], {"view": "scatter"})
+    assert changed_selection(plain, plain["selection"], {"view": "scatter"})["order"] == "kind"
     with pytest.raises(PageError, match="evidence cannot change while a view is shown"):
         changed_selection(header, now, {"evidence": found})

@@ -13,7 +13,7 @@ from headscope.testing import random_record, random_weights
 from headscope.views import _head_pictures, _html, _on_demand
 from headscope.views._on_demand import BYTE_ERROR, OnDemand
 from headscope.views._quantise import decoded, quantise
-from headscope.views._thumbs import max_pooled
+from headscope.views._thumbs import pooled_lifts
 
 QUERIES, KEYS, FEATURES, HEADS = 5, 7, 6, 4
 
@@ -129,7 +129,9 @@ def test_rows_and_thumbnails_of_weights(rng):
     thumbs = given.header["stacks"][0]["thumbs"]
     assert (thumbs["shape"], thumbs["split"]) == ([3, 2, 48, 48], True)
     pictures = np.frombuffer(given.chunk("thumbs/self/1"), np.uint8).reshape(2, 48, 48)
-    np.testing.assert_array_equal(pictures[1], quantise(max_pooled(exact)))
+    np.testing.assert_array_equal(
+        pictures[1], quantise(pooled_lifts(exact[None], record["self"].layer(1).visible)[0])
+    )
 
 
 def test_no_weight_is_worse_as_a_byte_than_is_said():
@@ -181,7 +183,7 @@ def test_nothing_is_prepared_before_it_is_asked_for(rng, monkeypatch):
         _on_demand, "_prepare", lambda *given: prepared.append(given[1].layer) or real(*given)
     )
     monkeypatch.setattr(
-        _head_pictures, "max_pooled", lambda weights: pooled.append(1) or max_pooled(weights)
+        _head_pictures, "pooled_lifts", lambda *given: pooled.append(1) or pooled_lifts(*given)
     )
     given = OnDemand(made(rng), {})
     assert all(layer["later"] for layer in given.header["stacks"][0]["layers"])

@@ -25,7 +25,7 @@ def elements(text):
     return found
 
 
-@pytest.mark.parametrize("name", ["head", "model", "matrix", "text", "neuron", "pair"])
+@pytest.mark.parametrize("name", ["head", "matrix", "text", "neuron"])
 def test_each_view_has_a_function_that_opens_it(name):
     made = getattr(hs, f"{name}_view")(random_record(), layer=1, head=2)
     assert isinstance(made, hs.View)
@@ -36,12 +36,17 @@ def test_each_view_has_a_function_that_opens_it(name):
     assert made.html == hs.view(random_record(), view=name, layer=1, heads=[2]).html
 
 
-def test_the_scatter_has_a_function_that_needs_evidence():
-    found = hs.heads(random_record())
-    made = hs.scatter_view(random_record(), evidence=found, x="map")
-    assert made.header["selection"] | {"view": "scatter", "x": "map"} == made.header["selection"]
-    with pytest.raises(PageError, match="view='scatter' needs evidence"):
-        hs.scatter_view(random_record())
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("model", {"view": "overview", "tiles": "lines"}),
+        ("pair", {"view": "head"}),
+        ("scatter", {"view": "overview", "order": "kind"}),
+    ],
+)
+def test_a_view_of_print_opens_the_place_that_took_over(name, place):
+    for made in (getattr(hs, f"{name}_view")(random_record()), hs.view(random_record(), view=name)):
+        assert made.header["selection"] | place == made.header["selection"]
 
 
 def test_a_named_view_shows_no_other():

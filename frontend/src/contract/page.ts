@@ -409,9 +409,9 @@ export interface PageQuantity {
  */
 export interface PageSelection {
   /**
-   * View that is shown first: by default ``"overview"``; ``"head"`` where heads, tokens or a quantity are chosen, and ``"compare"`` where there is a tray. ``"scatter"`` needs evidence.
+   * View that is shown first: by default ``"overview"``; ``"head"`` where heads, tokens or a quantity are chosen, and ``"compare"`` where there is a tray or several heads.
    */
-  view: "overview" | "head" | "model" | "matrix" | "text" | "neuron" | "pair" | "scatter" | "compare";
+  view: "overview" | "head" | "matrix" | "text" | "neuron" | "compare";
   /**
    * Stack that is shown first, such as ``"cross"``; by default the first one.
    */

@@ -4,7 +4,7 @@ import type { PageQuantity, PageSelection } from "./page";
 
 /** All values that an option may have. */
 export const CHOICES = {
-  view: ["overview", "head", "model", "matrix", "text", "neuron", "pair", "scatter", "compare"],
+  view: ["overview", "head", "matrix", "text", "neuron", "compare"],
   pinned: ["mean", "sum"],
   filter: ["all", "aa", "ab", "ba", "bb"],
   order: ["layer", "kind", "sharpness"],
@@ -71,13 +71,19 @@ export const PLACES = {
 } as const;
 
 /** The views that have something: see `ViewFacts` in view_table.py. */
-export const VIEWS_WITH: Readonly<Record<"mask" | "picture" | "wide" | "alone" | "tokens" | "evidence", readonly PageSelection["view"][]>> = {
+export const VIEWS_WITH: Readonly<Record<"mask" | "picture" | "wide" | "alone" | "tokens", readonly PageSelection["view"][]>> = {
   mask: ["head", "matrix", "text"],
   picture: ["head", "matrix", "text", "neuron"],
-  wide: ["model", "neuron", "scatter", "compare"],
-  alone: ["model", "compare"],
-  tokens: ["head", "matrix", "text", "neuron", "pair"],
-  evidence: ["scatter"],
+  wide: ["neuron", "compare"],
+  alone: ["compare"],
+  tokens: ["head", "matrix", "text", "neuron"],
+};
+
+/** What a page shows for the names of views that are drawn only for print. */
+export const MOVED_VIEWS: Readonly<Record<string, Partial<PageSelection>>> = {
+  model: {"view": "overview", "tiles": "lines"},
+  pair: {"view": "head"},
+  scatter: {"view": "overview", "order": "kind"},
 };
 
 /** Quantities that a record itself may hold; others came with the call. */

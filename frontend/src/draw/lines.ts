@@ -40,6 +40,41 @@ export function everyLine(mask: Mask, least = 1): Uint16Array {
   return Uint16Array.from(mask.query, (shown) => (shown ? least : 256));
 }
 
+/** How much a picture of lines shows. */
+export interface Drawn {
+  readonly lines: number;
+  /** Sum of what is drawn, as parts of the largest value. */
+  readonly mass: number;
+  /** Part of all inside the mask that is drawn. */
+  readonly part: number;
+}
+
+/** What is drawn of a head where the levels of each query begin at its cutoff. */
+export function drawnOf(values: LayerValues, head: number, mask: Mask, cutoffs: Uint16Array): Drawn {
+  const { levels, sizes } = codeOf(values);
+  const bytes = values.bytes(head);
+  let [lines, mass, all] = [0, 0, 0];
+  for (let query = 0, at = 0; query < values.queries; query++) {
+    for (let key = 0; key < values.keys; key++, at++) {
+      const level = levels[bytes[at]];
+      if (level === 0 || !mask.key[key] || !mask.query[query]) continue;
+      all += sizes[level];
+      if (level < cutoffs[query]) continue;
+      lines++;
+      mass += sizes[level];
+    }
+  }
+  return { lines, mass, part: all > 0 ? mass / all : 0 };
+}
+
+/** The level from which on a line is drawn of what has no even share: an eighth of the largest. */
+export function leastLevel(values: LayerValues): number {
+  return Math.max(
+    1,
+    codeOf(values).sizes.findIndex((size) => size >= 1 / 8),
+  );
+}
+
 /** The lines of some heads that touch the picture. */
 export function collectLines(values: LayerValues, heads: readonly number[], options: LineOptions): Lines {
   const store = new GrowingLines();

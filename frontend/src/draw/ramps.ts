@@ -19,8 +19,7 @@ export function weightRamp(dark: boolean): Ramp {
 }
 
 /** The same without its darkest colours, for heat behind words: the strongest word should not look like a mark. */
-export function wordRamp(dark: boolean): Ramp {
-  const full = weightRamp(dark);
+export function wordRamp(full: Ramp): Ramp {
   return full.map((_, byte) => full[Math.round(0.68 * byte)]);
 }
 

@@ -1,12 +1,11 @@
 import type { RGB } from "./color";
 import { exposure } from "./exposure";
 import { ink } from "./ink";
-import { collectLines } from "./lines";
-import type { Mask } from "./mask";
+import { liftByte, topLift } from "./lift";
+import { collectLines, drawnOf, everyLine, leastLevel } from "./lines";
 import type { Ramp } from "./ramps";
-import { cutoffsAt, drawn, headShares, SHARES } from "./share";
 import { arrayValues, codeOf, type LayerValues, sharedTop, topOf } from "./values";
-import { headWeights, type LayerWeights, toByte } from "./weights";
+import { toByte, WEIGHT, type WeightShape } from "./weights";
 
 /** Where the thumbnails of a grid stand, in device pixels. */
 export interface ThumbGrid {
@@ -20,19 +19,50 @@ export interface ThumbGrid {
   readonly size: number;
 }
 
-/** Percent of each row's mass that is drawn as lines in a thumbnail. */
-export const THUMB_SHARE = 80;
+/** Small pictures of multiples of the even share, as parts of the most that one of so many keys can have. */
+export interface LiftThumbs extends LayerValues {
+  readonly of: number;
+}
+
+/** Bytes of multiples of the even share, axes head, query, key, of a text with so many keys. */
+export function liftThumbs(bytesOf: (head: number) => Uint8Array, shape: WeightShape, of: number): LiftThumbs {
+  const { queries, keys } = shape;
+  return {
+    ...shape,
+    of,
+    free: true,
+    top: () => of,
+    bytes: bytesOf,
+    row: (head, query) =>
+      Float32Array.from(bytesOf(head).subarray(query * keys, (query + 1) * keys), (byte) => of * WEIGHT[byte]),
+    column: (head, key) =>
+      Float32Array.from({ length: queries }, (_, query) => of * WEIGHT[bytesOf(head)[query * keys + key]]),
+  };
+}
+
+/** The byte of the even share: it is rounded as all are. */
+function evenByte({ of }: LiftThumbs): number {
+  return toByte(1 / of);
+}
+
+function isLifts(thumbs: LayerValues): thumbs is LiftThumbs {
+  return "of" in thumbs;
+}
 
 export function gridPixels({ rows, columns, pitch }: ThumbGrid): { width: number; height: number } {
   return { width: Math.round(columns * pitch), height: Math.round(rows * pitch) };
 }
 
-/** The thumbnails as matrices, one ramp for all: head number row * columns + column. */
-export function thumbMatrices(thumbs: LayerValues, grid: ThumbGrid, ramp: Ramp): Uint8ClampedArray<ArrayBuffer> {
+/** The thumbnails as matrices, each in its ramp: head number row * columns + column. */
+export function thumbMatrices(
+  thumbs: LayerValues,
+  grid: ThumbGrid,
+  rampOf: (head: number) => Ramp,
+): Uint8ClampedArray<ArrayBuffer> {
   const { width, height } = gridPixels(grid);
   const pixels = new Uint32Array(width * height);
   eachThumb(grid, thumbs.heads, (head, left, top) => {
-    paintMatrix({ pixels, width }, { head, left, top, size: grid.size }, thumbs, ramp);
+    paintMatrix({ pixels, width }, { head, left, top, size: grid.size }, thumbs, rampOf(head));
   });
   return new Uint8ClampedArray(pixels.buffer);
 }
@@ -45,7 +75,7 @@ export interface MatrixTile {
   readonly size: number;
 }
 
-/** One head as a matrix; where a pixel holds several values it shows the largest. */
+/** One head as a matrix; where a pixel holds several values it shows their mean, or the largest where they have signs. */
 export function paintMatrix(
   { pixels, width }: { readonly pixels: Uint32Array; readonly width: number },
   { head, left, top, size }: MatrixTile,
@@ -56,14 +86,29 @@ export function paintMatrix(
   const { levels } = codeOf(thumbs);
   const bytes = thumbs.bytes(head);
   const columns = Array.from({ length: size }, (_, x) => blockOf(x, size, keys));
+  const byteOf = isLifts(thumbs)
+    ? meanLift(thumbs, bytes)
+    : (row: Block, column: Block) => bytes[strongest(bytes, levels, keys, row, column)];
   for (let y = 0; y < size; y++) {
     const row = blockOf(y, size, queries);
-    for (let x = 0; x < size; x++) {
-      const byte = bytes[strongest(bytes, levels, keys, row, columns[x])];
-      pixels[(top + y) * width + left + x] = ramp[byte];
-    }
+    for (let x = 0; x < size; x++) pixels[(top + y) * width + left + x] = ramp[byteOf(row, columns[x])];
   }
 }
+
+/** The colour of a block of multiples: that of their mean, so that an even head is pale at any size. */
+function meanLift(thumbs: LiftThumbs, bytes: Uint8Array): (row: Block, column: Block) => number {
+  const even = WEIGHT[evenByte(thumbs)];
+  const top = topLift(thumbs.of);
+  return ([firstRow, endRow], [first, end]) => {
+    let sum = 0;
+    for (let row = firstRow; row < endRow; row++) {
+      for (let at = row * thumbs.keys + first; at < row * thumbs.keys + end; at++) sum += WEIGHT[bytes[at]];
+    }
+    return liftByte(sum / ((endRow - firstRow) * (end - first)) / even, top);
+  };
+}
+
+type Block = readonly [first: number, end: number];
 
 /** The thumbnails as lines, all equally strong for the same value: in the head's colour, or in those of both signs. */
 export function thumbLines(
@@ -77,11 +122,12 @@ export function thumbLines(
   const { size } = grid;
   const mask = { query: new Uint8Array(queries).fill(1), key: new Uint8Array(keys).fill(1) };
   const { signed } = codeOf(thumbs);
-  const gain = thumbs.free
-    ? freeGain(thumbs, grid, mask)
-    : exposure({ mass: queries, lineWidth: 1, height: size, aim: size < 48 ? 0.5 : 0.9, most: 1.6 });
+  const cutoffs = everyLine(mask, isLifts(thumbs) ? evenByte(thumbs) + 1 : leastLevel(thumbs));
+  const heads = [...Array(thumbs.heads).keys()];
+  const mass = heads.reduce((sum, head) => sum + drawnOf(thumbs, head, mask, cutoffs).mass, 0) / (heads.length || 1);
+  const all = { mass: mass / sharedTop(thumbs, heads) || 1e-6, lineWidth: 1, height: size };
+  const gain = exposure(isLifts(thumbs) ? { ...all, mass, aim: 0.5, most: 6 } : { ...all, aim: 0.4, most: 6 });
   eachThumb(grid, thumbs.heads, (head, left, top) => {
-    const cutoffs = cutoffsAt(headShares(thumbs, head, mask), SHARES.indexOf(THUMB_SHARE));
     const lines = collectLines(thumbs, [head], {
       height: size,
       query: { tokens: queries, pitch: size / queries, top: 0 },
@@ -100,14 +146,6 @@ export function thumbLines(
     }
   });
   return pixels;
-}
-
-/** The gain that draws a thumbnail as dark as those of weights are, on the mean of all. */
-function freeGain(thumbs: LayerValues, { size }: ThumbGrid, mask: Mask): number {
-  const heads = [...Array(thumbs.heads).keys()];
-  const shares = heads.map((head) => headShares(thumbs, head, mask));
-  const mass = drawn(shares, SHARES.indexOf(THUMB_SHARE)).mass / sharedTop(thumbs, heads) / thumbs.heads;
-  return exposure({ mass, lineWidth: 1, height: size, aim: size < 48 ? 0.35 : 0.6, most: 6 });
 }
 
 function eachThumb(
@@ -144,13 +182,6 @@ function strongest(
   return most;
 }
 
-/** The value of largest size in a thumbnail. */
-export function thumbPeak(thumbs: LayerValues, head: number): number {
-  const { levels, parts } = codeOf(thumbs);
-  const peak = thumbs.bytes(head).reduce((most, byte) => (levels[byte] > levels[most] ? byte : most));
-  return parts[peak] * topOf(thumbs, head);
-}
-
 /** Rows and columns of a thumbnail, at most. */
 const MOST_SIDE = 48;
 
@@ -183,8 +214,29 @@ export function thumbsOf(
   return arrayValues(numbers, { ...shape, heads: made.length }, signed);
 }
 
-/** The same of weights, whose scale ends at 1. */
-export function weightsOf(made: readonly Float32Array[], shape: { queries: number; keys: number }): LayerWeights {
-  const bytes = made.map((thumb) => Uint8Array.from(thumb, toByte));
-  return headWeights((head) => bytes[head], { ...shape, heads: made.length });
+/** The matrix of a head made small: of each block the mean of its multiples of the even share. */
+export function pooledLifts(values: LayerValues, head: number, even: LayerValues): Float32Array {
+  const { queries, keys } = thumbShape(values);
+  const [sums, counts] = [new Float32Array(queries * keys), new Uint32Array(queries * keys)];
+  const columnOf = Uint32Array.from({ length: values.keys }, (_, key) => Math.floor((key * keys) / values.keys));
+  for (let query = 0; query < values.queries; query++) {
+    const [row, shares] = [values.row(head, query), even.row(0, query)];
+    const first = Math.floor((query * queries) / values.queries) * keys;
+    for (let key = 0; key < values.keys; key++) {
+      if (shares[key] === 0) continue;
+      sums[first + columnOf[key]] += row[key] / shares[key];
+      counts[first + columnOf[key]]++;
+    }
+  }
+  return sums.map((sum, at) => (counts[at] ? sum / counts[at] : 0));
+}
+
+/** The same of all heads, of a text with so many keys. */
+export function liftsOfHeads(
+  made: readonly Float32Array[],
+  shape: { queries: number; keys: number },
+  of: number,
+): LiftThumbs {
+  const bytes = made.map((thumb) => Uint8Array.from(thumb, (lift) => toByte(lift / of)));
+  return liftThumbs((head) => bytes[head], { ...shape, heads: made.length }, of);
 }

@@ -96,7 +96,7 @@ export const EXAMPLES: Readonly<Record<string, NamedExample>> = {
   },
   pinned: {
     title: "The same, one token pinned and only what goes from the second sentence to the first",
-    selection: { view: "head", layer: 1, heads: [1, 2], query: [13], filter: "ba" },
+    selection: { view: "head", layer: 1, heads: [1], query: [13], filter: "ba" },
     make: () => examplePage({ heads: 5, layers: [0, 1, 2, 3], query: PAIR, key: PAIR, row: row(PAIR) }),
   },
   sink: {
@@ -106,7 +106,7 @@ export const EXAMPLES: Readonly<Record<string, NamedExample>> = {
   },
   grouped: {
     title: "Grouped heads: six heads on two key/value heads, framed in the grid",
-    selection: { view: "model", layer: 1 },
+    selection: { view: "head", layer: 1, heads: [0] },
     make: () => examplePage({ heads: 6, kvHeads: 2, layers: [0, 1, 2, 3], ...CAUSAL }),
   },
   rotary: {
@@ -140,7 +140,7 @@ export const EXAMPLES: Readonly<Record<string, NamedExample>> = {
   },
   tile: {
     title: "One query and one key in all heads of all layers",
-    selection: { view: "pair", layer: 1, heads: [2], query: [13], key: [9] },
+    selection: { view: "head", layer: 1, heads: [2], query: [13], key: [9] },
     make: () => examplePage({ heads: 5, layers: [0, 1, 2, 3], query: PAIR, key: PAIR, row: row(PAIR) }),
   },
   long: {
@@ -150,7 +150,7 @@ export const EXAMPLES: Readonly<Record<string, NamedExample>> = {
   },
   labels: {
     title: "Evidence of what heads do: labels in the grid, heads by two of their measures, and a card for one of them",
-    selection: { view: "scatter", layer: 0, heads: [1], x: "distance", y: "entropy" },
+    selection: { view: "head", layer: 0, heads: [1] },
     make: () => exampleEvidence(),
   },
   links: {

@@ -3,13 +3,15 @@ import type { ReadonlySignal } from "@preact/signals-core";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { PageQuantity } from "../contract/page";
 import { parseHex, type RGB } from "../draw/color";
+import { kindRamp } from "../draw/kinds";
 import { signColors } from "../draw/palette";
-import { signedRamp, weightRamp } from "../draw/ramps";
-import { gridPixels, type ThumbGrid, thumbLines, thumbMatrices, thumbPeak } from "../draw/thumbs";
+import { signedRamp } from "../draw/ramps";
+import { gridPixels, type ThumbGrid, thumbLines, thumbMatrices } from "../draw/thumbs";
 import { type LayerValues, reordered } from "../draw/values";
 import { headWords } from "../state/evidence";
+import { kindOf } from "../state/kinds";
 import { movedWords } from "../state/moved";
-import { valueText, WEIGHT_FACTS } from "../state/quantity";
+import { WEIGHT_FACTS } from "../state/quantity";
 import { openHead, type Selection } from "../state/selection";
 import type { Store } from "../state/store";
 import { ARROWS } from "./arrows";
@@ -50,7 +52,10 @@ export function thumbPixels(
   inks: readonly RGB[] = store.inks.value,
 ) {
   const dark = store.dark.value;
-  if (style === "matrices") return thumbMatrices(values, grid, (quantity.signed ? signedRamp : weightRamp)(dark));
+  const { kinds } = store;
+  const rampOf = (head: number) =>
+    quantity.signed ? signedRamp(dark) : kindRamp((kinds.value && kindOf(kinds.value, head)) ?? "resting", dark);
+  if (style === "matrices") return thumbMatrices(values, grid, rampOf);
   return thumbLines(values, grid, quantity.name === "weight" ? inks : thumbInks(store, quantity, inks));
 }
 
@@ -134,7 +139,6 @@ export function HeadGrid({ store, thumbs, most, gap, onOpen, onDrawn }: HeadGrid
             <GridRow
               key={layer}
               store={store}
-              thumbs={thumbs}
               row={row}
               kvHeads={layers[row].kv_heads}
               side={pitch - gap}
@@ -178,7 +182,6 @@ function HeadNumbers({ store, pitch }: { store: Store; pitch: number }) {
 
 interface GridRowProps {
   store: Store;
-  thumbs: ReadonlySignal<GridThumbs | null>;
   row: number;
   kvHeads: number;
   /** Of a thumbnail, in CSS pixels. */
@@ -186,7 +189,7 @@ interface GridRowProps {
   onOpen: (row: number, head: number, add: boolean) => void;
 }
 
-function GridRow({ store, thumbs, row, kvHeads, side, onOpen }: GridRowProps) {
+function GridRow({ store, row, kvHeads, side, onOpen }: GridRowProps) {
   const { layers, head_numbers: numbers, heads } = store.stack.value;
   const { layer, held } = layers[row];
   const moved = store.quantity.value.name === "weight" ? undefined : store.stack.value.moved;
@@ -205,7 +208,7 @@ function GridRow({ store, thumbs, row, kvHeads, side, onOpen }: GridRowProps) {
           disabled={held && !held.includes(index)}
           data-cell={`${layer}-${number}`}
           aria-selected={current && store.heads.value.includes(index)}
-          aria-label={cellLabel(store, thumbs.value, row, index)}
+          aria-label={cellLabel(store, row, index)}
           title={[
             `Layer ${layer}, head ${number}`,
             held && !held.includes(index) ? "not captured" : saidOf(store, row, index),
@@ -236,15 +239,12 @@ function GridRow({ store, thumbs, row, kvHeads, side, onOpen }: GridRowProps) {
   );
 }
 
-function cellLabel(store: Store, thumbs: GridThumbs | null, row: number, index: number): string {
+function cellLabel(store: Store, row: number, index: number): string {
   const { layers, head_numbers: numbers, heads } = store.stack.value;
   const { layer, kv_heads: kvHeads } = layers[row];
-  const peak = thumbs?.complete
-    ? `, strongest ${thumbs.quantity.label} ${valueText(thumbs.quantity)(thumbPeak(thumbs.values, row * heads + index))}`
-    : "";
   const shared = kvHeads < heads ? `, key/value head ${Math.floor((index * kvHeads) / heads)}` : "";
   const said = saidOf(store, row, index);
-  return `Layer ${layer}, head ${numbers[index]}${shared}${peak}${said && `; ${said}`}`;
+  return `Layer ${layer}, head ${numbers[index]}${shared}${said && `; ${said}`}`;
 }
 
 /** How far a head moved; what its labels are, and how sure; empty where nothing is known. */

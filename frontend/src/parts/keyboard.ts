@@ -1,11 +1,10 @@
-import { VIEWS_WITH } from "../contract/values";
-import { stepLayer } from "../state/selection";
+import { keepHead, stepLayer } from "../state/selection";
 import { compareClearest, freeze, type Store } from "../state/store";
 
 /** The keys that work anywhere but where something is written. */
 const KEYS: Readonly<Record<string, (store: Store) => void>> = {
-  "[": (store) => store.select((now) => stepLayer(now, -1, store.stack.value)),
-  "]": (store) => store.select((now) => stepLayer(now, 1, store.stack.value)),
+  "[": (store) => step(store, -1),
+  "]": (store) => step(store, 1),
   "?": (store) => {
     store.help.value = !store.help.value;
   },
@@ -13,11 +12,8 @@ const KEYS: Readonly<Record<string, (store: Store) => void>> = {
     store.searching.value = !store.searching.value;
   },
   o: (store) => store.choose({ view: "overview" }),
-  a: (store) => canFreeze(store) && freeze(store),
-  c: (store) => {
-    if (store.selection.value.tray.length > 0) store.choose({ view: "compare" });
-    else if (store.view.value === "overview") compareClearest(store);
-  },
+  a: (store) => store.view.value !== "compare" && freeze(store),
+  c: compareClearest,
 };
 
 /**
@@ -43,9 +39,9 @@ export function viewKey(event: KeyboardEvent, store: Store, undo: (forward: bool
   }
 }
 
-/** Whether a view shows one picture that can be kept. */
-export function canFreeze({ view }: Store): boolean {
-  return view.value === "overview" || VIEWS_WITH.picture.includes(view.value);
+/** The same head of another layer. */
+function step(store: Store, by: number): void {
+  store.select((now) => stepLayer(keepHead(now, store.full.value, store.stack.value), by, store.stack.value));
 }
 
 /** Whether a key goes into a field or a menu: a letter there is no command. */

@@ -35,6 +35,8 @@ export interface ViewParts {
   store: Store;
   /** Height in pixels that the picture may take. */
   room: ReadonlySignal<number>;
+  /** Without what chooses and explains: it stands beside others, or small. */
+  plain?: boolean;
 }
 
 const HEIGHT = 560;

@@ -11,6 +11,8 @@ export interface LoadedKinds {
   readonly values: Float32Array;
   /** Layers that are still to come. */
   readonly left: number;
+  /** With evidence: over how many texts, and what each head does over them in place of what it does here. */
+  readonly over?: { readonly texts: number; readonly kinds: readonly string[]; readonly scores: readonly number[] };
 }
 
 /** Loads what the heads of a stack do, a layer at a time where it comes in parts; ends where `show` gives false. */

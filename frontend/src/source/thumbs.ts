@@ -1,15 +1,15 @@
 import type { PageStack } from "../contract/page";
-import { byteWeights, type LayerWeights } from "../draw/weights";
+import { type LiftThumbs, liftThumbs } from "../draw/thumbs";
 import { arraySize, checkedBytes, partOf } from "./arrays";
 import type { Source } from "./source";
 
 /** How many layers' thumbnails are asked for at a time. */
 const AT_ONCE = 3;
 
-/** Thumbnails of a stack as weights: head number layer * heads + head. */
+/** Thumbnails of a stack, multiples of the even share: head number layer * heads + head. */
 export interface Thumbs {
   readonly stack: PageStack;
-  readonly weights: LayerWeights;
+  readonly lifts: LiftThumbs;
   /** Layers that are still to come; their thumbnails are empty. */
   readonly left: number;
 }
@@ -23,10 +23,16 @@ export async function loadThumbs(
 ): Promise<void> {
   const { thumbs } = stack;
   const [layers, heads, queries, keys] = thumbs.shape;
-  const shape = { heads: layers * heads, queries, keys };
+  const size = queries * keys;
+  const made = (bytes: Uint8Array) =>
+    liftThumbs(
+      (head) => bytes.subarray(head * size, (head + 1) * size),
+      { heads: layers * heads, queries, keys },
+      stack.key.labels.length,
+    );
   if (!thumbs.split) {
     const bytes = checkedBytes(thumbs, await source.chunk(thumbs.chunk));
-    show({ stack, weights: byteWeights(bytes, shape), left: 0 });
+    show({ stack, lifts: made(bytes), left: 0 });
     return;
   }
   const all = new Uint8Array(arraySize(thumbs));
@@ -38,7 +44,7 @@ export async function loadThumbs(
       const part = partOf(thumbs, row);
       all.set(checkedBytes(part, await source.chunk(part.chunk)), row * arraySize(part));
       left--;
-      wanted = show({ stack, weights: byteWeights(all, shape), left });
+      wanted = show({ stack, lifts: made(all), left });
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, worker));

@@ -1,6 +1,7 @@
 import type { Page, PageShown, PageStack } from "../contract/page";
-import { VIEWS_WITH } from "../contract/values";
+import type { KindName } from "../draw/kinds";
 import { type Evidence, NUMBERS } from "../source/evidence";
+import type { LoadedKinds } from "../source/kinds";
 import type { Selection } from "./selection";
 import { counted, shortWeight } from "./words";
 
@@ -49,6 +50,34 @@ function readLabels(evidence: Evidence, head: number): readonly HeadLabel[] {
   return all
     .filter(({ score }) => !Number.isNaN(score))
     .sort((a, b) => rank(a) - rank(b) || (a.status === "none" ? b.score - a.score : a.pattern - b.pattern));
+}
+
+/** The kind that a label says: several labels are one kind. */
+const KIND_OF_LABEL: Readonly<Record<string, KindName>> = {
+  next: "next",
+  "positional-next": "next",
+  previous: "previous",
+  "positional-previous": "previous",
+  "previous-token": "previous",
+  same: "same",
+  "same-other": "same",
+  delimiter: "resting",
+  "first-token": "resting",
+  sink: "resting",
+  bag: "broad",
+};
+
+/** What each head does over many texts: the kind of its first label that is one; else it changes with the text. */
+export function kindsOverTexts(evidence: Evidence): NonNullable<LoadedKinds["over"]> {
+  const count = evidence.stack.layers.length * evidence.stack.heads;
+  const labels = Array.from({ length: count }, (_, head) =>
+    labelsOf(evidence, head).find(({ status, name }) => status === "held" && Object.hasOwn(KIND_OF_LABEL, name)),
+  );
+  return {
+    texts: evidence.said.texts,
+    kinds: labels.map((label) => (label ? KIND_OF_LABEL[label.name] : "none")),
+    scores: labels.map((label) => label?.score ?? 0),
+  };
 }
 
 /** The labels of a head that are told. */
@@ -174,14 +203,12 @@ export function measureNumber({ said }: Evidence, name: string, value: number): 
 
 /** What the reader may ask for on this page: nothing where it has no evidence, or where a name is not in it. */
 export function fitChoice(selection: Selection, { evidence }: Page): Partial<Selection> {
-  const view = VIEWS_WITH.evidence.includes(selection.view) && !evidence ? "head" : selection.view;
   const patterns = evidence?.patterns.map(({ name }) => name) ?? [];
   const axes = [...patterns, ...(evidence?.measures.map(({ name }) => name) ?? [])];
   const among = (name: string | null, names: readonly string[]) =>
     name !== null && names.includes(name) ? name : null;
   const { sort, min_score: least } = selection;
   return {
-    view,
     label: among(selection.label, patterns),
     min_score: evidence && Number.isInteger(least) && least > 0 && least <= 100 ? least : 0,
     sort: among(sort?.replace(/^-/, "") ?? null, axes) && sort,

@@ -24,7 +24,6 @@ export function figureOptions({ selection, dark, several, head, pair }: FigureFa
     return { view, ...(several && { stack }), ...ringedHeads(selection), ...joined, ...(dark && { theme: "dark" }) };
   }
   if (view === "compare") return { tray: selection.tray, ...joined, ...(dark && { theme: "dark" }) };
-  if (view === "scatter") return { view, ...(several && { stack }), ...scatterOptions(selection, dark) };
   return {
     view,
     ...(several && { stack }),
@@ -51,17 +50,6 @@ function joinedIn({ view, words, mean_layers }: Selection): FigureOptions {
   };
 }
 
-/** Chosen heads have rings in the scatter, and there is no layer without them. */
-function scatterOptions(selection: Selection, dark: boolean): FigureOptions {
-  const { x, y } = selection;
-  return {
-    ...ringedHeads(selection),
-    ...(x !== null && { x }),
-    ...(y !== null && { y }),
-    ...(dark && { theme: "dark" }),
-  };
-}
-
 /** The chosen heads, for views that frame them. */
 function ringedHeads({ layer, heads }: Selection): FigureOptions {
   return heads ? { layer, ...(heads.length === 1 ? { head: heads[0] } : { heads }) } : {};
@@ -75,7 +63,6 @@ function headsOf({ view, heads }: Selection, head: number): FigureOptions {
 
 function tokensOf({ view, query, key }: Selection, pair: FigureFacts["pair"]): FigureOptions {
   const [pinnedQuery, pinnedKey] = [query.slice(0, 1), key.slice(0, 1)];
-  if (view === "pair") return pair;
   if (view === "neuron") return { query: pair.query };
   if (view === "text") return pinnedQuery.length > 0 ? { query: pinnedQuery[0] } : one("key", pinnedKey);
   return view === "head" ? { ...one("query", pinnedQuery), ...one("key", pinnedKey) } : {};
@@ -90,7 +77,6 @@ export function figureCall(options: FigureOptions, record = ""): string {
   const words = Object.entries(options).map(([name, value]) => `${name}=${literal(value)}`);
   if (!isKept(options)) words.push("quantities=quantities");
   if (recordsOf(options).length > 0) words.push("beside=beside");
-  if (options.view === "scatter") words.push("evidence=found");
   const of = record && !options.tray ? `beside[${literal(record)}]` : "record";
   return `hs.figure(${of}, ${words.join(", ")})`;
 }
@@ -108,7 +94,6 @@ export function figureCommand(options: FigureOptions, record = ""): string | nul
     ...(beside.length > 0 && !file ? [`--beside ${beside.map((name) => `${name}.safetensors`).join(" ")}`] : []),
     ...(Array.isArray(tray) ? [`--tray ${tray.map((line) => `"${line}"`).join(" ")}`] : []),
     ...(layer === undefined ? [] : [`--at ${layer}${headsIn(options)}`]),
-    ...(view === "scatter" ? ["--evidence-of texts.txt"] : []),
     ...flagsOf({ "--words": inWords, "--hide-special": hide_special, "--exclude-sinks": sinks === false }),
     ...(Array.isArray(mean_layers) ? [`--mean-layers ${mean_layers.join(" ")}`] : []),
     ...Object.entries(rest).map(

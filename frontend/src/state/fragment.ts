@@ -1,4 +1,4 @@
-import { CHOICES, DEFAULTS, NUMBERS } from "../contract/values";
+import { CHOICES, DEFAULTS, MOVED_VIEWS, NUMBERS } from "../contract/values";
 import type { Selection } from "./selection";
 
 // A link keeps the parts of a selection that differ from the page's own, so that it opens the same picture.
@@ -57,12 +57,13 @@ export function writeFragment(selection: Selection, defaults: Selection): string
 export function readFragment(fragment: string, defaults: Selection): Selection {
   const given = new URLSearchParams(fragment.replace(/^#/, "").replaceAll("+", "%2B"));
   if (given.get("v") !== VERSION) return defaults;
+  const moved = MOVED_VIEWS[given.get("view") ?? ""];
   const read = KEYS.flatMap((key) => {
     const text = given.get(key);
     const value = text === null ? undefined : PARTS[key].read(text);
     return value === undefined ? [] : [[key, value] as const];
   });
-  return { ...defaults, ...Object.fromEntries(read) };
+  return { ...defaults, ...Object.fromEntries(read), ...moved };
 }
 
 function encode(text: string): string {

@@ -18,6 +18,18 @@ export const TEN: readonly { readonly name: string; readonly says: string; reado
   { name: "sharpness", says: "sharpness", help: "largest weight of a row" },
 ];
 
+/** The names of kinds, beside an icon or a colour. */
+export const KIND_NAMES: Readonly<Record<KindName, string>> = {
+  next: "next token",
+  previous: "previous token",
+  same: "same word",
+  own: "own sentence",
+  near: "nearby",
+  broad: "broad",
+  resting: "resting",
+  none: "none of these",
+};
+
 /** Kinds that are patterns, of which a page opens on the clearest. */
 const PATTERNS: readonly KindName[] = ["next", "previous", "same"];
 
@@ -34,6 +46,12 @@ export function numbersOf({ said, values }: LoadedKinds, head: number): NumberOf
 
 /** The kind of a head; null while it is still to come, and for heads that a layer does not have. */
 export function kindOf(kinds: LoadedKinds, head: number): KindName | null {
+  const here = hereOf(kinds, head);
+  return here && kinds.over ? (kinds.over.kinds[head] as KindName) : here;
+}
+
+/** The kind of a head on this text alone. */
+export function hereOf(kinds: LoadedKinds, head: number): KindName | null {
   return kinds.said.kinds[numbersOf(kinds, head)("kind")] ?? null;
 }
 
@@ -43,8 +61,17 @@ export function headsByKind(kinds: LoadedKinds): readonly { kind: KindName; head
   const all = Array.from({ length: count }, (_, head) => head);
   return kinds.said.kinds.flatMap((kind) => {
     const heads = all.filter((head) => kindOf(kinds, head) === kind);
-    return heads.length > 0 ? [{ kind, heads: byNumber(kinds, heads, "score") }] : [];
+    return heads.length > 0 ? [{ kind, heads: clearestFirst(kinds, heads) }] : [];
   });
+}
+
+/** Heads by their score; with evidence those that do here what they do over many texts come first. */
+function clearestFirst(kinds: LoadedKinds, heads: readonly number[]): number[] {
+  const { over } = kinds;
+  const sorted = byNumber(kinds, heads, "score");
+  if (!over) return sorted;
+  const agrees = (head: number) => (hereOf(kinds, head) === kindOf(kinds, head) ? 1 : 0);
+  return sorted.sort((a, b) => agrees(b) - agrees(a) || over.scores[b] - over.scores[a]);
 }
 
 /** Heads in the order of a number, the highest first. */
@@ -53,12 +80,16 @@ export function byNumber(kinds: LoadedKinds, heads: readonly number[], name: str
   return [...heads].sort((a, b) => value(b) - value(a) || a - b);
 }
 
-/** The head that an overview opens on: the one with the clearest pattern. */
-export function clearestHead(kinds: LoadedKinds): number {
-  const groups = headsByKind(kinds);
-  const patterns = groups.filter(({ kind }) => PATTERNS.includes(kind));
-  const first = (patterns.length > 0 ? patterns : groups).map(({ heads }) => heads[0]);
-  return byNumber(kinds, first, "score")[0] ?? 0;
+/** The head that a page opens on: the one with the clearest pattern, of all layers or of one; null where it has none. */
+export function clearestHead(kinds: LoadedKinds, row: number | null = null): number | null {
+  const inside = (head: number) => row === null || Math.floor(head / kinds.stack.heads) === row;
+  const groups = headsByKind(kinds).map(({ kind, heads }) => ({ kind, heads: heads.filter(inside) }));
+  // What rests or spreads says least about a text.
+  for (const wanted of [PATTERNS, ["own"], ["near"], ["none"], ["broad"], ["resting"]]) {
+    const first = groups.filter(({ kind }) => wanted.includes(kind)).flatMap(({ heads }) => heads.slice(0, 1));
+    if (first.length > 0) return byNumber(kinds, first, "score")[0];
+  }
+  return null;
 }
 
 /** The clearest head of each kind, six at most: those that rest, spread or do none of these come last. */
@@ -116,7 +147,10 @@ export function headWords(kinds: LoadedKinds, head: number): HeadWords {
         more: `${shareText(amount)} of what words give${clearLink(kinds, of)}`,
       };
     },
-    none: () => ({ does: "does none of these", more: strongestLink(kinds, of) }),
+    none: () => ({
+      does: kinds.over ? "changes with the text" : "does none of these",
+      more: strongestLink(kinds, of),
+    }),
   };
   return kind ? words[kind]() : { does: "", more: "" };
 }
@@ -233,7 +267,8 @@ export function clausesOf(kinds: LoadedKinds): Clause[] {
     const looks = PATTERNS.includes(kind);
     const words = looks && !verb ? (FULL[kind] ?? CLAUSES[kind]) : CLAUSES[kind];
     verb ||= looks;
-    const text = words[heads.length === 1 ? 0 : 1];
+    const changes = kind === "none" && kinds.over ? ["changes with the text", "change with the text"] : words;
+    const text = changes[heads.length === 1 ? 0 : 1];
     return { kind, count: heads.length, text: kind === "resting" ? `${text} ${targets(kinds, heads)}` : text };
   });
 }

@@ -1,5 +1,5 @@
 import type { PageLayer, PageQuantity, PageStack } from "../contract/page";
-import { pooled, thumbShape } from "../draw/thumbs";
+import { pooled, pooledLifts, thumbShape } from "../draw/thumbs";
 import type { LoadedLayer } from "../source/layer";
 
 /** Small matrices of all heads of all layers; those of layers that are still to come are empty. */
@@ -44,7 +44,8 @@ export function pooledLoader(load: Load, show: (pooled: Pooled) => void) {
 }
 
 /** The small matrices of a layer; none where it has not this quantity. */
-function pooledIn({ values }: LoadedLayer, name: string): Float32Array[] {
+function pooledIn({ values, even }: LoadedLayer, name: string): Float32Array[] {
   const of = values.get(name);
-  return of ? Array.from({ length: of.heads }, (_, head) => pooled(of, head)) : [];
+  const small = (head: number) => of && (name === "weight" ? pooledLifts(of, head, even) : pooled(of, head));
+  return Array.from({ length: of?.heads ?? 0 }, (_, head) => small(head) ?? new Float32Array());
 }

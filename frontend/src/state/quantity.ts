@@ -21,6 +21,19 @@ export function toldText(facts: PageQuantity, keys: number): (value: number, eve
 
 export const WEIGHT_FACTS = BUILT_IN.weight;
 
+/**
+ * A value and what stands pale beside it: a weight and how often the even share that is; among many keys the other way
+ * round. Other quantities stand alone.
+ */
+export function numberPair(facts: PageQuantity, keys: number): (value: number, even: number) => [string, string] {
+  const text = valueText(facts);
+  if (!isShare(facts)) return (value) => [text(value), ""];
+  return (value, even) => {
+    const both: [string, string] = [text(value), times(liftOf(value, even))];
+    return keys >= MANY ? [both[1], both[0]] : both;
+  };
+}
+
 /** The quantities that some layer of a stack has; of a comparison the weights are called after their record. */
 export function quantitiesOf(page: Page, { layers }: PageStack): PageQuantity[] {
   const further = page.quantities ?? [];

@@ -1,11 +1,11 @@
 import type { Page, PageSelection, PageStack } from "../contract/page";
-import { CHOICES, DEFAULTS, PLACES } from "../contract/values";
+import { CHOICES, DEFAULTS, MOST_IN_TRAY, PLACES } from "../contract/values";
 import { isPair } from "../draw/mask";
 import type { Place, Side } from "../draw/place";
-import { SHARES } from "../draw/share";
 import { fitChoice } from "./evidence";
+import { isDrawing } from "./places";
 import { quantitiesOf } from "./quantity";
-import { fitTray } from "./tray";
+import { fitTray, writeEntry } from "./tray";
 
 export type View = PageSelection["view"];
 export type Theme = PageSelection["theme"];
@@ -32,6 +32,9 @@ export function fitSelection(selection: Selection, page: Page, root = page): Sel
   const tray = fitTray(selection.tray, root);
   const compared = selection.view === "compare" && tray.length === 0 ? "overview" : selection.view;
   const view = compared === "overview" && !stack.kinds ? "head" : compared;
+  const heads = selection.heads ?? [];
+  // Heads are never drawn over each other: several stand side by side.
+  if (isDrawing(view) && heads.length > 1) return severalHeads(selection, stack, page, root);
   return {
     ...selection,
     tray,
@@ -39,10 +42,17 @@ export function fitSelection(selection: Selection, page: Page, root = page): Sel
     layer: nearestLayer(stack, selection.layer),
     filter: isPair(stack) && CHOICES.filter.includes(selection.filter) ? selection.filter : "all",
     quantity: fitQuantity(selection.quantity, page),
-    top_percent: SHARES.includes(selection.top_percent ?? -1) ? selection.top_percent : null,
     ...fitPlaces(selection, stack),
-    ...fitChoice({ ...selection, view }, page),
+    view,
+    ...fitChoice(selection, page),
   };
+}
+
+function severalHeads(selection: Selection, stack: PageStack, page: Page, root: Page): Selection {
+  const heads = stack.head_numbers.filter((head) => selection.heads?.includes(head));
+  const lines = heads.slice(0, MOST_IN_TRAY).map((head) => writeEntry({ ...selection, heads: [head] }, page));
+  const one = { ...selection, heads: heads.slice(0, 1) };
+  return fitSelection(heads.length > 1 ? { ...one, view: "compare", tray: lines } : one, page, root);
 }
 
 export function findStack(page: Page, name: string): PageStack {

@@ -7,6 +7,7 @@ import type { LayerCache } from "../source/layers";
 import { loadPictures, NO_PICTURES, type Pictures } from "../source/pictures";
 import type { Source } from "../source/source";
 import { clearestOfEach } from "./kinds";
+import { isDrawing } from "./places";
 import { quantitiesOf } from "./quantity";
 import { keepHead, type Selection } from "./selection";
 import { acts, type Steps } from "./store/acts";
@@ -20,7 +21,6 @@ import { tokenState } from "./store/tokens";
 import { weightState } from "./store/weights";
 import { ofEveryRecord, writeEntry } from "./tray";
 
-export { LINE_BUDGET, LINES_A_TOKEN } from "./store/attention";
 export type { Hover } from "./store/chosen";
 export type { Shown } from "./store/loading";
 
@@ -41,13 +41,13 @@ export function createStore(
   const chosen = chosenState(given, wanted, shared);
   const { page, root, origin, selection, elsewhere } = chosen;
   const tokens = tokenState(chosen);
-  const opened = openedState(chosen, tokens);
+  const besides = besideState(chosen, shared !== undefined);
+  const opened = openedState(chosen, tokens, besides.evidence);
   const loading = loadingState(chosen, tokens, opened);
   const looks = looksState(chosen, tokens, opened, loading);
   const weights = weightState(chosen, loading, looks);
   const asks = asking(chosen, tokens);
   const thumbnails = thumbnailState(chosen, tokens, opened, asks, shared !== undefined);
-  const besides = besideState(chosen, shared !== undefined);
   return {
     ...chosen,
     selection: selection as ReadonlySignal<Selection>,
@@ -109,12 +109,11 @@ export function barColors({ quantity, mapColors, dark }: Store): BarColors {
   return quantity.value.signed ? { signs: signColors(dark.value) } : { maps: mapColors.value };
 }
 
-/** Puts what is shown into the tray: of the overview the head in full. */
+/** Puts the head that is shown into the tray, as it is drawn. */
 export function freeze(store: Store): void {
-  const { selection, stack, full, page, record } = store;
-  const now = selection.value;
-  const at = full.value;
-  addToTray(store, writeEntry(at === null ? now : { ...keepHead(now, at, stack.value), view: "head" }, page, record));
+  const { selection, stack, full, page, record, view } = store;
+  const now = keepHead(selection.value, full.value, stack.value);
+  addToTray(store, writeEntry(isDrawing(view.value) ? now : { ...now, view: "head" }, page, record));
 }
 
 /** Puts a line into the tray, of every record of the page, where there is room and it is not there yet. */
@@ -135,10 +134,11 @@ export function headLine({ selection, stack, page, record }: Store, at: number):
   return writeEntry({ ...DEFAULTS, view: "head", stack: stack.value.name, layer, heads }, page, record);
 }
 
-/** Compares the clearest head of each kind. */
+/** Compares the kept heads, or the clearest of each kind. */
 export function compareClearest(store: Store): void {
   const known = store.kinds.value;
-  if (known?.left === 0) {
+  if (store.selection.value.tray.length > 0) store.choose({ view: "compare" });
+  else if (known?.left === 0) {
     const tray = clearestOfEach(known).flatMap(({ head }) => ofEveryRecord(headLine(store, head), store.root));
     if (tray.length > 0) store.choose({ view: "compare", tray: tray.slice(0, MOST_IN_TRAY) });
   }

@@ -74,7 +74,13 @@ export function readEntry(line: string, page: Page): Partial<Selection> | null {
 
 /** The lines that can be read, each once, as many as a tray holds. */
 export function fitTray(tray: readonly string[], page: Page): readonly string[] {
-  return [...new Set(tray)].filter((line) => readEntry(line, page)).slice(0, MOST_IN_TRAY);
+  const lines = tray.flatMap((line) => {
+    const heads = readEntry(line, page)?.heads;
+    if (heads === undefined) return [];
+    // Heads are never drawn over each other: each has a picture of its own.
+    return heads && heads.length > 1 ? heads.map((head) => line.replace(/-[\d,]+/, `-${head}`)) : [line];
+  });
+  return [...new Set(lines)].slice(0, MOST_IN_TRAY);
 }
 
 /** The picture in another place, from 0. */

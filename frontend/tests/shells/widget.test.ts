@@ -79,16 +79,16 @@ async function opened(model = new FakeModel()) {
 
 test("it draws what the kernel sends, and asks for no layer that is far away", async () => {
   const { model, view } = await opened();
-  expect(view.dataset).toMatchObject({ stack: "self", layer: "0", heads: "0,1,2" });
+  expect(view.dataset).toMatchObject({ stack: "self", layer: "0", heads: "0" });
   expect(new Set(model.asked)).not.toContain("weights/self/5");
   expect(model.saves).toBe(0);
 });
 
 test("what the reader chooses is saved, once for each change", async () => {
   const { model, root, view } = await opened();
-  root.querySelector<HTMLElement>('[aria-label^="Next layer"]')?.click();
+  root.querySelector("[data-ready]")?.dispatchEvent(new KeyboardEvent("keydown", { key: "]", bubbles: true }));
   await soon(() => expect(view.dataset.layer).toBe("2"));
-  expect(model.state.selection).toEqual({ ...page.selection, layer: 2 });
+  expect(model.state.selection).toEqual({ ...page.selection, layer: 2, heads: [0] });
   expect(model.saves).toBe(1);
 });
 
@@ -103,9 +103,9 @@ test("what Python sets is shown, and not sent back", async () => {
 test("two views of one model show the same", async () => {
   const first = await opened();
   const second = await opened(first.model);
-  first.root.querySelector<HTMLElement>('[data-head="1"]')?.click();
+  first.root.querySelector<HTMLElement>('[data-cell="0-1"]')?.click();
   first.model.tell("change:selection");
-  await soon(() => expect(second.view.dataset.heads).toBe("0,2"));
+  await soon(() => expect(second.view.dataset.heads).toBe("1"));
   expect(first.model.saves).toBe(1);
 });
 

@@ -29,7 +29,7 @@ test("a page of a comparison is opened with the comparison", () => {
 test("a page with evidence is opened with evidence", () => {
   const chosen = {
     ...start,
-    view: "scatter",
+    view: "matrix",
     label: "next",
     min_score: 60,
     sort: "-entropy",
@@ -37,6 +37,6 @@ test("a page with evidence is opened with evidence", () => {
     y: "same",
   } as const;
   expect(pythonCall(chosen, false, true)).toBe(
-    'hs.view(record, evidence=found, view="scatter", layer=0, label="next", min_score=60, sort="-entropy", x="map", y="same")',
+    'hs.view(record, evidence=found, view="matrix", layer=0, label="next", min_score=60, sort="-entropy", x="map", y="same")',
   );
 });

@@ -100,7 +100,6 @@ test("names and examples are those of the model's numbers", () => {
 
 test("a page shows what it can of what is asked for", () => {
   const asked = {
-    view: "scatter",
     label: "next",
     min_score: 60,
     sort: "-entropy",
@@ -111,9 +110,9 @@ test("a page shows what it can of what is asked for", () => {
   const selection = { ...pageSelection(page), ...asked };
   expect(fitChoice(selection, page)).toEqual(asked);
   const nothing = { label: null, min_score: 0, sort: null, x: null, y: null };
-  expect(fitChoice(selection, examplePage().page)).toEqual({ view: "head", ...nothing });
+  expect(fitChoice(selection, examplePage().page)).toEqual(nothing);
   const nonsense = { ...selection, label: "mine", min_score: 400, sort: "--entropy", x: "toString", y: "map" };
-  expect(fitChoice(nonsense, page)).toEqual({ view: "scatter", ...nothing });
+  expect(fitChoice(nonsense, page)).toEqual(nothing);
   const mapless = page.evidence && { ...page, evidence: { ...page.evidence, map: null } };
   expect(fitChoice(selection, mapless ?? page).x).toBeNull();
 });

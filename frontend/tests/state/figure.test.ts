@@ -40,11 +40,9 @@ test("a figure has the options of its view and no others", () => {
     ...masked,
     top_percent: 80,
   });
-  expect(of("model")).toEqual({ view: "model", layer: 5, heads: [0, 2], quantity: "score" });
   expect(of("matrix")).toEqual({ view: "matrix", layer: 5, heads: [0, 2], quantity: "score", ...masked });
   expect(of("text")).toEqual({ view: "text", layer: 5, heads: [0, 2], query: 1, quantity: "score", ...masked });
   expect(of("neuron")).toEqual({ view: "neuron", layer: 5, head: 2, query: 4 });
-  expect(of("pair")).toEqual({ view: "pair", layer: 5, heads: [0, 2], query: 4, key: 6, quantity: "score" });
 });
 
 test("words and means of layers are those of the page", () => {
@@ -54,22 +52,7 @@ test("words and means of layers are those of the page", () => {
   expect(figureCommand(chosen)).toBe(
     "headscope figure run.safetensors --view head --at 1 --words --mean-layers 2 3 --out figure.svg",
   );
-  expect(figureOptions(facts({ view: "pair", layer: 1, words: true, mean_layers: [2] }))).not.toHaveProperty(
-    "mean_layers",
-  );
   expect(figureOptions(facts({ view: "neuron", words: true }))).not.toHaveProperty("words");
-});
-
-test("the scatter has its axes, rings around chosen heads alone, and the evidence", () => {
-  const plain = figureOptions(facts({ view: "scatter", layer: 5 }));
-  expect(plain).toEqual({ view: "scatter" });
-  expect(figureCall(plain)).toBe('hs.figure(record, view="scatter", evidence=found)');
-  const chosen = figureOptions(facts({ view: "scatter", layer: 5, heads: [1], x: "class vertical" }, { dark: true }));
-  expect(chosen).toEqual({ view: "scatter", layer: 5, head: 1, x: "class vertical", theme: "dark" });
-  expect(figureCommand(chosen)).toBe(
-    "headscope figure run.safetensors --view scatter --at 5-1 --evidence-of texts.txt " +
-      '--x "class vertical" --theme dark --out figure.svg',
-  );
 });
 
 test("numbers that are not in the record are asked for in the call, and no command has them", () => {

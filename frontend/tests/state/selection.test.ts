@@ -114,10 +114,16 @@ test("heads keep their numbers where a page holds some only", () => {
 
 test("what the page cannot show is brought to the nearest that it can", () => {
   const fit = fitSelection(
-    { ...start, stack: "none", layer: 3, heads: [7, 2, -1, 2, 1.5], top_percent: 0.5, query: [5, 4, 4, -1, 0.5] },
+    { ...start, stack: "none", layer: 3, heads: [7, 2, -1, 2, 1.5], query: [5, 4, 4, -1, 0.5] },
     page,
   );
-  expect(fit).toMatchObject({ stack: "self", layer: 2, heads: [2], top_percent: null, query: [4] });
+  expect(fit).toMatchObject({ stack: "self", layer: 2, heads: [2], query: [4] });
   expect(fitSelection({ ...start, heads: [] }, page).heads).toBeNull();
   expect(fitSelection({ ...start, key: [6, 0] }, page).key).toEqual([0, 6]);
+});
+
+test("several heads stand side by side, never over each other", () => {
+  const several = fitSelection({ ...start, view: "matrix", layer: 2, heads: [0, 2] }, page);
+  expect(several).toMatchObject({ view: "compare", tray: ["2-0 view=matrix", "2-2 view=matrix"] });
+  expect(fitSelection({ ...start, view: "head", heads: [1] }, page).view).toBe("head");
 });

@@ -1,16 +1,8 @@
 import { afterEach, expect, test } from "vitest";
 import { EXAMPLES } from "../../src/examples/named";
 import { examplePage, exampleSource, tokens } from "../../src/examples/page";
-import { allHeads, chooseLayer, chooseStack, keepHead, toggleHead, togglePin } from "../../src/state/selection";
-import {
-  addToTray,
-  compareClearest,
-  createStore,
-  freeze,
-  headLine,
-  LINES_A_TOKEN,
-  type Store,
-} from "../../src/state/store";
+import { chooseLayer, chooseStack, keepHead, togglePin } from "../../src/state/selection";
+import { addToTray, compareClearest, createStore, freeze, headLine, type Store } from "../../src/state/store";
 import { BYTES, NORMS, quantityPage, ROLLOUT } from "../quantities";
 import { soon } from "../soon";
 
@@ -50,25 +42,13 @@ test("a layer is shown when it has come, with the newest one winning", async () 
   expect(store.shown.value?.layer.layer).toBe(5);
 });
 
-test("heads, lines and share follow the selection", async () => {
-  const store = await loaded(examplePage(), { top_percent: 100 });
-  const all = store.summary.value;
-  expect(all.part).toBeCloseTo(1, 6);
-  store.select((now) => toggleHead(now, 1, store.stack.value));
-  expect(store.heads.value).toEqual([0, 2]);
-  expect(store.summary.value.lines).toBeLessThan(all.lines);
-  store.select((now) => ({ ...allHeads(now), top_percent: 30 }));
-  expect(store.summary.value.lines).toBeLessThan(all.lines);
-  expect(store.summary.value.part).toBeGreaterThanOrEqual(0.3);
-});
-
-test("without a chosen share no more lines are drawn than can be told apart", async () => {
+test("lines are what is above the even share", async () => {
   const store = await loaded();
-  const queries = store.stack.value.query.labels.length;
-  expect(store.summary.value.lines).toBeLessThanOrEqual(LINES_A_TOKEN * queries);
-  expect(store.summary.value.part).toBeLessThan(1);
-  store.select((now) => ({ ...now, top_percent: 100 }));
-  expect(store.summary.value.lines).toBeGreaterThan(LINES_A_TOKEN * queries);
+  const [weights, cutoffs] = [store.weights.value, store.cutoffs.value];
+  const above = [...(weights?.bytes(0) ?? [])].filter((byte, at) => byte >= cutoffs[Math.floor(at / 7)]);
+  expect(store.summary.value.lines).toBe(above.length);
+  // An even share of seven keys is a byte of 96.
+  expect(new Set(cutoffs)).toEqual(new Set([97]));
 });
 
 test("the overview shows the clearest head, the pointed one, or the kept one, and leaves with it", async () => {
@@ -122,12 +102,12 @@ test("the tray takes the head in full, each picture once, and six at most", asyn
   expect(store.selection.value.tray[0]).toMatch(/^\d+-\d+$/);
 });
 
-test("what muting hides and what is drawn make up all attention", async () => {
-  const store = await loaded(examplePage(), { top_percent: 100 });
+test("muting says what it hides", async () => {
+  const store = await loaded();
   expect(store.mutedPart.value).toBe(0);
   store.select((now) => ({ ...now, hide_special: true }));
   expect(store.mutedPart.value).toBeGreaterThan(0.1);
-  expect(store.mutedPart.value + store.summary.value.part).toBeCloseTo(1, 6);
+  expect(store.mutedPart.value).toBeLessThan(1);
 });
 
 test("a pin goes before a hover, and a token that takes no part has no focus", async () => {
@@ -175,15 +155,14 @@ async function showing(store: Store, quantity: string): Promise<void> {
 }
 
 test("the chosen quantity takes the place of the weights, which stay", async () => {
-  const store = await loaded(quantityPage(), { heads: [0, 2], query: [1], top_percent: 100 });
+  const store = await loaded(quantityPage(), { heads: [2], query: [1] });
   const weights = store.weights.value;
   await showing(store, "contribution");
   expect(store.weights.value).toBe(weights);
   const row = weights?.row(2, 1) ?? new Float32Array();
-  expect([...(store.attention.value?.byHead[1] ?? [])]).toEqual(
+  expect([...(store.attention.value?.byHead[0] ?? [])]).toEqual(
     [...row].map((weight, key) => expect.closeTo(weight * NORMS[2 * 7 + key], 6)),
   );
-  expect(store.summary.value.part).toBeCloseTo(1, 6);
   await showing(store, "difference");
   expect(store.lineInks.value).toHaveLength(2);
   expect(store.attention.value?.mean.some((value) => value < 0)).toBe(true);
@@ -209,9 +188,9 @@ test("a layer that has not the quantity shows weights, and the next one has it a
   await soon(() => expect(store.quantity.value.name).toBe("rollout"));
 });
 
-test("value norms are the mean of the chosen heads", async () => {
-  const store = await loaded(quantityPage(), { heads: [0, 1] });
-  expect(store.valueNorms.value?.values[3]).toBeCloseTo((NORMS[3] + NORMS[7 + 3]) / 2, 6);
+test("value norms are those of the head", async () => {
+  const store = await loaded(quantityPage(), { heads: [1] });
+  expect(store.valueNorms.value?.values[3]).toBeCloseTo(NORMS[7 + 3], 6);
   store.select((now) => chooseLayer(now, 5));
   await soon(() => expect(store.valueNorms.value).toBeNull());
 });

@@ -9,7 +9,7 @@ const start = pageSelection(page);
 test.each([
   ["0", {}],
   ["5-1", { layer: 5, heads: [1] }],
-  ["0-0,2 view=matrix sinks=0", { heads: [0, 2], view: "matrix", sinks: false }],
+  ["0-2 view=matrix sinks=0", { heads: [2], view: "matrix", sinks: false }],
   ["0 view=neuron query=2 neurons=ranked", { view: "neuron", query: [2], neurons: "ranked" }],
   [
     "4-0 stack=cross query=1,3 key=0 sinks=0",

@@ -14,6 +14,7 @@ from headscope.record import Record, Stack, Tokens
 from headscope.views._token_words import token_positions
 from headscope.views.options import (
     DEFAULTS,
+    MOVED_VIEWS,
     NUMBERS_OF,
     PLAIN,
     Option,
@@ -79,6 +80,8 @@ def _check_plain(option: Option, given: Any) -> None:
     if given is None and option.default is not None and option.default.value is None:
         return
     name, choices = option.name, option.choices
+    if name == "view" and given in MOVED_VIEWS:
+        return
     if choices and given not in choices:
         listed = ", ".join(map(repr, choices[:-1]))
         raise PageError(f"{name} must be {listed} or {choices[-1]!r}, not {given!r}")
@@ -149,6 +152,7 @@ def first_selection(
         **chosen,
         # The lines of the tray are checked when the page knows all of its records.
         "tray": [],
+        **MOVED_VIEWS.get(str(options.get("view")), {}),
     }
     return cast(PageSelection, kept)
 

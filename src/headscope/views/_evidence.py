@@ -146,8 +146,6 @@ def _check_plain(selection: PageSelection, chosen: Mapping[str, str]) -> None:
     wanted: dict[str, str | int] = dict(chosen)
     if selection["min_score"]:
         wanted["min_score"] = selection["min_score"]
-    if selection["view"] == "scatter":
-        wanted["view"] = "scatter"
     if wanted:
         name, value = next(iter(wanted.items()))
         raise PageError(

@@ -19,8 +19,8 @@ from headscope.patterns import (
 )
 from headscope.record import Layer, Record, Stack, WeightBlock, sampled_queries
 from headscope.views._grouped import GroupedWeights, source_of
-from headscope.views._quantise import quantise
-from headscope.views._thumbs import PooledRows, max_pooled, starts_of, thumb_shape
+from headscope.views._quantise import decoded, quantise
+from headscope.views._thumbs import PooledRows, pooled_lifts, starts_of, thumb_shape
 from headscope.views.contract import PageStack
 
 MEASURED_QUERIES = 1024
@@ -49,7 +49,8 @@ class HeadPictures:
     """Thumbnails and kinds of heads; zero and NaN of those that the record does not hold.
 
     Args:
-        thumbs: ``[head row column]``, bytes on the scale of `quantise`.
+        thumbs: ``[head row column]``, multiples of the even share by `PooledRows`, bytes on
+            the scale of `quantise`.
         kinds: ``[head column]``, the numbers of `headscope.patterns.COLUMNS`.
     """
 
@@ -83,7 +84,7 @@ def head_pictures(
             thumb, kind = _in_blocks(layer, heads[index], facts, put_block)
             pictures.thumbs[index], pictures.kinds[index] = thumb, kind
         return pictures
-    pictures.thumbs[indices] = quantise(max_pooled(together))
+    pictures.thumbs[indices] = quantise(pooled_lifts(together, layer.visible))
     pictures.kinds[indices] = numbers_of_heads(together, layer.visible, facts)
     if put is not None:
         for index, weights in zip(indices, together, strict=True):
@@ -101,10 +102,12 @@ def _in_blocks(
     queries = None if put is not None else _queries(layer, kind)
     for block in layer.weight_blocks(head, queries=queries):
         kind.add(block)
-        pooled.add(block)
+        weights = np.zeros((1, len(block.queries), layer.size[1]), np.float32)
+        weights[0][:, block.keys] = block.weights
+        pooled.add(weights, layer.visible.rows(block.queries), block.queries)
         if put is not None:
             put(block)
-    return quantise(pooled.picture), kind.numbers
+    return quantise(pooled.picture[0]), kind.numbers
 
 
 def _of_single_tokens(
@@ -121,7 +124,9 @@ def _of_single_tokens(
     kinds = pictures.kinds
     for columns, size in zip((of_query, of_key), source.sizes, strict=True):
         kinds[:, columns] = np.floor(kinds[:, columns] / size)  # -1, which is none, stays
-    return HeadPictures(pictures.thumbs, kinds)
+    # A page reads thumbnails as parts of the keys that it shows.
+    larger = source.layer.size[1] / layer.size[1]
+    return HeadPictures(quantise(np.minimum(1, larger * decoded(pictures.thumbs))), kinds)
 
 
 def _queries(layer: Layer, kind: KindOfHead) -> Int[np.ndarray, " query"] | None:

@@ -13,7 +13,7 @@ from headscope.views._quantity_arrays import check_quantity, quantity_names
 from headscope.views._token_words import token_positions, words_of_page
 from headscope.views._tray import checked_tray, no_record
 from headscope.views.contract import Page, PageStack
-from headscope.views.options import DEFAULTS, NUMBERS_OF, PageSelection
+from headscope.views.options import DEFAULTS, MOVED_VIEWS, NUMBERS_OF, PageSelection
 
 
 def changed_selection(
@@ -33,6 +33,7 @@ def changed_selection(
     """
     changes = dict(changes)
     check_options({name: value for name, value in changes.items() if value is not None})
+    changes |= MOVED_VIEWS.get(changes.get("view", ""), {})
     if "head" in changes:
         changes["heads"] = [changes.pop("head")]
     fixed = set(changes) - set(PageSelection.__annotations__)

@@ -1,11 +1,11 @@
-"""Thumbnails of the weights, for the overview of all heads."""
+"""Small pictures of all heads, for the overview."""
 
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
-from headscope.record import WeightBlock
+from headscope.record import Mask
 
 MOST = 48
 """Number of rows and columns of a thumbnail at most."""
@@ -24,43 +24,50 @@ def starts_of(count: int, most: int = MOST) -> Int[np.ndarray, " block"]:
     return np.arange(min(most, count)) * count // min(most, count)
 
 
-def max_pooled(
-    weights: Float[np.ndarray, "*heads query key"], most: int = MOST
-) -> Float[np.ndarray, "*heads query_block key_block"]:
-    """The largest weight of each block, so that a single strong weight is visible in a long
-    text.
-    """
-    for axis in (-2, -1):
-        # A side at a time: the maximum of maxima is that of the block, and reduceat takes one axis.
-        starts = starts_of(weights.shape[axis], most)
-        weights = np.maximum.reduceat(weights, starts, axis=axis)
-    return weights
+def pooled_lifts(
+    weights: Float[np.ndarray, "head query key"], visible: Mask
+) -> Float[np.ndarray, "head query_block key_block"]:
+    """Small pictures of several heads, by `PooledRows`."""
+    pooled = PooledRows(weights.shape[1:], len(weights))
+    pooled.add(np.asarray(weights), visible.dense(), np.arange(weights.shape[1]))
+    return pooled.picture
 
 
 class PooledRows:
-    """`max_pooled` of one head, from blocks of its rows.
+    """Small pictures of heads, from blocks of their rows: how often the even share a weight is, as
+    mean over the visible pairs of each block, divided by the number of keys, which is the most.
+
+    The mean keeps an even head at 1 at every size; the largest would make long texts dark.
 
     Args:
         size: number of queries and of keys.
+        heads: how many.
     """
 
-    def __init__(self, size: tuple[int, int]) -> None:
+    def __init__(self, size: tuple[int, ...], heads: int = 1) -> None:
         queries, keys = size
-        self._starts = starts_of(queries)
-        self._rows = np.zeros((len(self._starts), keys), np.float32)
+        self._queries, self._keys = starts_of(queries), starts_of(keys)
+        shape = len(self._queries), len(self._keys)
+        self._most = keys
+        self._sums = np.zeros((shape[0], heads, shape[1]))
+        self._counts = np.zeros(shape)
 
-    def add(self, block: WeightBlock) -> None:
-        """Take up the rows of a block."""
-        # Queries rise, so that those of a row of the picture are neighbours in the block.
-        ends = [*np.searchsorted(block.queries, self._starts[1:]).tolist(), len(block.queries)]
-        first = 0
-        for row, end in zip(self._rows, ends, strict=True):
-            if end > first:
-                largest = block.weights[first:end].max(axis=0)
-                np.maximum(row[block.keys], largest, out=row[block.keys])
-            first = end
+    def add(
+        self,
+        weights: Float[np.ndarray, "head query key"],
+        visible: Bool[np.ndarray, "query key"],
+        queries: Int[np.ndarray, " query"],
+    ) -> None:
+        """Take up the rows of the queries at these positions."""
+        rows = np.searchsorted(self._queries, queries, side="right") - 1
+        seen = visible.sum(axis=1)
+        by_key = np.add.reduceat(weights, self._keys, axis=2) * seen[:, None]
+        counts = np.add.reduceat(visible, self._keys, axis=1, dtype=float)
+        np.add.at(self._sums, rows, by_key.transpose(1, 0, 2))
+        np.add.at(self._counts, rows, counts)
 
     @property
-    def picture(self) -> Float[np.ndarray, "query_block key_block"]:
-        """The largest weight of each block of queries and keys."""
-        return max_pooled(self._rows)
+    def picture(self) -> Float[np.ndarray, "head query_block key_block"]:
+        """The means so far, as parts of the most that there can be."""
+        means = self._sums.transpose(1, 0, 2) / np.maximum(1, self._counts)
+        return means / self._most

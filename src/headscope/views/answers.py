@@ -26,7 +26,7 @@ For a larger record the page asks for them itself, a layer at a time.
 """
 OF_ALL_HEADS = 2**18
 """The same for a further quantity, each of which is worked out: about 50 ms of work."""
-WITH_ALL_HEADS = ("overview", "model")
+WITH_ALL_HEADS = ("overview",)
 """Views with small pictures of all heads in the quantity that is chosen."""
 LENGTH = 4
 """Bytes of the number at the start of an opening, which is the length of its head."""

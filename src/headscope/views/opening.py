@@ -191,7 +191,7 @@ def head_view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> View
 
 
 def model_view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> View:
-    """A thumbnail of every head, layers x heads, as `view`."""
+    """Every head as lines, layers x heads, as `view`."""
     return _named("model", (record, *others), options)
 
 
@@ -211,14 +211,12 @@ def neuron_view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> Vi
 
 
 def pair_view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> View:
-    """One query and one key in all heads of all layers, as `view`."""
+    """A pinned query and key, with what all heads have between them, as `view`."""
     return _named("pair", (record, *others), options)
 
 
 def scatter_view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> View:
-    """Heads as dots by two of their measures, or on the map of like heads, as `view`; needs
-    ``evidence=``.
-    """
+    """All heads by what they do, as `view`; the dots by two measures are `figure`'s."""
     return _named("scatter", (record, *others), options)
 
 
@@ -254,7 +252,7 @@ def _shown(given: tuple[Any, ...], name: str) -> Record | Result:
     )
 
 
-def _named(name: ViewName, given: tuple[Any, ...], options: PageOptions) -> View:
+def _named(name: str, given: tuple[Any, ...], options: PageOptions) -> View:
     if options.get("view", name) != name:
         raise PageError(
             f"{name}_view cannot show view={options['view']!r}; call view(record, "
@@ -266,4 +264,4 @@ def _named(name: ViewName, given: tuple[Any, ...], options: PageOptions) -> View
             f"{name}_view shows a Record, and was given a {type(shown).__name__}, which has a page "
             "of its own: view(...)"
         )
-    return view(shown, **(options | {"view": name}))
+    return view(shown, **(options | {"view": cast(ViewName, name)}))

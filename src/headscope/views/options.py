@@ -30,9 +30,16 @@ if TYPE_CHECKING:
     from headscope.patterns import Heads
     from headscope.record import Record
 
-ViewName = Literal[
-    "overview", "head", "model", "matrix", "text", "neuron", "pair", "scatter", "compare"
-]
+ViewName = Literal["overview", "head", "matrix", "text", "neuron", "compare"]
+"""All heads; one head as lines, as a matrix, on its text, or by its neurons; heads side by side."""
+MOVED_VIEWS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "model": {"view": "overview", "tiles": "lines"},
+        "pair": {"view": "head"},
+        "scatter": {"view": "overview", "order": "kind"},
+    }
+)
+"""What a page shows for the names of views that are drawn only for print."""
 Quantity = str
 """weight, score, or the name of one of the page's further quantities."""
 Filter = Literal["all", "aa", "ab", "ba", "bb"]
@@ -93,7 +100,7 @@ class StartOptions(TypedDict, total=False):
 
     view: ViewName
     """View that is shown first: by default ``"overview"``; ``"head"`` where heads, tokens or a
-    quantity are chosen, and ``"compare"`` where there is a tray. ``"scatter"`` needs evidence.
+    quantity are chosen, and ``"compare"`` where there is a tray or several heads.
     """
     stack: str
     """Stack that is shown first, such as ``"cross"``; by default the first one."""

@@ -26,7 +26,6 @@ class ViewFacts:
         wide: whether it takes the whole width, because its numbers are in it.
         alone: whether nothing is shown next to it, not even the map of all heads.
         tokens: whether it shows tokens, so that generated text and gold links are shown next to it.
-        evidence: whether it needs evidence.
         figure: options of its figure, besides those that every figure has.
         needs: options without which it has no figure.
     """
@@ -36,7 +35,6 @@ class ViewFacts:
     wide: bool = False
     alone: bool = False
     tokens: bool = False
-    evidence: bool = False
     figure: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
 
@@ -47,7 +45,7 @@ QUANTITIES = ("quantity", "quantities")
 MASK = ("filter", "hide_special")
 WORDS, MEANS = ("words",), ("words", "mean_layers", "mean_heads")
 
-PrintedView = Literal["texts", "input"]
+PrintedView = Literal["model", "pair", "scatter", "texts", "input"]
 """Views that exist only in print."""
 FigureView = ViewName | PrintedView
 VIEWS: Mapping[FigureView, ViewFacts] = {
@@ -59,11 +57,6 @@ VIEWS: Mapping[FigureView, ViewFacts] = {
         picture=True,
         tokens=True,
         figure=(*HEADS, *TOKENS, *MEANS, *QUANTITIES, *MASK, "sinks", "top_percent"),
-    ),
-    "model": ViewFacts(
-        wide=True,
-        alone=True,
-        figure=(*HEADS, "layers", *WORDS, "mean_heads", *QUANTITIES, *MASK),
     ),
     "matrix": ViewFacts(
         mask=True,
@@ -84,21 +77,21 @@ VIEWS: Mapping[FigureView, ViewFacts] = {
         figure=("head", "query", "neurons"),
         needs=("query",),
     ),
-    "pair": ViewFacts(
-        tokens=True,
-        figure=(*HEADS, "layers", *TOKENS, *WORDS, "mean_heads", *QUANTITIES),
-        needs=("query", "key"),
-    ),
-    "scatter": ViewFacts(
-        wide=True,
-        evidence=True,
-        figure=(*HEADS, "evidence", "x", "y"),
-    ),
     "compare": ViewFacts(
         wide=True,
         alone=True,
         figure=("tray", "beside", "words", "quantities"),
         needs=("tray",),
+    ),
+    "model": ViewFacts(
+        figure=(*HEADS, "layers", *WORDS, "mean_heads", *QUANTITIES, *MASK),
+    ),
+    "pair": ViewFacts(
+        figure=(*HEADS, "layers", *TOKENS, *WORDS, "mean_heads", *QUANTITIES),
+        needs=("query", "key"),
+    ),
+    "scatter": ViewFacts(
+        figure=(*HEADS, "evidence", "x", "y"),
     ),
     "texts": ViewFacts(
         figure=(

@@ -1,32 +1,25 @@
 import { computed } from "@preact/signals-core";
-import { type TokenAttention, tokenAttention } from "../../draw/focus";
+import { received, type TokenAttention, tokenAttention } from "../../draw/focus";
 import { evenReceived } from "../../draw/lift";
+import { drawnOf, everyLine, leastLevel } from "../../draw/lines";
 import { filterMask, type Mask, muteSpecial, withoutSinks } from "../../draw/mask";
 import type { Focus, Side } from "../../draw/place";
-import { affordableStep, drawn, type HeadShares, headShares, SHARES } from "../../draw/share";
-import type { LayerValues } from "../../draw/values";
+import { largest } from "../../draw/values";
+import { toByte } from "../../draw/weights";
+import { isShare } from "../quantity";
 import type { Chosen, Hover } from "./chosen";
 import type { Looks } from "./looks";
 import type { TokenState } from "./tokens";
 import type { Weights } from "./weights";
 
-/** More lines than this are drawn only on request: they would make a layer change slow. */
-export const LINE_BUDGET = 30_000;
-
-/** And more lines than this for each query cannot be told apart. */
-export const LINES_A_TOKEN = 10;
-
-/** Lines of both signs are more, and grey sooner. */
-const SIGNED_BUDGET = 1500;
-
 /** Which tokens take part, what those in focus have, and how much of all is drawn. */
 export function attentionState(
   { part, hover }: Chosen,
   { pins }: TokenState,
-  { shownStack, nowStack, quantity, maps }: Looks,
+  { shownStack, quantity, maps }: Looks,
   { keepSinks, sinks, values, even }: Weights,
 ) {
-  const [filter, mute, share, pinned] = [part("filter"), part("hide_special"), part("top_percent"), part("pinned")];
+  const [filter, mute, pinned] = [part("filter"), part("hide_special"), part("pinned")];
   const unmuted = computed(() => {
     if (!shownStack.value) return null;
     const mask = filterMask(shownStack.value, filter.value);
@@ -53,49 +46,51 @@ export function attentionState(
     if (!even.value || !mask.value || !focus.value) return evenOfAll.value;
     return tokenAttention(even.value, [0], mask.value, focus.value, pinned.value).mean;
   });
+  /** What every key receives, as mean over the queries. */
+  const receivedOfAll = computed(() =>
+    values.value && mask.value ? received(values.value, maps.value, mask.value) : null,
+  );
+  /** The pinned query and the key that it is looked at with: pinned too, or else the strongest that is no special token. */
+  const pinnedPair = computed((): Record<Side, number> | null => {
+    const [query] = pins.value.query;
+    const weights = values.value;
+    if (query === undefined || !weights || query >= weights.queries) return null;
+    const row = weights.row(maps.value[0] ?? 0, query);
+    const special = shownStack.value?.key.special ?? [];
+    const words = row.map((value, key) => (special[key] ? Number.NEGATIVE_INFINITY : value));
+    return { query, key: pins.value.key[0] ?? words.indexOf(Math.max(...words)) };
+  });
   /** The query and the key that are looked at together: pinned, or else under the pointer. */
   const pair = computed((): Record<Side, number | null> => {
     const at = (side: Side) => pins.value[side][0] ?? hover.value[side] ?? null;
     return { query: at("query"), key: at("key") };
   });
 
-  const sharesOf = computed(() => lazyShares(values.value, mask.value));
-  const step = computed(() => {
-    if (share.value !== null) return SHARES.indexOf(share.value);
-    const legible = LINES_A_TOKEN * nowStack.value.query.labels.length;
-    const budget = Math.min(legible, quantity.value.signed ? SIGNED_BUDGET : LINE_BUDGET);
-    return affordableStep(maps.value.map(sharesOf.value), budget);
+  /** The smallest level of each query that is drawn as a line: what is above its even share. */
+  const cutoffs = computed(() => {
+    const [now, given] = [values.value, mask.value];
+    if (!now || !given) return new Uint16Array();
+    const share = isShare(quantity.value) ? even.value : null;
+    const least = leastLevel(now);
+    return Uint16Array.from(given.query, (shown, query) => {
+      if (!shown) return 256;
+      return share ? toByte(largest(share.row(0, query))) + 1 : least;
+    });
   });
-  const summary = computed(() => drawn(maps.value.map(sharesOf.value), step.value));
+  const summary = computed(() => {
+    const [now, given] = [values.value, mask.value];
+    return now && given ? drawnOf(now, maps.value[0], given, cutoffs.value) : { lines: 0, mass: 0, part: 0 };
+  });
   const mutedPart = computed(() => {
-    if (!mute.value || !unmuted.value) return 0;
-    const all = maps.value.map(lazyShares(values.value, unmuted.value));
-    const rest = maps.value.map(sharesOf.value);
-    const last = SHARES.length - 1;
-    return drawn(all, last).part - drawn(rest, last).part;
+    const [now, given, all] = [values.value, mask.value, unmuted.value];
+    if (!mute.value || !now || !given || !all) return 0;
+    const massIn = (of: Mask) => drawnOf(now, maps.value[0], of, everyLine(of)).mass;
+    return 1 - massIn(given) / (massIn(all) || 1);
   });
-  return { mask, focus, attention, evenOfAll, evenAttention, pair, sharesOf, step, summary, mutedPart };
+  return { mask, focus, attention, receivedOfAll, evenAttention, pinnedPair, pair, cutoffs, summary, mutedPart };
 }
 
 const NONE = new Float32Array();
-
-/** The shares of each head, worked out when first asked for. */
-function lazyShares(values: LayerValues | null, mask: Mask | null): (head: number) => HeadShares {
-  const known = new Map<number, HeadShares>();
-  return (head) => {
-    const shares = known.get(head) ?? (values && mask ? headShares(values, head, mask) : NO_SHARES);
-    known.set(head, shares);
-    return shares;
-  };
-}
-
-const NO_SHARES: HeadShares = {
-  cutoffs: new Uint16Array(0),
-  lines: new Float64Array(SHARES.length),
-  mass: new Float64Array(SHARES.length),
-  counted: new Float64Array(SHARES.length),
-  total: 0,
-};
 
 function asLists({ query, key }: Hover): Record<Side, readonly number[]> {
   return { query: query === undefined ? [] : [query], key: key === undefined ? [] : [key] };

@@ -1,7 +1,6 @@
 import { batch, computed, effect, signal } from "@preact/signals-core";
 import { mergedValues } from "../../draw/merge";
-import { weightsOf } from "../../draw/thumbs";
-import type { LayerWeights } from "../../draw/weights";
+import { type LiftThumbs, liftsOfHeads } from "../../draw/thumbs";
 import { loadThumbs, type Thumbs } from "../../source/thumbs";
 import { type Pooled, pooledLoader } from "../pooled";
 import { WEIGHT_FACTS } from "../quantity";
@@ -47,11 +46,11 @@ export function thumbnailState(
   });
   return {
     ofPieces,
-    thumbs: computed((): LayerWeights | null => {
-      const [now, of] = [ofPieces.value?.weights ?? null, merge.value];
+    thumbs: computed((): LiftThumbs | null => {
+      const [now, of] = [ofPieces.value?.lifts ?? null, merge.value];
       if (!now || !of) return now;
-      if (everyPair.value) return mergedValues(now, of);
-      return ofWords.value && weightsOf(ofWords.value.made, ofWords.value.shape);
+      if (everyPair.value) return { ...mergedValues(now, of, true), of: now.of };
+      return ofWords.value && liftsOfHeads(ofWords.value.made, ofWords.value.shape, now.of);
     }),
     /** Layers whose thumbnails are still to come. */
     thumbsLeft: computed(() => {

@@ -6,10 +6,12 @@ import { Save } from "../../parts/icons";
 import { snapshot } from "../../parts/snapshot";
 import { PageError } from "../../source/errors";
 import type { FigureKind } from "../../source/source";
+import { chosenPair } from "../../state/chosenPair";
 import { figureCall, figureCommand, figureOptions } from "../../state/figure";
+import { isDrawing } from "../../state/places";
+import { keepHead } from "../../state/selection";
 import type { Store } from "../../state/store";
 import { queryShown } from "../neuron/table";
-import { chosenPair } from "../pair/chosen";
 
 const KINDS: readonly FigureKind[] = ["svg", "pdf", "png"];
 const TYPES: Readonly<Record<FigureKind, string>> = {
@@ -104,12 +106,13 @@ function Words({ text, name, onCopy }: { text: string; name: string; onCopy: (te
 }
 
 function optionsOf(store: Store) {
-  const { selection, dark, page, heads, stack } = store;
+  const { selection, dark, page, heads, stack, full } = store;
   const { query, key } = chosenPair(store) ?? { query: 0, key: 0 };
   // Of words the first piece, by whose position Python finds them.
   const at = (side: Side, token: number) => store.pieceAt({ side, token });
   return figureOptions({
-    selection: selection.value,
+    // A figure without a head would be of the mean of all.
+    selection: isDrawing(selection.value.view) ? keepHead(selection.value, full.value, stack.value) : selection.value,
     dark: dark.value,
     several: page.stacks.length > 1,
     head: stack.value.head_numbers[heads.value[0] ?? 0],

@@ -1,35 +1,52 @@
-import type { ComponentChildren } from "preact";
 import { CHOICES, VIEWS_WITH } from "../../contract/values";
+import { type Filter, hasSpecial, isPair } from "../../draw/mask";
+import { Check } from "../../parts/Check";
 import { Choice } from "../../parts/Choice";
-import { NumbersField } from "../../parts/NumbersField";
+import { QuantityChoice } from "../../parts/QuantityChoice";
 import { WordsChoice } from "../../parts/WordsNote";
+import { readable } from "../../state/label";
 import type { Store } from "../../state/store";
+import { percent } from "../../state/words";
 
-/** What is put together before it is drawn: pieces to words, several layers, several pinned tokens. */
-export function More({ store, children }: { store: Store; children: ComponentChildren }) {
-  const { selection, stack, view, choose, hasPieces } = store;
+const FILTER_WORDS: Readonly<Record<Filter, string>> = {
+  all: "all tokens",
+  aa: "within A",
+  ab: "from A to B",
+  ba: "from B to A",
+  bb: "within B",
+};
+
+/** What changes the numbers: the quantity, words in place of pieces, tokens that are left out. */
+export function More({ store }: { store: Store }) {
+  const { selection, stack, view, choose, hasPieces, quantities } = store;
   const now = selection.value;
-  const means = VIEWS_WITH.mask.includes(view.value);
+  const masked = VIEWS_WITH.mask.includes(view.value);
   const several = now.query.length > 1 || now.key.length > 1;
-  const changed = now.words || now.mean_layers.length > 0 || now.pinned !== "mean" || now.layout !== "auto";
-  if (!children && !means && !(hasPieces.value && view.value !== "scatter")) return null;
+  const filtered = masked && (isPair(stack.value) || hasSpecial(stack.value) || store.sinks.value.length > 0);
+  if (!filtered && !hasPieces.value && quantities.value.length < 2 && !several) return null;
+  const changed = now.words || now.filter !== "all" || now.hide_special || !now.sinks || now.quantity !== "weight";
   return (
     <details class="more" data-changed={changed || undefined}>
-      <summary data-more>more</summary>
+      <summary class="icon" data-menu aria-label="More: what is shown and left out" title="What is shown and left out">
+        ⋯
+      </summary>
       <div class="card">
-        {children}
-        {view.value !== "scatter" && <WordsChoice store={store} />}
-        {means && stack.value.layers.length > 1 && (
-          <NumbersField
-            label="average with layers"
-            title="Show the mean of this layer and others, such as 0, 2-4; empty for this layer alone"
-            known={stack.value.layers.map(({ layer }) => layer)}
-            chosen={now.mean_layers}
-            placeholder="none"
-            onChoose={(layers) => choose({ mean_layers: [...layers] })}
+        {quantities.value.length > 1 && <QuantityChoice store={store} />}
+        <WordsChoice store={store} />
+        {masked && isPair(stack.value) && (
+          <Choice
+            label="Which tokens"
+            title="A is the first text, B the second: show only the attention within one or between them"
+            name="data-filter"
+            options={CHOICES.filter}
+            words={FILTER_WORDS}
+            chosen={now.filter}
+            onChoose={(filter) => choose({ filter })}
           />
         )}
-        {means && several && (
+        {masked && hasSpecial(stack.value) && <SpecialChoice store={store} />}
+        {masked && <SinkChoice store={store} />}
+        {masked && several && (
           <Choice
             label="pinned tokens"
             name="data-pinned"
@@ -38,16 +55,39 @@ export function More({ store, children }: { store: Store; children: ComponentChi
             onChoose={(pinned) => choose({ pinned })}
           />
         )}
-        {view.value === "head" && (
-          <Choice
-            label="tokens in"
-            name="data-layout"
-            options={CHOICES.layout}
-            chosen={now.layout}
-            onChoose={(layout) => choose({ layout })}
-          />
-        )}
       </div>
     </details>
+  );
+}
+
+function SpecialChoice({ store: { selection, choose, mutedPart } }: { store: Store }) {
+  const { hide_special: hidden } = selection.value;
+  return (
+    <Check
+      name="data-hide-special"
+      title="Hide tokens such as [CLS] and [SEP], which often take most of the attention"
+      checked={hidden}
+      label="hide special tokens"
+      onChange={(hide_special) => choose({ hide_special })}
+    >
+      {hidden && <small data-hidden-part>hides {percent(mutedPart.value)}</small>}
+    </Check>
+  );
+}
+
+/** Keys that take most of the mass, and the choice to leave them out. */
+function SinkChoice({ store }: { store: Store }) {
+  const [sinks, stack] = [store.sinks.value, store.shownStack.value];
+  if (!stack || sinks.length === 0) return null;
+  const names = sinks.map(({ key, part }) => `${readable(stack.key.labels[key]).text} ${percent(part)}`).join(", ");
+  const weights = store.quantity.value.name === "weight";
+  return (
+    <Check
+      name="data-without-sinks"
+      title={weights ? "Exclude these keys and renormalise the rest of each row" : "Exclude these keys"}
+      checked={!store.keepSinks.value}
+      label={`exclude keys that get most (${names})`}
+      onChange={(without) => store.choose({ sinks: !without })}
+    />
   );
 }

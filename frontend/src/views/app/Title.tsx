@@ -1,12 +1,13 @@
-import { CHOICES, VIEWS_WITH } from "../../contract/values";
 import { Choice } from "../../parts/Choice";
 import { Moon, Sun } from "../../parts/icons";
 import { Segmented } from "../../parts/Segmented";
-import type { View } from "../../state/selection";
-import type { Store } from "../../state/store";
+import { isDrawing, usualDrawing } from "../../state/places";
+import { chooseStack } from "../../state/selection";
+import { compareClearest, type Store } from "../../state/store";
 import { recordWords } from "../../state/tray";
 import { counted } from "../../state/words";
 import { FigureMenu } from "./FigureMenu";
+import { More } from "./More";
 
 export function Title({ store }: { store: Store }) {
   const { page } = store;
@@ -15,7 +16,9 @@ export function Title({ store }: { store: Store }) {
       <h1>{page.model.name || page.title || "attention"}</h1>
       <span class="facts">{facts(store)}</span>
       {store.root.beside && <RecordChoice store={store} />}
-      <ViewChoice store={store} />
+      <StackChoice store={store} />
+      <PlaceChoice store={store} />
+      <More store={store} />
       <button
         class="icon help-button"
         data-help-open
@@ -63,20 +66,41 @@ function RecordChoice({ store: { root, record, choose } }: { store: Store }) {
   );
 }
 
-function ViewChoice({ store: { page, stack, view, selection, select } }: { store: Store }) {
-  const { length } = selection.value.tray;
-  const there = (name: View) => {
-    if (name === "compare") return length > 0;
-    return VIEWS_WITH.evidence.includes(name) ? page.evidence : name !== "overview" || stack.value.kinds;
+const PLACES = { overview: "All heads", one: "One head", compare: "Compare" };
+
+function PlaceChoice({ store }: { store: Store }) {
+  const { stack, view, selection } = store;
+  const kinds = stack.value.kinds !== undefined;
+  const there = Object.keys(PLACES).filter(
+    (place) => place === "one" || kinds || (place === "compare" && selection.value.tray.length > 0),
+  );
+  const place = isDrawing(view.value) ? "one" : view.value;
+  const open: Readonly<Record<string, () => void>> = {
+    overview: () => store.choose({ view: "overview" }),
+    one: () => place !== "one" && store.choose({ view: usualDrawing(stack.value) }),
+    compare: () => compareClearest(store),
   };
   return (
     <Segmented
-      label="View"
+      label="Place"
       tabsOf="view"
-      options={CHOICES.view.filter(there)}
-      labels={{ compare: `compare ${length}` }}
-      chosen={view.value}
-      onChoose={(chosen) => select((now) => ({ ...now, view: chosen as View }))}
+      options={there}
+      labels={PLACES}
+      chosen={place}
+      onChoose={(chosen) => open[chosen]()}
+    />
+  );
+}
+
+/** Which kind of attention, where a model has several. */
+function StackChoice({ store: { page, selection, select } }: { store: Store }) {
+  if (page.stacks.length < 2) return null;
+  return (
+    <Segmented
+      label="Kind of attention"
+      options={page.stacks.map(({ name }) => name)}
+      chosen={selection.value.stack}
+      onChoose={(name) => select((now) => chooseStack(now, name, page))}
     />
   );
 }

@@ -9,13 +9,11 @@ import head from "../head/head.css";
 import links from "../links/links.css";
 import matrix from "../matrix/matrix.css";
 import neuron from "../neuron/neuron.css";
+import one from "../one/one.css";
 import overview from "../overview/overview.css";
-import pair from "../pair/pair.css";
-import scatter from "../scatter/scatter.css";
 import text from "../text/text.css";
 import app from "./app.css";
 import figure from "./figure.css";
-import inspector from "./inspector.css";
 
 /** The styles of all views and of the frame around them. */
 export const styles = withBase(
@@ -25,14 +23,12 @@ export const styles = withBase(
   loading,
   app,
   figure,
-  inspector,
   head,
   links,
   matrix,
   neuron,
   overview,
-  pair,
-  scatter,
+  one,
   text,
   compare,
   written,

@@ -1,6 +1,6 @@
 import { Fragment } from "preact";
 import { useMemo } from "preact/hooks";
-import { rampCss, wordRamp } from "../../draw/ramps";
+import { rampCss, weightRamp, wordRamp } from "../../draw/ramps";
 import type { AtlasHead, AtlasText } from "../../source/atlas";
 import { type AtlasLink, bare, linksOn } from "../../state/atlas";
 import type { AtlasView } from "./parts";
@@ -14,7 +14,7 @@ export interface ExampleProps {
 
 /** A text with the words that links end at, and the strongest link between words. */
 export function ExampleWords({ view, said, number, text, from }: ExampleProps & { from?: number | null }) {
-  const ramp = useMemo(() => wordRamp(view.dark), [view.dark]);
+  const ramp = useMemo(() => wordRamp(weightRamp(view.dark)), [view.dark]);
   const links = linksOn(said, number);
   const [strongest] = linksOn(said, number, true);
   const special = new Set(text.special);

@@ -1,26 +1,23 @@
-import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
+import { type Signal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import type { ReadonlySignal } from "@preact/signals-core";
-import type { ComponentType } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { PageStack } from "../../contract/page";
 import { DEFAULTS } from "../../contract/values";
+import { kindColor } from "../../draw/kinds";
 import { Check } from "../../parts/Check";
+import { KindIcon } from "../../parts/KindIcon";
 import type { ViewParts } from "../../parts/mount";
+import { headName } from "../../state/evidence";
+import { KIND_NAMES, kindOf } from "../../state/kinds";
 import { readable } from "../../state/label";
-import type { View } from "../../state/selection";
+import { type Drawing, usualDrawing } from "../../state/places";
 import { createStore, type Hover, type Store } from "../../state/store";
 import { movedTo, readEntry, recordOf, recordWords, writeEntry } from "../../state/tray";
-import { HeadView } from "../head/HeadView";
 import { MatrixView } from "../matrix/MatrixView";
-import { NeuronView } from "../neuron/NeuronView";
-import { TextView } from "../text/TextView";
+import { PICTURES } from "../one/OneHead";
 
-const PICTURES: { readonly [Of in View]?: ComponentType<ViewParts> } = {
-  head: HeadView,
-  matrix: MatrixView,
-  text: TextView,
-  neuron: NeuronView,
-};
+/** Height of the names above the pictures. */
+const AROUND = 96;
 
 /** What is pointed at in one picture, and the tokens that it counts. */
 interface Pointed {
@@ -31,7 +28,8 @@ interface Pointed {
 }
 
 /** Up to six frozen pictures in one row. */
-export function CompareView({ store, room }: ViewParts) {
+export function CompareView({ store, room: place }: ViewParts) {
+  const room = useComputed(() => place.value - AROUND);
   const pointed = useSignal<Pointed | null>(null);
   const root = useRef<HTMLDivElement>(null);
   const { tray, linked } = store.selection.value;
@@ -69,7 +67,13 @@ export function CompareView({ store, room }: ViewParts) {
           clear
         </button>
       </div>
-      <div class="tray" ref={root} role="list" aria-label="Compared pictures">
+      <div
+        class="tray"
+        ref={root}
+        role="list"
+        aria-label="Compared pictures"
+        data-same={areOfOneText(store, tray) || undefined}
+      >
         {tray.map((line, at) => (
           <Cell
             key={line}
@@ -121,12 +125,16 @@ function Cell({ store, line, room, pointed, count, at, onMove, onRemove }: CellP
     if (now !== line && tray.includes(line))
       store.choose({ tray: tray.map((other) => (other === line ? now : other)) });
   });
-  const Picture = PICTURES[own.view.value] ?? HeadView;
+  const view = own.view.value as Drawing;
+  const Picture = view === "head" && usualDrawing(own.stack.value) === "matrix" ? MatrixView : PICTURES[view];
+  const head = own.full.value;
+  const kind = own.kinds.value && kindOf(own.kinds.value, head);
   const words = entryWords(own, recordWords(store.root, record));
   return (
     <section
       class="tray-picture"
       role="listitem"
+      style={{ "--kind": kind ? kindColor(kind, store.dark.value) : undefined }}
       data-picture={line}
       aria-label={`${words.join(", ")}; picture ${at + 1} of ${count}. Arrows go to the next, with Shift move it, Delete removes it`}
       // biome-ignore lint/a11y/noNoninteractiveTabindex: arrows and Delete work here
@@ -135,7 +143,13 @@ function Cell({ store, line, room, pointed, count, at, onMove, onRemove }: CellP
     >
       <header>
         <button class="tray-name" title="Open it" onClick={() => open(store, line)}>
-          {words[0]}
+          {words[0]}{" "}
+          {kind && (
+            <em data-kind={kind}>
+              <KindIcon kind={kind} />
+              {KIND_NAMES[kind]}
+            </em>
+          )}
         </button>
         <span class="tray-tools">
           <button aria-label={`Move ${words[0]} left`} disabled={at === 0} onClick={() => onMove(at - 1)}>
@@ -152,7 +166,7 @@ function Cell({ store, line, room, pointed, count, at, onMove, onRemove }: CellP
           <bdi title={words.slice(1).join(" · ")}>{words.slice(1).join(" · ") || "\u00a0"}</bdi>
         </small>
       </header>
-      <Picture store={own} room={room} />
+      <Picture store={own} room={room} plain />
     </section>
   );
 }
@@ -172,6 +186,15 @@ function useLink(store: Store, own: Store, record: string, pointed: Signal<Point
   });
 }
 
+/** Whether all pictures are lines between the same tokens, whose words need to stand but once. */
+function areOfOneText({ root }: Store, tray: readonly string[]): boolean {
+  const entries = tray.map((line) => ({ ...readEntry(line, root), record: recordOf(line) }));
+  const [first] = entries;
+  return entries.every(
+    ({ view, stack, record }) => view === "head" && stack === first.stack && record === first.record,
+  );
+}
+
 function asMany(one: PageStack, other: PageStack): boolean {
   return (["query", "key"] as const).every((side) => one[side].pieces.length === other[side].pieces.length);
 }
@@ -186,13 +209,13 @@ function open(store: Store, line: string): void {
 }
 
 /** What a picture shows: its place first, then its record, then what is not as usual. */
-function entryWords({ selection, stack, page, quantity }: Store, record: string): string[] {
-  const { layer, heads, view, query, key, filter, hide_special: mute, sinks, neurons } = selection.value;
+function entryWords({ selection, stack, page, quantity, full }: Store, record: string): string[] {
+  const { view, query, key, filter, hide_special: mute, sinks, neurons } = selection.value;
   const { name, query: queries, key: keys } = stack.value;
   const named = (labels: readonly string[], tokens: readonly number[]) =>
     tokens.map((token) => `“${readable(labels[token], 16).text}”`).join(", ");
   return [
-    heads ? `${layer}-${heads.join(", ")}` : `Layer ${layer}`,
+    headName({ stack: stack.value }, full.value),
     record,
     page.stacks.length > 1 ? name : "",
     view === "head" ? "" : view,

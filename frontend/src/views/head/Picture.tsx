@@ -185,7 +185,8 @@ function useReadouts(root: Root, store: Store, { geometry }: Layout, received: b
     if (!root.current) return;
     const focus = store.focus.value;
     if (focus || !received) writeReadouts(root.current, store, geometry.value, focus, store.attention.value);
-    else writeReadouts(root.current, store, geometry.value, EVERY_QUERY, store.overall.value);
+    else if (!store.kinds.value?.said.causal)
+      writeReadouts(root.current, store, geometry.value, EVERY_QUERY, store.overall.value);
   });
   useEffect(() => {
     const keys = root.current && tokenElements(root.current, "key");

@@ -1,3 +1,5 @@
+import { FEW_QUERIES } from "../../state/places";
+import { isShare } from "../../state/quantity";
 import type { Store } from "../../state/store";
 import { amount, counted, percent } from "../../state/words";
 
@@ -9,9 +11,12 @@ function massWord({ name, label, signed }: Store["quantity"]["value"]): string {
 /** How much of the attention the picture shows. */
 export function Summary({ store }: { store: Store }) {
   const { lines, part } = store.summary.value;
+  const above = isShare(store.quantity.value) ? " above even" : "";
   return (
     <span class="summary" data-summary>
-      {counted(lines, "line")} · {percent(part)} of the {massWord(store.quantity.value)}
+      {store.stack.value.query.labels.length >= FEW_QUERIES
+        ? "point at a token for its lines"
+        : `${counted(lines, "line")}${above} · ${percent(part)} of the ${massWord(store.quantity.value)}`}
     </span>
   );
 }

@@ -5,9 +5,9 @@ import { ink } from "../../draw/ink";
 import { collectLines, everyLine, type LineOptions } from "../../draw/lines";
 import type { Mask } from "../../draw/mask";
 import type { Focus } from "../../draw/place";
-import { cutoffsAt } from "../../draw/share";
 import { codeOf, sharedTop } from "../../draw/values";
 import { putPixels } from "../../parts/canvas";
+import { FEW_QUERIES } from "../../state/places";
 import type { Store } from "../../state/store";
 import type { Layout } from "./geometry";
 
@@ -37,7 +37,9 @@ export function paintAll(canvas: HTMLCanvasElement, store: Store, layout: Layout
     aim: store.dark.value ? AIM.dark : AIM.light,
     most: 2.8,
   });
-  const cutoffs = maps.map((map) => cutoffsAt(store.sharesOf.value(map), store.step.value));
+  // So many lines at once are one grey surface: then those of a token alone.
+  const many = values.queries >= FEW_QUERIES;
+  const cutoffs = maps.map(() => (many ? everyLine(mask, 256) : store.cutoffs.value));
   paint(canvas, store, layout, { lineWidth, gain, gamma: 1 }, { mask, cutoffs });
   return true;
 }
@@ -51,8 +53,7 @@ export function paintToken(canvas: HTMLCanvasElement, store: Store, layout: Layo
   const most = strongestWeight(attention) / sharedTop(values, maps);
   const gain = Math.min(12, 2.2 / most ** gamma);
   const visible = codeOf(values).sizes.findIndex((size) => gain * size ** gamma >= FAINTEST);
-  const every = everyLine(mask, Math.max(1, visible));
-  const cutoffs = maps.map(() => every);
+  const cutoffs = maps.map(() => store.cutoffs.value.map((least) => Math.max(least, visible)));
   paint(canvas, store, layout, { lineWidth: 2, gain, gamma }, { mask, cutoffs, only });
 }
 

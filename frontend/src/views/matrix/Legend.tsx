@@ -1,6 +1,5 @@
 import type { ReadonlySignal } from "@preact/signals-core";
 import { levelFor } from "../../draw/heat";
-import { weightRamp } from "../../draw/ramps";
 import { density } from "../../parts/canvas";
 import { Scale } from "../../parts/Scale";
 import { isShare, liftTicks, ticksOf } from "../../state/quantity";
@@ -18,7 +17,7 @@ interface LegendProps {
 /** The scale of a matrix, its looks without colour, and what was put together. */
 export function Legend({ store, picture, view }: LegendProps) {
   if (!picture) return null;
-  const { levels, colors, looks, top } = picture;
+  const { levels, looks, top } = picture;
   const facts = store.quantity.value;
   const heads = store.heads.value;
   const number = store.shown.value?.stack.head_numbers[heads[0]];
@@ -41,7 +40,7 @@ export function Legend({ store, picture, view }: LegendProps) {
         </small>
       </span>
       <Scale
-        ramp={facts.signed ? colors.ramp : weightRamp(store.dark.value)}
+        ramp={store.ramp.value}
         ticks={isShare(facts) ? liftTicks(top) : ticksOf(facts, top)}
         label={isShare(facts) ? "times the even share" : facts.label}
       />

@@ -16,7 +16,7 @@ import { Status } from "./Status";
 import { clamped, fitted, type Room, type View, withCell, zoomed } from "./viewport";
 
 /** One head, or the mean of several, as a matrix of queries and keys. */
-export function MatrixView({ store, room }: ViewParts) {
+export function MatrixView({ store, room, plain = false }: ViewParts) {
   const root = useRef<HTMLDivElement>(null);
   const width = useWidth(root, ".matrix");
   const picture = useComputed((): Picture | null => createPicture(store));
@@ -71,7 +71,7 @@ export function MatrixView({ store, room }: ViewParts) {
   const { height } = size.value;
   return (
     <div class="matrix-view" ref={root}>
-      <div class="view-bar">
+      <div class="view-bar" hidden={plain}>
         <Status store={store} />
         <span class="zoom">
           <button class="step" aria-label="Zoom out" onClick={() => zoom(1 / 1.6)}>
@@ -112,7 +112,7 @@ export function MatrixView({ store, room }: ViewParts) {
         </div>
         <NormStrip store={store} view={view} width={planeWidth} />
       </div>
-      <Legend store={store} picture={picture.value} view={view} />
+      {!plain && <Legend store={store} picture={picture.value} view={view} />}
     </div>
   );
 }

@@ -3,7 +3,7 @@ import type { HeatColors } from "../../draw/heat";
 import { liftTile } from "../../draw/lift";
 import { keyLooks, type Look, type LookRules, looksOf, paddedTokens } from "../../draw/looks";
 import { type Level, pyramid } from "../../draw/pyramid";
-import { pixelOf, signedRamp, stretched, weightRamp } from "../../draw/ramps";
+import { pixelOf, stretched } from "../../draw/ramps";
 import { tileOf } from "../../draw/tiles";
 import { isShare } from "../../state/quantity";
 import type { Store } from "../../state/store";
@@ -41,9 +41,9 @@ export function createPicture(store: Store): Picture | null {
   const share = isShare(store.quantity.value) && even;
   const tile = share ? liftTile(tileOf(values, maps), even) : tileOf(values, maps);
   const levels = pyramid(tile, signed ? "signed" : "plain");
-  if (signed) return { levels, colors: { ramp: signedRamp(dark), ground, ink }, rules, looks, top: tile.top };
-  if (share) return { levels, colors: { ramp: weightRamp(dark), ground, ink }, rules, looks, top: tile.top };
+  if (signed) return { levels, colors: { ramp: store.ramp.value, ground, ink }, rules, looks, top: tile.top };
+  if (share) return { levels, colors: { ramp: store.ramp.value, ground, ink }, rules, looks, top: tile.top };
   const last = levels[levels.length - 1].bytes.reduce((a, b) => Math.max(a, b), 1);
-  const ramp = stretched(weightRamp(dark), last);
+  const ramp = stretched(store.ramp.value, last);
   return { levels, colors: { ramp, ground, ink }, rules, looks, top: tile.top * (last / 255) ** 2 };
 }

@@ -1,28 +1,27 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { CHOICES } from "../../contract/values";
+import { Choice } from "../../parts/Choice";
 import { followSize } from "../../parts/followSize";
 import { LEAST_LINES } from "../../parts/HeadGrid";
 import { HeatScale, MeasureChoice } from "../../parts/HeatGrid";
 import type { ViewParts } from "../../parts/mount";
 import { Segmented } from "../../parts/Segmented";
 import { useWidth } from "../../parts/useWidth";
-import { WordsChoice } from "../../parts/WordsNote";
 import type { Selection } from "../../state/selection";
 import { FullHead } from "./FullHead";
 import { PlateStrip } from "./Plate";
-import { placeByLayer, placeByNumber } from "./place";
-import { Story } from "./Story";
+import { placeByLayer, placeByNumber, type Room } from "./place";
 import { Tiles } from "./Tiles";
 import { WeightScale } from "./WeightScale";
 
 const ORDER_WORDS = { layer: "by layer", kind: "by kind", sharpness: "by sharpness" };
 /** Height of the bar above the tiles, and of all beside the picture of the head: headline, names, numbers. */
-const [BAR, AROUND_PICTURE] = [36, 152];
+const [BAR, AROUND_PICTURE] = [36, 82];
 /** The tiles may take so much more than a picture: there is no toolbar above them. */
 const MORE = 28;
 /** Where a sentence of one line ends; below it there is less room for all else. */
-const STORY_END = 125;
+const STORY_END = 98;
 /** Height of the strip of the clearest heads beside the head. */
 const LOW_STRIP = 54;
 /** Up to this width the head stands below the tiles. */
@@ -35,32 +34,63 @@ const PADDING = 24;
 /** Height that the strip of the clearest heads needs under the tiles. */
 const STRIP = 120;
 const LOWEST_PICTURE = 240;
+/** With more heads than this in a layer tiles for lines do not fit a screen. */
+const MOST_OF_LINES = 16;
 /** Height of the picture in one column. */
 const STACKED_PICTURE = 460;
 
-/** All heads as small matrices, one of them in full beside them, and what they do on this text in one sentence. */
+interface Around {
+  readonly layers: number;
+  readonly heads: number;
+  readonly width: number;
+  readonly room: number;
+}
+
+/** The room of the tiles: beside a head, or in one column; lines scroll down rather than become smaller. */
+function spaceOf(
+  { layers, heads, width, room }: Around,
+  how: { stacked: boolean; lines: boolean; wide: boolean },
+): Room {
+  const part = how.stacked || how.wide ? 1 : heads > 1.4 * layers ? 0.6 : 0.55;
+  const inner = part * width - PADDING;
+  const most = how.stacked ? MOST_STACKED : MOST;
+  return {
+    width: inner,
+    height: how.stacked || how.lines ? 1e4 : room + MORE,
+    most: how.lines ? Math.max(LEAST_LINES + 4, Math.floor((inner - PADDING) / heads)) : most,
+  };
+}
+
+/** All heads as small matrices, and one of them in full beside them. */
 export function OverviewView({ store, room: allRoom }: ViewParts) {
   const root = useRef<HTMLDivElement>(null);
   const width = useWidth(root);
   const lost = useSignal(0);
   useLayoutEffect(() => {
     const [view, page] = [root.current, root.current?.closest("[data-headscope]")];
-    const story = view?.firstElementChild;
-    if (!page || !story) return;
+    if (!page || !view) return;
     return followSize(page, () => {
-      lost.value = Math.max(0, story.getBoundingClientRect().bottom - page.getBoundingClientRect().top - STORY_END);
+      lost.value = Math.max(0, view.getBoundingClientRect().top - page.getBoundingClientRect().top - STORY_END);
     });
   }, [lost]);
   const room = useComputed(() => Math.max(LOWEST_PICTURE, allRoom.value - lost.value));
   const stacked = useComputed(() => width.value <= STACKED);
+  /** Lines that need more than their half take the whole width, and a click opens a head. */
+  const wide = useComputed(() => {
+    const { tiles } = store.selection.value;
+    const count = store.stack.value.heads;
+    return tiles === "lines" && count <= MOST_OF_LINES && (LEAST_LINES + 4) * count > 0.55 * width.value;
+  });
   const places = useComputed(() => {
     const { layers, head_numbers: numbers, absent = [] } = store.stack.value;
-    const part = numbers.length > 1.4 * layers.length ? 0.6 : 0.55;
-    const space = {
-      width: (stacked.value ? width.value : part * width.value) - PADDING,
-      height: stacked.value ? 1e4 : room.value + MORE,
-      most: stacked.value ? MOST_STACKED : MOST,
-    };
+    const space = spaceOf(
+      { layers: layers.length, heads: numbers.length, width: width.value, room: room.value },
+      {
+        stacked: stacked.value,
+        lines: store.selection.value.tiles === "lines" && numbers.length <= MOST_OF_LINES,
+        wide: wide.value,
+      },
+    );
     const { order } = store.selection.value;
     const kinds = store.kinds.value;
     const numbered = layers.map(({ layer }) => layer);
@@ -76,20 +106,21 @@ export function OverviewView({ store, room: allRoom }: ViewParts) {
   });
   const strip = <PlateStrip store={store} tall={under.value} />;
   return (
-    <div class="overview-view" ref={root} data-stacked={stacked.value || undefined}>
-      <Story store={store} />
+    <div class="overview-view" ref={root} data-stacked={stacked.value || wide.value || undefined}>
       {width.value > 0 && (
         <div class="overview-cards" style={{ "--tiles": `${places.value.width + PADDING}px`, gap: `${GAP}px` }}>
           <section class="card tiles-card" aria-label="All heads">
             <div class="tiles-bar">
-              <Segmented
+              <Choice
                 label="Order of the heads"
+                silent
+                name="data-order-choice"
                 options={CHOICES.order}
-                labels={ORDER_WORDS}
+                words={ORDER_WORDS}
                 chosen={store.selection.value.order}
-                onChoose={(order) => store.choose({ order: order as Selection["order"] })}
+                onChoose={(order) => store.choose({ order })}
               />
-              {places.value.size >= LEAST_LINES && (
+              {!places.value.heat && (
                 <Segmented
                   label="Tiles"
                   options={CHOICES.tiles}
@@ -98,19 +129,20 @@ export function OverviewView({ store, room: allRoom }: ViewParts) {
                 />
               )}
               {places.value.heat && <MeasureChoice store={store} />}
-              {!places.value.heat && <WordsChoice store={store} />}
               {places.value.heat && store.kinds.value && store.selection.value.measure !== "kind" ? (
                 <HeatScale store={store} kinds={store.kinds.value} />
               ) : (
                 <WeightScale store={store} />
               )}
             </div>
-            <Tiles store={store} places={places} />
+            <Tiles store={store} places={places} opens={wide.value} />
             {under.value && strip}
           </section>
-          <FullHead store={store} room={picture}>
-            {!under.value && strip}
-          </FullHead>
+          {!wide.value && (
+            <FullHead store={store} room={picture}>
+              {!under.value && strip}
+            </FullHead>
+          )}
         </div>
       )}
     </div>

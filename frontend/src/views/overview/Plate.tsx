@@ -8,9 +8,11 @@ import { collectLines, everyLine } from "../../draw/lines";
 import { everyToken } from "../../draw/mask";
 import type { Ramp } from "../../draw/ramps";
 import { paintMatrix } from "../../draw/thumbs";
-import type { LayerWeights } from "../../draw/weights";
+import { type LayerValues, largest } from "../../draw/values";
+import { toByte } from "../../draw/weights";
 import { density, putPixels } from "../../parts/canvas";
 import { useWidth } from "../../parts/useWidth";
+import type { LoadedLayer } from "../../source/layer";
 import { headName } from "../../state/evidence";
 import { clearestOfEach, headWords } from "../../state/kinds";
 import { keepHead } from "../../state/selection";
@@ -75,14 +77,9 @@ function Lines({ store, head, kind }: { store: Store; head: number; kind: KindNa
       if (thumbs) paintSquare(canvas, thumbs, head, kindRamp(kind, store.dark.value));
       return;
     }
-    // The small pictures of a short text are the weights themselves.
-    if (thumbs?.queries === queries && thumbs.keys === stack.key.labels.length) {
-      paintLines(canvas, store, thumbs, head, color);
-      return;
-    }
     const layer = stack.layers[(head / stack.heads) | 0];
     const column = head % stack.heads;
-    store.loadHead(layer, column).then(({ weights }) => paintLines(canvas, store, weights, column, color), store.fail);
+    store.loadHead(layer, column).then((loaded) => paintLines(canvas, store, loaded, column, color), store.fail);
   });
   return (
     <span class="plate-lines" ref={root} aria-hidden="true">
@@ -91,7 +88,7 @@ function Lines({ store, head, kind }: { store: Store; head: number; kind: KindNa
   );
 }
 
-function paintSquare(canvas: HTMLCanvasElement, thumbs: LayerWeights, head: number, ramp: Ramp): void {
+function paintSquare(canvas: HTMLCanvasElement, thumbs: LayerValues, head: number, ramp: Ramp): void {
   const side = Math.round(Math.min(canvas.clientWidth, canvas.clientHeight) * density());
   if (side === 0 || head >= thumbs.heads) return;
   const picture = { pixels: new Uint32Array(side * side), width: side };
@@ -99,7 +96,13 @@ function paintSquare(canvas: HTMLCanvasElement, thumbs: LayerWeights, head: numb
   putPixels(canvas, new Uint8ClampedArray(picture.pixels.buffer), { width: side, height: side });
 }
 
-function paintLines(canvas: HTMLCanvasElement, store: Store, weights: LayerWeights, head: number, color: string) {
+function paintLines(
+  canvas: HTMLCanvasElement,
+  store: Store,
+  { weights, even }: LoadedLayer,
+  head: number,
+  color: string,
+) {
   const scale = density();
   const [width, height] = [Math.round(canvas.clientWidth * scale), Math.round(canvas.clientHeight * scale)];
   if (width === 0 || height === 0 || head >= weights.heads) return;
@@ -112,7 +115,7 @@ function paintLines(canvas: HTMLCanvasElement, store: Store, weights: LayerWeigh
     query: { tokens: queries, pitch: height / queries, top: 0 },
     key: { tokens: keys, pitch: height / keys, top: 0 },
     mask,
-    cutoffs: [everyLine(mask, 1)],
+    cutoffs: [everyLine(mask).map((_, query) => toByte(largest(even.row(0, query))) + 1)],
     spread: 0,
     reach: lineWidth,
     gain,

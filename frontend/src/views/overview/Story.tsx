@@ -13,9 +13,15 @@ export function Story({ store }: { store: Store }) {
   const clauses = clausesOf(kinds);
   const heads = clauses.reduce((sum, clause) => sum + clause.count, 0);
   const chosen = store.selection.value.kind;
+  const tokens = store.pieceStack.value.key.labels.length;
   return (
     <p class="story" data-story>
-      On this text, of{" "}
+      {kinds.over
+        ? `Over ${count(kinds.over.texts)} texts`
+        : store.stack.value.query.areas
+          ? "On this picture"
+          : `On these ${count(tokens)} tokens`}
+      , of{" "}
       <strong>
         {count(heads)} {heads === 1 ? "head" : "heads"}
       </strong>{" "}

@@ -12,14 +12,15 @@ import { density, putPixels } from "../../parts/canvas";
 import { type GridThumbs, styleAt, weightThumbs } from "../../parts/HeadGrid";
 import { KindIcon } from "../../parts/KindIcon";
 import { reportDrawn } from "../../parts/Themed";
-import { TileLabels } from "../../parts/TileLabels";
+import type { LoadedKinds } from "../../source/kinds";
 import { headName } from "../../state/evidence";
 import { headHeat } from "../../state/heat";
-import { headWords, kindOf } from "../../state/kinds";
-import { keepHead } from "../../state/selection";
+import { headWords, hereOf, kindOf } from "../../state/kinds";
+import { usualDrawing } from "../../state/places";
+import { keepHead, type View } from "../../state/selection";
 import { addToTray, headLine, type Store } from "../../state/store";
-import { useQuantityThumbs } from "../model/useQuantityThumbs";
 import type { Cell, Places } from "./place";
+import { useQuantityThumbs } from "./useQuantityThumbs";
 
 /** Side of a tile from which on it has room for the icon of its kind. */
 const ICON = 34;
@@ -29,10 +30,12 @@ const WITH_ICON: readonly KindName[] = ["next", "previous", "same", "own", "near
 interface TilesProps {
   store: Store;
   places: ReadonlySignal<Places>;
+  /** Whether a click opens a head: it stands nowhere beside them. */
+  opens: boolean;
 }
 
 /** All heads as matrices on one scale: hue is the kind, lightness the weight. */
-export function Tiles({ store, places }: TilesProps) {
+export function Tiles({ store, places, opens }: TilesProps) {
   const root = useRef<HTMLDivElement>(null);
   const style = useComputed(() => styleAt(places.value.size, store.selection.value.tiles));
   const thumbs = useQuantityThumbs(store, style);
@@ -60,7 +63,7 @@ export function Tiles({ store, places }: TilesProps) {
       {cells
         .filter(({ at }) => isCaptured(store, at))
         .map((cell) => (
-          <Tile key={cell.at} store={store} cell={cell} size={places.value.size} />
+          <Tile key={cell.at} store={store} cell={cell} size={places.value.size} opens={opens} />
         ))}
       <Frame store={store} places={places.value} />
     </div>
@@ -109,17 +112,14 @@ function TileRulers({ store, places }: { store: Store; places: Places }) {
   );
 }
 
-function Tile({ store, cell, size }: { store: Store; cell: Cell; size: number }) {
+function Tile({ store, cell, size, opens }: { store: Store; cell: Cell; size: number; opens: boolean }) {
   const { at } = cell;
   const name = headName({ stack: store.stack.value }, at);
   const kinds = store.kinds.value;
   const kind = kinds && kindOf(kinds, at);
   const wanted = store.selection.value.kind;
-  const evidence = store.evidence.value;
-  const words = kinds && kind ? headWords(kinds, at) : null;
-  const said = words ? `: ${words.does} on this text, ${words.more}` : "";
-  const choose = (view: "overview" | "head") =>
-    store.select((now) => ({ ...keepHead(now, at, store.stack.value), view }));
+  const [said, icon] = kinds && kind ? tileWords(kinds, at, kind) : ["", null];
+  const choose = (view: View) => store.select((now) => ({ ...keepHead(now, at, store.stack.value), view }));
   const line = headLine(store, at);
   const inTray = store.selection.value.tray.includes(line);
   const add = () => addToTray(store, line);
@@ -140,17 +140,25 @@ function Tile({ store, cell, size }: { store: Store; cell: Cell; size: number })
       onPointerEnter={(event) => {
         if (event.pointerType !== "touch") store.peeked.value = at;
       }}
-      onClick={(event) => (event.shiftKey ? add() : choose("overview"))}
+      onClick={(event) => (event.shiftKey ? add() : choose(opens ? usualDrawing(store.stack.value) : "overview"))}
       data-compared={inTray || undefined}
-      onDblClick={(event) => !event.shiftKey && choose("head")}
+      onDblClick={(event) => !event.shiftKey && choose(usualDrawing(store.stack.value))}
     >
-      {evidence ? (
-        <TileLabels store={store} head={at} side={size} />
-      ) : (
-        kind && size >= ICON && WITH_ICON.includes(kind) && <KindIcon kind={kind} />
+      {icon && size >= ICON && (
+        <span class="tile-icon" style={{ "--kind": kindColor(icon, store.dark.value) }}>
+          <KindIcon kind={icon} />
+        </span>
       )}
     </button>
   );
+}
+
+/** What a tile says, and its icon: with evidence what the head does here, where that is something else. */
+function tileWords(kinds: LoadedKinds, at: number, kind: KindName): [string, KindName | null] {
+  const { does, more } = headWords(kinds, at);
+  const here = hereOf(kinds, at);
+  if (kinds.over) return [`: ${does} over many texts; here ${more}`, here === kind ? null : here];
+  return [`: ${does} on this text, ${more}`, WITH_ICON.includes(kind) ? kind : null];
 }
 
 /** Around the head that is shown in full. */

@@ -7,14 +7,16 @@ import { CHOICES } from "../../contract/values";
 import type { RGB } from "../../draw/color";
 import { received } from "../../draw/focus";
 import { liftByte, liftsOf, topLift } from "../../draw/lift";
+import type { Mask } from "../../draw/mask";
 import { otherSide, type Side } from "../../draw/place";
-import { type Ramp, rampColor, signedByte, signedRamp, veiled, wordRamp } from "../../draw/ramps";
-import { largest } from "../../draw/values";
+import { type Ramp, rampColor, signedByte, veiled, weightRamp, wordRamp } from "../../draw/ramps";
+import { type LayerValues, largest } from "../../draw/values";
 import { toByte } from "../../draw/weights";
 import type { ViewParts } from "../../parts/mount";
 import { Scale } from "../../parts/Scale";
 import { Segmented } from "../../parts/Segmented";
 import { NO_PICTURES } from "../../source/pictures";
+import { kindOf } from "../../state/kinds";
 import { readable } from "../../state/label";
 import { isShare, liftTicks, ticksOf } from "../../state/quantity";
 import type { Selection } from "../../state/selection";
@@ -25,6 +27,9 @@ import { TextBlock } from "./TextBlock";
 
 type Direction = Selection["direction"];
 const PINNED = "pinned";
+
+/** Over a picture the full colour comes earlier, so that faint patches are seen. */
+const PICTURE_TOP = 16;
 
 /** How strongly each token of one side is coloured. */
 export interface Heat {
@@ -43,7 +48,7 @@ export interface Heat {
 }
 
 /** The words themselves, with heat by the attention that they receive or give. */
-export function TextView({ store, room }: ViewParts) {
+export function TextView({ store, room, plain = false }: ViewParts) {
   const { direction } = store.selection.value;
   const heat = useComputed(() => heatOf(store, store.selection.value.direction));
   const stack = store.shownStack.value ?? store.stack.value;
@@ -54,7 +59,7 @@ export function TextView({ store, room }: ViewParts) {
   const sets = stack.query.areas || stack.key.areas ? store.pictures.value : NO_PICTURES;
   return (
     <div class="text-view">
-      <div class="view-bar">
+      <div class="view-bar" hidden={plain}>
         <Segmented
           label="Direction"
           options={pinned ? [...CHOICES.direction, PINNED] : CHOICES.direction}
@@ -154,20 +159,13 @@ function sameText({ query, key }: PageStack): boolean {
 export function heatOf(store: Store, direction: Direction): Heat | null {
   const [shown, values, mask] = [store.shown.value, store.values.value, store.mask.value];
   if (!shown || !values || !mask) return null;
-  const focus = store.focus.value;
-  const side = focus ? otherSide(focus.side) : direction === "received" ? "key" : "query";
-  const heat = focus
-    ? (store.attention.value?.mean ?? new Float32Array())
-    : side === "key"
-      ? received(values, store.maps.value, mask).mean
-      : strongestGiven(store);
-  const even = focus || side === "key" ? store.evenAttention.value : evenGiven(store);
+  const { side, heat, even } = heatAndEven(store, direction, values, mask);
   const facts = store.quantity.value;
   const none = facts.signed ? 128 : 0;
-  const ramp = (facts.signed ? signedRamp : wordRamp)(store.dark.value);
   const over = shown.stack[side].areas && store.pictures.value.some(({ length }) => length);
+  const ramp = facts.signed ? store.ramp.value : wordRamp(over ? seenRamp(store) : store.ramp.value);
   return {
-    ...scaleOf(facts, heat, even, topLift(values.keys)),
+    ...scaleOf(facts, heat, even, over ? Math.min(PICTURE_TOP, topLift(values.keys)) : topLift(values.keys)),
     side,
     values: heat,
     text: (token) => store.told.value(heat[token], even[token]),
@@ -175,6 +173,22 @@ export function heatOf(store: Store, direction: Direction): Heat | null {
     none,
     paper: rampColor(ramp, none),
   };
+}
+
+/** What is told of each token, and what even attention would make it. */
+function heatAndEven(store: Store, direction: Direction, values: LayerValues, mask: Mask) {
+  const focus = store.focus.value;
+  const even = store.evenAttention.value;
+  if (focus) return { side: otherSide(focus.side), heat: store.attention.value?.mean ?? new Float32Array(), even };
+  if (direction === "received")
+    return { side: "key" as Side, heat: received(values, store.maps.value, mask).mean, even };
+  return { side: "query" as Side, heat: strongestGiven(store), even: evenGiven(store) };
+}
+
+/** The ramp over a picture, on which the grey of some kinds would not be seen. */
+function seenRamp({ kinds, full, ramp, dark }: Store): Ramp {
+  const kind = kinds.value && kindOf(kinds.value, full.value);
+  return kind === "none" || kind === "resting" || !kind ? weightRamp(dark.value) : ramp.value;
 }
 
 /** Where each value stands in its ramp, and the words of that. */

@@ -1,5 +1,5 @@
 import { useMemo } from "preact/hooks";
-import { rampCss, wordRamp } from "../../../draw/ramps";
+import { rampCss, weightRamp, wordRamp } from "../../../draw/ramps";
 import type { TreeSequence } from "../../../source/headvis";
 import { digits, linksOf, notKept, tokenName } from "../../../state/headvis";
 import type { TreeView } from "./view";
@@ -20,7 +20,7 @@ interface MatrixProps {
  * row that is kept to its last thousandth.
  */
 export function Matrix({ view, sequence, size, label, from = null }: MatrixProps) {
-  const ramp = useMemo(() => wordRamp(view.dark), [view.dark]);
+  const ramp = useMemo(() => wordRamp(weightRamp(view.dark)), [view.dark]);
   const count = sequence.tokens.length;
   const cell = size / count;
   const rest = useMemo(() => notKept(sequence), [sequence]);
@@ -81,7 +81,7 @@ function afterQueries(count: number, cell: number): string {
 
 /** What colours and hatching mean. */
 export function MatrixLegend({ view }: { view: TreeView }) {
-  const ramp = useMemo(() => wordRamp(view.dark), [view.dark]);
+  const ramp = useMemo(() => wordRamp(weightRamp(view.dark)), [view.dark]);
   const steps = Array.from({ length: 9 }, (_, step) => rampCss(ramp, Math.round((255 * step) / 8)));
   return (
     <p class="tree-legend">

@@ -1,5 +1,5 @@
 import { useMemo } from "preact/hooks";
-import { rampCss, wordRamp } from "../../../draw/ramps";
+import { rampCss, weightRamp, wordRamp } from "../../../draw/ramps";
 import type { TreeMetric } from "../../../source/headvis";
 import { headAddress } from "../../../state/atlas";
 import { digits, metricAddress, metricWords, partOf, rangeOf } from "../../../state/headvis";
@@ -52,7 +52,7 @@ export function TreeMap({ view, metric }: { view: TreeView; metric: TreeMetric |
 
 /** Colours from the smallest to the largest value. */
 function MetricScale({ view, metric }: { view: TreeView; metric: TreeMetric }) {
-  const ramp = useMemo(() => wordRamp(view.dark), [view.dark]);
+  const ramp = useMemo(() => wordRamp(weightRamp(view.dark)), [view.dark]);
   const [low, high] = rangeOf(metric.values);
   const steps = Array.from({ length: 9 }, (_, step) => rampCss(ramp, byteOf(step / 8)));
   return (
@@ -65,7 +65,7 @@ function MetricScale({ view, metric }: { view: TreeView; metric: TreeMetric }) {
 }
 
 function HeadTiles({ view, metric }: { view: TreeView; metric: TreeMetric | undefined }) {
-  const ramp = useMemo(() => wordRamp(view.dark), [view.dark]);
+  const ramp = useMemo(() => wordRamp(weightRamp(view.dark)), [view.dark]);
   const { heads } = view.index;
   const layers = [...new Set(heads.map(([layer]) => layer))].sort((one, other) => one - other);
   const columns = 1 + Math.max(...heads.map(([, head]) => head));

@@ -1,6 +1,6 @@
 import { Fragment } from "preact";
 import { useMemo } from "preact/hooks";
-import { rampCss, wordRamp } from "../../../draw/ramps";
+import { rampCss, weightRamp, wordRamp } from "../../../draw/ramps";
 import type { TreeSequence } from "../../../source/headvis";
 import { linksOf, spacesBefore, tokenName } from "../../../state/headvis";
 import type { TreeView } from "./view";
@@ -15,7 +15,7 @@ export function TreeWords({
   sequence: TreeSequence;
   from?: number | null;
 }) {
-  const ramp = useMemo(() => wordRamp(view.dark), [view.dark]);
+  const ramp = useMemo(() => wordRamp(weightRamp(view.dark)), [view.dark]);
   const { tokens } = sequence;
   const spaces = useMemo(() => spacesBefore(tokens), [tokens]);
   const inner = linksOf(sequence).filter(({ query, key }) => query > 0 && key > 0);

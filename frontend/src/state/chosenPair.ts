@@ -1,5 +1,5 @@
-import type { Side } from "../../draw/place";
-import type { Store } from "../../state/store";
+import type { Side } from "../draw/place";
+import type { Store } from "./store";
 
 /** The pinned pair; what is not pinned is the last query, and the key it attends to most. */
 export function chosenPair(store: Store): Record<Side, number> | null {

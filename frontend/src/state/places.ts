@@ -1,0 +1,26 @@
+import type { PageStack } from "../contract/page";
+import type { View } from "./selection";
+
+// Three places: all heads, one head in one of four drawings, and several heads side by side.
+
+export const DRAWINGS = ["head", "matrix", "text", "neuron"] as const;
+export type Drawing = (typeof DRAWINGS)[number];
+
+/** From so many queries on lines cannot be told apart. */
+export const FEW_QUERIES = 64;
+
+export function isDrawing(view: View): view is Drawing {
+  return (DRAWINGS as readonly string[]).includes(view);
+}
+
+/** The drawings of one head that a stack has: neurons only with queries and keys. */
+export function drawingsOf({ layers }: PageStack): readonly Drawing[] {
+  const neurons = layers.some(({ scores, later, has }) => scores !== null || (later && has?.includes("score")));
+  return neurons ? DRAWINGS : DRAWINGS.filter((drawing) => drawing !== "neuron");
+}
+
+/** How one head is drawn where nobody has chosen: the input decides. */
+export function usualDrawing({ query, key }: PageStack): Drawing {
+  if (query.areas && key.areas) return "text";
+  return query.labels.length < FEW_QUERIES ? "head" : "matrix";
+}

@@ -1,0 +1,160 @@
+import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
+import { useRef } from "preact/hooks";
+import type { PageMoved } from "../../contract/page";
+import { kindColor, kindRamp } from "../../draw/kinds";
+import { liftByte, liftOf, topLift } from "../../draw/lift";
+import { rampCss, signedByte, signedRamp } from "../../draw/ramps";
+import { topOf } from "../../draw/values";
+import { toByte } from "../../draw/weights";
+import { type GridThumbs, HeadGrid, weightThumbs } from "../../parts/HeadGrid";
+import { Scale } from "../../parts/Scale";
+import { headName } from "../../state/evidence";
+import { kindOf } from "../../state/kinds";
+import { readable } from "../../state/label";
+import { movedFacts, movedThumbs } from "../../state/moved";
+import { type PairTile, strongestCells, tileLoader } from "../../state/pairTile";
+import { isShare, ticksOf } from "../../state/quantity";
+import { keepHead } from "../../state/selection";
+import type { Store } from "../../state/store";
+
+/** All heads, small; while a token is pinned, what each of them has between it and one key. */
+export function HeadMap({ store }: { store: Store }) {
+  const thumbs = useComputed(() => weightThumbs(store, "matrices"));
+  const pair = store.pinnedPair.value;
+  const { moved } = store.stack.value;
+  if (moved && !pair && !["weight", "score"].includes(store.quantity.value.name))
+    return <MovedMap store={store} moved={moved} />;
+  return (
+    <section class="card all-heads" aria-label="All heads">
+      {pair ? <PairMap store={store} pair={pair} /> : <HeadGrid store={store} thumbs={thumbs} most={34} gap={2} />}
+    </section>
+  );
+}
+
+/** Of a comparison: how far each head moved. */
+function MovedMap({ store, moved }: { store: Store; moved: PageMoved }) {
+  const thumbs = useComputed((): GridThumbs | null => {
+    const now = store.stack.value.moved;
+    return now ? { values: movedThumbs(now), quantity: movedFacts(now), style: "matrices", complete: true } : null;
+  });
+  const top = thumbs.value ? topOf(thumbs.value.values, 0) : 1;
+  const changed = moved.changed.some((row) => row.includes(true));
+  return (
+    <section class="card all-heads" aria-label="All heads" data-moved>
+      <div class="card-head">
+        <strong>How far heads moved</strong>
+      </div>
+      <HeadGrid store={store} thumbs={thumbs} most={34} gap={2} />
+      <Scale ramp={kindRamp("resting", store.dark.value)} ticks={ticksOf(movedFacts(moved), top)} label="nats" />
+      <p class="note">
+        {moved.label}, mean over rows. Hatched: no more than the spread ({moved.spread}).
+        {changed && " ×: changed on purpose."}
+      </p>
+    </section>
+  );
+}
+
+interface PairMapProps {
+  store: Store;
+  pair: { readonly query: number; readonly key: number };
+}
+
+/** One query and one key in every head of every layer; a click opens the head. */
+function PairMap({ store, pair }: PairMapProps) {
+  const tile = useSignal<PairTile | null>(null);
+  const load = useRef(tileLoader(store, (made) => (tile.value = made)));
+  useSignalEffect(() => {
+    const now = store.pinnedPair.value;
+    if (now) load.current(store.stack.value, now, store.quantity.value).catch(store.fail);
+  });
+  const { query, key, layers, head_numbers: numbers } = store.stack.value;
+  const [from, to] = [readable(query.labels[pair.query], 12).text, readable(key.labels[pair.key], 12).text];
+  const now = tile.value;
+  const every = numbers.length > 16 ? 4 : 1;
+  return (
+    <>
+      <div class="card-head">
+        <strong>This pair in all heads</strong>
+        <small data-pair>
+          <bdi>{from}</bdi> → <bdi>{to}</bdi>
+        </small>
+      </div>
+      <div
+        class="pair-map"
+        role="grid"
+        aria-label="Rows are layers, columns are heads"
+        style={{ "--heads": numbers.length }}
+      >
+        <div role="row">
+          <span role="columnheader" />
+          {numbers.map((number, at) => (
+            <span key={number} role="columnheader">
+              {at % every ? "" : number}
+            </span>
+          ))}
+        </div>
+        {layers.map(({ layer }, row) => (
+          <div role="row" key={layer}>
+            <span role="rowheader">{layer}</span>
+            {numbers.map((number, head) => (
+              <PairCell key={number} store={store} tile={now} row={row} head={head} />
+            ))}
+          </div>
+        ))}
+      </div>
+      {now && (
+        <p class="note" data-strongest>
+          strongest in{" "}
+          {strongestCells(now, 4).map(({ at, text }, place) => (
+            <span key={at}>
+              {place > 0 && ", "}
+              <b style={{ color: colorOf(store, at) }}>{headName({ stack: store.stack.value }, at)}</b> {text}
+            </span>
+          ))}
+        </p>
+      )}
+    </>
+  );
+}
+
+interface PairCellProps {
+  store: Store;
+  tile: PairTile | null;
+  row: number;
+  head: number;
+}
+
+function PairCell({ store, tile, row, head }: PairCellProps) {
+  const stack = store.stack.value;
+  const at = row * stack.heads + head;
+  const value = tile?.values[row]?.[head] ?? Number.NaN;
+  const known = tile && !Number.isNaN(value);
+  const text = known ? tile.text(value, tile.evens[row]) : "not in this page";
+  const name = headName({ stack }, at);
+  return (
+    <button
+      role="gridcell"
+      class="pair-cell"
+      data-pair-cell={name}
+      aria-selected={store.full.value === at}
+      aria-label={`Head ${name}: ${text}`}
+      title={`Head ${name}: ${text}`}
+      style={known ? { background: colour(store, tile, at, value) } : undefined}
+      onClick={() => store.select((now) => keepHead(now, at, stack))}
+    />
+  );
+}
+
+/** The colour of a head's kind, as deep as the value. */
+function colour(store: Store, tile: PairTile, at: number, value: number): string {
+  const { quantity, evens, most, stack } = tile;
+  if (quantity.signed) return rampCss(signedRamp(store.dark.value), signedByte(value, most));
+  const ramp = kindRamp((store.kinds.value && kindOf(store.kinds.value, at)) ?? "none", store.dark.value);
+  const even = evens[Math.floor(at / stack.heads)];
+  const top = topLift(stack.key.labels.length);
+  return rampCss(ramp, isShare(quantity) ? liftByte(liftOf(value, even), top) : toByte(Math.max(0, value) / most));
+}
+
+function colorOf(store: Store, at: number): string {
+  return kindColor((store.kinds.value && kindOf(store.kinds.value, at)) ?? "none", store.dark.value);
+}

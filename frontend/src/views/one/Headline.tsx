@@ -1,0 +1,41 @@
+import type { ComponentChildren } from "preact";
+import { kindColor } from "../../draw/kinds";
+import { KindIcon } from "../../parts/KindIcon";
+import { headName, headWords as labelWords } from "../../state/evidence";
+import { headWords, kindOf } from "../../state/kinds";
+import { freeze, type Store } from "../../state/store";
+import { HeadChanges } from "../live/HeadChanges";
+
+/** What a head does, the same line in every place; what can be done with it is given. */
+export function Headline({ store, children }: { store: Store; children?: ComponentChildren }) {
+  const { full, kinds, evidence, stack, dark } = store;
+  const at = full.value;
+  const known = kinds.value;
+  const kind = known && kindOf(known, at);
+  const words = known ? headWords(known, at) : { does: "", more: "" };
+  const labels = evidence.value ? labelWords(evidence.value, at) : "";
+  const more = [words.more && `here ${words.more}`, labels && `over many texts: ${labels}`].filter(Boolean).join(" · ");
+  return (
+    <div class="headline" style={{ "--kind": kind ? kindColor(kind, dark.value) : undefined }}>
+      <h2 data-headline>
+        {kind && <KindIcon kind={kind} />}
+        Head {headName({ stack: stack.value }, at)} <span>{words.does}</span>
+      </h2>
+      <div class="headline-tools">
+        {children}
+        {OF_MODEL && <HeadChanges store={store} />}
+        <button
+          class="quiet"
+          data-freeze
+          title="Compare this head with others side by side (a)"
+          onClick={() => freeze(store)}
+        >
+          + compare
+        </button>
+      </div>
+      <p data-more title={more}>
+        {more}
+      </p>
+    </div>
+  );
+}
