@@ -95,7 +95,7 @@ def test_what_cannot_be_patched_is_a_line_and_no_switch(page):
 
 
 def head_view(page):
-    page.locator('[data-option="head"]').click()
+    page.locator('[data-option="one"]').click()
     page.locator('[data-headscope][data-view="head"]').wait_for(state="attached")
     page.locator('[data-side="key"][data-token="1"]').wait_for()
 

@@ -67,6 +67,7 @@ def test_what_is_kept_is_what_python_captures(chromium_only, page, model, tmp_pa
     expect(view.page.locator('[data-tile="1-3"][aria-current="true"]')).to_be_attached()
     # Another view, layer, head and theme than a page opens with.
     page.locator('[data-tile="2-1"]').click()
+    page.locator('[data-option="one"]').click()
     page.locator('[data-option="matrix"]').click()
     page.locator('[data-headscope][data-view="matrix"]').wait_for(state="attached")
     page.locator("[data-theme-toggle]").click()
@@ -79,6 +80,7 @@ def test_what_is_kept_is_what_python_captures(chromium_only, page, model, tmp_pa
 
 def test_the_figure_of_a_changed_state_is_downloaded(chromium_only, page, tmp_path):
     silenced(page)
+    page.locator('[data-option="one"]').click()
     page.locator('[data-option="matrix"]').click()
     page.locator('[data-headscope][data-view="matrix"]').wait_for(state="attached")
     page.locator("[data-figure-menu]").click()
