@@ -199,6 +199,7 @@ def test_the_second_model_stands_beside_the_first(tab):
     tab.locator('[data-option="overview"]').click()
 
 
+@pytest.mark.filterwarnings("ignore:.*of the tokens of the prompt are")
 def test_a_guess_is_gone_on_from_and_each_layer_says_its_own(tab):
     field = tab.locator('[data-field="text"]')
     field.fill("a cat")
