@@ -77,6 +77,11 @@ def test_bytes_of_other_alphabets_read_as_what_was_written():
         tokens = tokens_from_encoding(fast, fast(text), (text,), specials=specials)
         assert tokens.labels == (text, "", "")
 
+    # an encoding without its text has the same labels
+    (record,) = hs.capture_encoded(model, fast, fast("\u00e9 \u20ac", return_tensors="pt"))
+    assert record["self"].query.labels == ("\u00e9", " ", "\u20ac", "", "")
+    assert len(set(record["self"].query.words[1:])) == 1
+
 
 def test_tokens_that_a_tokenizer_gets_later_are_seen():
     tokenizer = tiny_tokenizer()

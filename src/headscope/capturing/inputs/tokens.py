@@ -220,10 +220,10 @@ def tokens_from_ids(
     tokens = specials.tokens(tokenizer, ids)
     labels = [token.label for token in tokens]
     spans, segments, of = known.get("offsets"), known.get("segments", (0,) * len(ids)), texts
-    if spans is None and "words" not in known:
+    if spans is None:
         decoded, spans = _decoded_spans(tokenizer, ids, tokens)
         of = (decoded,) * 2
-        known["words"] = _words((0,) * len(ids), spans, segments, of)
+        known["words"] = _words(known.get("words", (0,) * len(ids)), spans, segments, of)
     if spans is not None:
         ends = [0] * len(of)
         for place, (token, span) in enumerate(zip(tokens, spans, strict=True)):
