@@ -7,6 +7,8 @@ import warnings
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
 
 import headscope as hs
 from headscope import tasks
@@ -177,6 +179,7 @@ def test_a_conversation_needs_a_template_that_reads_it(model, tokenizer):
         (("[CLS] the cat",), ("the cat",)),
         (("[CLS] the cat [SEP]",), ("the cat",)),
         (("the cat [SEP]",), ("the cat",)),
+        ((" \n[CLS] the cat [SEP]\n",), ("the cat",)),
         (("[CLS] the cat", "a dog [SEP]"), ("the cat", "a dog")),
     ],
 )
@@ -194,6 +197,28 @@ def test_special_tokens_in_a_text_are_read_once(kind, marked, bare):
         assert np.allclose(stack.weights(), plain[name].weights(), atol=1e-6)
     (many,), _ = said_by(lambda: list(hs.capture_many(model, tokenizer, [marked])))
     assert many[next(iter(many.stacks))].query.ids == plain[next(iter(plain.stacks))].query.ids
+
+
+def test_marks_between_a_text_and_its_pair_are_told():
+    model, tokenizer = tiny_model("bert"), tiny_tokenizer()
+    for pair in (("the cat", "[CLS] a dog"), ("the cat [SEP]", "a dog")):
+        record, (said,) = said_by(lambda pair=pair: hs.capture(model, tokenizer, *pair))
+        assert "is written where the text and its pair meet" in said
+        assert list(record["self"].query.ids) == tokenizer(*pair)["input_ids"]
+
+
+def test_a_word_that_becomes_the_first_mark_is_kept():
+    backend = Tokenizer(models.WordLevel({"<s>": 0, "t1": 1, "t2": 2}, "<s>"))
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    backend.post_processor = processors.TemplateProcessing(
+        single="<s> $A", special_tokens=[("<s>", 0)]
+    )
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>")
+    model = tiny_model("gpt2", vocab_size=3)
+    for text in ("zebra t1 <s> t2", "t1 <s> t2", "t1"):
+        record, said = said_by(lambda text=text: hs.capture(model, tokenizer, text))
+        assert list(record["self"].query.ids) == tokenizer(text)["input_ids"]
+        assert not any("read once" in each for each in said)
 
 
 def test_the_text_of_a_template_is_read_as_the_template_is(model, tokenizer):

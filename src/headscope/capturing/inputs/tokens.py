@@ -115,6 +115,8 @@ def tokenized(tokenizer: Any, *texts: str, warns: bool = True, **options: Any) -
     encoding = tokenizer(*texts, **options)
     ids = encoding["input_ids"]
     kept = once(tokenizer, ids, *texts, **options)
+    if warns and len(texts) > 1:
+        _warn_of_marks_between(tokenizer, *texts)
     if kept == slice(0, len(ids)):
         return encoding
     if warns:
@@ -139,21 +141,24 @@ def once(tokenizer: Any, ids: list[int], *texts: str, **options: Any) -> slice:
         *texts: that were encoded.
         **options: of the tokenizer's call.
     """
-    if len(ids) < 2 or (ids[0] != ids[1] and ids[-1] != ids[-2]):
+    given = [text for text in (*texts, options.get("text_target")) if text]
+    if not ids or not given:
         return slice(0, len(ids))
-    roles, bare = roles_of(tokenizer), options | {"add_special_tokens": False}
-    own = tokenizer(*texts, **bare)["input_ids"]
+    first, last = tokenizer.convert_ids_to_tokens([ids[0], ids[-1]])
+    # Words that a tokenizer does not know may become the same token; the text does not hold it.
+    begins = given[0].lstrip().startswith(first) and ids[0] in roles_of(tokenizer)
+    ends = given[-1].rstrip().endswith(last) and ids[-1] in roles_of(tokenizer)
+    if not begins and not ends:
+        return slice(0, len(ids))
+    own = tokenizer(*texts, **options | {"add_special_tokens": False})["input_ids"]
 
-    def is_doubled(mark: int, written: list[int], read: list[int]) -> bool:
+    def is_put(mark: int, written: list[int], read: list[int]) -> bool:
         counts = [len(list(takewhile(mark.__eq__, each))) for each in (written, read)]
-        # Words that a tokenizer does not know may become the same token; the text does not hold it.
-        given = (*texts, options.get("text_target") or "")
-        is_written = any(tokenizer.convert_ids_to_tokens(mark) in text for text in given)
-        return is_written and mark in roles and 0 < counts[0] < counts[1]
+        return counts[0] < counts[1]
 
-    first = is_doubled(ids[0], own, ids)
-    last = is_doubled(ids[-1], own[::-1], ids[::-1])
-    return slice(int(first), len(ids) - last)
+    begins = begins and is_put(ids[0], own, ids)
+    ends = ends and is_put(ids[-1], own[::-1], ids[::-1])
+    return slice(int(begins), len(ids) - ends)
 
 
 def _warn_of_doubled(tokenizer: Any, ids: Sequence[int], kept: slice) -> None:
@@ -165,6 +170,17 @@ def _warn_of_doubled(tokenizer: Any, ids: Sequence[int], kept: slice) -> None:
         "they are read once, not twice",
         stacklevel=4,
     )
+
+
+def _warn_of_marks_between(tokenizer: Any, text: str, pair: str) -> None:
+    """Warn of special tokens that a pair of texts holds where the two meet."""
+    for mark in tokenizer.convert_ids_to_tokens(list(roles_of(tokenizer))):
+        if text.rstrip().endswith(mark) or pair.lstrip().startswith(mark):
+            warnings.warn(
+                f"{mark!r} is written where the text and its pair meet: it is read beside the "
+                f"special tokens that {type(tokenizer).__name__} puts there; leave it out",
+                stacklevel=4,
+            )
 
 
 def tokens_from_encoding(
