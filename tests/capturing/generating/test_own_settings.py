@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import headscope as hs
+from headscope.errors import TextError
 from headscope.interventions import Zero
 
 from .conftest import PROMPT, assert_equal_to_one_pass, model_of
@@ -96,6 +97,23 @@ def test_a_length_of_the_models_own_is_the_default(tokenizer):
     record = hs.generate(model, tokenizer, PROMPT, **given)
     assert record.generation.tokens.ids == text_of(model, tokenizer, **given)
     assert len(record.generation) == 4
+
+
+@pytest.mark.parametrize("family", ["llama", "gpt2"])
+def test_a_length_of_a_decoders_own_counts_the_prompt(family, tokenizer):
+    model = varied(family, tokenizer)
+    model.generation_config.update(max_length=12, min_length=11, eos_token_id=63)
+    prompts = [PROMPT, "a dog", "the cat"]
+    for prompt, record in zip(prompts, hs.generate(model, tokenizer, prompts), strict=True):
+        given = tokenizer(prompt, return_tensors="pt")
+        whole = model.generate(**given)[0].tolist()
+        assert record.generation.tokens.ids == tuple(whole[given["input_ids"].shape[1] :])
+        alone = hs.generate(model, tokenizer, prompt).generation
+        assert alone.tokens.ids == record.generation.tokens.ids
+    model.generation_config.max_length = 2
+    with pytest.raises(TextError, match="max_length, which counts them, is 2; give max_new_tokens"):
+        hs.generate(model, tokenizer, PROMPT)
+    assert len(hs.generate(model, tokenizer, PROMPT, max_new_tokens=3).generation.tokens.ids) == 3
 
 
 def test_a_capture_reads_the_target_that_beams_choose(tokenizer):

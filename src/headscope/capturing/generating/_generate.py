@@ -83,7 +83,7 @@ def generate(
             "content": ...}``; for an encoder-decoder, the source. A list of them gives a list of
             records.
         max_new_tokens: how many tokens to write at most; by default as many as the model's own
-            configuration says (``max_new_tokens``; of an encoder-decoder also ``max_length``), or
+            configuration says (``max_new_tokens`` or ``max_length``), or
             32.
         alternatives: how many of the most probable candidates to note for each token.
         seed: of the random numbers, where tokens are sampled (``do_sample=True``); the caller's are

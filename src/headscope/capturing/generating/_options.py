@@ -8,7 +8,7 @@ from typing import Any
 
 from headscope.capturing.keep import KeepChoice, parse_keep
 from headscope.capturing.walk import reads_target
-from headscope.errors import CaptureError
+from headscope.errors import CaptureError, TextError
 
 OBJECTS = ("logits_processor", "prefix_allowed_tokens_fn", "stopping_criteria", "streamer")
 """What ``model.generate`` takes in addition to the fields of its configuration."""
@@ -120,15 +120,27 @@ def _check_refused(options: Mapping[str, Any], own: Mapping[str, Any]) -> None:
             raise CaptureError(f"{name}={shown} cannot be recorded: {why}")
 
 
-def length_of(model: Any) -> int:
+def length_of(model: Any, prompt: int) -> int:
     """How many tokens a model writes at most by its own configuration.
 
-    Its ``max_length`` counts the prompt where there is only a decoder, and is often all that the
-    model has positions for; there it is no wish for so long a text.
+    Args:
+        model: that is to write.
+        prompt: how many tokens the prompt has; ``max_length`` counts them where there is only a
+            decoder, and the start token where there are two.
+
+    Raises:
+        TextError: where the prompt alone is as long as the whole may be.
     """
     own = model.generation_config
-    whole = own.max_length - 1 if reads_target(model) and own.max_length else LENGTH
-    return own.max_new_tokens or whole
+    if own.max_new_tokens or not own.max_length:
+        return own.max_new_tokens or LENGTH
+    left = own.max_length - (1 if reads_target(model) else prompt)
+    if left < 1:
+        raise TextError(
+            f"The prompt has {prompt} tokens, and the model's own max_length, which counts them, "
+            f"is {own.max_length}; give max_new_tokens (--max-new-tokens)"
+        )
+    return left
 
 
 def deep_cache(model: Any, arguments: dict[str, Any]) -> dict[str, Any]:

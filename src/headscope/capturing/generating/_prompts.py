@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -87,7 +87,7 @@ def parsed(
         )
     check_reads(model, prompt)
     keeping, arguments = parse_options(options, model)
-    arguments["max_new_tokens"] = length_of(model) if count is None else count
+    arguments["max_new_tokens"] = count
     run = GenerationRun(
         model, tokenizer, target or tokenizer, keeping, alternatives, arguments, seed
     )
@@ -110,7 +110,7 @@ class PromptRunner:
 
     def alone(self, prompt: ParsedInput) -> Record:
         """The record of one prompt."""
-        return self._warned(self.run.records([self._read(prompt)]))[0]
+        return self._records([self._read(prompt)])[0]
 
     def each(
         self, prompts: Mapping[int, ParsedInput], size: int | None, report: Report
@@ -131,8 +131,10 @@ class PromptRunner:
         while ahead := dict(islice(numbered, AT_ONCE)):
             read = self._all_read(ahead, report)
             # What is to be written takes room too.
-            written = self.run.arguments["max_new_tokens"]
-            lengths = {index: len(each["input_ids"]) + written for index, (_, each) in read.items()}
+            lengths = {
+                index: len(each["input_ids"]) + self._length(each["input_ids"])
+                for index, (_, each) in read.items()
+            }
             done: dict[int, Record] = {}
             for batch in batches_of(lengths, BATCH_TOKENS, most):
                 done |= self._batch({index: read[index] for index in batch}, report)
@@ -143,21 +145,30 @@ class PromptRunner:
         """Records of prompts that are run together; one by one where that cannot be recorded."""
         if len(prompts) > 1:
             try:
-                together = self._warned(self.run.records(list(prompts.values())))
+                together = self._records(list(prompts.values()))
                 return dict(zip(prompts, together, strict=True))
             except CaptureError as error:
                 why = error
         done: dict[int, Record] = {}
         for index, prompt in prompts.items():
             try:
-                done[index] = self._warned(self.run.records([prompt]))[0]
+                done[index] = self._records([prompt])[0]
             except HeadscopeError as error:
                 report(index, error)
         if len(prompts) > 1 and done:
             warnings.warn(f"{len(prompts)} prompts were run one at a time: {why}", stacklevel=6)
         return done
 
-    def _warned(self, records: list[Record]) -> list[Record]:
+    def _length(self, prompt: list[int]) -> int:
+        """How many tokens are written after a prompt at most."""
+        count = self.run.arguments["max_new_tokens"]
+        return length_of(self.run.model, len(prompt)) if count is None else count
+
+    def _records(self, prompts: list[tuple[str, Any]]) -> list[Record]:
+        """The records of one prompt, or of several of the same length to write."""
+        length = self._length(prompts[0][1]["input_ids"])
+        run = replace(self.run, arguments=self.run.arguments | {"max_new_tokens": length})
+        records = run.records(prompts)
         warn_of_gaps(records[0])
         return records
 
@@ -189,7 +200,7 @@ class PromptRunner:
             check_fit(model, NEXT, ids, generates=True)
             self.checks_fitness = False
         before = 1 if reads_target(model) else len(ids)
-        check_room(model, before, self.run.arguments["max_new_tokens"])
+        check_room(model, before, self._length(ids))
         return texts[0], encoding
 
     def _alone_because(self) -> str:
@@ -204,6 +215,8 @@ class PromptRunner:
             return "its beams are a batch"
         if self.run.keeping.routers:
             return "router scores are kept"
+        if arguments["max_new_tokens"] is None and own.max_length and not own.max_new_tokens:
+            return "the model's own max_length counts the tokens of each prompt"
         if sessions():
             return "an intervention is open"
         known = {name for name in own.to_diff_dict() if not name.startswith("_")}

@@ -86,15 +86,16 @@ def written_about(
     _check_writes(model)
     if not allow_unfit:
         check_fit(model, NEXT)
-    length = length_of(model) if max_new_tokens is None else max_new_tokens
-    check_count("max_new_tokens", length)
+    if max_new_tokens is not None:
+        check_count("max_new_tokens", max_new_tokens)
     check_count("alternatives", alternatives, 0)
     keeping, arguments = parse_options(options, model)
-    arguments["max_new_tokens"] = length
     with one_at_a_time(model), at_rest(model), left_as_it_was(model):
         inputs = inputs_of(model, processor, given)
         prompt = inputs.arguments["input_ids"].shape[1]
+        length = length_of(model, prompt) if max_new_tokens is None else max_new_tokens
         check_room(model, prompt, length)
+        arguments["max_new_tokens"] = length
         odds = TokenProbabilities(alternatives)
         with uncompiled(model), seeded(seed, device_of(model)):
             ids = _written(model, inputs, arguments, odds)
