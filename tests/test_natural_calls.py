@@ -124,6 +124,13 @@ def test_a_record_is_called_like_one(name, record, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_an_empty_path_is_answered_with_a_name(record):
+    with pytest.raises(hs.FileError, match=r"and the path is .*; name it record\.safetensors"):
+        hs.save(record, "")
+    with pytest.raises(hs.FileError, match=r"and the path is ''; name it view\.html"):
+        hs.page(record).save("")
+
+
 def test_a_page_is_called_like_one(record, tmp_path, monkeypatch):
     monkeypatch.setattr(View, "html", "<!doctype html>")
     with pytest.raises(

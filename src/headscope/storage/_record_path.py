@@ -20,7 +20,8 @@ def check_path(path: Path, what: str = "record") -> None:
     Raises:
         FileError: with a name that would do.
     """
-    if path.suffix != RECORD_SUFFIX and (path.is_file() or not path.exists()):
+    is_free = path.is_file() or not path.exists() or not path.name
+    if path.suffix != RECORD_SUFFIX and is_free:
         named = path.with_suffix(RECORD_SUFFIX) if path.name else path / f"{what}{RECORD_SUFFIX}"
         raise FileError(
             f"A {what} is a {RECORD_SUFFIX} file, and the path is {path}; name it {named}"

@@ -28,9 +28,10 @@ class FilePage:
             FileError: where it cannot be written, or its name does not end like a page (``.html``).
         """
         if Path(path).suffix.lower() not in PAGES:
+            name = Path(path) if Path(path).name else Path(path) / "view"
             raise FileError(
-                f"A view is a page, and the path is {path}; name it "
-                f"{Path(path).with_suffix(PAGES[0])}"
+                f"A view is a page, and the path is {str(path)!r}; name it "
+                f"{name.with_suffix(PAGES[0])}"
             )
         # Made before the file is opened: an error here leaves an existing file alone.
         text = self.html
