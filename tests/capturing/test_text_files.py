@@ -8,7 +8,7 @@ import pytest
 import headscope as hs
 from headscope.capturing import generate_many
 from headscope.cli import run
-from headscope.errors import FileError, TextError
+from headscope.errors import FileError, RecordError, TextError
 from headscope.interventions import Zero
 from headscope.interventions import next_word as next_word_loss
 from headscope.tasks import next_word
@@ -77,6 +77,36 @@ def test_a_file_that_is_not_there_is_no_text(read, folder):
         hs.heads(*read, "gone.txt")
     with pytest.raises(FileError, match=r"notes is not a file of texts; expected .txt"):
         hs.heads(*read, "notes")
+
+
+@pytest.mark.parametrize("name", ["TEXTS.CSV", " texts.txt ", "texts.Txt\n"])
+def test_neither_case_nor_blanks_make_a_name_a_text(name, read, folder):
+    Path("texts.csv").rename("TEXTS.CSV")
+    Path("texts.txt").with_name("texts.Txt").write_text("\n".join(TEXTS))
+    assert len(list(hs.capture_many(*read, name))) == len(TEXTS)
+    with pytest.raises(TextError, match="Expected one text, got the name of a file"):
+        hs.capture(*read, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("missing.CSV", "missing.CSV does not exist"),
+        ("t.txt.gz", "t.txt.gz is not a file of texts; unpack it first; expected .txt"),
+        ("notes.json", "notes.json is not a file of texts; expected .txt"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_no_text(name, message, read, folder):
+    with pytest.raises(FileError, match=message):
+        hs.heads(*read, name)
+
+
+def test_names_of_files_in_a_list_are_no_texts(read, folder):
+    message = "'texts.txt' in a list of texts is the name of a file; give the name alone"
+    with pytest.warns(UserWarning, match=message), pytest.raises(RecordError):
+        hs.heads(*read, ["texts.txt"])
+    with pytest.warns(UserWarning, match=message):
+        assert len(list(hs.capture_many(*read, [TEXTS[0], "texts.txt"]))) == 1
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,28 @@ def test_what_cannot_be_read_is_said(name, content, line, tmp_path):
         read_pairs(read_rows(tmp_path / name), str(tmp_path / name))
 
 
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ('text\nfine\n"an open one\nlost\nlost too\n', "the row from line 3 on: unexpected end"),
+        ('text\n"so" it is\nfine\n', "the row from line 2 on: "),
+        ('text\n"two\nlines"\n"an open one\n', "the row from line 4 on: "),
+    ],
+)
+def test_an_open_quotation_mark_swallows_no_text(content, line, tmp_path):
+    (tmp_path / "a.csv").write_text(content, encoding="utf-8")
+    with pytest.raises(FileError, match=line + ".*close each quotation mark"):
+        read_rows(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+@pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.tsv", "a.jsonl"])
+def test_another_encoding_is_named_with_advice(name, encoding, tmp_path):
+    (tmp_path / name).write_text('"text"\n"café"\n', encoding=encoding)
+    with pytest.raises(FileError, match="is not written in UTF-8 .*; save it as UTF-8"):
+        read_rows(tmp_path / name)
+
+
 def test_labels_that_are_none_are_said():
     with pytest.raises(
         FileError,

@@ -16,6 +16,9 @@ from headscope.storage.npz import MOST_PACKED_RATIO, MOST_UNPACKED, UNREADABLE
 ROWS_AT_ONCE = 1024
 """Rows of a .parquet file that are unpacked together."""
 SUFFIXES = (".txt", ".jsonl", ".csv", ".tsv", ".parquet")
+PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
+OTHERS = (".json", ".xlsx", ".xls", ".ods", ".docx", ".pdf", *PACKED)
+"""Endings of files that hold texts and are not read here."""
 FIRST = (
     "text",
     "sentence1",
@@ -47,11 +50,13 @@ Row = Mapping[str, Any]
 
 def names_file(text: str) -> bool:
     """Whether a text is rather the name of a file of texts: there is such a file, or it is one word
-    that ends like one.
+    that ends like one, whichever case it is written in.
     """
+    name = text.strip()
+    ends_so = Path(name).suffix.lower() in SUFFIXES + OTHERS
     # Path.is_file raises where a text is longer than a name may be.
-    is_there = os.path.isfile(text)  # noqa: PTH113
-    return is_there or (len(text.split()) == 1 and Path(text).suffix in SUFFIXES)
+    is_there = os.path.isfile(text) or (ends_so and os.path.isfile(name))  # noqa: PTH113
+    return is_there or (ends_so and len(name.split()) == 1)
 
 
 def read_texts(path: Path) -> list[Any]:
@@ -77,10 +82,14 @@ def read_rows(path: str | Path) -> list[dict[str, Any]]:
         FileError: where the file cannot be read or holds nothing.
     """
     path = Path(path)
-    if path.suffix not in SUFFIXES:
-        raise FileError(f"{path} is not a file of texts; expected {', '.join(SUFFIXES)}")
+    if not path.exists():
+        path = Path(str(path).strip())
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        advice = "; unpack it first" if suffix in PACKED else ""
+        raise FileError(f"{path} is not a file of texts{advice}; expected {', '.join(SUFFIXES)}")
     try:
-        rows = list(_READERS[path.suffix](path))
+        rows = list(_READERS[suffix](path))
     except FileNotFoundError:
         raise FileError(f"{path} does not exist") from None
     except ImportError:
@@ -88,6 +97,8 @@ def read_rows(path: str | Path) -> list[dict[str, Any]]:
             f"{path} needs pyarrow, which is not installed: pip install 'headscope[tables]', or "
             "take .csv"
         ) from None
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path} is not written in UTF-8 ({error}); save it as UTF-8") from None
     except (*UNREADABLE, csv.Error) as error:
         if isinstance(error, FileError):
             raise
@@ -241,7 +252,7 @@ def _jsonl(path: Path) -> Iterator[dict[str, Any]]:
 
 def _csv(path: Path) -> Iterator[dict[str, Any]]:
     with path.open(encoding="utf-8-sig", newline="") as file:
-        yield from _cells(csv.DictReader(file))
+        yield from _cells(csv.DictReader(file, strict=True))
 
 
 def _tsv(path: Path) -> Iterator[dict[str, Any]]:
@@ -250,7 +261,17 @@ def _tsv(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _cells(rows: csv.DictReader) -> Iterator[dict[str, Any]]:
-    for row in rows:
+    while True:
+        began = rows.line_num + 1 if rows.fieldnames else 1
+        try:
+            row = next(rows, None)
+        except csv.Error as error:
+            raise ValueError(
+                f"the row from line {began} on: {error}; close each quotation mark, and write one "
+                'inside a text twice ("")'
+            ) from None
+        if row is None:
+            return
         # DictReader puts cells beyond the header under None: a comma in a text that is not quoted
         # would cut it silently.
         if None in row:

@@ -85,6 +85,11 @@ def parse_input(given: Any) -> ParsedInput:
     if isinstance(given, ParsedInput):
         return given
     if isinstance(given, str):
+        if Path(given.strip()).suffix and names_file(given):
+            raise TextError(
+                f"{given!r} in a list of texts is the name of a file; give the name alone, not in "
+                "a list, and its texts are read"
+            )
         return ParsedInput(check_text(given))
     if isinstance(given, Mapping):
         return _from_mapping(given)
