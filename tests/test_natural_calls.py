@@ -127,7 +127,7 @@ def test_a_record_is_called_like_one(name, record, tmp_path):
 def test_an_empty_path_is_answered_with_a_name(record):
     with pytest.raises(hs.FileError, match=r"and the path is .*; name it record\.safetensors"):
         hs.save(record, "")
-    with pytest.raises(hs.FileError, match=r"and the path is ''; name it view\.html"):
+    with pytest.raises(hs.FileError, match=r"and the path is empty; name it view\.html"):
         hs.page(record).save("")
 
 

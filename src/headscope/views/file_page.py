@@ -30,7 +30,7 @@ class FilePage:
         if Path(path).suffix.lower() not in PAGES:
             name = Path(path) if Path(path).name else Path(path) / "view"
             raise FileError(
-                f"A view is a page, and the path is {str(path)!r}; name it "
+                f"A view is a page, and the path is {str(path) or 'empty'}; name it "
                 f"{name.with_suffix(PAGES[0])}"
             )
         # Made before the file is opened: an error here leaves an existing file alone.
