@@ -269,11 +269,13 @@ def words_tokenizer(unknown, begins, **names):
         "<s>",
         "</s>",
         "<pad>",
-        "[?]",
+        unknown,
         *["the", "cat", "saw", "a", "dog", "and", "it", "ran", "off", "home"],
     ]
     backend = Tokenizer(
-        models.WordLevel({word: number for number, word in enumerate(words)}, unknown)
+        models.WordLevel(
+            {word: number for number, word in enumerate(dict.fromkeys(words))}, unknown
+        )
     )
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     if begins:
@@ -295,6 +297,8 @@ UNREADABLE = "Nobody knew why our door was open"
         ("<pad>", {"pad_token": "<pad>"}),
         ("</s>", {"eos_token": "</s>"}),
         ("[?]", {}),
+        ("UNK", {}),
+        ("0", {"bos_token": "<s>"}),
     ],
 )
 @pytest.mark.parametrize("begins", [True, False])

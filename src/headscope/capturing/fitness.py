@@ -275,9 +275,16 @@ def _vocabulary(tokenizer: Any) -> tuple[frozenset[int], tuple[int, ...]]:
         # The mark of a space comes before unknown words, too.
         piece = str(tokenizer.convert_ids_to_tokens(number)).strip("\u2581\u0120 ")
         # An alphabet may have no token for what is unknown, and use a letter.
-        if number in special or (piece and not piece.isalnum()):
+        is_letter = len(piece) == 1 and piece.isalnum() and _is_alphabet(tokenizer)
+        if number in special or (piece and not is_letter):
             unknown.add(number)
     return frozenset(unknown), tuple(tokenizer("")["input_ids"])
+
+
+def _is_alphabet(tokenizer: Any) -> bool:
+    """Whether a vocabulary is of single letters, but for the special tokens."""
+    special = set(tokenizer.all_special_ids)
+    return all(len(piece) == 1 for piece, at in tokenizer.get_vocab().items() if at not in special)
 
 
 def _as_made(vector: torch.Tensor) -> bool:
