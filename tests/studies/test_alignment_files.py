@@ -98,7 +98,7 @@ def test_links_may_count_from_one(tmp_path):
         ),
         ("a.csv", "source,target,links\n , ,0-0\n", 'row 1 has no "source"'),
         ("a.jsonl", '{"source": "a", "target": "b", "links": "0:0"}', "row 1: '0:0' is not a link"),
-        ("a.pdf", "", "is not a table"),
+        ("a.pdf", "", "is not a file of texts"),
     ],
 )
 def test_what_is_no_pair_is_said_with_its_row(name, content, said, tmp_path):

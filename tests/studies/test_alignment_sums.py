@@ -11,8 +11,14 @@ from headscope.studies import AlignmentStudy
 from headscope.studies.alignment._best_layer_or_head import chosen_cells
 from headscope.studies.alignment._counts import rates_of
 from headscope.studies.alignment._file import alignment_study_of, kept_of
-from headscope.studies.alignment._sums import BY, KEYS, STATES, AlignmentTotals, documents_of
-from headscope.studies.shared._answer_sums import hashed_halves
+from headscope.studies.alignment._sums import (
+    BY,
+    KEYS,
+    STATES,
+    AlignmentTotals,
+    documents_of,
+    hashed_halves,
+)
 from headscope.testing import cipher_pairs, cipher_translator
 
 from ..close import assert_close

@@ -114,9 +114,16 @@ def _captured(
 
 
 def prepared(
-    model: Any, tokenizer: Any, given: ParsedInput, options: CaptureOptions
+    model: Any,
+    tokenizer: Any,
+    given: ParsedInput,
+    options: CaptureOptions,
+    *,
+    max_unknown: float | None = None,
 ) -> tuple[Any, Inputs]:
-    """The model, loaded and unwrapped, and its inputs; for the arguments see `capture`."""
+    """The model, loaded and unwrapped, and its inputs; for the arguments see `capture`, for
+    ``max_unknown`` `check_known`.
+    """
     check_options(options)
     check_reader(tokenizer, "capture")
     if model is None or isinstance(model, str | Path):
@@ -141,7 +148,7 @@ def prepared(
             inputs = inputs_of(model, tokenizer, given, **reading)
         else:
             tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
-            inputs = _inputs_of_text(model, tokenizer, given, **reading)
+            inputs = _inputs_of_text(model, tokenizer, given, max_unknown=max_unknown, **reading)
         return model, _with_more(inputs, model, options)
 
 
@@ -333,9 +340,10 @@ def _inputs_of_text(
     *,
     truncate: bool = False,
     target_tokenizer: Any = None,
+    max_unknown: float | None = None,
 ) -> Inputs:
     encoding = encode(model, tokenizer, given.texts, truncate=truncate)
-    check_known(tokenizer, encoding["input_ids"], "the text", None)
+    check_known(tokenizer, encoding["input_ids"], "the text", max_unknown)
     named = {
         name: torch.tensor([values], device=device_of(model)) for name, values in encoding.items()
     }

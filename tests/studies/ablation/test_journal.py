@@ -106,20 +106,6 @@ def test_values_of_another_shape_are_refused_when_they_are_noted(path):
     journal.close()
 
 
-def test_a_journal_of_an_earlier_version_is_gone_on_with(path):
-    lines = [{"format": "headscope ablation", "version": 1, **HEADER}]
-    lines += [{"batch": 0, "cell": cell, "values": [[1.0, 2.0]]} for cell in (None, HEAD)]
-    path.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
-    journal = Journal(path, HEADER)
-    assert (0, HEAD) in journal
-    journal.add(1, None, np.array([[5.0, 6.0]]))
-    journal.close()
-    assert opened(path)[1, None].tolist() == [[5.0, 6.0]]
-    changed_line(path, 3, lambda line: line.replace(b"6.0", b"7.0"))
-    with pytest.raises(FileError, match="Line 4 of .* was changed"):
-        opened(path)
-
-
 def test_every_line_is_on_the_disk_when_it_is_noted(path, monkeypatch):
     synced = []
 

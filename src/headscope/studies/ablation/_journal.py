@@ -117,6 +117,8 @@ class Journal:
             self._write(_with_sum(header))
             return
         first, *lines = kept.splitlines()
+        if b'"headscope ablation"' not in first:
+            raise ValueError(f"{self._path} begins with another line")
         before = _row(first, f"Line 1 of {self._path}")
         _check(before, header, self._path)
         for number, line in enumerate(lines, 2):

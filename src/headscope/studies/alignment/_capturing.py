@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from headscope.errors import HeadscopeError, ModelError
@@ -70,7 +71,10 @@ def captured(
         known = filter(None, [given.decoder_text()])
         check_known_texts(source if target is None else target, known, "the sentence")
     more = {} if target is None else {"target_tokenizer": target}
-    return capture(model, source, given, keep=("weights", "norms"), **more)
+    with warnings.catch_warnings():
+        # Checked above, or allowed.
+        warnings.filterwarnings("ignore", message=".* the tokenizer does not know its words")
+        return capture(model, source, given, keep=("weights", "norms"), **more)
 
 
 def digest_of(pair: AlignedPair) -> str:
