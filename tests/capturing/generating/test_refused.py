@@ -176,6 +176,8 @@ def test_an_assisting_model_is_one_clear_error(tokenizer):
         {"num_return_sequences": 2, "num_beams": 2},
         {"penalty_alpha": 0.6},
         {"prompt_lookup_num_tokens": 3},
+        {"num_beam_groups": 2, "num_beams": 4},
+        {"dola_layers": "high"},
     ],
 )
 def test_what_the_models_own_configuration_asks_for_is_refused_by_name(own, tokenizer):
@@ -183,6 +185,33 @@ def test_what_the_models_own_configuration_asks_for_is_refused_by_name(own, toke
     model.generation_config.update(**own)
     with pytest.raises(CaptureError, match=f"{next(iter(own))}=.* cannot be recorded"):
         hs.generate(model, tokenizer, PROMPT, max_new_tokens=4)
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"num_beam_groups": 2, "num_beams": 4},
+        {"penalty_alpha": 0.6, "top_k": 4},
+        {"dola_layers": "high"},
+    ],
+)
+def test_a_target_that_cannot_be_written_is_one_clear_error(own, tokenizer):
+    model = model_of("bart")
+    for name, value in own.items():
+        setattr(model.generation_config, name, value)
+    with pytest.raises(CaptureError, match=f"with .*{next(iter(own))}=.*; give one with target="):
+        hs.capture(model, tokenizer, PROMPT)
+    hs.capture(model, tokenizer, PROMPT, target="a dog")
+
+
+@pytest.mark.parametrize("own", [{"return_dict_in_generate": True}, {"num_return_sequences": 2}])
+def test_a_target_is_one_text_whatever_else_is_to_come_back(own, tokenizer):
+    model = model_of("bart")
+    model.generation_config.num_beams = 2
+    wanted = hs.capture(model, tokenizer, PROMPT)["decoder"].query.ids
+    for name, value in own.items():
+        setattr(model.generation_config, name, value)
+    assert hs.capture(model, tokenizer, PROMPT)["decoder"].query.ids == wanted
 
 
 @pytest.mark.parametrize(

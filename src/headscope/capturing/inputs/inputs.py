@@ -18,7 +18,7 @@ from headscope.capturing.inputs.tokens import (
 )
 from headscope.capturing.media._pixels import Picture
 from headscope.capturing.media.input_positions import InputPositions, UnnamedPositions, origins_of
-from headscope.errors import CaptureError, TextError
+from headscope.errors import CaptureError, HeadscopeError, TextError
 from headscope.record import Tokens
 
 GENERATED_AT_MOST = 64
@@ -180,7 +180,21 @@ def with_target(
             return inputs | {"decoder_input_ids": read}, tokens
     elif hasattr(model, "generate") and model.can_generate():
         longest = min(GENERATED_AT_MOST, position_limit(model) or GENERATED_AT_MOST)
-        read = model.generate(**inputs, use_cache=False, do_sample=False, max_length=longest)
+        ours = {"num_return_sequences": 1, "return_dict_in_generate": False, "max_length": longest}
+        try:
+            read = model.generate(**inputs, use_cache=False, do_sample=False, **ours)
+        except ValueError as error:
+            if isinstance(error, HeadscopeError):
+                raise
+            own = ", ".join(
+                f"{name}={value!r}"
+                for name, value in model.generation_config.to_diff_dict().items()
+                if value and not name.startswith(("_", "transformers_")) and name[-3:] != "_id"
+            )
+            raise CaptureError(
+                f"{type(model).__name__} cannot write a target as its generation_config says, "
+                f"with {own}; give one with target= ({str(error).strip()})"
+            ) from error
         # The decoder writes the end and never reads it.
         if read.shape[1] > 1 and read[0, -1].item() in ends_of(model):
             read = read[:, :-1]
