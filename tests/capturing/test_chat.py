@@ -13,6 +13,7 @@ from transformers import PreTrainedTokenizerFast
 import headscope as hs
 from headscope import tasks
 from headscope.capturing import capture_batches
+from headscope.capturing.inputs.tokens import tokenized
 from headscope.cli import run
 from headscope.errors import HeadscopeError, TextError
 from headscope.interventions import Zero
@@ -208,13 +209,15 @@ def test_marks_between_a_text_and_its_pair_are_told():
 
 
 def test_a_word_that_becomes_the_first_mark_is_kept():
-    backend = Tokenizer(models.WordLevel({"<s>": 0, "t1": 1, "t2": 2}, "<s>"))
-    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    backend = Tokenizer(models.WordLevel({"<s>": 0, "t1": 1, "t2": 2, "\n": 3}, "<s>"))
+    backend.pre_tokenizer = pre_tokenizers.Split(" ", "removed")
     backend.post_processor = processors.TemplateProcessing(
         single="<s> $A", special_tokens=[("<s>", 0)]
     )
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>")
-    model = tiny_model("gpt2", vocab_size=3)
+    model = tiny_model("gpt2", vocab_size=4)
+    # white space does not hide a mark, even where it is a token
+    assert [*tokenized(tokenizer, "\n <s> t1", warns=False)["input_ids"]] == [3, 0, 1]
     for text in ("zebra t1 <s> t2", "t1 <s> t2", "t1"):
         record, said = said_by(lambda text=text: hs.capture(model, tokenizer, text))
         assert list(record["self"].query.ids) == tokenizer(text)["input_ids"]

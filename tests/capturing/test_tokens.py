@@ -1,3 +1,5 @@
+import warnings
+
 import pytest
 
 import headscope as hs
@@ -81,6 +83,29 @@ def test_bytes_of_other_alphabets_read_as_what_was_written():
     (record,) = hs.capture_encoded(model, fast, fast("\u00e9 \u20ac", return_tensors="pt"))
     assert record["self"].query.labels == ("\u00e9", " ", "\u20ac", "", "")
     assert len(set(record["self"].query.words[1:])) == 1
+
+
+def test_words_that_no_token_comes_from_are_told():
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    backend = Tokenizer(models.BPE())
+    backend.normalizer = normalizers.BertNormalizer()
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    backend.train_from_iterator(["the cat sat"], trainers.BpeTrainer(show_progress=False))
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="t")
+    model = tiny_model("gpt2", vocab_size=len(tokenizer))
+    message = "no token of 'my', 'big', 'dog', '\u4f60\u597d', 'on': .* sees 5 of the words"
+    for run in (
+        lambda text: hs.capture(model, tokenizer, text),
+        lambda text: list(hs.capture_many(model, tokenizer, [text])),
+    ):
+        with pytest.warns(UserWarning, match=message) as said:
+            run("my big dog sat \u4f60\u597d on the cat")
+        assert len(said) == 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)
+            run("  the c\u00e1t\n\t sat \u0301 \u200b \x01 the ")
 
 
 def test_tokens_that_a_tokenizer_gets_later_are_seen():

@@ -110,9 +110,13 @@ def tokenized(tokenizer: Any, *texts: str, warns: bool = True, **options: Any) -
         warns: whether nobody was warned yet.
         **options: of the tokenizer's call.
     """
-    if any(isinstance(text, RenderedText) for text in texts):
-        return tokenizer(*texts, **options | {"add_special_tokens": False})
-    encoding = tokenizer(*texts, **options)
+    is_rendered = any(isinstance(text, RenderedText) for text in texts)
+    bare = {"add_special_tokens": False} if is_rendered else {}
+    encoding = tokenizer(*texts, **options | bare)
+    if warns and getattr(encoding, "is_fast", False) and not options.get("truncation"):
+        _warn_of_unread(tokenizer, encoding[0], texts or (options["text_target"],))
+    if is_rendered:
+        return encoding
     ids = encoding["input_ids"]
     kept = once(tokenizer, ids, *texts, **options)
     if warns and len(texts) > 1:
@@ -170,6 +174,25 @@ def _warn_of_doubled(tokenizer: Any, ids: Sequence[int], kept: slice) -> None:
         "they are read once, not twice",
         stacklevel=4,
     )
+
+
+def _warn_of_unread(tokenizer: Any, encoding: Any, texts: Sequence[str]) -> None:
+    """Warn of words that no token comes from; signs that a normaliser takes out are no words."""
+    unread: list[str] = []
+    for segment, text in enumerate(texts):
+        own = zip(encoding.offsets, encoding.sequence_ids, strict=True)
+        read = {at for span, source in own if source == segment for at in range(*span)}
+        for word in re.finditer(r"\S+", text):
+            is_word = any(category(letter)[0] in "LNPS" for letter in word[0])
+            if is_word and read.isdisjoint(range(*word.span())):
+                unread.append(word[0])
+    if unread:
+        named = ", ".join(map(repr, unread[:5])) + ", ..." * (len(unread) > 5)
+        warnings.warn(
+            f"{type(tokenizer).__name__} makes no token of {named}: the model never sees "
+            f"{len(unread)} of the words; take texts of its own vocabulary",
+            stacklevel=4,
+        )
 
 
 def _warn_of_marks_between(tokenizer: Any, text: str, pair: str) -> None:
