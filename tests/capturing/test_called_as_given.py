@@ -110,11 +110,30 @@ def test_ids_in_place_of_a_text_name_who_reads_them():
             hs.capture(model, tokenizer, ids)
     with pytest.warns(UserWarning, match="input 1 was left out: .* capture_encoded"):
         assert len(list(hs.capture_many(model, tokenizer, ["a cat", [7, 8]]))) == 1
-    for ids in ([7, 8], torch.tensor([[7, 8]])):
-        with pytest.raises(
-            CaptureError, match=r"not (list|Tensor); of token ids give \{'input_ids"
-        ):
-            capture_encoded(model, tokenizer, ids)
+
+
+@pytest.mark.parametrize("of", [list, np.array, torch.tensor])
+def test_ids_are_taken_as_lists_arrays_or_tensors(of):
+    model, tokenizer = tiny_model("bert"), tiny_tokenizer()
+    for ids in (of([7, 8, 9]), of([[7, 8, 9]]), of([[7, 8, 9], [9, 8, 7]])):
+        for given in (ids, {"input_ids": ids}):
+            for reader in (None, tokenizer):
+                records = capture_encoded(model, reader, given)
+                assert records[-1]["self"].query.ids in ((7, 8, 9), (9, 8, 7))
+    encoding = tokenizer("a cat sat")
+    (record,) = capture_encoded(model, tokenizer, encoding)
+    wanted = hs.capture(model, tokenizer, "a cat sat")
+    np.testing.assert_allclose(record["self"].weights(0), wanted["self"].weights(0), atol=1e-6)
+
+
+def test_ids_that_are_none_are_refused():
+    model = tiny_model("bert")
+    for ids in ([7, 10**6], torch.tensor([[-1, 3]])):
+        with pytest.raises(CaptureError, match=r"holds (1000000|-1), .* has a vocabulary of \d+"):
+            capture_encoded(model, None, ids)
+    for ids in ([], [[7, 8], [9]], "cat", [0.5], 7):
+        with pytest.raises(CaptureError, match="input_ids must be token ids"):
+            capture_encoded(model, None, ids)
 
 
 def test_a_model_of_another_library_is_to_be_watched():

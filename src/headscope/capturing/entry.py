@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import UserDict
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,10 @@ from headscope.capturing.walk import arguments_of, one_pass, reads_target
 from headscope.errors import CaptureError
 from headscope.record import Record, Tokens
 from headscope.storage import CapturedArrays, load, save
+
+IDS = ("input_ids", "decoder_input_ids")
+ROWS = (*IDS, "attention_mask", "decoder_attention_mask", "token_type_ids", "position_ids")
+"""Arguments of a forward with a row for each text, which may be given as lists."""
 
 READING = ("truncate", "target_tokenizer")
 """Options that say how an input is read, for inputs of every kind."""
@@ -153,7 +159,7 @@ def prepared(
 
 
 def capture_encoded(
-    model: Any, tokenizer: Any, encoding: Mapping[str, Any], **options: Unpack[KeepOptions]
+    model: Any, tokenizer: Any, encoding: Any, **options: Unpack[KeepOptions]
 ) -> list[Record]:
     """Run a model on what its tokenizer returned, padded or not, and keep one record for each
     example: a list, also of one example.
@@ -172,25 +178,22 @@ def capture_encoded(
         model: a loaded transformers model.
         tokenizer: its tokenizer or processor; without one, None, tokens are named by their ids.
         encoding: the arguments of the model's forward, as the processor returned them with
-            ``return_tensors="pt"``.
+            ``return_tensors="pt"``; or token ids alone: a list, array or tensor of those of one
+            text, or of several of one length.
         **options: see `KeepOptions`.
 
     Raises:
         CaptureError: a model whose attention could not be captured exactly.
     """
-    if not isinstance(encoding, Mapping):
-        raise CaptureError(
-            f"capture_encoded reads what a tokenizer returned, not {type(encoding).__name__}; of "
-            "token ids give {'input_ids': ids}, a tensor with the axes [batch token]"
-        )
     model = unwrapped(model)
+    encoding = _with_rows(encoding if isinstance(encoding, Mapping) else {"input_ids": encoding})
+    _check_ids(model, encoding)
     arguments = _of_forward(model, encoding)
-    # A tokenizer called without return_tensors="pt" returns lists instead of tensors.
     tensors = [value for value in arguments.values() if isinstance(value, torch.Tensor)]
     if "input_ids" not in arguments and not any(tensor.is_floating_point() for tensor in tensors):
         raise CaptureError(
-            "The encoding holds no tensor input_ids; give return_tensors='pt' to the tokenizer, or "
-            "torch.tensor(ids) with the axes [batch token]"
+            "The encoding holds no input_ids, and no tensor of anything else; give input_ids, or "
+            "return_tensors='pt' to the processor"
         )
     source, target = _sides(getattr(tokenizer, "tokenizer", tokenizer), encoding, arguments)
     reads_text = source or has_more_than_text(arguments)
@@ -204,6 +207,63 @@ def capture_encoded(
         return run(
             model, inputs, keeping_of(options), interventions=options.get("interventions", ())
         )
+
+
+def _with_rows(encoding: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The encoding with lists and arrays of ids, and what belongs to them, as ``[batch token]``.
+
+    Raises:
+        CaptureError: where one is not of whole numbers in equally long rows.
+    """
+    rows: dict[str, torch.Tensor] = {}
+    for name, given in encoding.items():
+        if name not in ROWS or given is None:
+            continue
+        try:
+            made = torch.as_tensor(given)
+        except (TypeError, ValueError, RuntimeError):
+            made = torch.empty(0)
+        # A mask may be of floats, and have an axis of queries.
+        if not made.ndim or not made.numel() or (name in IDS and made.is_floating_point()):
+            raise CaptureError(
+                f"{name} must be token ids, numbers in one row or in several of one length, not "
+                f"{type(given).__name__}; pad texts of several lengths (padding=True), and give "
+                "the attention_mask too"
+            )
+        if made.ndim == 1 or made is not given:
+            rows[name] = made[None] if made.ndim == 1 else made
+    if not rows:
+        return encoding
+    # A tokenizer's own mapping knows words and offsets besides.
+    own = copy(encoding) if isinstance(encoding, UserDict) else dict(encoding)
+    own.update(rows)
+    return own
+
+
+def _check_ids(model: Any, encoding: Mapping[str, Any]) -> None:
+    """Raise where an id is not in the vocabulary of the model.
+
+    Raises:
+        CaptureError: with the id and the size of the vocabulary.
+    """
+    # Placeholders of pictures and sounds may stand outside of the vocabulary.
+    if has_more_than_text(encoding):
+        return
+    for name in IDS:
+        ids = encoding.get(name)
+        try:
+            reader = model if name == "input_ids" else model.get_decoder()
+            size = getattr(reader.get_input_embeddings(), "num_embeddings", None)
+        except (AttributeError, NotImplementedError):
+            size = None
+        if ids is None or size is None:
+            continue
+        beyond = ids[(ids < 0) | (ids >= size)]
+        if len(beyond):
+            raise CaptureError(
+                f"{name} holds {int(beyond[0])}, and {type(model).__name__} has a vocabulary of "
+                f"{size}, 0 to {size - 1}; encode the text with the tokenizer of this model"
+            )
 
 
 def _sides(

@@ -310,8 +310,7 @@ def _check_no_ids(given: Any) -> None:
     are_listed = first is not given and isinstance(first, int)
     if are_listed or (getattr(given, "ndim", 0) and "int" in str(getattr(given, "dtype", ""))):
         raise TextError(
-            "Expected a text, got token ids; these go to capture_encoded(model, tokenizer, "
-            "{'input_ids': ids}), ids a tensor with the axes [batch token]"
+            "Expected a text, got token ids; these go to capture_encoded(model, tokenizer, ids)"
         )
 
 
