@@ -393,6 +393,9 @@ def test_layers_without_attention_are_named_with_the_reason(rng):
     ("options", "message"),
     [
         ({"mean_layers": [0, 9]}, "of stack 'cross' the page holds layers"),
+        ({"mean_layers": "0-1"}, r"mean_layers=\['0-1'\]: of stack 'cross' the page holds layers"),
+        ({"heads": "0-1"}, r"heads=\['0-1'\]: stack 'cross' has heads"),
+        ({"mean_heads": True}, "figures have it"),
         ({"pinned": "max"}, "pinned must be 'mean' or 'sum', not 'max'"),
         ({"layout": "circle"}, "layout must be 'auto', 'columns' or 'rows'"),
         ({"measure": "beauty"}, "measure must be 'kind', 'sharpness', "),
@@ -401,6 +404,14 @@ def test_layers_without_attention_are_named_with_the_reason(rng):
 def test_what_is_put_together_is_checked(options, message):
     with pytest.raises(PageError, match=message):
         hs.page(random_record(), **options)
+
+
+def test_one_number_or_true_for_all_is_taken():
+    record, chosen = random_record(), {"stack": "cross", "view": "head"}
+    selection = hs.page(record, **chosen, mean_layers=True, heads=1).header["selection"]
+    assert selection["mean_layers"] == [layer.layer for layer in record["cross"]]
+    assert selection["heads"] == [1]
+    assert hs.page(record, **chosen, mean_layers=1).header["selection"]["mean_layers"] == [1]
 
 
 def test_a_page_may_hold_some_heads_which_keep_their_numbers():

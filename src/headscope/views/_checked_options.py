@@ -51,6 +51,10 @@ def check_options(options: Any) -> None:
         PageError: naming the option, what was given and what there is.
     """
     for name in options:
+        if name == "mean_heads":
+            raise PageError(
+                "A page has no mean_heads; figures have it: hs.figure(record, mean_heads=True)"
+            )
         if name not in PageOptions.__annotations__:
             raise PageError(
                 f"view has no option {name!r}; there are {', '.join(PageOptions.__annotations__)}"
@@ -241,9 +245,8 @@ def _kept_numbers(
 
 
 def _heads(name: str, stack: Stack, wanted: Any, held: list[int]) -> list[int]:
-    if isinstance(wanted, Integral):
-        wanted = [int(wanted)]
     known = sorted({head for _, head in stack.held_heads})
+    wanted = listed_numbers(wanted, known)
     _check_numbers(name, wanted, known, f"stack {stack.name!r} has heads")
     if set(wanted) - set(held):
         raise PageError(
@@ -252,7 +255,19 @@ def _heads(name: str, stack: Stack, wanted: Any, held: list[int]) -> list[int]:
     return sorted(set(wanted))
 
 
-def _layers(name: str, stack: Stack, wanted: Sequence[int], held: Collection[int]) -> list[int]:
+def listed_numbers(given: Any, every: Collection[int]) -> list[Any]:
+    """What an option of several numbers was given, as a list: one number, several, or True for all
+    of them; what is none of these is the only element, for the check to refuse.
+    """
+    if given is None or isinstance(given, bool):
+        return list(every) if given else []
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        return [int(given) if isinstance(given, Integral) else given]
+    return list(given)
+
+
+def _layers(name: str, stack: Stack, wanted: Any, held: Collection[int]) -> list[int]:
+    wanted = listed_numbers(wanted, held)
     if wanted:
         _check_numbers(name, wanted, held, f"of stack {stack.name!r} the page holds layers")
     return sorted(set(wanted))
@@ -267,7 +282,7 @@ def _tokens(name: str, wanted: Any, tokens: Tokens) -> list[int]:
 
 
 def _check_numbers(name: str, given: Any, known: Collection[int], there_are: str) -> None:
-    if isinstance(given, str) or not given or set(given) - set(known):
+    if isinstance(given, str) or not given or any(each not in known for each in given):
         shown = repr(given) if isinstance(given, str) else list(given)
         raise PageError(f"{name}={shown}: {there_are} {_listed(known)}; choose at least one")
 

@@ -92,6 +92,21 @@ def test_means_of_layers_and_heads(record, see):
     )
 
 
+def test_layers_and_heads_are_one_number_several_or_true_for_all(record):
+    def recipe(**options):
+        return hs.figure(record, view="head", layer=0, **options).recipe
+
+    assert recipe(mean_layers=True)["mean_layers"] == [0, 1, 2]
+    assert recipe(mean_layers=1)["mean_layers"] == [0, 1]
+    assert recipe(mean_layers=False)["mean_layers"] == []
+    assert recipe(heads=1)["heads"] == [1]
+    assert hs.figure(record, view="model", layers=1).recipe["layers"] == [1]
+    with pytest.raises(FigureError, match=r"mean_layers=\['0-1'\]: give numbers of layers"):
+        recipe(mean_layers="0-1")
+    with pytest.raises(FigureError, match=r"heads=\['0-1'\]: layer 0 has heads 0 to 1"):
+        recipe(heads="0-1")
+
+
 def test_means_of_words_are_words_of_means(record):
     options = {"view": "matrix", "layer": 1, "mean_layers": [0], "words": True}
     plan = parse_options(record, options)

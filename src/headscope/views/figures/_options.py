@@ -12,6 +12,7 @@ from jaxtyping import Bool
 from headscope.errors import FigureError, PageError
 from headscope.patterns import Heads
 from headscope.record import Layer, Record, Stack, Tokens
+from headscope.views._checked_options import listed_numbers
 from headscope.views._token_words import token_positions
 from headscope.views.constants import SCATTER_AXES
 from headscope.views.figure_options import FigureOptions, FigureTheme, Neurons
@@ -182,7 +183,9 @@ def _combined(
     """What the numbers of each layer that may be drawn are put together from."""
     grid = _layers(stack, options.get("layers"))
     layers: dict[int, tuple[Layer, ...]] = {each.layer: (each,) for each in grid}
-    others = sorted({*options.get("mean_layers", ())} - {number})
+    means = listed_numbers(options.get("mean_layers"), [layer.layer for layer in stack])
+    _check_layers("mean_layers", means)
+    others = sorted({*means} - {number})
     layers[number] = tuple(map(stack.layer, (number, *others)))
     return Combined(
         layers=layers,
@@ -272,11 +275,12 @@ def _heads(layer: Layer, view: str, options: Mapping[str, Any]) -> tuple[int, ..
         wanted = options.get("heads")
     if wanted is None:
         return layer.head_numbers
+    wanted = listed_numbers(wanted, layer.head_numbers)
     there = range(layer.heads)
     known = [isinstance(head, int | np.integer) and int(head) in there for head in wanted]
     if not known or not all(known):
         raise FigureError(
-            f"heads={list(wanted)}: layer {layer.layer} has heads 0 to {layer.heads - 1}; choose "
+            f"heads={wanted}: layer {layer.layer} has heads 0 to {layer.heads - 1}; choose "
             "at least one"
         )
     if layer.held_heads is not None:
@@ -317,9 +321,18 @@ def _neurons(layer: Layer, options: Mapping[str, Any]) -> Neurons:
 def _layers(stack: Stack, wanted: Sequence[int] | None) -> tuple[Layer, ...]:
     if wanted is None:
         return stack.layers
-    if not len(wanted):
+    wanted = listed_numbers(wanted, [layer.layer for layer in stack])
+    if not wanted:
         raise FigureError("layers=[]: choose at least one layer, or leave layers= out for all")
+    _check_layers("layers", wanted)
     return tuple(stack.layer(number) for number in sorted(set(wanted)))
+
+
+def _check_layers(name: str, given: list[Any]) -> None:
+    if not all(isinstance(number, int | np.integer) for number in given):
+        raise FigureError(
+            f"{name}={given}: give numbers of layers, such as {name}=[0, 1], or True for all"
+        )
 
 
 def _position(name: str, wanted: Any, tokens: Tokens, combined: Combined) -> int | None:
