@@ -5,6 +5,8 @@ import torch
 import headscope as hs
 from headscope import RecordError
 from headscope.testing import random_weights
+from headscope.views.figures._numbers import even_of, lifts_of, numbers_of
+from headscope.views.figures._options import parse_options
 
 TOKENS = ["[CLS]", "a", "b", "[SEP]", "c"]
 
@@ -120,3 +122,22 @@ def test_the_users_array_is_not_kept(weights):
 def test_what_does_not_fit_is_refused(weights, arguments, message):
     with pytest.raises(RecordError, match=message):
         hs.from_weights(**arguments(weights))
+
+
+def test_weights_that_never_look_ahead_are_of_a_causal_model(weights):
+    even = np.tril(np.ones((2, 3, 5, 5)))
+    even /= even.sum(axis=-1, keepdims=True)
+    record = hs.from_weights(even, TOKENS)
+    assert {layer.kind for layer in record["self"]} == {"causal"}
+    layer = record["self"].layer(0)
+    seen = np.asarray(layer.visible, bool)
+    lift = layer.weights_of(0) * seen.sum(axis=-1, keepdims=True)
+    np.testing.assert_allclose(lift[seen], 1, atol=1e-6)
+    plan = parse_options(record, {"view": "matrix", "head": 0})
+    drawn = numbers_of(plan.layer, (0,), plan.shown)
+    np.testing.assert_allclose(
+        lifts_of(drawn, even_of(plan.layer, plan.shown))[0][seen], 1, atol=1e-6
+    )
+    # One head that looks ahead a little is enough for all of them.
+    even[1, 2] = weights[1, 2]
+    assert {layer.kind for layer in hs.from_weights(even, TOKENS)["self"]} == {"full"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from headscope.errors import RecordError
 from headscope.record._facts import ModelFacts
 from headscope.record._layer import Layer
+from headscope.record._mask import Mask
 from headscope.record._record import Record
 from headscope.record._stack import Stack
 from headscope.record._steps import is_ragged, joined_steps
@@ -48,6 +50,9 @@ def from_weights(  # noqa: PLR0913 - the names that users of BertViz know
     is joined: one row for each token that was read. The token that was written last was never read;
     it may stand at the end of ``tokens``.
 
+    Where no head of any layer looks ahead, not even a little, the mask is taken to be causal, so
+    that even attention is that over the tokens so far.
+
     Args:
         weights: attention of a model with one stack.
         tokens: its tokens.
@@ -85,6 +90,8 @@ def from_weights(  # noqa: PLR0913 - the names that users of BertViz know
         start = sentence_b_start if name == "self" else None
         asking, asked = parse_tokens(query, start), parse_tokens(key, start)
         layers = parse_layers(arrays, name, partial=partial)
+        if name in ("self", "decoder"):
+            layers = _causal_where_nothing_is_ahead(layers)
         if is_ragged(arrays):
             queries, keys = layers[0].size
             asking, asked = _read(asking, queries), _read(asked, keys)
@@ -114,6 +121,15 @@ def parse_tokens(tokens: Pieces, sentence_b_start: int | None = None) -> Tokens:
         )
     segments = (0,) * sentence_b_start + (1,) * (len(pieces) - sentence_b_start)
     return Tokens(pieces=pieces, segments=segments)
+
+
+def _causal_where_nothing_is_ahead(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
+    """The layers with a causal mask, where every weight to a later key is exactly 0 in all."""
+    for layer in layers:
+        queries, keys = layer.size
+        if queries > keys or np.triu(layer.held_weights(), 1 + keys - queries).any():
+            return layers
+    return tuple(replace(layer, visible=Mask.causal(*layer.size)) for layer in layers)
 
 
 def _read(tokens: Tokens, count: int) -> Tokens:
