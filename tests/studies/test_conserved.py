@@ -7,6 +7,7 @@ import pytest
 import headscope as hs
 from headscope.capturing import equal_lengths, many
 from headscope.errors import HeadscopeError
+from headscope.tasks import next_word
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXTS = [f"the {letter}e cat sat on a mat" for letter in "abcdefghijklmnopqrstuvwx"]
@@ -77,3 +78,14 @@ def test_the_printed_result_tells_how_many_were_left_out(study, given):
     assert lost == [3, 4]
     assert "Left out: 2 of 5 texts" in str(found)
     assert "Left out" not in str(study(*given, TEXTS[:3]))
+
+
+def test_a_notebook_a_run_and_an_ablation_tell_it_too(given, tmp_path):
+    texts, quiet = [*TEXTS[:2], "x " * 90], {"on_error": lambda *_: None}
+    assert "<p>Left out: 1 of 3 texts</p>" in hs.norm_study(*given, texts, **quiet)._repr_html_()
+    run = hs.heads(*given, texts, out=tmp_path / "run", progress=False, battery=False, **quiet)
+    assert "Left out: 1 of 3 texts" in str(run)
+    task = next_word(given[1], [*TEXTS[:2], ""], **quiet)
+    found = hs.ablate(given[0], task, random_weights=True)
+    assert "Left out: 1 of 3 examples" in str(found)
+    assert "Left out" not in str(hs.ablate(given[0], next_word(given[1], texts[:2])))

@@ -50,12 +50,17 @@ class Result:
         return []
 
     def __str__(self) -> str:
-        lost = self.__dict__.get("left_out_of", "")
-        return "\n\n".join(part for part in (wrapped(self.summary), lost, self.table()) if part)
+        parts = (wrapped(self.summary), self._left_out_of, self.table())
+        return "\n\n".join(part for part in parts if part)
+
+    @property
+    def _left_out_of(self) -> str:
+        return self.__dict__.get("left_out_of", "")
 
     def _repr_html_(self) -> str:
         """As notebooks show it; every string is escaped."""
-        parts = [f"<p>{html.escape(self.summary)}</p>"]
+        said = (self.summary, self._left_out_of)
+        parts = [f"<p>{html.escape(part)}</p>" for part in said if part]
         for block in _with_each_legend_once(self._blocks()):
             if isinstance(block, TextTable):
                 parts.append(f'<div style="overflow-x: auto">{block.html()}</div>')

@@ -189,6 +189,9 @@ class AblationJob(ModelJob):
         name = self.task if isinstance(self.task, str) else ""
         description = known["name"], known["metric"], known["columns"]
         task = whole_task(name, description, values[:, 0])
+        # They are numbered after the others, as their places in the data are not kept.
+        lost = sum(each.get("times", 0) for each in finished.failed)
+        task = replace(task, left_out=dict.fromkeys(range(len(names), len(names) + lost), ""))
         if any(group is not None for group in groups):
             task = replace(task, groups=tuple(groups[at] for at in order))
         facts = _facts_of(known, judging)

@@ -68,6 +68,7 @@ class Ablation(Result):
         estimates: where heads were screened, the change of every one of them to first order, by
             stack, layer and head; else None.
         sums: of a run over more than 2,000 examples, in place of the score of each; else None.
+        left_out_of: how many of the examples were left out, in words; not kept in a file.
     """
 
     KIND: ClassVar[str] = "ablation"
@@ -89,6 +90,7 @@ class Ablation(Result):
     tokens: float | None = None
     estimates: Mapping[Cell, float] | None = None
     sums: AblationSums | None = None
+    left_out_of: str = ""
 
     @property
     def documents(self) -> int:

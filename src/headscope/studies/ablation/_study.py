@@ -256,7 +256,7 @@ def ablation_of(
     totals = {}
     for name, total in task.totals.items():
         totals[name] = tuple(total(own) for own in values)
-    return Ablation(
+    result = Ablation(
         cells,
         without,
         task.scores(intact)[scored],
@@ -269,6 +269,10 @@ def ablation_of(
         correction=options.get("correction", "holm"),
         **facts,
     )
+    unscored = int((~scored).sum())
+    given = len(scored) + len(task.left_out)
+    result.conserved(given, result.examples, unscored + len(task.left_out), "examples")
+    return result
 
 
 def _values(

@@ -17,7 +17,6 @@ from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.capturing.run import at_rest, unwrapped
 from headscope.corpus import asks_for_run
 from headscope.errors import CaptureError, HeadscopeError, RecordError, TextError
-from headscope.results import check_conserved
 from headscope.studies.explaining._counterfactual import CounterfactualAttention
 from headscope.studies.explaining._explained import ExplainedText
 from headscope.studies.explaining._explaining import TextExplainer
@@ -120,7 +119,6 @@ def faithfulness(
     if not anyway:
         check_fit(source.model, CLASS)
     texts, groups = _explained(source, (layer, query), how)
-    check_conserved(len(source.inputs), len(texts), len(source.left_out))
     if not texts:
         raise TextError("None of the texts can be explained; give texts of two words or more")
     control = None
@@ -129,9 +127,10 @@ def faithfulness(
         # Random weights may take none of the texts, which is no reason to lose the result.
         if beside:
             control = Faithfulness(tuple(beside), confidence, RANDOM, layer, None, theirs)
-    return Faithfulness(
+    result = Faithfulness(
         tuple(texts), confidence, display_name(source.model), layer, control, groups
     )
+    return source.conserved(result, len(texts))
 
 
 def _parsed(model: Any, tokenizer: Any, texts: Any, options: dict[str, Any]) -> Source:

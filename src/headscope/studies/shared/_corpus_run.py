@@ -25,7 +25,6 @@ from headscope.corpus import (
 from headscope.errors import HeadscopeError, RunError
 from headscope.evidence.correction import CORRECTIONS
 from headscope.patterns import MissingFunction, Pattern
-from headscope.results import check_conserved
 from headscope.studies.shared._corpus_job import ModelJob
 from headscope.studies.shared._corpus_model import NamedModel, RunModel, parse_model
 
@@ -97,7 +96,7 @@ class RunSettings:
             result = job.made(finished, judging)
             if isinstance(counted := getattr(result, "texts", None), int):
                 lost = sum(each.get("times", 0) for each in finished.failed)
-                check_conserved(finished.corpus.texts, counted, lost)
+                result.conserved(finished.corpus.texts, counted, lost)
             if self.out is not None:
                 job.write(result, Path(self.out) / RESULT)
             if not job.model.random:
