@@ -44,7 +44,9 @@ def hook_after(
     return module.register_forward_hook(hook, with_kwargs=True, always_call=always, prepend=first)
 
 
-def swapped(args: tuple, options: dict, one: Any, other: Any) -> tuple[tuple, dict]:
+def swapped(
+    args: tuple[Any, ...], options: dict[str, Any], one: Any, other: Any
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Arguments of a module with one of them in the place of another; for `hook_before`."""
     named = {name: other if each is one else each for name, each in options.items()}
     return tuple(other if each is one else each for each in args), named

@@ -391,7 +391,7 @@ def rows_of(texts: Any) -> Any:
     return texts.to_pylist() if hasattr(texts, "to_pylist") else texts
 
 
-def groups_in(texts: Any) -> tuple | None:
+def groups_in(texts: Any) -> tuple[Any, ...] | None:
     """The document of each text of a file, its field "group"; None where texts are not a file."""
     return read_groups(read_rows(texts)) if _is_file(texts) else None
 
