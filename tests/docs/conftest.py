@@ -72,7 +72,7 @@ def models(tmp_path_factory):
     narrow = _narrow_minilm()
     llama = tiny_model("llama", writes=True, num_hidden_layers=4, **LONG)
     gpt2 = tiny_model("gpt2", writes=True, n_positions=256)
-    clip, llava, translator = tiny_clip(), tiny_chat_llava(), cipher_translator(steps=2)[:2]
+    clip, llava, translator = tiny_clip(), tiny_chat_llava(), _translator()
     made = {
         "my-model": (llama, _talking()),
         "path/to/a/llama": (llama, tiny_tokenizer()),
@@ -90,6 +90,7 @@ def models(tmp_path_factory):
             _numbered_words(),
         ),
         "bert-base-uncased": (_bert("BertForMaskedLM"), _masking_tokenizer()),
+        "facebook/detr-resnet-50": _tiny_detr(),
         "facebook/dinov2-small": (tiny_model("dinov2"), square_pictures()),
         "facebook/wav2vec2-base": (tiny_model("wav2vec2"), _sounds()),
         "google-bert/bert-base-uncased": narrow,
@@ -113,6 +114,17 @@ def _talking():
         "{% if add_generation_prompt %}[CLS]assistant,{% endif %}"
     )
     return tokenizer
+
+
+def _translator():
+    """A translator of the cipher that knows the words of the page on alignment, too."""
+    from tokenizers import AddedToken
+
+    model, tokenizer, _ = cipher_translator(steps=2)
+    words = ("das", "alte", "Haus", "the", "old", "house")
+    tokenizer.add_tokens([AddedToken(word, single_word=True) for word in words])
+    model.resize_token_embeddings(len(tokenizer))
+    return model, tokenizer
 
 
 def _numbered_words():
@@ -161,6 +173,32 @@ def _rectangular_pictures():
     from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
 
     return ViTImageProcessorPil(size={"height": 12, "width": 20})
+
+
+def _tiny_detr():
+    import torch
+    import transformers
+    from transformers.models.detr.image_processing_pil_detr import DetrImageProcessorPil
+
+    backbone = transformers.ResNetConfig(
+        embedding_size=8,
+        hidden_sizes=[8] * 4,
+        depths=[1] * 4,
+        layer_type="basic",
+        out_features=["stage4"],
+    )
+    layers = {
+        f"{side}_{what}": size
+        for side in ("encoder", "decoder")
+        for what, size in (("layers", 2), ("attention_heads", 4), ("ffn_dim", 40))
+    }
+    config = transformers.DetrConfig(
+        backbone_config=backbone, num_queries=5, num_labels=3, d_model=32, **layers
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = transformers.DetrForObjectDetection(config)
+    return model.eval(), DetrImageProcessorPil(size={"shortest_edge": 96, "longest_edge": 160})
 
 
 def _sounds():
