@@ -97,7 +97,7 @@ def test_a_run_says_what_the_same_texts_in_memory_say(tmp_path, monkeypatch):
         apart = np.abs(study.intervals - held.intervals).max(axis=-1)
         wide = np.ptp(held.intervals, axis=-1)
         assert np.nanmax(apart[wide > 1e-6] / wide[wide > 1e-6]) < 0.3
-        assert "95% interval over 45 documents]" in study.summary
+        assert "95% interval over 42 documents]" in study.summary
     assert len(hashed.sums.rows) <= 40
     assert hs.load(tmp_path / "run").summary == ran.summary
 

@@ -14,7 +14,7 @@ from typing import Any
 from headscope.corpus import CorpusText, Engine, worker_number
 from headscope.errors import HeadscopeError, RecordError, RunError, TextError
 from headscope.evidence.groups import group_of
-from headscope.studies.shared._source import LOADING
+from headscope.studies.shared._source import LOADING, with_copies
 
 _loading = threading.Lock()
 
@@ -210,10 +210,12 @@ def corpus_texts(texts: Any, groups: Iterable[Any] | None) -> Iterator[CorpusTex
 def _corpus_texts(
     texts: Any, groups: Iterable[Any] | None
 ) -> Iterator[CorpusText | HeadscopeError]:
-    from headscope.capturing import groups_in, several_of
+    from headscope.capturing import groups_in, parse_texts, several_of
 
     groups = groups_in(texts) if groups is None else groups
     texts = several_of(texts)
+    if isinstance(texts, list | tuple):  # of a stream, the texts that were read are not kept
+        groups = with_copies(parse_texts(texts), groups)
     rest, count = None if groups is None else iter(groups), 0
     for count, given in enumerate(texts, 1):
         group = None
