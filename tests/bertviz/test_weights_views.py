@@ -94,7 +94,7 @@ def test_position_5_is_a_layer_in_one_view_and_the_colours_in_the_other(weights)
         "auto",
     )
     assert (model["view"], model["layer"], model["heads"], model["theme"]) == (
-        "model",
+        "overview",
         0,
         None,
         "light",

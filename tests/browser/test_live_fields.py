@@ -96,11 +96,12 @@ def test_turns_of_a_conversation_are_read_in_the_form_of_the_model(browser):
         live_page(browser, port) as page,
     ):
         page.locator("[data-as-chat]").click()
-        tokens(page, 7)
+        # The template writes every token: the tokenizer adds none of its own around it.
+        tokens(page, 5)
         page.locator("[data-add-turn]").click()
         expect(page.get_by_label("Who speaks in turn 2")).to_have_value("assistant")
         page.locator('[data-field="turn-1"]').fill("no")
-        tokens(page, 10)
+        tokens(page, 8)
         page.get_by_label("Who speaks in turn 1").select_option("system")
         wait_for_address(page, "system")
         page.reload()
