@@ -91,6 +91,7 @@ def test_a_question_is_answered_and_the_heat_follows_its_words(opened):
 def test_other_heads_keep_the_chosen_word(answered):
     heads, shown = answered.locator("[data-answer-heads]"), answered.locator("[data-answered]")
     words(answered).nth(3).click()
+    answered.mouse.move(1, 1)
     heads.fill("one")
     heads.press("Tab")
     expect(answered.locator("[data-open-panel] [role=alert]")).to_contain_text("whole layers")
