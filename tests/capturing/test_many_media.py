@@ -178,8 +178,8 @@ def test_a_bad_input_is_reported_with_its_number_and_the_rest_goes_on(processor,
         2: "An input has no 'picture'; there are text, text_pair, image",
         3: "An input holds nothing to read; give a text, an image, a video or a sound",
         4: (
-            "An input is a text, a pair of texts, or a mapping such as {'image': 'cat.png'}, not "
-            "int"
+            "An input is a text, a pair of texts, a conversation, or a mapping such as {'image': "
+            "'cat.png'}, not int"
         ),
         5: "ViTModel reads no text; give it a picture",
         7: "ViTModel reads no text with it",

@@ -18,7 +18,7 @@ def kept(path):
 @pytest.fixture
 def files(here):
     relations = Relations()
-    relations.cells = ((0, 0),)
+    relations.sums.facts["heads"] = ((0, 0),)
     return {
         "run.safetensors": hs.save(random_record(), here / "run.safetensors"),
         "tally.safetensors": kept(here / "tally.safetensors"),
@@ -35,7 +35,7 @@ def test_whole_files_pass(files, capsys):
         "3 heads, 5 x 7 tokens",
         "tally.safetensors is whole: 1 arrays are as their checksums say; <Statistic of 2 texts, "
         f"values {values}>",
-        "relations.safetensors is whole: 0 arrays are as their checksums say; <Relations of 0 "
+        "relations.safetensors is whole: 2 arrays are as their checksums say; <Relations of 0 "
         "sentences>",
     ]
 

@@ -120,19 +120,7 @@ def test_a_folder_keeps_what_a_probe_learns_from(folder, here, capsys):
 
 
 def test_relations_are_evidence_of_a_view(folder, here, capsys):
-    given = [
-        "view",
-        "the cat",
-        "--model",
-        folder,
-        "--evidence-of",
-        "bank.conllu",
-        "--view",
-        "model",
-        "--sort",
-        "det",
-    ]
-    assert run(given) == 0
+    assert run(["view", "the cat", "--model", folder, "--evidence-of", "bank.conllu"]) == 0
     evidence = header_of(here / "headscope.html")["evidence"]
     assert evidence["texts"] == 4
     assert [(each["name"], each["against"]) for each in evidence["patterns"]] == [
