@@ -125,7 +125,7 @@ class PromptRunner:
         # No reason is given for prompts run one by one if the caller chose that.
         reason = "" if size == 1 else self._alone_because()
         if reason and size is not None:
-            warnings.warn(f"Prompts are run one at a time: {reason}", stacklevel=5)
+            warnings.warn(f"Prompts are run one at a time: {reason}", stacklevel=4)
         most = 1 if reason else size
         numbered = iter(prompts.items())
         while ahead := dict(islice(numbered, AT_ONCE)):
@@ -156,7 +156,7 @@ class PromptRunner:
             except HeadscopeError as error:
                 report(index, error)
         if len(prompts) > 1 and done:
-            warnings.warn(f"{len(prompts)} prompts were run one at a time: {why}", stacklevel=6)
+            warnings.warn(f"{len(prompts)} prompts were run one at a time: {why}", stacklevel=5)
         return done
 
     def _length(self, prompt: list[int]) -> int:

@@ -263,20 +263,16 @@ def tokens_from_ids(
         decoded, spans = _decoded_spans(tokenizer, ids, tokens)
         of = (decoded,) * 2
         known["words"] = _words(known.get("words", (0,) * len(ids)), spans, segments, of)
-    if spans is not None:
-        ends = [0] * len(of)
-        for place, (token, span) in enumerate(zip(tokens, spans, strict=True)):
-            if token.is_undecodable and span is not None:
-                # Of several tokens of one letter the first has it, the others nothing.
-                segment = segments[place]
-                labels[place] = of[segment][max(span[0], ends[segment]) : span[1]].strip(" ")
-                ends[segment] = span[1]
-    roles = None
-    if specials.roles:
-        roles = tuple(token.role for token in tokens)
-    pieces = tuple(token.piece for token in tokens)
+    ends = [0] * len(of)
+    for place, (token, span) in enumerate(zip(tokens, spans, strict=True)):
+        if token.is_undecodable and span is not None:
+            # Of several tokens of one letter the first has it, the others nothing.
+            segment = segments[place]
+            labels[place] = of[segment][max(span[0], ends[segment]) : span[1]].strip(" ")
+            ends[segment] = span[1]
+    roles = tuple(token.role for token in tokens) if specials.roles else None
     return Tokens(
-        pieces=pieces,
+        pieces=tuple(token.piece for token in tokens),
         ids=tuple(ids),
         texts=texts,
         special=tuple(token.special for token in tokens),
@@ -295,6 +291,9 @@ def joined_tokens(first: Tokens, second: Tokens) -> Tokens:
             parts = [
                 (None,) * len(tokens) if values is None else values for tokens, values in sides
             ]
+            if name == "words":  # counted from 0 in each
+                start = 1 + max((word for word in parts[0] if word is not None), default=-1)
+                parts[1] = tuple(None if word is None else word + start for word in parts[1])
             fields[name] = parts[0] + parts[1]
     return Tokens(texts=first.texts or second.texts, **fields)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from headscope.corpus import CorpusText, Engine, worker_number
 from headscope.errors import HeadscopeError, RecordError, RunError, TextError
-from headscope.evidence.groups import group_of
+from headscope.evidence.groups import group_of, parse_groups
 from headscope.studies.shared._source import LOADING, with_copies
 
 _loading = threading.Lock()
@@ -215,7 +215,9 @@ def _corpus_texts(
     groups = groups_in(texts) if groups is None else groups
     texts = several_of(texts)
     if isinstance(texts, list | tuple):  # of a stream, the texts that were read are not kept
-        groups = with_copies(parse_texts(texts), groups)
+        given = None if groups is None else tuple(groups)
+        parse_groups(given, len(texts))
+        groups = with_copies(parse_texts(texts), given)
     rest, count = None if groups is None else iter(groups), 0
     for count, given in enumerate(texts, 1):
         group = None
