@@ -32,7 +32,7 @@ def test_one_head_may_be_a_number(record):
         hs.PageError, match=r"head=\[1, 3\]: head is one number; give several as heads="
     ):
         hs.view(record, head=[1, 3])
-    with pytest.raises(hs.PageError, match="heads='mean': stack 'self' has heads 0 to 3"):
+    with pytest.raises(hs.PageError, match=r"heads=\['mean'\]: stack 'self' has heads 0 to 3"):
         hs.view(record, heads="mean")
 
 

@@ -214,7 +214,7 @@ def _corpus_texts(
 
     groups = groups_in(texts) if groups is None else groups
     texts = several_of(texts)
-    if isinstance(texts, list | tuple):  # of a stream, the texts that were read are not kept
+    if type(texts) in (list, tuple):  # of a stream, the texts that were read are not kept
         given = None if groups is None else tuple(groups)
         parse_groups(given, len(texts))
         groups = with_copies(parse_texts(texts), given)
