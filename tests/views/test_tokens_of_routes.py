@@ -4,6 +4,7 @@ them.
 
 import asyncio
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -58,7 +59,9 @@ def answer_of(application, path, method, token):
     async def send(message):
         told.append(message)
 
-    asyncio.run(application(scope, receive, send))
+    # In a thread of its own: a browser of other tests keeps this one's event loop running.
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(lambda: asyncio.run(application(scope, receive, send))).result()
     return told[0]["status"], b"".join(part.get("body", b"") for part in told[1:])
 
 
