@@ -188,7 +188,8 @@ def test_the_page_has_every_type_once_and_counts_them():
 
 
 def test_what_the_page_calls_exact_is():
-    unsteady = {"mobilebert", "sam3", "sam3_lite_text"}
+    # Their own weights of an input alone and in a batch differ as much.
+    unsteady = {"deimv2", "mobilebert", "sam3", "sam3_lite_text"}
     for name, (section, cells) in _rows().items():
         if section in ("Refused", "Not tried") or name in unsteady:
             continue
