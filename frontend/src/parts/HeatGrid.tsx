@@ -35,7 +35,8 @@ export function HeatGrid({ store, kinds, width, height, onOpen, onDrawn }: HeatG
   const pointed = useSignal<number | null>(null);
   const { heads, head_numbers: numbers } = store.stack.value;
   const rows = allRows(store);
-  const column = (width - LABELS) / heads;
+  // A frame that is out of sight has next to no width.
+  const column = Math.max(0, width - LABELS) / heads;
   // Rows may be higher than columns are wide, but all of them should be seen at once.
   const row = Math.max(2, Math.min(Math.max(column, 8), height / rows.length));
   const size = { width: column * heads, height: row * rows.length };
