@@ -189,7 +189,8 @@ def test_the_page_has_every_type_once_and_counts_them():
 
 def test_what_the_page_calls_exact_is():
     # Their own weights of an input alone and in a batch differ as much.
-    unsteady = {"deimv2", "mobilebert", "sam3", "sam3_lite_text"}
+    # The outputs of sam3_tracker are in the thousands, where single precision rounds to 2e-4.
+    unsteady = {"deimv2", "mobilebert", "sam3", "sam3_lite_text", "sam3_tracker"}
     for name, (section, cells) in _rows().items():
         if section in ("Refused", "Not tried") or name in unsteady:
             continue
